@@ -1,1 +1,78 @@
-//! The render guest.
+//! The render guest: the export that the host calls, and the plain function behind it.
+//!
+//! Everything is a pure function from a stranger's source to a finished page; no state outlives a call.
+
+mod csv;
+mod highlight;
+mod html;
+mod json;
+mod markdown;
+mod mermaid;
+mod out;
+mod page;
+mod place;
+
+/// What `wit-bindgen` makes of the contract between host and guest.
+#[allow(
+    missing_docs,
+    unreachable_pub,
+    unsafe_code,
+    clippy::all,
+    clippy::cast_possible_truncation
+)]
+mod bindings {
+    wit_bindgen::generate!({
+        path: "../wit/render",
+        world: "render",
+        additional_derives: [PartialEq, Eq],
+    });
+}
+
+pub use bindings::svc::render::types::{
+    ContentType, Diagram, DrawError, Malformed, Page, Place, RenderError, RuntimeScript, Source,
+};
+
+/// Renders a page.
+pub fn render(source: &Source) -> Result<Page, RenderError> {
+    match source.content_type {
+        ContentType::Html => html::render(source),
+        ContentType::Markdown => markdown::render(source),
+        ContentType::Mermaid => mermaid::render(source),
+        ContentType::Json => json::render(source),
+        ContentType::Csv => csv::render(source),
+    }
+}
+
+/// Draws one diagram as an SVG element.
+pub fn draw(text: &str) -> Result<String, DrawError> {
+    mermaid::draw(text)
+}
+
+#[cfg(test)]
+mod tests;
+
+/// The component's face to the host.
+#[cfg(target_family = "wasm")]
+struct Component;
+
+#[cfg(target_family = "wasm")]
+impl bindings::exports::svc::render::renderer::Guest for Component {
+    fn render(source: Source) -> Result<Page, RenderError> {
+        render(&source)
+    }
+
+    fn draw(text: String) -> Result<String, DrawError> {
+        draw(&text)
+    }
+}
+
+#[cfg(target_family = "wasm")]
+#[allow(
+    unsafe_code,
+    reason = "the generated export is what makes the component"
+)]
+mod export {
+    use super::{Component, bindings};
+
+    bindings::export!(Component with_types_in bindings);
+}

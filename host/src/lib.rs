@@ -1,3 +1,20 @@
 //! The host: everything of `svc` that is not a guest.
 
+pub mod app;
+pub mod background;
+pub mod cli;
+pub mod clock;
+pub mod config;
+pub mod content;
+pub mod control;
+pub mod data_lock;
+pub mod deployments;
+pub mod http;
+pub mod ids;
+pub mod openapi;
+pub mod random;
+pub mod router;
 pub mod sandbox;
+pub mod server;
+pub mod telemetry;
+pub mod workspaces;

@@ -1,1 +1,5 @@
-fn main(){}
+//! The `svc` command.
+
+fn main() -> std::process::ExitCode {
+    svc::cli::main()
+}

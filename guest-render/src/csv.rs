@@ -1,0 +1,284 @@
+//! CSV pages: RFC 4180 read leniently, every row in one table.
+//!
+//! The text is read twice: once to learn how many columns the widest row has and how large the page will be, so that
+//! padding ragged rows can never build more than the host takes, and once to write it.
+
+use std::fmt::Write as _;
+
+use csv::{ReaderBuilder, StringRecord};
+use maud::html;
+
+use crate::out::{Out, escaped_len};
+use crate::page::{self, Shell};
+use crate::place::malformed;
+use crate::{Page, RenderError, Source};
+
+/// Columns past this one are not looked at for numbers: the styles would outgrow the table.
+const STYLED_COLUMNS: usize = 64;
+
+/// Renders a CSV source.
+pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
+    let text = source.text.strip_prefix('\u{feff}').unwrap_or(&source.text);
+    check_quotes(text)?;
+    let layout = Layout::of(text)?;
+    let shell = Shell {
+        source,
+        kind: "csv",
+        styles: &[include_str!("../assets/csv.css")],
+        own_styles: layout.number_styles(),
+    };
+    let html = page::build(&shell, |out| {
+        let heading = html! { header { h1 { (page::title(source)) } } };
+        out.markup(&heading.into_string())?;
+        write_table(out, text, &layout)
+    })?;
+    Ok(Page {
+        html,
+        diagrams: Vec::new(),
+    })
+}
+
+fn write_table(out: &mut Out<'_>, text: &str, layout: &Layout) -> Result<(), RenderError> {
+    if layout.rows == 0 {
+        return out.markup("<p>This file has no rows.</p>");
+    }
+    if layout.bytes() > u64::try_from(out.room()).unwrap_or(u64::MAX) {
+        return Err(RenderError::TooLarge);
+    }
+    out.markup(
+        "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"Table\">\n<table>\n",
+    )?;
+    out.markup(&html! { caption { (layout.caption()) } }.into_string())?;
+    out.markup("\n<thead>\n")?;
+    let mut is_first = true;
+    each_row(text, |row| {
+        if is_first {
+            write_row(out, row, layout.columns, &HEADER_CELL)?;
+            out.markup("</thead>\n<tbody>\n")?;
+        } else {
+            write_row(out, row, layout.columns, &CELL)?;
+        }
+        is_first = false;
+        Ok(())
+    })?;
+    out.markup("</tbody>\n</table>\n</div>")
+}
+
+/// The markup around the text of a cell.
+struct Cell {
+    open: &'static str,
+    close: &'static str,
+}
+
+const HEADER_CELL: Cell = Cell {
+    open: "<th scope=\"col\">",
+    close: "</th>",
+};
+const CELL: Cell = Cell {
+    open: "<td>",
+    close: "</td>",
+};
+const ROW: Cell = Cell {
+    open: "<tr>",
+    close: "</tr>\n",
+};
+
+fn write_row(
+    out: &mut Out<'_>,
+    row: &StringRecord,
+    columns: usize,
+    cell: &Cell,
+) -> Result<(), RenderError> {
+    out.markup(ROW.open)?;
+    for column in 0..columns {
+        out.markup(cell.open)?;
+        out.text(row.get(column).unwrap_or_default())?;
+        out.markup(cell.close)?;
+    }
+    out.markup(ROW.close)
+}
+
+/// What has to be known of a table before its first row can be written.
+#[derive(Default)]
+struct Layout {
+    /// With the header.
+    rows: u64,
+    /// In the widest row.
+    columns: usize,
+    /// The text of all cells, as it stands in a page.
+    text_bytes: u64,
+    /// For each of the first columns, what its cells hold.
+    contents: Vec<Contents>,
+}
+
+/// What the cells of a column hold, its header aside.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Contents {
+    Nothing,
+    Numbers,
+    Text,
+}
+
+impl Layout {
+    fn of(text: &str) -> Result<Self, RenderError> {
+        let mut layout = Self::default();
+        each_row(text, |row| {
+            layout.add(row);
+            Ok(())
+        })?;
+        Ok(layout)
+    }
+
+    fn add(&mut self, row: &StringRecord) {
+        let wide = row.len().min(STYLED_COLUMNS).max(self.contents.len());
+        self.contents.resize(wide, Contents::Nothing);
+        for (cell, contents) in row.iter().zip(&mut self.contents) {
+            if self.rows > 0 && !cell.trim().is_empty() && *contents != Contents::Text {
+                *contents = if is_number(cell.trim()) {
+                    Contents::Numbers
+                } else {
+                    Contents::Text
+                };
+            }
+        }
+        self.columns = self.columns.max(row.len());
+        self.rows += 1;
+        self.text_bytes += row.iter().map(|cell| escaped_len(cell) as u64).sum::<u64>();
+    }
+
+    /// The least that the rows will take in a page.
+    fn bytes(&self) -> u64 {
+        let cell = (CELL.open.len() + CELL.close.len()) as u64;
+        let row = (ROW.open.len() + ROW.close.len()) as u64;
+        let cells = self
+            .rows
+            .saturating_mul(self.columns as u64)
+            .saturating_mul(cell);
+        cells
+            .saturating_add(self.rows * row)
+            .saturating_add(self.text_bytes)
+    }
+
+    fn caption(&self) -> String {
+        let rows = self.rows - 1;
+        let (row, column) = (plural(rows), plural(self.columns as u64));
+        format!("{rows} row{row}, {} column{column}", self.columns)
+    }
+
+    /// Numbers are read against each other from the right.
+    fn number_styles(&self) -> String {
+        let mut styles = String::new();
+        for (column, contents) in self.contents.iter().enumerate() {
+            if *contents == Contents::Numbers {
+                // Writing to a string cannot fail.
+                let _ = write!(styles, "tr>:nth-child({}){{text-align:right}}", column + 1);
+            }
+        }
+        styles
+    }
+}
+
+fn plural(count: u64) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+/// Whether a cell holds one number as people write it in tables.
+fn is_number(cell: &str) -> bool {
+    let unsigned = cell
+        .trim_start_matches(['+', '-', '−', '$', '€', '£'])
+        .trim_end_matches('%');
+    unsigned.starts_with(|first: char| first.is_ascii_digit() || first == '.')
+        && unsigned
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b',' | b'_' | b'e' | b'E'))
+}
+
+/// Calls `row` for every row of `text`.
+///
+/// The reader skips blank lines. Between rows they are rows with one empty cell, by the grammar of RFC 4180; around
+/// the table they are not worth showing.
+fn each_row<F>(text: &str, mut row: F) -> Result<(), RenderError>
+where
+    F: FnMut(&StringRecord) -> Result<(), RenderError>,
+{
+    let blank = StringRecord::new();
+    let mut reader = reader(text);
+    let mut record = StringRecord::new();
+    let mut is_first = true;
+    loop {
+        let start = offset(&reader);
+        // What is text already, of rows of any length, has no way to be wrong.
+        if !reader.read_record(&mut record).unwrap_or(false) {
+            return Ok(());
+        }
+        if !is_first {
+            for _ in 0..blank_lines(text, start) {
+                row(&blank)?;
+            }
+        }
+        row(&record)?;
+        is_first = false;
+    }
+}
+
+fn reader(text: &str) -> csv::Reader<&[u8]> {
+    ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .from_reader(text.as_bytes())
+}
+
+/// Where in the text the next row begins, or the blank lines before it.
+fn offset(reader: &csv::Reader<&[u8]>) -> usize {
+    usize::try_from(reader.position().byte()).unwrap_or(usize::MAX)
+}
+
+/// How many blank lines stand at `start`.
+fn blank_lines(text: &str, start: usize) -> usize {
+    let bytes = text.as_bytes();
+    // The line feed of the break that ended the row before is left for the next row to skip.
+    let ends_row_before =
+        start > 0 && bytes[start - 1] == b'\r' && bytes.get(start) == Some(&b'\n');
+    let mut rest = &bytes[start + usize::from(ends_row_before)..];
+    let mut lines = 0;
+    loop {
+        rest = match rest {
+            [b'\r', b'\n', after @ ..] | [b'\r' | b'\n', after @ ..] => after,
+            _ => return lines,
+        };
+        lines += 1;
+    }
+}
+
+/// A quote that is never closed would swallow the rest of the file into one cell, so it is an error.
+///
+/// A quote opens a cell where it is its first character, and closes it where it does not stand for itself; whatever
+/// then follows up to the next comma is text of the cell, and so is a quote in a cell that does not begin with one.
+fn check_quotes(text: &str) -> Result<(), RenderError> {
+    let mut bytes = text.bytes().enumerate().peekable();
+    let mut at_cell_start = true;
+    while let Some((offset, byte)) = bytes.next() {
+        if byte != b'"' || !at_cell_start {
+            at_cell_start = matches!(byte, b',' | b'\r' | b'\n');
+            continue;
+        }
+        at_cell_start = false;
+        loop {
+            match bytes.next() {
+                None => {
+                    return Err(malformed(
+                        text,
+                        offset,
+                        String::from("This quote is never closed."),
+                    ));
+                }
+                Some((_, b'"')) if bytes.next_if(|(_, next)| *next == b'"').is_none() => break,
+                Some(_) => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

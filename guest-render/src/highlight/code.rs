@@ -1,0 +1,355 @@
+//! Words, strings, comments and numbers of programming and configuration languages.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use super::languages::{Flag, Language};
+use super::{Kind, Pieces};
+
+/// A regular expression longer than this is not taken for one.
+const MAX_REGEX: usize = 200;
+
+/// Takes a whole block. Every step takes at least one character and looks ahead a bounded way past what it takes.
+pub(super) fn scan(language: &Language, pieces: &mut Pieces<'_>) -> fmt::Result {
+    let mut scanner = Scanner {
+        language,
+        words: words(language),
+        code: pieces.code,
+        at: 0,
+        before: b'\n',
+        starts_line: true,
+    };
+    while scanner.at < scanner.code.len() {
+        let start = scanner.at;
+        let (end, kind) = scanner.next();
+        pieces.take(end, kind)?;
+        let taken = &scanner.code[start..end];
+        if let Some(last) = taken.bytes().rev().find(|byte| !byte.is_ascii_whitespace()) {
+            scanner.before = last;
+            scanner.starts_line = false;
+        }
+        // What opens a line may follow a list's dash in YAML.
+        if taken.ends_with('\n') || (taken == "-" && language.has(Flag::ColonKeys)) {
+            scanner.starts_line = true;
+        }
+        scanner.at = end;
+    }
+    Ok(())
+}
+
+/// The words of a language that mean something.
+fn words(language: &Language) -> HashMap<&'static str, Kind> {
+    let kinds = [
+        (language.types, Kind::Type),
+        (language.literals, Kind::Literal),
+        (language.keywords, Kind::Keyword),
+    ];
+    kinds
+        .into_iter()
+        .flat_map(|(words, kind)| words.split(' ').map(move |word| (word, kind)))
+        .collect()
+}
+
+struct Scanner<'a> {
+    language: &'a Language,
+    words: HashMap<&'static str, Kind>,
+    code: &'a str,
+    at: usize,
+    /// The last byte taken that is not white space.
+    before: u8,
+    /// Nothing but white space stands before on this line.
+    starts_line: bool,
+}
+
+impl Scanner<'_> {
+    fn rest(&self) -> &str {
+        &self.code[self.at..]
+    }
+
+    /// Where the next piece ends, and what it is.
+    fn next(&self) -> (usize, Kind) {
+        let first = self.code.as_bytes()[self.at];
+        if first.is_ascii_whitespace() {
+            let space = self
+                .rest()
+                .bytes()
+                .take_while(u8::is_ascii_whitespace)
+                .count();
+            return (self.end_of_space(space), Kind::Plain);
+        }
+        self.comment()
+            .or_else(|| self.meta(first))
+            .or_else(|| self.string(first))
+            .or_else(|| self.regex(first))
+            .or_else(|| self.variable(first))
+            .or_else(|| {
+                first
+                    .is_ascii_digit()
+                    .then(|| (self.number_end(), Kind::Number))
+            })
+            .or_else(|| self.word())
+            .unwrap_or_else(|| {
+                (
+                    self.at + self.rest().chars().next().map_or(1, char::len_utf8),
+                    Kind::Plain,
+                )
+            })
+    }
+
+    /// White space ends with the last of its line breaks, so that what follows knows whether it opens a line.
+    fn end_of_space(&self, space: usize) -> usize {
+        let text = &self.rest()[..space];
+        match text.rfind('\n') {
+            Some(newline) => self.at + newline + 1,
+            None => self.at + space,
+        }
+    }
+
+    fn comment(&self) -> Option<(usize, Kind)> {
+        let rest = self.rest();
+        for (open, close) in self.language.block_comments {
+            if rest.starts_with(open) {
+                return Some((self.block_end(open, close), Kind::Comment));
+            }
+        }
+        let before = self.code[..self.at].chars().next_back();
+        let is_comment = self.language.line_comments.iter().any(|mark| {
+            rest.starts_with(mark)
+                && match *mark {
+                    // In a shell, `#` is a comment where a word could begin: `a#b` and `$#` are not.
+                    "#" => {
+                        self.language.has(Flag::FreeHash) || before.is_none_or(char::is_whitespace)
+                    }
+                    // An address is not.
+                    "//" => before != Some(':'),
+                    _ => true,
+                }
+        });
+        is_comment.then(|| (self.line_end(), Kind::Comment))
+    }
+
+    fn block_end(&self, open: &str, close: &str) -> usize {
+        let nests = self.language.has(Flag::NestedComments);
+        let mut depth = 0_usize;
+        let mut at = self.at;
+        while at < self.code.len() {
+            let rest = &self.code[at..];
+            if rest.starts_with(open) && (nests || depth == 0) {
+                depth += 1;
+                at += open.len();
+            } else if rest.starts_with(close) {
+                depth -= 1;
+                at += close.len();
+                if depth == 0 {
+                    return at;
+                }
+            } else {
+                at += rest.chars().next().map_or(1, char::len_utf8);
+            }
+        }
+        at
+    }
+
+    fn line_end(&self) -> usize {
+        self.at + self.rest().find('\n').unwrap_or(self.rest().len())
+    }
+
+    fn meta(&self, first: u8) -> Option<(usize, Kind)> {
+        let rest = self.rest();
+        let is_line = self.starts_line && first == b'#' && self.language.has(Flag::Preprocessor);
+        if is_line {
+            return Some((self.line_end(), Kind::Meta));
+        }
+        if self.language.has(Flag::HashAttributes)
+            && (rest.starts_with("#[") || rest.starts_with("#!["))
+        {
+            let line = &self.code[self.at..self.line_end()];
+            let end = line.find(']').map_or(line.len(), |bracket| bracket + 1);
+            return Some((self.at + end, Kind::Meta));
+        }
+        if first == b'@' && self.language.has(Flag::AtAttributes) {
+            let name = name_len(&rest[1..], &['.', '-']);
+            return (name > 0).then_some((self.at + 1 + name, Kind::Meta));
+        }
+        None
+    }
+
+    fn string(&self, first: u8) -> Option<(usize, Kind)> {
+        let rest = self.rest();
+        if self.language.has(Flag::RawStrings) && matches!(first, b'r' | b'b') {
+            let prefix = if rest.starts_with("br") { 2 } else { 1 };
+            let hashes = rest[prefix..]
+                .bytes()
+                .take_while(|byte| *byte == b'#')
+                .count();
+            let is_raw = rest[..prefix].ends_with('r') && rest[prefix + hashes..].starts_with('"');
+            if is_raw && !self.follows_word() {
+                let open = prefix + hashes + 1;
+                let close = format!("\"{}", "#".repeat(hashes));
+                let end = rest[open..]
+                    .find(&close)
+                    .map_or(rest.len(), |at| open + at + close.len());
+                return Some((self.at + end, Kind::String));
+            }
+        }
+        if first == b'\'' && self.language.has(Flag::Lifetimes) && !is_char_literal(rest) {
+            return None;
+        }
+        let quote = self
+            .language
+            .quotes
+            .iter()
+            .find(|quote| rest.starts_with(quote.mark))?;
+        let end = self.string_end(quote.mark, quote.escapes, quote.lines);
+        let is_key =
+            self.language.has(Flag::StringKeys) && self.code[end..].trim_start().starts_with(':');
+        Some((end, if is_key { Kind::Name } else { Kind::String }))
+    }
+
+    fn string_end(&self, mark: &str, escapes: bool, lines: bool) -> usize {
+        let bytes = self.code.as_bytes();
+        let mut at = self.at + mark.len();
+        while let Some(byte) = bytes.get(at) {
+            if bytes[at..].starts_with(mark.as_bytes()) {
+                return at + mark.len();
+            }
+            match byte {
+                b'\\' if escapes => at += 2,
+                b'\n' if !lines => return at,
+                _ => at += 1,
+            }
+        }
+        self.code.len()
+    }
+
+    /// A slash opens a regular expression where no value stands before it that could be divided.
+    fn regex(&self, first: u8) -> Option<(usize, Kind)> {
+        if first != b'/'
+            || !self.language.has(Flag::Regexes)
+            || !b"\n(,=:[!&|?{};+~".contains(&self.before)
+        {
+            return None;
+        }
+        let mut in_class = false;
+        let mut is_escaped = false;
+        for (offset, byte) in self.rest().bytes().enumerate().take(MAX_REGEX).skip(1) {
+            match byte {
+                b'\n' => return None,
+                _ if is_escaped => is_escaped = false,
+                b'\\' => is_escaped = true,
+                b'[' => in_class = true,
+                b']' => in_class = false,
+                b'/' if !in_class => {
+                    let flags = self.rest()[offset + 1..]
+                        .bytes()
+                        .take_while(u8::is_ascii_lowercase)
+                        .count();
+                    return Some((self.at + offset + 1 + flags, Kind::String));
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    fn variable(&self, first: u8) -> Option<(usize, Kind)> {
+        if first != b'$' || !self.language.has(Flag::Dollars) {
+            return None;
+        }
+        let rest = &self.rest()[1..];
+        let name = if rest.starts_with('{') {
+            rest[..rest.floor_char_boundary(MAX_REGEX)]
+                .find(['}', '\n'])
+                .map_or(0, |end| end + 1)
+        } else {
+            name_len(rest, &[])
+        };
+        Some((self.at + 1 + name, Kind::Name))
+    }
+
+    fn number_end(&self) -> usize {
+        let bytes = self.rest().as_bytes();
+        let mut end = 0;
+        while let Some(byte) = bytes.get(end) {
+            let goes_on = match byte {
+                b'.' => bytes.get(end + 1).is_some_and(u8::is_ascii_digit),
+                b'+' | b'-' => matches!(bytes[end - 1], b'e' | b'E') && !bytes.starts_with(b"0x"),
+                byte => byte.is_ascii_alphanumeric() || *byte == b'_',
+            };
+            if !goes_on {
+                break;
+            }
+            end += 1;
+        }
+        self.at + end
+    }
+
+    fn word(&self) -> Option<(usize, Kind)> {
+        let rest = self.rest();
+        let joins: &[char] = if self.language.has(Flag::Hyphens) {
+            &['-']
+        } else {
+            &[]
+        };
+        let len = match name_len(rest, joins) {
+            0 => return None,
+            len => len,
+        };
+        let (word, after) = rest.split_at(len);
+        Some((self.at + len, self.word_kind(word, after)))
+    }
+
+    fn word_kind(&self, word: &str, after: &str) -> Kind {
+        let language = self.language;
+        let known = if language.has(Flag::Caseless) {
+            self.words.get(word.to_ascii_lowercase().as_str())
+        } else {
+            self.words.get(word)
+        };
+        let after_spaces = after.trim_start_matches(' ');
+        let is_key = (self.starts_line && language.has(Flag::ColonKeys) && after.starts_with(':'))
+            || (language.has(Flag::EqualsKeys)
+                && ((self.starts_line && after_spaces.starts_with('='))
+                    || (self.before == b'[' && after.starts_with(['.', ']']))))
+            || (language.has(Flag::Properties)
+                && after.starts_with(':')
+                && !after.starts_with("::"));
+        if is_key {
+            Kind::Name
+        } else if let Some(kind) = known.filter(|_| self.before != b'.') {
+            *kind
+        } else if after.starts_with('(')
+            || (after.starts_with("!(") && language.has(Flag::HashAttributes))
+        {
+            Kind::Function
+        } else if language.has(Flag::Capitals) && word.starts_with(char::is_uppercase) {
+            Kind::Type
+        } else {
+            Kind::Plain
+        }
+    }
+
+    fn follows_word(&self) -> bool {
+        self.code[..self.at].ends_with(|before: char| before.is_alphanumeric() || before == '_')
+    }
+}
+
+/// How long the name at the start of `text` is, in bytes.
+fn name_len(text: &str, joins: &[char]) -> usize {
+    let opens = text.starts_with(|first: char| first.is_alphanumeric() || first == '_');
+    if !opens {
+        return 0;
+    }
+    let end =
+        text.find(|next: char| !(next.is_alphanumeric() || next == '_' || joins.contains(&next)));
+    end.unwrap_or(text.len())
+}
+
+/// Tells `'x'` from the lifetime `'x`.
+fn is_char_literal(text: &str) -> bool {
+    let mut chars = text.chars().skip(1);
+    matches!(
+        (chars.next(), chars.next()),
+        (Some('\\'), _) | (_, Some('\''))
+    )
+}

@@ -1,0 +1,77 @@
+//! What the scanner can be told about a language.
+
+use super::table::LANGUAGES;
+
+/// A language, or several that share their words.
+pub(super) struct Language {
+    /// What a fence calls it, in lower case. Like all words here, with spaces between.
+    pub(super) names: &'static str,
+    pub(super) keywords: &'static str,
+    pub(super) literals: &'static str,
+    pub(super) types: &'static str,
+    pub(super) line_comments: &'static [&'static str],
+    pub(super) block_comments: &'static [(&'static str, &'static str)],
+    /// The longer of two that begin alike comes first.
+    pub(super) quotes: &'static [Quote],
+    pub(super) flags: &'static [Flag],
+}
+
+/// A kind of string.
+pub(super) struct Quote {
+    /// Opens and closes it.
+    pub(super) mark: &'static str,
+    /// A backslash takes the meaning of what follows it.
+    pub(super) escapes: bool,
+    /// It may go on over line breaks.
+    pub(super) lines: bool,
+}
+
+/// What a language has beyond words, comments and strings.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flag {
+    /// `@name` is an attribute, a decorator or a rule.
+    AtAttributes,
+    /// A word that begins with a capital is a type.
+    Capitals,
+    /// Words mean the same in capitals.
+    Caseless,
+    /// `name:` at the start of a line is a key.
+    ColonKeys,
+    /// `$name` is a variable.
+    Dollars,
+    /// `name =` at the start of a line is a key, `[name]` a heading.
+    EqualsKeys,
+    /// `#` opens a comment wherever it stands.
+    FreeHash,
+    /// `#[…]` is an attribute, `name!(…)` a call.
+    HashAttributes,
+    /// Names may have hyphens.
+    Hyphens,
+    /// `'name` without a closing quote is a lifetime.
+    Lifetimes,
+    /// Block comments nest.
+    NestedComments,
+    /// A line that begins with `#` speaks to the compiler.
+    Preprocessor,
+    /// `name:` is a property anywhere.
+    Properties,
+    /// `r#"…"#` is a string.
+    RawStrings,
+    /// `/…/` is a regular expression where a value may begin.
+    Regexes,
+    /// A string before a colon is a key.
+    StringKeys,
+}
+
+impl Language {
+    pub(super) fn has(&self, flag: Flag) -> bool {
+        self.flags.contains(&flag)
+    }
+}
+
+/// The language that a fence names.
+pub(super) fn find(name: &str) -> Option<&'static Language> {
+    LANGUAGES
+        .iter()
+        .find(|language| language.names.split(' ').any(|known| known == name))
+}

@@ -1,0 +1,85 @@
+//! HTML pages: the source byte for byte, with the runtime script put in where the page has one.
+
+use html5gum::emitters::default::DefaultEmitter;
+use html5gum::{Token, Tokenizer};
+
+use crate::page::runtime_script;
+use crate::{Page, RenderError, Source};
+
+/// Renders an HTML source.
+pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
+    let script = source
+        .runtime
+        .as_ref()
+        .map_or_else(String::new, |runtime| runtime_script(runtime).0);
+    let bytes = source.text.len() + script.len();
+    if usize::try_from(source.page_bytes).is_ok_and(|limit| bytes > limit) {
+        return Err(RenderError::TooLarge);
+    }
+    let (before, after) = if script.is_empty() {
+        (source.text.as_str(), "")
+    } else {
+        source.text.split_at(script_position(&source.text))
+    };
+    let mut html = String::with_capacity(bytes);
+    for part in [before, &script, after] {
+        html.push_str(part);
+    }
+    Ok(Page {
+        html,
+        diagrams: Vec::new(),
+    })
+}
+
+/// Where in a document the first script of its head belongs.
+///
+/// A browser makes the head up as soon as it meets what cannot stand before one: any text but white space and any tag
+/// but those of `html` and `head`. So only what comes before that is looked at, none of which can hold text of another
+/// kind than HTML's own, and a `<head>` further on is nothing to a browser either.
+fn script_position(text: &str) -> usize {
+    const BOM: &str = "\u{feff}";
+    let start = if text.starts_with(BOM) { BOM.len() } else { 0 };
+    let document = &text[start..];
+    let mut found = Found::Nothing;
+    let mut position = 0;
+    let tokens = Tokenizer::new_with_emitter(document, DefaultEmitter::<usize>::new_with_span());
+    for token in tokens.flatten() {
+        let (what, end) = match token {
+            Token::Error(_) | Token::Comment(_) => continue,
+            Token::String(text) if text.iter().all(u8::is_ascii_whitespace) => continue,
+            Token::Doctype(doctype) => (Found::Doctype, doctype.span.end),
+            Token::StartTag(tag) if **tag.name == *b"html" => (Found::Html, tag.span.end),
+            Token::StartTag(tag) if **tag.name == *b"head" => (Found::Head, tag.span.end),
+            Token::EndTag(tag) if found != Found::Nothing && !ends_the_prologue(&tag.name) => {
+                continue;
+            }
+            _ => break,
+        };
+        // Only a first `<html>` opens the element, and only a first doctype is one.
+        if what > found {
+            found = what;
+            position = end;
+        }
+        if found == Found::Head {
+            break;
+        }
+    }
+    start + document.floor_char_boundary(position)
+}
+
+/// The best place found so far, in rising order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Found {
+    Nothing,
+    Doctype,
+    Html,
+    Head,
+}
+
+/// Whether an end tag makes a browser open the head and the body: all others are dropped at this point.
+fn ends_the_prologue(name: &[u8]) -> bool {
+    matches!(name, b"head" | b"body" | b"html" | b"br")
+}
+
+#[cfg(test)]
+mod tests;

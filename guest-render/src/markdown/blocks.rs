@@ -1,0 +1,159 @@
+//! The blocks that a page shows differently from the plain formatter: headings, code, diagrams, tables and tasks.
+
+use std::cell::Cell;
+use std::fmt::{self, Write as _};
+
+use comrak::html::{ChildRendering, Context, format_node_default};
+use comrak::nodes::{Node, NodeCodeBlock, NodeHeading, NodeTaskItem, NodeValue};
+use maud::html;
+
+use crate::{Diagram, highlight, mermaid};
+
+/// Further diagrams of a page show their source.
+const MAX_DIAGRAMS: usize = 20;
+/// Code past this many bytes of a page is not highlighted.
+const MAX_HIGHLIGHTED: usize = 512 * 1024;
+
+/// What the formatter has to remember from block to block.
+pub(super) struct Blocks<'a> {
+    position: &'a Cell<usize>,
+    /// The diagrams met so far.
+    pub(super) diagrams: Vec<Diagram>,
+    tables: u32,
+    code_blocks: u32,
+    /// How many bytes of code may still be highlighted.
+    highlightable: usize,
+}
+
+impl<'a> Blocks<'a> {
+    /// `position` is where in the page the formatter stands.
+    pub(super) fn new(position: &'a Cell<usize>, is_highlighted: bool) -> Self {
+        let highlightable = if is_highlighted { MAX_HIGHLIGHTED } else { 0 };
+        Self {
+            position,
+            diagrams: Vec::new(),
+            tables: 0,
+            code_blocks: 0,
+            highlightable,
+        }
+    }
+}
+
+type Output<'a, 'o, 'c> = Context<'o, 'c, Blocks<'a>>;
+
+/// Formats a node, by the plain formatter unless it is one of ours.
+pub(super) fn format_node(
+    out: &mut Output<'_, '_, '_>,
+    node: Node<'_>,
+    entering: bool,
+) -> Result<ChildRendering, fmt::Error> {
+    match &node.data().value {
+        NodeValue::Heading(heading) => format_heading(out, node, heading, entering)?,
+        NodeValue::TaskItem(task) => format_task(out, task, entering)?,
+        NodeValue::CodeBlock(block) if entering => format_code(out, block)?,
+        NodeValue::CodeBlock(_) => {}
+        NodeValue::Table(_) => return format_table(out, node, entering),
+        _ => return format_node_default(out, node, entering),
+    }
+    Ok(ChildRendering::HTML)
+}
+
+/// A heading with a link to itself. The mark of the link comes from the styles, so that it is no part of the text.
+fn format_heading(
+    out: &mut Output<'_, '_, '_>,
+    node: Node<'_>,
+    heading: &NodeHeading,
+    entering: bool,
+) -> fmt::Result {
+    let level = heading.level;
+    if entering {
+        let text = node.collect_text();
+        let has_words =
+            text.contains(|char: char| char.is_alphanumeric() || matches!(char, '_' | '-'));
+        let id = out
+            .anchorizer
+            .anchorize(if has_words { text.trim() } else { "section" });
+        out.cr()?;
+        write!(out, "<h{level} id=\"{id}\">")?;
+        out.current_anchorized_id = Some(id);
+        return Ok(());
+    }
+    if let Some(id) = out.current_anchorized_id.take() {
+        let label = format!("Link to “{}”", node.collect_text());
+        let link = html! { a class="anchor" href={ "#" (id) } aria-label=(label) {} };
+        out.write_str(&link.0)?;
+    }
+    writeln!(out, "</h{level}>")
+}
+
+fn format_task(out: &mut Output<'_, '_, '_>, task: &NodeTaskItem, entering: bool) -> fmt::Result {
+    if !entering {
+        return out.write_str("</li>\n");
+    }
+    out.cr()?;
+    out.write_str("<li class=\"task\">")?;
+    let is_done = task.symbol.is_some();
+    let label = if is_done { "Done" } else { "To do" };
+    let checkbox = html! { input type="checkbox" checked[is_done] disabled aria-label=(label); };
+    out.write_str(&checkbox.0)?;
+    out.write_str(" ")
+}
+
+/// A table scrolls in a region of its own, which a keyboard can reach.
+fn format_table(
+    out: &mut Output<'_, '_, '_>,
+    node: Node<'_>,
+    entering: bool,
+) -> Result<ChildRendering, fmt::Error> {
+    if entering {
+        out.user.tables += 1;
+        let label = format!("Table {}", out.user.tables);
+        out.cr()?;
+        open_region(out, "scroll", &label)?;
+        return format_node_default(out, node, true);
+    }
+    let children = format_node_default(out, node, false)?;
+    out.write_str("</div>\n")?;
+    Ok(children)
+}
+
+fn open_region(out: &mut Output<'_, '_, '_>, class: &str, label: &str) -> fmt::Result {
+    writeln!(
+        out,
+        "<div class=\"{class}\" role=\"region\" tabindex=\"0\" aria-label=\"{label}\">"
+    )
+}
+
+fn format_code(out: &mut Output<'_, '_, '_>, block: &NodeCodeBlock) -> fmt::Result {
+    // A fence may say more than the language: `rust,ignore`, `js {1-3}`, `py title="x"`.
+    let language = block
+        .info
+        .split([' ', '\t', ',', '{'])
+        .next()
+        .unwrap_or_default();
+    out.cr()?;
+    if language.eq_ignore_ascii_case("mermaid") {
+        let is_named = out.user.diagrams.len() < MAX_DIAGRAMS;
+        let position = out.user.position;
+        let diagram = mermaid::figure(out, position, &block.literal, is_named)?;
+        out.user.diagrams.extend(diagram);
+        return out.write_str("\n");
+    }
+    out.user.code_blocks += 1;
+    let label = format!("Code {}", out.user.code_blocks);
+    open_region(out, "code", &label)?;
+    if language.is_empty() {
+        out.write_str("<pre><code>")?;
+    } else {
+        out.write_str("<pre><code class=\"language-")?;
+        out.escape(language)?;
+        out.write_str("\">")?;
+    }
+    if block.literal.len() <= out.user.highlightable {
+        out.user.highlightable -= block.literal.len();
+        highlight::write(out, language, &block.literal)?;
+    } else {
+        out.escape(&block.literal)?;
+    }
+    out.write_str("</code></pre>\n</div>\n")
+}

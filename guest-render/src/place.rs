@@ -1,0 +1,56 @@
+//! Where in a source something stands, in the numbers that an author counts with.
+
+use crate::{Malformed, Place, RenderError};
+
+/// The place of the byte at `offset`: line and column from 1, the column in Unicode scalar values.
+///
+/// An offset inside a character means that character, one past the end the place after the last.
+pub(crate) fn place_of(text: &str, offset: usize) -> Place {
+    let before = &text[..text.floor_char_boundary(offset)];
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+    let column = before[line_start..].chars().count() + 1;
+    Place {
+        line: number(line),
+        column: number(column),
+    }
+}
+
+/// The error for a source that breaks the rules of its type at `offset`.
+pub(crate) fn malformed(text: &str, offset: usize, message: String) -> RenderError {
+    RenderError::Malformed(Malformed {
+        message,
+        place: place_of(text, offset),
+    })
+}
+
+/// A count as the contract carries it.
+pub(crate) fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_count_lines_and_characters() {
+        for (text, offset, line, column) in [
+            ("", 0, 1, 1),
+            ("ab", 2, 1, 3),
+            ("ab", 99, 1, 3),
+            ("a\nb", 1, 1, 2),
+            ("a\nb", 2, 2, 1),
+            ("a\r\nb", 3, 2, 1),
+            ("üñx", 4, 1, 3),
+            ("üñx", 3, 1, 2),
+            ("😀\n😀!", 9, 2, 2),
+        ] {
+            assert_eq!(
+                place_of(text, offset),
+                Place { line, column },
+                "{text:?} at {offset}"
+            );
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What holds for pages of every type, and the helpers that the tests of each share.
+
+use crate::{ContentType, DrawError, Page, RenderError, RuntimeScript, Source, draw, render};
+
+const BUILT: [ContentType; 4] = [
+    ContentType::Markdown,
+    ContentType::Json,
+    ContentType::Csv,
+    ContentType::Mermaid,
+];
+
+pub(crate) fn source(content_type: ContentType, text: &str) -> Source {
+    Source {
+        content_type,
+        title: "Title".to_owned(),
+        text: text.to_owned(),
+        runtime: None,
+        page_bytes: 1 << 24,
+    }
+}
+
+pub(crate) fn page(content_type: ContentType, text: &str) -> Page {
+    render(&source(content_type, text)).unwrap()
+}
+
+/// What stands between `<main>` and `</main>`.
+pub(crate) fn body(html: &str) -> String {
+    let start = html.find("<main>").unwrap() + "<main>".len();
+    html[start..html.rfind("</main>").unwrap()].to_owned()
+}
+
+#[test]
+fn pages_are_complete_documents_without_scripts_or_other_hosts() {
+    for content_type in BUILT {
+        let mut source = source(content_type, "1");
+        source.title = "<script>\"&'\0".to_owned();
+        let html = render(&source).unwrap().html;
+        let start = "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\">\
+            <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">";
+        assert!(html.starts_with(start), "{html}");
+        assert!(
+            html.contains("<title>&lt;script&gt;&quot;&amp;'\u{fffd}</title>"),
+            "{html}"
+        );
+        assert!(html.ends_with("</main></body></html>"));
+        for unwanted in [
+            "<script", "http:", "https:", "@import", "url(", " src=", "\0",
+        ] {
+            assert!(!html.contains(unwanted), "{unwanted} in {html}");
+        }
+        assert_eq!(render(&source).unwrap().html, html);
+    }
+}
+
+#[test]
+fn the_runtime_script_comes_first_in_the_head() {
+    for content_type in BUILT {
+        let mut source = source(content_type, "1");
+        source.runtime = Some(RuntimeScript {
+            src: "/a?b&c\"".to_owned(),
+            slug: "<s>'".to_owned(),
+        });
+        let html = render(&source).unwrap().html;
+        let script =
+            "<head><script src=\"/a?b&amp;c&quot;\" data-slug=\"&lt;s&gt;'\"></script><meta";
+        assert!(html.contains(script), "{html}");
+    }
+}
+
+#[test]
+fn the_bound_on_pages_holds_to_the_byte() {
+    for content_type in [BUILT.as_slice(), &[ContentType::Html]].concat() {
+        let mut source = source(content_type, "[\"a\"]");
+        let page = render(&source).unwrap();
+        source.page_bytes = u32::try_from(page.html.len()).unwrap();
+        assert_eq!(render(&source), Ok(page));
+        source.page_bytes -= 1;
+        assert_eq!(
+            render(&source),
+            Err(RenderError::TooLarge),
+            "{content_type:?}"
+        );
+    }
+}
+
+#[test]
+fn a_mermaid_page_is_one_diagram() {
+    let text = "graph TD;\n  A[\"<b>\"]-->B";
+    let page = page(ContentType::Mermaid, text);
+    let [diagram] = page.diagrams.as_slice() else {
+        panic!("{:?}", page.diagrams)
+    };
+    assert_eq!(diagram.text, text);
+    assert_eq!(
+        &page.html[diagram.start as usize..diagram.end as usize],
+        "<pre class=\"mermaid-source\"><code>graph TD;\n  A[&quot;&lt;b&gt;&quot;]--&gt;B</code></pre>"
+    );
+    assert_eq!(draw(text), Err(DrawError::Unsupported));
+}

@@ -1,0 +1,112 @@
+//! The application: every service, made from its parts, and what all handlers share.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::content::{Content, OnceFiles};
+use crate::control::{Control, Secrets};
+use crate::deployments::Deployments;
+use crate::deployments::pages::Pages;
+use crate::deployments::visits::Visits;
+use crate::http::front::RequestIds;
+use crate::http::hosts::Hosts;
+use crate::http::idempotency::InFlight;
+use crate::http::rate_limit::RateLimits;
+use crate::random::Random;
+use crate::sandbox::{Limits as Budgets, Sandbox, SandboxConfig};
+use crate::telemetry::Metrics;
+use crate::workspaces::Workspaces;
+
+/// What handlers share.
+pub type SharedApp = Arc<App>;
+
+/// The application.
+#[derive(Debug)]
+pub struct App {
+    /// The effective settings.
+    pub config: Arc<Config>,
+    /// The time.
+    pub clock: Clock,
+    /// The control database.
+    pub control: Control,
+    /// The guests.
+    pub sandbox: Sandbox,
+    /// Whatever answers at a slug.
+    pub deployments: Deployments,
+    /// Accounts and their keys.
+    pub workspaces: Workspaces,
+    /// The names that we answer for.
+    pub hosts: Hosts,
+    /// The buckets of all clients.
+    pub rate_limits: RateLimits,
+    /// Idempotency keys whose first request is still running.
+    pub in_flight: InFlight,
+    /// Names for requests.
+    pub request_ids: RequestIds,
+    /// What operators measure.
+    pub metrics: Metrics,
+}
+
+impl App {
+    /// Opens everything below the data directory. Guests go on loading in the background.
+    ///
+    /// # Errors
+    /// When something below the data or cache directory cannot be opened.
+    pub async fn open(config: Config, clock: Clock, random: Random) -> anyhow::Result<SharedApp> {
+        let data = &config.data;
+        std::fs::create_dir_all(data)
+            .with_context(|| format!("making the data directory {}", data.display()))?;
+        let control = Control::open(data).context("opening the control database")?;
+        let secrets = Secrets::load(&control, &random).await?;
+        let content = Content::open(&data.join("content"))?;
+        let once = OnceFiles::open(&data.join("once"))?;
+        let sandbox = Sandbox::start(sandbox_config(&config)).context("starting the sandbox")?;
+        let seed = u64::from_le_bytes(random.bytes()?);
+        let config = Arc::new(config);
+        let deployments = Deployments {
+            control: control.clone(),
+            content,
+            once,
+            sandbox: sandbox.clone(),
+            clock: clock.clone(),
+            random: random.clone(),
+            config: Arc::clone(&config),
+            secrets,
+            reservations: Arc::default(),
+            pages: Pages::new(config.limits.page_cache_bytes),
+            visits: Visits::new(seed),
+        };
+        deployments.finish_burning().await.context("removing burnt shares")?;
+        Ok(Arc::new(Self {
+            hosts: Hosts::new(&config),
+            rate_limits: RateLimits::new(&config.limits, &clock),
+            in_flight: InFlight::default(),
+            request_ids: RequestIds::new(u32::from_le_bytes(random.bytes()?)),
+            metrics: Metrics::new(&sandbox),
+            workspaces: Workspaces::new(control.clone(), clock.clone(), random),
+            config,
+            clock,
+            control,
+            sandbox,
+            deployments,
+        }))
+    }
+}
+
+fn sandbox_config(config: &Config) -> SandboxConfig {
+    let limits = &config.limits;
+    let budgets = |fuel, bytes, millis| Budgets {
+        fuel,
+        memory_bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
+        wall: std::time::Duration::from_millis(millis),
+    };
+    SandboxConfig {
+        guests_dir: Some(config.guests.clone()),
+        render: budgets(limits.render_fuel, limits.render_memory_bytes, limits.render_ms),
+        gate: budgets(limits.gate_fuel, limits.gate_memory_bytes, limits.gate_ms),
+        ..SandboxConfig::new(config.cache.clone())
+    }
+}

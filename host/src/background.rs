@@ -1,0 +1,100 @@
+//! What runs beside requests: views written down, what has expired swept, operators' commands noticed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::app::{App, SharedApp};
+use crate::control::events;
+
+const FLUSH_VISITS: Duration = Duration::from_secs(2);
+const SWEEP: Duration = Duration::from_secs(1);
+const COLLECT: Duration = Duration::from_secs(15);
+const TIDY: Duration = Duration::from_secs(60);
+/// Four times a second, so that a command takes effect within one.
+const LISTEN: Duration = Duration::from_millis(250);
+
+/// Starts all of it; each ends when `stop` becomes true.
+pub fn start(app: &SharedApp, stop: &watch::Receiver<bool>) -> Vec<JoinHandle<()>> {
+    let task = |app: &SharedApp| (Arc::clone(app), stop.clone());
+    let (flush, sweep, collect) = (task(app), task(app), task(app));
+    let (tidy, listen, orphans) = (task(app), task(app), task(app));
+    vec![
+        tokio::spawn(every(FLUSH_VISITS, flush, "writing views down", async |app| {
+            Ok(app.deployments.flush_visits().await?)
+        })),
+        tokio::spawn(every(SWEEP, sweep, "sweeping what has expired", async |app| {
+            app.deployments.sweep().await.map(|_| ())
+        })),
+        tokio::spawn(every(COLLECT, collect, "collecting unused content", async |app| {
+            app.deployments.collect().await.map(|_| ())
+        })),
+        tokio::spawn(every(TIDY, tidy, "forgetting what is old", async |app| {
+            app.rate_limits.tidy();
+            Ok(app.deployments.forget_old().await?)
+        })),
+        tokio::spawn(hear_operators(listen)),
+        tokio::spawn(mark_orphans(orphans)),
+    ]
+}
+
+type Task = (SharedApp, watch::Receiver<bool>);
+
+/// Does `work` again and again; a failure is logged and the work tried again in its turn.
+async fn every<F>(period: Duration, (app, mut stop): Task, what: &'static str, work: F)
+where
+    F: AsyncFn(&App) -> anyhow::Result<()>,
+{
+    let mut ticks = tokio::time::interval(period);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            _ = stop.wait_for(|stop| *stop) => return,
+        }
+        if let Err(error) = work(&app).await {
+            tracing::error!(error = format!("{error:#}"), "{what} failed");
+        }
+    }
+}
+
+async fn mark_orphans((app, mut stop): Task) {
+    tokio::select! {
+        marked = app.deployments.mark_orphans() => {
+            if let Err(error) = marked {
+                tracing::error!(error = format!("{error:#}"), "looking for orphaned content failed");
+            }
+        }
+        _ = stop.wait_for(|stop| *stop) => {}
+    }
+}
+
+/// Acts on operators' events: a look at an index by number, which costs microseconds when there are none.
+async fn hear_operators((app, mut stop): Task) {
+    let mut ticks = tokio::time::interval(LISTEN);
+    let mut last = app.control.read(events::newest).await.unwrap_or(0);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            _ = stop.wait_for(|stop| *stop) => return,
+        }
+        match app.control.read(move |c| events::after(c, last)).await {
+            Ok(heard) => {
+                for event in heard {
+                    last = event.id;
+                    act(&app, &event);
+                }
+            }
+            Err(error) => tracing::error!(%error, "operators' commands cannot be read"),
+        }
+    }
+}
+
+fn act(app: &App, event: &events::OperatorEvent) {
+    tracing::info!(kind = event.kind, subject = event.subject, "an operator's command");
+    if event.kind == events::SLUG_CHANGED {
+        app.deployments.pages.forget(&event.subject);
+    }
+}

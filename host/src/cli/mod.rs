@@ -1,0 +1,132 @@
+//! The command line: `serve`, and what operators do to a data directory while the server runs.
+
+mod check;
+mod config;
+mod deployment;
+mod key;
+mod namespace;
+mod report;
+mod serve;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use clap::{Parser, Subcommand};
+use serde::Serialize;
+
+use crate::clock::Clock;
+use crate::config::Settings;
+use crate::control::Control;
+use crate::random::Random;
+use crate::workspaces::Workspaces;
+
+/// Hosting with a backend, for people and their agents.
+#[derive(Debug, Parser)]
+#[command(name = "svc", version, propagate_version = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve
+    Serve(serve::Serve),
+    /// Print the effective settings
+    Config(config::ShowConfig),
+    /// Make and list namespaces, which own projects
+    #[command(subcommand)]
+    Namespace(namespace::Namespace),
+    /// Make, list and revoke the keys of a namespace
+    #[command(subcommand)]
+    Key(key::Key),
+    /// Take a deployment down, or put it back
+    #[command(subcommand)]
+    Deployment(deployment::Deployment),
+    /// Read what people report
+    #[command(subcommand)]
+    Report(report::Report),
+    /// Verify everything that is stored
+    Check(check::Check),
+}
+
+/// Runs the command that the arguments name.
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let done = runtime.context("starting the runtime").and_then(|runtime| {
+        runtime.block_on(async {
+            match arguments.command {
+                Command::Serve(serve) => serve.run().await,
+                Command::Config(config) => config.run(),
+                Command::Namespace(namespace) => namespace.run().await,
+                Command::Key(key) => key.run().await,
+                Command::Deployment(deployment) => deployment.run().await,
+                Command::Report(report) => report.run().await,
+                Command::Check(check) => check.run().await,
+            }
+        })
+    });
+    match done {
+        Ok(code) => code,
+        Err(error) => {
+            say(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What operator commands have in common.
+#[derive(Debug, clap::Args)]
+struct Operate {
+    /// The data directory [default: ./data]
+    #[arg(long, env = "SVC_DATA")]
+    data: Option<PathBuf>,
+    /// Answer with one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+impl Operate {
+    fn data(&self) -> PathBuf {
+        Settings { data: self.data.clone(), ..Settings::default() }.data()
+    }
+
+    /// Opens the control database of an installation that is there.
+    fn control(&self) -> anyhow::Result<Control> {
+        let data = self.data();
+        if !data.is_dir() {
+            bail!("there is no data directory {}: name it with --data", data.display());
+        }
+        Control::open(&data).with_context(|| format!("opening {}", data.display()))
+    }
+
+    /// The same, made where it is missing: a namespace may be made before the first start.
+    fn workspaces(&self) -> anyhow::Result<Workspaces> {
+        let data = self.data();
+        std::fs::create_dir_all(&data).with_context(|| format!("making {}", data.display()))?;
+        let control = Control::open(&data)?;
+        Ok(Workspaces::new(control, Clock::system(), Random::system()))
+    }
+
+    /// Prints an answer: the document with `--json`, else the text.
+    fn answer(&self, document: &impl Serialize, text: &str) -> anyhow::Result<ExitCode> {
+        let out = if self.json { serde_json::to_string(document)? } else { text.trim_end().to_owned() };
+        print(&out)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Prints a line of the answer on standard output.
+fn print(line: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}").and_then(|()| out.flush()).context("writing to standard output")
+}
+
+/// Tells the person at the terminal something beside the answer.
+fn say(line: &str) {
+    // There is nobody left to tell that standard error is closed.
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}

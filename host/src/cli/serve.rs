@@ -1,0 +1,74 @@
+//! `svc serve`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::clock::Clock;
+use crate::config::{LogFormat, Settings};
+use crate::server::Server;
+use crate::telemetry;
+use crate::workspaces::{Plan, WorkspaceError};
+
+/// The namespace of `--dev`.
+const DEV: &str = "dev";
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Serve {
+    #[command(flatten)]
+    settings: Settings,
+    /// A TOML file of settings
+    #[arg(long, env = "SVC_CONFIG")]
+    config: Option<PathBuf>,
+    /// For trying it out: also make a namespace `dev` and print its credential
+    #[arg(long)]
+    dev: bool,
+}
+
+impl Serve {
+    pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
+        let settings = with_file(self.settings, self.config)?;
+        telemetry::init(settings.log_format.unwrap_or(LogFormat::Text));
+        let (mut terminate, mut interrupt) =
+            (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let server = Server::start(settings, Clock::system()).await?;
+        if self.dev {
+            greet(&server).await?;
+        }
+        super::print(&format!("ready http://{}", server.address()))?;
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("stopping");
+        server.stop().await?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Settings from flags and environment, then from the file that was named.
+pub(super) fn with_file(settings: Settings, file: Option<PathBuf>) -> anyhow::Result<Settings> {
+    match file {
+        Some(path) => Ok(settings.or(Settings::from_file(&path)?)),
+        None => Ok(settings),
+    }
+}
+
+async fn greet(server: &Server) -> anyhow::Result<()> {
+    let workspaces = &server.app().workspaces;
+    let base_url = &server.app().config.base_url;
+    super::say(&format!("\n  Open {base_url} in a browser."));
+    match workspaces.create(DEV, Plan::Pro).await {
+        Ok(made) => super::say(&format!(
+            "  The credential of the namespace `{DEV}`, shown this once:\n\n    {}\n",
+            made.credential
+        )),
+        Err(WorkspaceError::Taken(_)) => super::say(&format!(
+            "  The namespace `{DEV}` is there already; `svc key create {DEV}` makes another credential for it.\n"
+        )),
+        Err(error) => return Err(error).context("making the namespace `dev`"),
+    }
+    Ok(())
+}

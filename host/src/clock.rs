@@ -1,0 +1,127 @@
+//! Time, handed in: the system's, or one that a test moves.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use serde::{Serialize, Serializer};
+use time::OffsetDateTime;
+use time::format_description::BorrowedFormatItem;
+use time::macros::format_description;
+
+const FORMAT: &[BorrowedFormatItem<'_>] =
+    format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
+
+/// A moment in milliseconds since the Unix epoch; on the wire RFC 3339 in UTC with milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(pub i64);
+
+impl Timestamp {
+    /// This moment, `seconds` later (or earlier, if negative).
+    pub fn plus_seconds(self, seconds: i64) -> Self {
+        Self(self.0.saturating_add(seconds.saturating_mul(1000)))
+    }
+}
+
+impl std::fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let text = OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1_000_000)
+            .ok()
+            .and_then(|at| at.format(FORMAT).ok())
+            .ok_or(std::fmt::Error)?;
+        f.write_str(&text)
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl rusqlite::ToSql for Timestamp {
+    fn to_sql(&self) -> rusqlite::Result<rusqlite::types::ToSqlOutput<'_>> {
+        Ok(self.0.into())
+    }
+}
+
+impl rusqlite::types::FromSql for Timestamp {
+    fn column_result(value: rusqlite::types::ValueRef<'_>) -> rusqlite::types::FromSqlResult<Self> {
+        value.as_i64().map(Self)
+    }
+}
+
+/// Where the time comes from.
+#[derive(Clone, Debug)]
+pub struct Clock(Source);
+
+#[derive(Clone, Debug)]
+enum Source {
+    /// The wall clock, and when the process began to look at it.
+    System(Instant),
+    /// Milliseconds since the epoch, moved by a test; and where it began.
+    Manual(Arc<AtomicI64>, i64),
+}
+
+impl Clock {
+    /// The machine's clock.
+    #[allow(clippy::disallowed_methods, reason = "the one place that reads it")]
+    pub fn system() -> Self {
+        Self(Source::System(Instant::now()))
+    }
+
+    /// A clock that stands at `start` until [`Clock::advance`] moves it.
+    pub fn manual(start: Timestamp) -> Self {
+        Self(Source::Manual(Arc::new(AtomicI64::new(start.0)), start.0))
+    }
+
+    /// The time of day.
+    #[allow(clippy::disallowed_methods, reason = "the one place that reads it")]
+    pub fn now(&self) -> Timestamp {
+        match &self.0 {
+            Source::System(_) => {
+                let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+            }
+            Source::Manual(millis, _) => Timestamp(millis.load(Ordering::SeqCst)),
+        }
+    }
+
+    /// Time since this clock was made: never runs backwards, for rates and measurements.
+    pub fn elapsed(&self) -> Duration {
+        match &self.0 {
+            Source::System(start) => start.elapsed(),
+            Source::Manual(millis, start) => Duration::from_millis(
+                u64::try_from(millis.load(Ordering::SeqCst) - start).unwrap_or(0),
+            ),
+        }
+    }
+
+    /// Moves a manual clock on; the system's moves by itself.
+    pub fn advance(&self, by: Duration) {
+        if let Source::Manual(millis, _) = &self.0 {
+            let by = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
+            millis.fetch_add(by, Ordering::SeqCst);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timestamps_are_rfc3339_with_milliseconds() {
+        assert_eq!(Timestamp(0).to_string(), "1970-01-01T00:00:00.000Z");
+        assert_eq!(Timestamp(1_795_262_400_007).to_string(), "2026-11-21T12:00:00.007Z");
+    }
+
+    #[test]
+    fn a_manual_clock_moves_only_when_told() {
+        let clock = Clock::manual(Timestamp(1_000));
+        assert_eq!(clock.now(), Timestamp(1_000));
+        clock.advance(Duration::from_secs(2));
+        assert_eq!(clock.now(), Timestamp(3_000));
+        assert_eq!(clock.elapsed(), Duration::from_secs(2));
+    }
+}

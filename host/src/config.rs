@@ -1,0 +1,282 @@
+//! Settings: flag beats environment beats file beats default.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+pub use limits::Limits;
+
+mod limits;
+
+/// What an operator wrote, in whichever place; `None` where nothing was.
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Address to serve on; port 0 takes a free one [default: 127.0.0.1:8080]
+    #[arg(long, env = "SVC_LISTEN")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listen: Option<SocketAddr>,
+    /// Directory that everything durable lives below [default: ./data]
+    #[arg(long, env = "SVC_DATA")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<PathBuf>,
+    /// URL of the API host [default: http://localhost:<port>]
+    #[arg(long, env = "SVC_BASE_URL")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<Url>,
+    /// URL of the sites host, which serves the same API [default: the base URL]
+    #[arg(long, env = "SVC_SITES_URL")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sites_url: Option<Url>,
+    /// Domain below which every project has an origin of its own [default: localhost:<port>, or none]
+    #[arg(long, env = "SVC_SITES_DOMAIN")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sites_domain: Option<String>,
+    /// Host name that serves the landing page [default: none]
+    #[arg(long, env = "SVC_LANDING_HOST")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub landing_host: Option<String>,
+    /// Directory of installed guest components [default: <data>/guests]
+    #[arg(long, env = "SVC_GUESTS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guests: Option<PathBuf>,
+    /// Directory of compiled guests; your own and 0700 [default: svc/ in your cache directory]
+    #[arg(long, env = "SVC_CACHE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<PathBuf>,
+    /// Networks whose X-Forwarded-For is believed, separated by commas [default: none]
+    #[arg(long, env = "SVC_TRUSTED_PROXIES", value_delimiter = ',')]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trusted_proxies: Vec<IpNet>,
+    /// Address of the operators' listener with /metrics [default: none]
+    #[arg(long, env = "SVC_OPS_LISTEN")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ops_listen: Option<SocketAddr>,
+    /// Form of the log on standard error [default: text]
+    #[arg(long, env = "SVC_LOG_FORMAT", value_enum)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_format: Option<LogFormat>,
+    /// The numbers of the service; the file only.
+    #[arg(skip)]
+    #[serde(default)]
+    pub limits: Limits,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+impl Settings {
+    /// Reads a TOML file. An unknown key is an error that names it.
+    ///
+    /// # Errors
+    /// When the file cannot be read or holds something else than settings.
+    pub fn from_file(path: &Path) -> anyhow::Result<Self> {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("reading the configuration file {}", path.display()))?;
+        toml::from_str(&text).with_context(|| format!("in {}", path.display()))
+    }
+
+    /// These settings, and those of `file` where these are silent.
+    #[must_use]
+    pub fn or(self, file: Self) -> Self {
+        Self {
+            listen: self.listen.or(file.listen),
+            data: self.data.or(file.data),
+            base_url: self.base_url.or(file.base_url),
+            sites_url: self.sites_url.or(file.sites_url),
+            sites_domain: self.sites_domain.or(file.sites_domain),
+            landing_host: self.landing_host.or(file.landing_host),
+            guests: self.guests.or(file.guests),
+            cache: self.cache.or(file.cache),
+            trusted_proxies: if self.trusted_proxies.is_empty() {
+                file.trusted_proxies
+            } else {
+                self.trusted_proxies
+            },
+            ops_listen: self.ops_listen.or(file.ops_listen),
+            log_format: self.log_format.or(file.log_format),
+            // Flags and the environment have no limits.
+            limits: file.limits,
+        }
+    }
+
+    /// Where everything durable lives.
+    pub fn data(&self) -> PathBuf {
+        self.data.clone().unwrap_or_else(|| PathBuf::from("data"))
+    }
+
+    /// The address to listen on.
+    pub fn listen(&self) -> SocketAddr {
+        self.listen.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 8080)))
+    }
+
+    /// Everything decided, for a server that listens on `address`.
+    ///
+    /// # Errors
+    /// When settings contradict each other or a limit is out of range.
+    pub fn resolve(self, address: SocketAddr) -> anyhow::Result<Config> {
+        self.limits.check()?;
+        let data = self.data();
+        let port = address.port();
+        let base_url = match self.base_url {
+            Some(url) => origin("base_url", &url)?,
+            None => format!("http://localhost:{port}"),
+        };
+        let sites_url = match self.sites_url {
+            Some(url) => origin("sites_url", &url)?,
+            None => base_url.clone(),
+        };
+        let base = Url::parse(&base_url)?;
+        let sites_domain = match self.sites_domain {
+            Some(domain) => Some(domain.to_ascii_lowercase()),
+            None if base.host_str() == Some("localhost") => Some(authority(&base)),
+            None => None,
+        };
+        let cache = match self.cache {
+            Some(cache) => cache,
+            None => default_cache()?,
+        };
+        Ok(Config {
+            listen: address,
+            scheme: base.scheme().to_owned(),
+            secure: base.scheme() == "https",
+            base_url,
+            sites_url,
+            sites_domain,
+            landing_host: self.landing_host.map(|host| host.to_ascii_lowercase()),
+            guests: self.guests.unwrap_or_else(|| data.join("guests")),
+            cache,
+            trusted_proxies: self.trusted_proxies,
+            ops_listen: self.ops_listen,
+            log_format: self.log_format.unwrap_or(LogFormat::Text),
+            limits: self.limits,
+            data,
+        })
+    }
+}
+
+/// The effective settings of a running server.
+#[derive(Clone, Debug, Serialize)]
+pub struct Config {
+    /// The address that is listened on, its port known.
+    pub listen: SocketAddr,
+    /// Where everything durable lives.
+    pub data: PathBuf,
+    /// The API host's origin, without a slash at its end.
+    pub base_url: String,
+    /// The sites host's origin, without a slash at its end.
+    pub sites_url: String,
+    /// Below which every project has an origin of its own: a host, with its port where that is not the scheme's.
+    pub sites_domain: Option<String>,
+    /// The host name of the landing page.
+    pub landing_host: Option<String>,
+    /// Where installed guests lie.
+    pub guests: PathBuf,
+    /// Where compiled guests lie.
+    pub cache: PathBuf,
+    /// Networks whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<IpNet>,
+    /// The operators' listener.
+    pub ops_listen: Option<SocketAddr>,
+    /// How log lines look.
+    pub log_format: LogFormat,
+    /// The numbers of the service.
+    pub limits: Limits,
+    /// `http` or `https`, from the base URL.
+    #[serde(skip)]
+    pub scheme: String,
+    /// Whether visitors come over https, so that cookies are `Secure`.
+    #[serde(skip)]
+    pub secure: bool,
+}
+
+/// Host and, where it is not the scheme's own, port.
+pub fn authority(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+/// An http or https URL that is an origin and nothing more.
+fn origin(name: &str, url: &Url) -> anyhow::Result<String> {
+    let bare = url.path() == "/"
+        && url.query().is_none()
+        && url.fragment().is_none()
+        && url.username().is_empty();
+    if !bare || !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        bail!("{name} must be an origin such as https://example.com, without a path: {url}");
+    }
+    Ok(format!("{}://{}", url.scheme(), authority(url)))
+}
+
+/// `svc/` in the user's cache directory, as the XDG base directory specification places it.
+#[allow(clippy::disallowed_methods, reason = "where the user's directories are is the environment's to say")]
+fn default_cache() -> anyhow::Result<PathBuf> {
+    let absolute = |path: PathBuf| path.is_absolute().then_some(path);
+    let xdg = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).and_then(absolute);
+    let home = || std::env::home_dir().and_then(absolute).map(|home| home.join(".cache"));
+    let cache = xdg.or_else(home).context(
+        "no cache directory is known for this user: set `cache` to one of your own (mode 0700)",
+    )?;
+    Ok(cache.join("svc"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolve(toml: &str) -> anyhow::Result<Config> {
+        let settings: Settings = toml::from_str(toml)?;
+        settings.resolve(SocketAddr::from(([127, 0, 0, 1], 4321)))
+    }
+
+    #[test]
+    fn defaults_follow_the_port() {
+        let config = resolve("cache = '/c'").unwrap();
+        assert_eq!(config.base_url, "http://localhost:4321");
+        assert_eq!(config.sites_url, "http://localhost:4321");
+        assert_eq!(config.sites_domain.as_deref(), Some("localhost:4321"));
+        assert_eq!(config.guests, Path::new("data/guests"));
+        assert!(!config.secure);
+    }
+
+    #[test]
+    fn a_real_host_has_no_sites_domain_unless_told() {
+        let config = resolve("cache = '/c'\nbase_url = 'https://API.example.com/'").unwrap();
+        assert_eq!(config.base_url, "https://api.example.com");
+        assert_eq!(config.sites_domain, None);
+        assert!(config.secure);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (toml, name) in [
+            ("lissen = '127.0.0.1:1'", "lissen"),
+            ("[limits]\nbody_byte = 1", "body_byte"),
+            ("base_url = 'https://example.com/path'", "base_url"),
+            ("[limits]\ndeploy_burst = 0", "deploy_burst"),
+        ] {
+            let error = format!("{:#}", resolve(toml).unwrap_err());
+            assert!(error.contains(name), "{error}");
+        }
+    }
+
+    #[test]
+    fn flags_beat_the_file() {
+        let flags = Settings { data: Some("/flag".into()), ..Settings::default() };
+        let file: Settings = toml::from_str("data = '/file'\nlanding_host = 'x'").unwrap();
+        let both = flags.or(file);
+        assert_eq!(both.data(), Path::new("/flag"));
+        assert_eq!(both.landing_host.as_deref(), Some("x"));
+    }
+}

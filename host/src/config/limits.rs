@@ -1,0 +1,123 @@
+//! Every number that an operator may change, with its default.
+
+use anyhow::bail;
+use serde::{Deserialize, Serialize};
+
+macro_rules! limits {
+    ($($(#[$doc:meta])* $name:ident = $default:expr, $least:expr;)+) => {
+        /// The `[limits]` table.
+        #[derive(Clone, Debug, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct Limits {
+            $($(#[$doc])* pub $name: u64,)+
+        }
+
+        impl Default for Limits {
+            fn default() -> Self {
+                Self { $($name: $default,)+ }
+            }
+        }
+
+        impl Limits {
+            /// Refuses numbers that cannot work, naming the first.
+            ///
+            /// # Errors
+            /// When a limit is below the least that makes sense for it.
+            pub fn check(&self) -> anyhow::Result<()> {
+                $(if !($least..).contains(&self.$name) {
+                    bail!("limits.{} must be at least {}: it is {}", stringify!($name), $least, self.$name);
+                })+
+                Ok(())
+            }
+        }
+    };
+}
+
+limits! {
+    /// Deploys a minute and client.
+    deploy_per_minute = 30, 1;
+    /// Deploys at once.
+    deploy_burst = 15, 1;
+    /// Tool calls a minute and client.
+    mcp_per_minute = 30, 1;
+    /// Tool calls at once.
+    mcp_burst = 15, 1;
+    /// Action calls a minute and client.
+    op_per_minute = 120, 1;
+    /// Action calls at once.
+    op_burst = 30, 1;
+    /// Action calls a minute and deployment.
+    op_deployment_per_minute = 300, 1;
+    /// Action calls at once and deployment.
+    op_deployment_burst = 60, 1;
+    /// Password attempts a minute and client.
+    auth_per_minute = 10, 1;
+    /// Password attempts at once.
+    auth_burst = 10, 1;
+    /// Reports a minute and client.
+    report_per_minute = 10, 1;
+    /// Reports at once.
+    report_burst = 5, 1;
+    /// Owner calls a minute and principal.
+    owner_per_minute = 600, 1;
+    /// Owner calls at once.
+    owner_burst = 100, 1;
+    /// A request's body, in bytes.
+    body_bytes = 1_048_576, 1;
+    /// The body of an op or query, in bytes.
+    op_body_bytes = 65_536, 1;
+    /// A backend's database, in bytes.
+    database_bytes = 5_242_880, 65_536;
+    /// Rows of a result.
+    query_rows = 500, 1;
+    /// A result, in bytes.
+    result_bytes = 4_194_304, 1;
+    /// A tenant's statement, in milliseconds.
+    statement_ms = 2_000, 1;
+    /// The life of a quick share, in seconds.
+    quick_share_seconds = 604_800, 1;
+    /// Quick shares and frontends at once.
+    active_deployments = 5_000, 0;
+    /// Backends at once.
+    backends = 250, 0;
+    /// Free disk below which nothing new is taken, in bytes.
+    free_disk_bytes = 104_857_600, 0;
+    /// Projects of a workspace on the free plan.
+    projects_free = 1, 0;
+    /// Projects of a workspace on the pro plan.
+    projects_pro = 5, 0;
+    /// WebSockets of a backend.
+    sockets_per_backend = 100, 0;
+    /// WebSockets of a client.
+    sockets_per_ip = 20, 0;
+    /// WebSockets of the server.
+    sockets_total = 25_000, 0;
+    /// Active rooms of a backend.
+    rooms_per_backend = 100, 0;
+    /// A WebSocket message, in bytes.
+    frame_bytes = 16_384, 1;
+    /// WebSocket messages a second and socket.
+    messages_per_second = 10, 1;
+    /// Messages that wait for a slow WebSocket.
+    outbound_queue = 32, 1;
+    /// Between two pings, in seconds.
+    ping_seconds = 25, 1;
+    /// Until a missing pong closes, in seconds.
+    pong_seconds = 60, 1;
+    /// A rendered page, in bytes.
+    page_bytes = 16_777_216, 1_024;
+    /// Pages kept in memory, in bytes.
+    page_cache_bytes = 33_554_432, 0;
+    /// Fuel of a render call.
+    render_fuel = 5_000_000_000, 1;
+    /// Memory of a render call, in bytes.
+    render_memory_bytes = 134_217_728, 65_536;
+    /// Wall time of a render call, in milliseconds.
+    render_ms = 5_000, 10;
+    /// Fuel of a gate call.
+    gate_fuel = 500_000_000, 1;
+    /// Memory of a gate call, in bytes.
+    gate_memory_bytes = 33_554_432, 65_536;
+    /// Wall time of a gate call, in milliseconds.
+    gate_ms = 1_000, 10;
+}

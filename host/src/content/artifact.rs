@@ -1,0 +1,176 @@
+//! A finished page as it is stored: its encodings, prepared once at publish, in one object.
+//!
+//! The object is a line of JSON that names the encodings and their lengths, then their bytes in that order.
+
+use std::io::Write;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// Above this many bytes brotli runs at [`BROTLI_LARGE`]: its slow levels cost seconds a megabyte.
+const LARGE: usize = 256 * 1024;
+const BROTLI_SMALL: u32 = 7;
+const BROTLI_LARGE: u32 = 4;
+const BROTLI_WINDOW: u32 = 22;
+const ZSTD_LEVEL: i32 = 6;
+const GZIP_LEVEL: u32 = 6;
+/// Below this an encoding saves less than its headers cost.
+const WORTH: usize = 256;
+
+/// How a variant is encoded; in the order in which the server prefers them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Encoding {
+    /// Brotli (RFC 7932).
+    Br,
+    /// Zstandard (RFC 8878).
+    Zstd,
+    /// Gzip (RFC 1952).
+    Gzip,
+    /// The page itself.
+    Identity,
+}
+
+impl Encoding {
+    /// The content coding's name in HTTP.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Br => "br",
+            Self::Zstd => "zstd",
+            Self::Gzip => "gzip",
+            Self::Identity => "identity",
+        }
+    }
+}
+
+/// One encoding of a page.
+#[derive(Clone, Debug)]
+pub struct Variant {
+    /// How `bytes` are encoded.
+    pub encoding: Encoding,
+    /// The encoded page.
+    pub bytes: Bytes,
+}
+
+/// A page in all of its encodings; identity is always among them.
+#[derive(Clone, Debug)]
+pub struct Artifact {
+    /// In the server's order of preference, identity last.
+    pub variants: Vec<Variant>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    variants: Vec<(Encoding, usize)>,
+}
+
+impl Artifact {
+    /// Compresses a finished page: costs milliseconds of CPU, so callers run it on a worker.
+    ///
+    /// # Errors
+    /// Only when a compressor fails, which has no cause in the page.
+    pub fn compress(page: Bytes) -> std::io::Result<Self> {
+        let mut variants = Vec::with_capacity(4);
+        if page.len() >= WORTH {
+            let encoded = [
+                (Encoding::Br, brotli(&page)?),
+                (Encoding::Zstd, zstd::bulk::compress(&page, ZSTD_LEVEL)?),
+                (Encoding::Gzip, gzip(&page)?),
+            ];
+            for (encoding, bytes) in encoded {
+                if bytes.len() < page.len() {
+                    variants.push(Variant { encoding, bytes: bytes.into() });
+                }
+            }
+        }
+        variants.push(Variant { encoding: Encoding::Identity, bytes: page });
+        Ok(Self { variants })
+    }
+
+    /// The object to store.
+    ///
+    /// # Errors
+    /// Never in practice: the header is plain data.
+    pub fn to_object(&self) -> std::io::Result<Bytes> {
+        let header = Header {
+            variants: self.variants.iter().map(|v| (v.encoding, v.bytes.len())).collect(),
+        };
+        let mut object = serde_json::to_vec(&header)?;
+        object.push(b'\n');
+        for variant in &self.variants {
+            object.extend_from_slice(&variant.bytes);
+        }
+        Ok(object.into())
+    }
+
+    /// Reads a stored object; `None` if it is none.
+    pub fn from_object(object: &Bytes) -> Option<Self> {
+        let end = object.iter().position(|&b| b == b'\n')?;
+        let header: Header = serde_json::from_slice(&object[..end]).ok()?;
+        let mut at = end + 1;
+        let mut variants = Vec::with_capacity(header.variants.len());
+        for (encoding, length) in header.variants {
+            let next = at.checked_add(length).filter(|&next| next <= object.len())?;
+            variants.push(Variant { encoding, bytes: object.slice(at..next) });
+            at = next;
+        }
+        let whole = at == object.len()
+            && variants.last().is_some_and(|v| v.encoding == Encoding::Identity);
+        whole.then_some(Self { variants })
+    }
+}
+
+fn brotli(page: &[u8]) -> std::io::Result<Vec<u8>> {
+    let level = if page.len() > LARGE { BROTLI_LARGE } else { BROTLI_SMALL };
+    let mut writer = brotli::CompressorWriter::new(Vec::new(), 4096, level, BROTLI_WINDOW);
+    writer.write_all(page)?;
+    Ok(writer.into_inner())
+}
+
+fn gzip(page: &[u8]) -> std::io::Result<Vec<u8>> {
+    let level = flate2::Compression::new(GZIP_LEVEL);
+    let mut writer = flate2::write::GzEncoder::new(Vec::new(), level);
+    writer.write_all(page)?;
+    writer.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    #[test]
+    fn every_encoding_decodes_to_the_page() {
+        let page = Bytes::from("<p>hello</p>".repeat(500));
+        let stored = Artifact::compress(page.clone()).unwrap().to_object().unwrap();
+        let artifact = Artifact::from_object(&stored).unwrap();
+        assert_eq!(artifact.variants.len(), 4);
+        for variant in &artifact.variants {
+            let mut decoded = Vec::new();
+            match variant.encoding {
+                Encoding::Br => {
+                    let mut reader = brotli::Decompressor::new(&*variant.bytes, 4096);
+                    reader.read_to_end(&mut decoded).unwrap();
+                }
+                Encoding::Zstd => decoded = zstd::stream::decode_all(&*variant.bytes).unwrap(),
+                Encoding::Gzip => {
+                    let mut reader = flate2::read::GzDecoder::new(&*variant.bytes);
+                    reader.read_to_end(&mut decoded).unwrap();
+                }
+                Encoding::Identity => decoded = variant.bytes.to_vec(),
+            }
+            assert_eq!(decoded, page, "{:?}", variant.encoding);
+        }
+    }
+
+    #[test]
+    fn a_small_page_has_one_variant_and_a_torn_object_none() {
+        let artifact = Artifact::compress(Bytes::from_static(b"hi")).unwrap();
+        assert_eq!(artifact.variants.len(), 1);
+        let object = artifact.to_object().unwrap();
+        assert!(Artifact::from_object(&object).is_some());
+        assert!(Artifact::from_object(&object.slice(..object.len() - 1)).is_none());
+        assert!(Artifact::from_object(&Bytes::from_static(b"{}\n")).is_none());
+    }
+}

@@ -1,0 +1,11 @@
+//! Content: bytes named by their SHA-256, and the private files of one-time shares.
+
+mod artifact;
+mod digest;
+mod once;
+mod store;
+
+pub use artifact::{Artifact, Encoding, Variant};
+pub use digest::Digest;
+pub use once::OnceFiles;
+pub use store::{Content, Error, Pin};

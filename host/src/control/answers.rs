@@ -1,0 +1,75 @@
+//! The first answers to idempotency keys, kept in the transaction of their effect.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::{Error, Tx};
+use crate::clock::Timestamp;
+
+/// What names an answer: who asked, where, with which key, and for what.
+#[derive(Clone, Debug)]
+pub struct AnswerKey {
+    /// A principal, or an anonymous client's address.
+    pub principal: String,
+    /// The route.
+    pub route: &'static str,
+    /// The client's key.
+    pub key: String,
+    /// A keyed hash of the request's body.
+    pub body_mac: Vec<u8>,
+}
+
+/// A kept answer.
+#[derive(Clone, Debug)]
+pub struct KeptAnswer {
+    /// Of the body that it answered.
+    pub body_mac: Vec<u8>,
+    /// The HTTP status.
+    pub status: u16,
+    /// The JSON body.
+    pub body: String,
+}
+
+/// The answer kept for a key since `after`.
+pub fn kept(
+    c: &Connection,
+    key: &AnswerKey,
+    after: Timestamp,
+) -> rusqlite::Result<Option<KeptAnswer>> {
+    c.prepare_cached(
+        "SELECT body_mac, status, body FROM idempotency
+         WHERE principal = ?1 AND route = ?2 AND key = ?3 AND created_at > ?4",
+    )?
+    .query_row(params![key.principal, key.route, key.key, after], |row| {
+        Ok(KeptAnswer { body_mac: row.get(0)?, status: row.get(1)?, body: row.get(2)? })
+    })
+    .optional()
+}
+
+/// Keeps an answer.
+///
+/// # Errors
+/// The database's.
+pub fn keep(
+    tx: &Tx<'_>,
+    key: &AnswerKey,
+    status: u16,
+    body: &str,
+    now: Timestamp,
+) -> Result<(), Error> {
+    tx.prepare_cached(
+        "INSERT OR REPLACE INTO idempotency
+            (principal, route, key, body_mac, status, body, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?
+    .execute(params![key.principal, key.route, key.key, key.body_mac, status, body, now])?;
+    Ok(())
+}
+
+/// Forgets answers from before `before`.
+///
+/// # Errors
+/// The database's.
+pub fn forget(tx: &Tx<'_>, before: Timestamp) -> Result<(), Error> {
+    tx.execute("DELETE FROM idempotency WHERE created_at <= ?1", [before])?;
+    Ok(())
+}

@@ -1,0 +1,32 @@
+//! What can go wrong in the control database, told apart once.
+
+/// An error of the control database.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The disk is full: nothing was written.
+    #[error("the disk is full")]
+    Full,
+    /// Another process kept the database locked for longer than the busy timeout.
+    #[error("the control database is busy")]
+    Busy,
+    /// The writer has stopped, because the server is stopping.
+    #[error("the control database is closed")]
+    Closed,
+    /// Everything else, for the log.
+    #[error("control database: {0}")]
+    Sqlite(rusqlite::Error),
+    /// A job panicked; its changes were undone.
+    #[error("a control database job panicked")]
+    Panicked,
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked, DiskFull};
+        match error.sqlite_error_code() {
+            Some(DiskFull) => Self::Full,
+            Some(DatabaseBusy | DatabaseLocked) => Self::Busy,
+            _ => Self::Sqlite(error),
+        }
+    }
+}

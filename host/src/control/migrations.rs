@@ -1,0 +1,21 @@
+//! The schema of the control database, as numbered scripts that each run once.
+
+use rusqlite::Connection;
+
+use super::Error;
+
+/// In order; a script's number is its place here, from 1. Scripts are never changed after a release.
+const SCRIPTS: &[&str] = &[include_str!("../../migrations/0001_house.sql")];
+
+/// Brings a database to the newest schema. Safe to call from several processes at once.
+pub(super) fn migrate(connection: &mut Connection) -> Result<(), Error> {
+    let transaction =
+        connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    let done: u32 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    for (number, script) in (1_u32..).zip(SCRIPTS).filter(|(number, _)| *number > done) {
+        transaction.execute_batch(script)?;
+        transaction.pragma_update(None, "user_version", number)?;
+    }
+    transaction.commit()?;
+    Ok(())
+}

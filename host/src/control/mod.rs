@@ -1,0 +1,15 @@
+//! The control database: one SQLite file with everything durable that is not content or a tenant's data.
+//!
+//! One writer thread and several readers. Writes that queue up while a commit is under way share the next
+//! one: a savepoint each, one sync for all, and nobody is answered before it.
+
+pub mod answers;
+mod error;
+pub mod events;
+mod migrations;
+mod pool;
+mod secrets;
+
+pub use error::Error;
+pub use pool::{Control, Tx};
+pub use secrets::Secrets;

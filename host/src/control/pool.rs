@@ -1,0 +1,295 @@
+//! One writer, several readers.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::{Semaphore, oneshot};
+
+use super::{Error, migrations};
+
+/// The name of the file in the data directory.
+const FILE: &str = "control.db";
+/// How many readers may run at once.
+const READERS: usize = 4;
+/// How long a statement waits for another process, which is an operator's command.
+const BUSY: Duration = Duration::from_secs(5);
+/// How many queued writes share one commit at most.
+const GROUP: usize = 64;
+/// The write-ahead log is cut back to this after a checkpoint, in bytes.
+const WAL_BYTES: i64 = 16 << 20;
+
+/// A handle to the control database; clones share it.
+#[derive(Clone, Debug)]
+pub struct Control(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    path: PathBuf,
+    writer: Mutex<Option<Sender<Job>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    readers: Mutex<Vec<Connection>>,
+    reading: Semaphore,
+}
+
+/// A write transaction. Store functions that write take one, so that none can write outside of it.
+pub struct Tx<'c>(&'c Connection);
+
+impl std::ops::Deref for Tx<'_> {
+    type Target = Connection;
+    fn deref(&self) -> &Connection {
+        self.0
+    }
+}
+
+/// Runs inside the shared transaction, or learns why there is none; answers whether to keep its changes,
+/// and how to tell its caller once the fate of the commit is known.
+type Job = Box<dyn FnOnce(Result<&Connection, Error>) -> (bool, Tell) + Send>;
+type Tell = Box<dyn FnOnce(Result<(), Error>) + Send>;
+
+impl Control {
+    /// Opens the database below `data`, making and migrating it where needed.
+    ///
+    /// # Errors
+    /// When the file cannot be opened, or is no database of this service.
+    pub fn open(data: &Path) -> Result<Self, Error> {
+        let path = data.join(FILE);
+        let mut connection = Connection::open(&path)?;
+        connection.busy_timeout(BUSY)?;
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        connection.pragma_update(None, "foreign_keys", true)?;
+        connection.pragma_update(None, "journal_size_limit", WAL_BYTES)?;
+        connection.set_prepared_statement_cache_capacity(128);
+        migrations::migrate(&mut connection)?;
+        let (sender, receiver) = channel();
+        let thread = std::thread::Builder::new()
+            .name("control-writer".into())
+            .spawn(move || write_loop(&connection, &receiver))
+            .map_err(|error| Error::Sqlite(rusqlite::Error::ToSqlConversionFailure(error.into())))?;
+        Ok(Self(Arc::new(Inner {
+            path,
+            writer: Mutex::new(Some(sender)),
+            thread: Mutex::new(Some(thread)),
+            readers: Mutex::new(Vec::new()),
+            reading: Semaphore::new(READERS),
+        })))
+    }
+
+    /// Runs `job` in a write transaction and answers when it is durable. An `Err` undoes what the job did.
+    ///
+    /// # Errors
+    /// The job's own, or a [`Error`] of the commit.
+    pub async fn write<T, E, F>(&self, job: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
+    {
+        let (answer, answered) = oneshot::channel::<Result<T, E>>();
+        let job: Job = Box::new(move |connection| {
+            let result = match connection {
+                Ok(connection) => catch_unwind(AssertUnwindSafe(|| job(&Tx(connection))))
+                    .unwrap_or_else(|_| Err(Error::Panicked.into())),
+                Err(error) => Err(error.into()),
+            };
+            let keep = result.is_ok();
+            let tell: Tell = Box::new(move |committed| {
+                let result = match committed {
+                    Err(error) if keep => Err(error.into()),
+                    _ => result,
+                };
+                // A caller that has gone away does not want the answer.
+                let _ = answer.send(result);
+            });
+            (keep, tell)
+        });
+        {
+            let writer = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(sender) = writer.as_ref() else { return Err(Error::Closed.into()) };
+            if sender.send(job).is_err() {
+                return Err(Error::Closed.into());
+            }
+        }
+        answered.await.unwrap_or_else(|_| Err(Error::Closed.into()))
+    }
+
+    /// Runs `job` on a read-only connection, beside the writer.
+    ///
+    /// # Errors
+    /// The job's own.
+    pub async fn read<T, F>(&self, job: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    {
+        let _turn = self.0.reading.acquire().await.map_err(|_| Error::Closed)?;
+        let inner = Arc::clone(&self.0);
+        tokio::task::spawn_blocking(move || inner.with_reader(job))
+            .await
+            .map_err(|_| Error::Panicked)?
+    }
+
+    /// Like [`Control::read`], for threads that may block.
+    ///
+    /// # Errors
+    /// The job's own.
+    pub fn read_blocking<T, F>(&self, job: F) -> Result<T, Error>
+    where
+        F: FnOnce(&Connection) -> rusqlite::Result<T>,
+    {
+        self.0.with_reader(job)
+    }
+
+    /// Finishes what is queued and closes the writer. Later writes answer [`Error::Closed`].
+    pub fn close(&self) {
+        let sender = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(sender);
+        let thread = self.0.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // A writer that panicked has said so already; there is nothing left to finish.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Inner {
+    fn with_reader<T>(
+        &self,
+        job: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
+        let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => self.open_reader()?,
+        };
+        let result = job(&connection);
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        Ok(result?)
+    }
+
+    fn open_reader(&self) -> Result<Connection, Error> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&self.path, flags)?;
+        connection.busy_timeout(BUSY)?;
+        connection.set_prepared_statement_cache_capacity(64);
+        Ok(connection)
+    }
+}
+
+fn write_loop(connection: &Connection, jobs: &Receiver<Job>) {
+    while let Ok(first) = jobs.recv() {
+        let mut group = vec![first];
+        while group.len() < GROUP {
+            match jobs.try_recv() {
+                Ok(job) => group.push(job),
+                Err(_) => break,
+            }
+        }
+        run_group(connection, group);
+    }
+}
+
+/// Runs a group of jobs in one transaction, then tells each caller.
+fn run_group(connection: &Connection, group: Vec<Job>) {
+    let mut failure = connection.execute_batch("BEGIN IMMEDIATE").err();
+    let mut tells = Vec::with_capacity(group.len());
+    for job in group {
+        tells.push(match &failure {
+            Some(error) => job(Err(copy_of(error))).1,
+            None => run_one(connection, job, &mut failure),
+        });
+    }
+    if failure.is_none() {
+        failure = connection.execute_batch("COMMIT").err();
+    }
+    if let Some(error) = &failure {
+        tracing::error!(%error, "control database writes failed to commit");
+        if !connection.is_autocommit() {
+            // The transaction is lost either way; what matters is that the next group can begin.
+            let _ = connection.execute_batch("ROLLBACK");
+        }
+    }
+    for tell in tells {
+        tell(failure.as_ref().map_or(Ok(()), |error| Err(copy_of(error))));
+    }
+}
+
+/// Runs one job in a savepoint. A full disk or an I/O error can end the whole transaction under it: that is
+/// the `failure` of everybody in the group.
+fn run_one(connection: &Connection, job: Job, failure: &mut Option<rusqlite::Error>) -> Tell {
+    if let Err(error) = connection.execute_batch("SAVEPOINT job") {
+        let tell = job(Err(copy_of(&error))).1;
+        *failure = Some(error);
+        return tell;
+    }
+    let (keep, tell) = job(Ok(connection));
+    let settle = if keep { "RELEASE job" } else { "ROLLBACK TO job; RELEASE job" };
+    if let Err(error) = connection.execute_batch(settle) {
+        *failure = Some(error);
+    }
+    tell
+}
+
+/// The error of a shared commit, for each of its callers.
+fn copy_of(error: &rusqlite::Error) -> Error {
+    let (code, text) = match error {
+        rusqlite::Error::SqliteFailure(code, text) => (*code, text.clone()),
+        other => {
+            (rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_ERROR), Some(other.to_string()))
+        }
+    };
+    rusqlite::Error::SqliteFailure(code, text).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runtime() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+    }
+
+    #[test]
+    fn an_error_undoes_its_own_job_and_no_other() {
+        let directory = tempfile::tempdir().unwrap();
+        let control = Control::open(directory.path()).unwrap();
+        runtime().block_on(async {
+            let mut writes = Vec::new();
+            for n in 0..50_i64 {
+                writes.push(control.write(move |tx| {
+                    tx.execute("INSERT INTO visit_flushes (id, at) VALUES (?1, 0)", [n])
+                        .map_err(Error::from)?;
+                    if n % 2 == 0 { Ok(()) } else { Err(Error::Busy) }
+                }));
+            }
+            let results = futures_util::future::join_all(writes).await;
+            assert!(results.iter().enumerate().all(|(n, result)| result.is_ok() == (n % 2 == 0)));
+            let kept: i64 = control
+                .read(|c| c.query_row("SELECT count(*) FROM visit_flushes", [], |r| r.get(0)))
+                .await
+                .unwrap();
+            assert_eq!(kept, 25);
+        });
+    }
+
+    #[test]
+    fn a_panicking_job_answers_and_harms_nobody() {
+        let directory = tempfile::tempdir().unwrap();
+        let control = Control::open(directory.path()).unwrap();
+        runtime().block_on(async {
+            let panicked = control.write(|_| -> Result<(), Error> { panic!("on purpose") }).await;
+            assert!(matches!(panicked, Err(Error::Panicked)));
+            control.write(|_| Ok::<_, Error>(())).await.unwrap();
+        });
+        control.close();
+        runtime().block_on(async {
+            let closed = control.write(|_| Ok::<_, Error>(())).await;
+            assert!(matches!(closed, Err(Error::Closed)));
+        });
+    }
+}

@@ -1,0 +1,76 @@
+//! The data directory belongs to one server at a time.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::net::SocketAddr;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+
+const FILE: &str = "lock";
+
+/// Holds the data directory until it is dropped, or the process ends.
+#[derive(Debug)]
+pub struct DataLock(File);
+
+impl DataLock {
+    /// Takes the directory, which is made if it is missing.
+    ///
+    /// # Errors
+    /// When another server has it; the error says which.
+    pub fn take(data: &Path) -> anyhow::Result<Self> {
+        std::fs::create_dir_all(data)
+            .with_context(|| format!("making the data directory {}", data.display()))?;
+        let path = data.join(FILE);
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .with_context(|| format!("opening {}", path.display()))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self(file)),
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                // What the holder has not written yet cannot be told.
+                let _ = file.read_to_string(&mut holder);
+                let holder = holder.trim();
+                let holder = if holder.is_empty() { "another server" } else { holder };
+                bail!("the data directory {} is in use by {holder}", data.display())
+            }
+            Err(TryLockError::Error(error)) => {
+                Err(error).with_context(|| format!("locking {}", path.display()))
+            }
+        }
+    }
+
+    /// Writes down who holds it, for whoever asks.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn announce(&self, address: SocketAddr) -> anyhow::Result<()> {
+        let mut file = &self.0;
+        file.set_len(0)?;
+        file.rewind()?;
+        writeln!(file, "process {} on http://{address}", std::process::id())?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_is_told_who_has_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let lock = DataLock::take(directory.path()).unwrap();
+        lock.announce(SocketAddr::from(([127, 0, 0, 1], 80))).unwrap();
+        let error = DataLock::take(directory.path()).unwrap_err().to_string();
+        assert!(error.contains(&format!("process {}", std::process::id())), "{error}");
+        drop(lock);
+        DataLock::take(directory.path()).unwrap();
+    }
+}

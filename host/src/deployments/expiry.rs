@@ -1,0 +1,147 @@
+//! The end of deployments: the sweep of what has expired, the collection of content that nothing refers to, and
+//! the repair of what a crash left half done.
+
+use std::collections::HashSet;
+
+use super::{Deployments, store};
+use crate::clock::Timestamp;
+use crate::control::{self, answers, events};
+
+/// Rows handled in one step, so that no step holds the writer for long.
+const STEP: u32 = 500;
+/// How long content without a reference is kept, in seconds.
+const GRACE: i64 = 60;
+/// How long answers to idempotency keys are kept, in seconds.
+pub const ANSWERS: i64 = 24 * 3600;
+/// How long operator events are kept, in seconds.
+const EVENTS: i64 = 3600;
+
+impl Deployments {
+    /// Removes what has expired; answers how many deployments that were.
+    ///
+    /// # Errors
+    /// The database's or the disk's; what is left comes with the next sweep.
+    pub async fn sweep(&self) -> anyhow::Result<usize> {
+        let now = self.clock.now();
+        let mut swept = 0;
+        loop {
+            let expired = self.control.read(move |c| store::expired(c, now, STEP)).await?;
+            let step = expired.len();
+            let ids: Vec<_> = expired.iter().map(|d| d.id).collect();
+            if step > 0 {
+                self.control
+                    .write(move |tx| {
+                        ids.iter().try_for_each(|id| store::remove(tx, id, now).map(|_| ()))
+                    })
+                    .await?;
+            }
+            for deployment in expired {
+                self.pages.forget(&deployment.slug);
+                if deployment.one_time {
+                    self.burn_file(deployment.id).await?;
+                }
+            }
+            swept += step;
+            if step < STEP as usize {
+                return Ok(swept);
+            }
+        }
+    }
+
+    /// Forgets what is kept for a time only: answers to idempotency keys, and events that every server has seen.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn forget_old(&self) -> Result<(), control::Error> {
+        let now = self.clock.now();
+        self.control
+            .write(move |tx| {
+                answers::forget(tx, now.plus_seconds(-ANSWERS))?;
+                events::forget(tx, now.plus_seconds(-EVENTS))
+            })
+            .await
+    }
+
+    /// Deletes marked content that is past its grace and that nothing refers to; answers how many objects.
+    ///
+    /// # Errors
+    /// The database's or the store's; what is left comes with the next collection.
+    pub async fn collect(&self) -> anyhow::Result<usize> {
+        self.collect_marked_before(self.clock.now().plus_seconds(-GRACE)).await
+    }
+
+    async fn collect_marked_before(&self, before: Timestamp) -> anyhow::Result<usize> {
+        let mut collected = 0;
+        loop {
+            let marked = self.control.read(move |c| store::garbage(c, before, STEP)).await?;
+            for digest in &marked {
+                let referenced = async {
+                    let digest = *digest;
+                    let found = self.control.read(move |c| store::is_referenced(c, &digest)).await;
+                    found.map_err(anyhow::Error::from)
+                };
+                if self.content.collect(digest, referenced).await? {
+                    collected += 1;
+                }
+            }
+            let step = marked.len();
+            if step > 0 {
+                self.control
+                    .write(move |tx| marked.iter().try_for_each(|digest| store::unmark(tx, digest)))
+                    .await?;
+            }
+            if step < STEP as usize {
+                return Ok(collected);
+            }
+        }
+    }
+
+    /// Unlinks the files of one-time shares that have no row: burnt, or never answered for. Runs before serving,
+    /// when no publish is between its file and its row.
+    ///
+    /// # Errors
+    /// The database's or the disk's.
+    pub async fn finish_burning(&self) -> anyhow::Result<()> {
+        let files = self.once.clone();
+        let files = tokio::task::spawn_blocking(move || files.list()).await??;
+        let rows: HashSet<_> = self.control.read(store::one_time_ids).await?.into_iter().collect();
+        for id in files.into_iter().filter(|id| !rows.contains(id)) {
+            self.burn_file(id).await?;
+        }
+        Ok(())
+    }
+
+    /// Marks content that no row ever came to refer to, because of a crash. Runs once, beside serving; what it
+    /// marks has its grace, and is looked at again before it goes.
+    ///
+    /// # Errors
+    /// The database's or the disk's.
+    pub async fn mark_orphans(&self) -> anyhow::Result<()> {
+        self.content.remove_stale_uploads().await?;
+        let (objects, _) = self.content.list().await?;
+        let now = self.clock.now();
+        for step in objects.chunks(STEP as usize) {
+            let step = step.to_vec();
+            let orphans = self
+                .control
+                .read(move |c| {
+                    let mut orphans = Vec::new();
+                    for digest in step {
+                        if !store::is_referenced(c, &digest)? {
+                            orphans.push(digest);
+                        }
+                    }
+                    Ok(orphans)
+                })
+                .await?;
+            if !orphans.is_empty() {
+                self.control
+                    .write(move |tx| {
+                        orphans.iter().try_for_each(|digest| store::add_garbage(tx, digest, now))
+                    })
+                    .await?;
+            }
+        }
+        Ok(())
+    }
+}

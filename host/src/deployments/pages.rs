@@ -1,0 +1,197 @@
+//! Pages in memory: a cache of finished bytes, bounded, in front of the content store.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, header};
+use quick_cache::sync::Cache;
+use quick_cache::{DefaultHashBuilder, Weighter};
+
+use super::model::Deployment;
+use super::visits::Counter;
+use crate::clock::Timestamp;
+use crate::content::{Artifact, Digest, Encoding};
+use crate::ids::DeploymentId;
+
+/// What an entry weighs beside its bytes: headers, strings, the map's own.
+const ENTRY_BYTES: u64 = 2048;
+/// How large entries are guessed to be, for sizing the map.
+const TYPICAL_BYTES: u64 = 16 * 1024;
+
+/// Scripts may run, in an origin of their own that holds nothing.
+pub const SANDBOX: HeaderValue = HeaderValue::from_static(
+    "sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads",
+);
+/// Asks caches to look every time.
+const REVALIDATE: HeaderValue = HeaderValue::from_static("public, max-age=0, must-revalidate");
+/// Keeps what is not everybody's out of every cache.
+pub const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-store");
+const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
+const NOINDEX: HeaderValue = HeaderValue::from_static("noindex");
+
+/// Who may see a page.
+#[derive(Clone, Debug)]
+pub enum Guard {
+    /// Everybody.
+    Open,
+    /// Who knows the password, as an Argon2id hash.
+    Password(String),
+}
+
+/// A page ready to be served, with what decides whether it may be.
+#[derive(Debug)]
+pub struct Page {
+    /// Whose page it is.
+    pub id: DeploymentId,
+    /// Who may see it.
+    pub guard: Guard,
+    /// Whether it burns when read; such a page has no variants here.
+    pub one_time: bool,
+    /// Whether the operator has taken it down.
+    pub disabled: bool,
+    /// When it ends.
+    pub expires_at: Option<Timestamp>,
+    /// Its encodings in the server's order of preference, identity last.
+    pub variants: Vec<ReadyVariant>,
+    /// Counts its views.
+    pub visits: Arc<Counter>,
+}
+
+/// One encoding, with the headers of its 200.
+#[derive(Debug)]
+pub struct ReadyVariant {
+    /// How it is encoded.
+    pub encoding: Encoding,
+    /// Its strong entity tag.
+    pub etag: HeaderValue,
+    /// Its bytes.
+    pub bytes: Bytes,
+    /// All headers of a whole answer.
+    pub headers: HeaderMap,
+}
+
+impl Page {
+    /// Makes a page ready. `artifact` is absent for a one-time share, whose bytes are read when it burns.
+    pub fn new(deployment: &Deployment, artifact: Option<(Digest, Artifact)>) -> Self {
+        let protected = deployment.password_hash.is_some();
+        let variants = artifact.map(|(digest, artifact)| {
+            let variants = artifact.variants.into_iter();
+            variants.map(|v| ReadyVariant::new(&digest, v.encoding, v.bytes, protected)).collect()
+        });
+        Self {
+            id: deployment.id,
+            guard: match &deployment.password_hash {
+                Some(hash) => Guard::Password(hash.clone()),
+                None => Guard::Open,
+            },
+            one_time: deployment.one_time,
+            disabled: deployment.disabled,
+            expires_at: deployment.expires_at,
+            variants: variants.unwrap_or_default(),
+            visits: Arc::new(Counter::new(deployment.id)),
+        }
+    }
+
+    /// Whether it is not for everybody.
+    pub fn is_protected(&self) -> bool {
+        matches!(self.guard, Guard::Password(_))
+    }
+
+    fn weight(&self) -> u64 {
+        ENTRY_BYTES + self.variants.iter().map(|v| v.bytes.len() as u64).sum::<u64>()
+    }
+}
+
+impl ReadyVariant {
+    fn new(digest: &Digest, encoding: Encoding, bytes: Bytes, protected: bool) -> Self {
+        let etag = etag(digest, encoding);
+        let mut headers = stranger_headers(protected);
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+        headers.insert(header::ETAG, etag.clone());
+        headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+        headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        if encoding != Encoding::Identity {
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(encoding.as_str()));
+        }
+        Self { encoding, etag, bytes, headers }
+    }
+}
+
+/// The headers of everything that comes from a stranger.
+pub fn stranger_headers(protected: bool) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(16);
+    headers.insert(header::CACHE_CONTROL, if protected { PRIVATE } else { REVALIDATE });
+    headers.insert(header::CONTENT_SECURITY_POLICY, SANDBOX);
+    headers.insert("x-robots-tag", NOINDEX);
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+    headers
+}
+
+/// A strong entity tag: half of the digest names the page, the coding its representation.
+pub fn etag(digest: &Digest, encoding: Encoding) -> HeaderValue {
+    let digest = digest.to_string();
+    let tag = format!("\"{}-{}\"", &digest[..32], encoding.as_str());
+    HeaderValue::try_from(tag).unwrap_or(HeaderValue::from_static("\"\""))
+}
+
+/// The bounded cache of pages by slug.
+#[derive(Debug)]
+pub struct Pages(Cache<String, Arc<Page>, ByBytes>);
+
+#[derive(Clone, Debug)]
+struct ByBytes;
+
+impl Weighter<String, Arc<Page>> for ByBytes {
+    fn weight(&self, _: &String, page: &Arc<Page>) -> u64 {
+        page.weight()
+    }
+}
+
+impl Pages {
+    /// A cache of at most `bytes`.
+    pub fn new(bytes: u64) -> Self {
+        let items = usize::try_from(bytes / TYPICAL_BYTES).unwrap_or(usize::MAX).clamp(16, 1 << 20);
+        let options = quick_cache::OptionsBuilder::new()
+            .estimated_items_capacity(items)
+            .weight_capacity(bytes)
+            // Few shards, so that one large page does not fill its shard.
+            .shards(4)
+            .build();
+        Self(match options {
+            Ok(options) => Cache::with_options(
+                options,
+                ByBytes,
+                DefaultHashBuilder::default(),
+                quick_cache::sync::DefaultLifecycle::default(),
+            ),
+            Err(_) => Cache::with_weighter(items, bytes, ByBytes),
+        })
+    }
+
+    /// The page at a slug, if it is in memory.
+    pub fn get(&self, slug: &str) -> Option<Arc<Page>> {
+        self.0.get(slug)
+    }
+
+    /// The page at a slug, loaded if need be; loads of one slug wait for each other.
+    ///
+    /// # Errors
+    /// The load's.
+    pub async fn get_or_load<E>(
+        &self,
+        slug: &str,
+        load: impl Future<Output = Result<Arc<Page>, E>>,
+    ) -> Result<Arc<Page>, E> {
+        self.0.get_or_insert_async(slug, load).await
+    }
+
+    /// Forgets a slug; a load of it that is under way is not kept either.
+    pub fn forget(&self, slug: &str) {
+        self.0.remove(slug);
+    }
+
+    /// What the cache holds: pages, and their bytes.
+    pub fn size(&self) -> (usize, u64) {
+        (self.0.len(), self.0.weight())
+    }
+}

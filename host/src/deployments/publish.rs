@@ -1,0 +1,225 @@
+//! The one pipeline from a source to stored, finished bytes: room, render, compress, store.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+
+use super::model::{is_reserved, with_suffix};
+use super::{Deployments, store};
+use crate::content::{self, Artifact, Pin};
+use crate::control;
+use crate::random::NoRandomness;
+use crate::sandbox::{Budget, Busy, ContentType, RenderFailure, Source};
+
+/// How long a slug is that the service chooses.
+const CHOSEN_LENGTH: usize = 10;
+/// How long a random suffix is.
+const SUFFIX_LENGTH: usize = 6;
+/// How many names are tried: numbered, then random ones that only a fault could find taken.
+const NUMBERED: u32 = 9;
+const RANDOM: u32 = 4;
+
+/// Why nothing was published.
+#[derive(Debug, thiserror::Error)]
+pub enum PublishError {
+    /// The source breaks the rules of its type.
+    #[error("{message} (line {line}, column {column})")]
+    Malformed {
+        /// What is wrong.
+        message: String,
+        /// Where, from 1.
+        line: u32,
+        /// Where, from 1, in characters.
+        column: u32,
+    },
+    /// The source needs more than a budget allows.
+    #[error("the {} budget ran out", .0.as_str())]
+    Budget(Budget),
+    /// The server has no room for it.
+    #[error("{0}")]
+    Capacity(&'static str),
+    /// Everything else, for the log.
+    #[error(transparent)]
+    Internal(anyhow::Error),
+}
+
+const DISK_FULL: &str = "The server's disk is nearly full. Try again later.";
+const NO_WORKER: &str = "All render workers are busy. Try again in a minute.";
+const TOO_MANY: &str = "The server holds as many deployments as it is configured for. Try again later.";
+const DATABASE_BUSY: &str = "The server is busy with maintenance. Try again in a minute.";
+
+impl From<RenderFailure> for PublishError {
+    fn from(failure: RenderFailure) -> Self {
+        match failure {
+            RenderFailure::Malformed { message, line, column } => {
+                Self::Malformed { message, line, column }
+            }
+            RenderFailure::Budget(budget) => Self::Budget(budget),
+            RenderFailure::Busy => Self::Capacity(NO_WORKER),
+            RenderFailure::Broken(error) => Self::Internal(error),
+        }
+    }
+}
+
+impl From<Busy> for PublishError {
+    fn from(_: Busy) -> Self {
+        Self::Capacity(NO_WORKER)
+    }
+}
+
+impl From<content::Error> for PublishError {
+    fn from(error: content::Error) -> Self {
+        match error {
+            content::Error::Full => Self::Capacity(DISK_FULL),
+            other => Self::Internal(other.into()),
+        }
+    }
+}
+
+impl From<control::Error> for PublishError {
+    fn from(error: control::Error) -> Self {
+        match error {
+            control::Error::Full => Self::Capacity(DISK_FULL),
+            control::Error::Busy => Self::Capacity(DATABASE_BUSY),
+            other => Self::Internal(other.into()),
+        }
+    }
+}
+
+impl From<NoRandomness> for PublishError {
+    fn from(error: NoRandomness) -> Self {
+        Self::Internal(error.into())
+    }
+}
+
+impl From<std::io::Error> for PublishError {
+    fn from(error: std::io::Error) -> Self {
+        if error.kind() == std::io::ErrorKind::StorageFull {
+            return Self::Capacity(DISK_FULL);
+        }
+        Self::Internal(error.into())
+    }
+}
+
+/// A slug that nobody else can take while this lives.
+#[derive(Debug)]
+pub struct ReservedSlug {
+    slug: String,
+    reserved: Arc<Mutex<HashSet<String>>>,
+}
+
+impl ReservedSlug {
+    /// The slug.
+    pub fn as_str(&self) -> &str {
+        &self.slug
+    }
+}
+
+impl Drop for ReservedSlug {
+    fn drop(&mut self) {
+        self.reserved.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.slug);
+    }
+}
+
+/// Slugs of publishes under way, which no row holds yet.
+pub type SlugReservations = Arc<Mutex<HashSet<String>>>;
+
+impl Deployments {
+    /// Refuses to begin when there is no room for one more deployment.
+    pub(super) async fn check_room(&self) -> Result<(), PublishError> {
+        let disk = rustix::fs::statvfs(&self.config.data).map_err(std::io::Error::from)?;
+        if disk.f_bavail.saturating_mul(disk.f_frsize) < self.config.limits.free_disk_bytes {
+            return Err(PublishError::Capacity(DISK_FULL));
+        }
+        let (now, most) = (self.clock.now(), self.config.limits.active_deployments);
+        let active = self.control.read(move |c| store::count_active(c, now, most)).await?;
+        if active >= most { Err(PublishError::Capacity(TOO_MANY)) } else { Ok(()) }
+    }
+
+    /// The same inside the transaction that adds the deployment, where it is certain.
+    pub(super) fn check_room_in(
+        tx: &control::Tx<'_>,
+        now: crate::clock::Timestamp,
+        most: u64,
+    ) -> Result<(), PublishError> {
+        let active = store::count_active(tx, now, most).map_err(control::Error::from)?;
+        if active >= most { Err(PublishError::Capacity(TOO_MANY)) } else { Ok(()) }
+    }
+
+    /// Reserves the wanted slug or, where it is taken or ours, one with a suffix; or one of our choosing.
+    pub(super) async fn reserve_slug(
+        &self,
+        wanted: Option<&str>,
+    ) -> Result<ReservedSlug, PublishError> {
+        if let Some(wanted) = wanted {
+            if !is_reserved(wanted)
+                && let Some(reserved) = self.try_reserve(wanted.to_owned()).await?
+            {
+                return Ok(reserved);
+            }
+            for number in 2..=NUMBERED {
+                let slug = with_suffix(wanted, &number.to_string());
+                if let Some(reserved) = self.try_reserve(slug).await? {
+                    return Ok(reserved);
+                }
+            }
+        }
+        for _ in 0..RANDOM {
+            let slug = match wanted {
+                Some(wanted) => with_suffix(wanted, &self.random.slug(SUFFIX_LENGTH)?),
+                None => self.random.slug(CHOSEN_LENGTH)?,
+            };
+            if let Some(reserved) = self.try_reserve(slug).await? {
+                return Ok(reserved);
+            }
+        }
+        Err(PublishError::Internal(anyhow::anyhow!("every random slug was taken")))
+    }
+
+    /// Reserves exactly this slug if it is free.
+    async fn try_reserve(&self, slug: String) -> Result<Option<ReservedSlug>, PublishError> {
+        let reservations = Arc::clone(&self.reservations);
+        let new = reservations.lock().unwrap_or_else(PoisonError::into_inner).insert(slug.clone());
+        if !new {
+            return Ok(None);
+        }
+        // From here on nobody else can take it; what is left to ask is whether somebody has.
+        let reserved = ReservedSlug { slug: slug.clone(), reserved: reservations };
+        let taken = self.control.read(move |c| store::by_slug(c, &slug)).await?.is_some();
+        Ok((!taken).then_some(reserved))
+    }
+
+    /// Renders a source to its page.
+    pub(super) async fn render(
+        &self,
+        content_type: ContentType,
+        title: &str,
+        text: &str,
+    ) -> Result<Bytes, PublishError> {
+        let page_bytes = usize::try_from(self.config.limits.page_bytes).unwrap_or(usize::MAX);
+        let source = Source {
+            content_type,
+            title: title.to_owned(),
+            text: text.to_owned(),
+            runtime: None,
+            page_bytes,
+        };
+        Ok(self.sandbox.render(source).await?.html)
+    }
+
+    /// Compresses a page and stores it with its source; both are durable and pinned when this answers.
+    pub(super) async fn store_page(
+        &self,
+        source: Bytes,
+        page: Bytes,
+    ) -> Result<(Pin, Pin), PublishError> {
+        let object = self
+            .sandbox
+            .workers()
+            .run(move || Artifact::compress(page).and_then(|artifact| artifact.to_object()))
+            .await??;
+        let stored = tokio::try_join!(self.content.put(source), self.content.put(object))?;
+        Ok(stored)
+    }
+}

@@ -1,0 +1,130 @@
+//! Reports of abuse: anybody may complain, operators read.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{Deployments, store};
+use crate::clock::Timestamp;
+use crate::control::answers::{self, AnswerKey};
+use crate::control::{Control, Error};
+use crate::ids::ReportId;
+use crate::random::NoRandomness;
+
+/// Why somebody complains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Reason {
+    /// It pretends to be somebody else.
+    Phishing,
+    /// It spreads harmful software.
+    Malware,
+    /// It harms or harasses people.
+    Abuse,
+    /// It infringes somebody's rights.
+    Copyright,
+    /// Something else.
+    Other,
+}
+
+impl Reason {
+    /// Its name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Phishing => "phishing",
+            Self::Malware => "malware",
+            Self::Abuse => "abuse",
+            Self::Copyright => "copyright",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// A complaint; its fields are within their bounds.
+#[derive(Clone, Debug)]
+pub struct NewReport {
+    /// About which page.
+    pub slug: String,
+    /// Why.
+    pub reason: Reason,
+    /// In the reporter's words.
+    pub details: Option<String>,
+    /// How to reach the reporter.
+    pub contact: Option<String>,
+}
+
+/// A complaint as operators read it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Its id.
+    pub id: ReportId,
+    /// About which page.
+    pub slug: String,
+    /// Why.
+    pub reason: String,
+    /// In the reporter's words.
+    pub details: Option<String>,
+    /// How to reach the reporter.
+    pub contact: Option<String>,
+    /// When it came.
+    pub created_at: Timestamp,
+}
+
+/// The receipt of a complaint.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Reported {
+    /// The report's id.
+    #[schema(value_type = String, format = "uuid")]
+    pub id: ReportId,
+}
+
+/// Why a report was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// Nothing lives at the slug.
+    #[error("nothing is at this slug")]
+    NotFound,
+    /// The database's.
+    #[error(transparent)]
+    Store(#[from] Error),
+    /// No id could be made.
+    #[error(transparent)]
+    Random(#[from] NoRandomness),
+}
+
+impl Deployments {
+    /// Takes a report; `answer` keeps what is answered for an idempotency key. Durable when it answers.
+    ///
+    /// # Errors
+    /// [`ReportError`].
+    pub async fn report(
+        &self,
+        report: NewReport,
+        answer: Option<AnswerKey>,
+    ) -> Result<Reported, ReportError> {
+        let id = ReportId::new(&self.clock, &self.random)?;
+        let now = self.clock.now();
+        self.control
+            .write(move |tx| {
+                let there = store::by_slug(tx, &report.slug).map_err(Error::from)?;
+                if !there.is_some_and(|deployment| deployment.is_live(now)) {
+                    return Err(ReportError::NotFound);
+                }
+                store::insert_report(tx, &id, &report, now)?;
+                if let Some(key) = answer {
+                    let body = serde_json::json!({ "id": id }).to_string();
+                    answers::keep(tx, &key, 202, &body, now)?;
+                }
+                Ok(())
+            })
+            .await?;
+        Ok(Reported { id })
+    }
+}
+
+/// All reports, newest first.
+///
+/// # Errors
+/// The database's.
+pub async fn list(control: &Control) -> Result<Vec<Report>, Error> {
+    control.read(store::reports).await
+}

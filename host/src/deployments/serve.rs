@@ -1,0 +1,145 @@
+//! Finding the page at a slug: the hot path, which touches neither a disk nor a guest once a page is in memory.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::pages::{Guard, Page};
+use super::password;
+use super::{Deployments, store};
+use crate::clock::Timestamp;
+use crate::content::{Artifact, Digest};
+use crate::sandbox::{ContentType, Workers};
+
+/// Why there is nothing to show.
+#[derive(Debug, thiserror::Error)]
+pub enum LookupError {
+    /// Nothing lives at the slug.
+    #[error("nothing is at this slug")]
+    NotFound,
+    /// The operator has taken it down.
+    #[error("disabled by the operator")]
+    Disabled,
+    /// Everything else, for the log.
+    #[error(transparent)]
+    Internal(#[from] anyhow::Error),
+}
+
+/// Why a page stays locked.
+#[derive(Debug, thiserror::Error)]
+pub enum UnlockError {
+    /// There is no page, or it has no password.
+    #[error(transparent)]
+    Lookup(#[from] LookupError),
+    /// Not the password.
+    #[error("wrong password")]
+    Wrong,
+    /// No worker was free to compare.
+    #[error("no worker is free")]
+    Busy,
+}
+
+/// The source of a page, with what its answer needs.
+#[derive(Debug)]
+pub struct RawSource {
+    /// What it is written in.
+    pub content_type: ContentType,
+    /// Its name.
+    pub digest: Digest,
+    /// Its bytes, as they were published.
+    pub bytes: Bytes,
+}
+
+/// Proof that a browser knows a page's password.
+#[derive(Debug)]
+pub struct Unlocked {
+    /// The cookie's value.
+    pub token: String,
+}
+
+impl Deployments {
+    /// The live page at a slug.
+    ///
+    /// # Errors
+    /// [`LookupError`].
+    pub async fn page(&self, slug: &str) -> Result<Arc<Page>, LookupError> {
+        let page = match self.pages.get(slug) {
+            Some(page) => page,
+            None => self.pages.get_or_load(slug, self.load(slug)).await?,
+        };
+        self.check(&page, self.clock.now())?;
+        Ok(page)
+    }
+
+    fn check(&self, page: &Page, now: Timestamp) -> Result<(), LookupError> {
+        if page.expires_at.is_some_and(|at| at <= now) {
+            return Err(LookupError::NotFound);
+        }
+        if page.disabled { Err(LookupError::Disabled) } else { Ok(()) }
+    }
+
+    async fn load(&self, slug: &str) -> Result<Arc<Page>, LookupError> {
+        let wanted = slug.to_owned();
+        let found = self.control.read(move |c| store::by_slug(c, &wanted)).await;
+        let now = self.clock.now();
+        let deployment = found
+            .map_err(anyhow::Error::from)?
+            .filter(|deployment| deployment.is_live(now))
+            .ok_or(LookupError::NotFound)?;
+        let artifact = match deployment.artifact {
+            // What is disabled is not shown, so its bytes need not be there.
+            Some(digest) if !deployment.disabled => {
+                let object = self.content.get(&digest).await.map_err(anyhow::Error::from)?;
+                let artifact = object.as_ref().and_then(Artifact::from_object);
+                let artifact = artifact.ok_or_else(|| {
+                    anyhow::anyhow!("artifact {digest} of {slug} is missing or damaged")
+                })?;
+                Some((digest, artifact))
+            }
+            _ => None,
+        };
+        Ok(Arc::new(Page::new(&deployment, artifact)))
+    }
+
+    /// Whether a request with this cookie value may see a page.
+    pub fn is_unlocked(&self, page: &Page, token: Option<&str>) -> bool {
+        match &page.guard {
+            Guard::Open => true,
+            Guard::Password(hash) => token.is_some_and(|token| {
+                password::unlocks(&self.secrets.unlock, &page.id, hash, self.clock.now(), token)
+            }),
+        }
+    }
+
+    /// Compares a password with a page's.
+    ///
+    /// # Errors
+    /// [`UnlockError`].
+    pub async fn unlock(&self, page: &Page, password: String) -> Result<Unlocked, UnlockError> {
+        let Guard::Password(hash) = &page.guard else { return Err(LookupError::NotFound.into()) };
+        if !verify(self.sandbox.workers(), password, hash.clone()).await? {
+            return Err(UnlockError::Wrong);
+        }
+        let until = self.clock.now().plus_seconds(password::UNLOCKED_SECONDS);
+        let token = password::unlock_token(&self.secrets.unlock, &page.id, hash, until);
+        Ok(Unlocked { token })
+    }
+
+    /// The source of the page at a slug; a one-time share has none to show.
+    ///
+    /// # Errors
+    /// [`LookupError`].
+    pub async fn raw_source(&self, slug: &str) -> Result<RawSource, LookupError> {
+        let wanted = slug.to_owned();
+        let found = self.control.read(move |c| store::by_slug(c, &wanted)).await;
+        let deployment = found.map_err(anyhow::Error::from)?.ok_or(LookupError::NotFound)?;
+        let digest = deployment.source.ok_or(LookupError::NotFound)?;
+        let bytes = self.content.get(&digest).await.map_err(anyhow::Error::from)?;
+        let bytes = bytes.ok_or_else(|| anyhow::anyhow!("source {digest} of {slug} is missing"))?;
+        Ok(RawSource { content_type: deployment.content_type, digest, bytes })
+    }
+}
+
+async fn verify(workers: &Workers, password: String, hash: String) -> Result<bool, UnlockError> {
+    workers.run(move || password::verify(&password, &hash)).await.map_err(|_| UnlockError::Busy)
+}

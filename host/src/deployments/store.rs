@@ -1,0 +1,222 @@
+//! Deployments in the control database.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::model::Deployment;
+use crate::clock::Timestamp;
+use crate::content::Digest;
+use crate::control::{Error, Tx};
+use crate::ids::{DeploymentId, ReportId};
+
+const COLUMNS: &str = "id, slug, content_type, title, one_time, password_hash, source_digest, \
+                       artifact_digest, disabled_at, created_at, expires_at";
+
+fn deployment(row: &Row<'_>) -> rusqlite::Result<Deployment> {
+    let content_type: String = row.get(2)?;
+    Ok(Deployment {
+        id: row.get(0)?,
+        slug: row.get(1)?,
+        content_type: content_type.parse().map_err(|_| rusqlite::Error::InvalidQuery)?,
+        title: row.get(3)?,
+        one_time: row.get(4)?,
+        password_hash: row.get(5)?,
+        source: row.get(6)?,
+        artifact: row.get(7)?,
+        disabled: row.get::<_, Option<Timestamp>>(8)?.is_some(),
+        created_at: row.get(9)?,
+        expires_at: row.get(10)?,
+    })
+}
+
+/// The deployment at a slug, whether or not it still lives.
+pub(super) fn by_slug(c: &Connection, slug: &str) -> rusqlite::Result<Option<Deployment>> {
+    c.prepare_cached(&format!("SELECT {COLUMNS} FROM deployments WHERE slug = ?1"))?
+        .query_row([slug], deployment)
+        .optional()
+}
+
+/// How many deployments live, counted no further than `most`.
+pub(super) fn count_active(c: &Connection, now: Timestamp, most: u64) -> rusqlite::Result<u64> {
+    c.prepare_cached(
+        "SELECT count(*) FROM (
+            SELECT 1 FROM deployments WHERE expires_at > ?1 OR expires_at IS NULL LIMIT ?2)",
+    )?
+    .query_row(params![now, i64::try_from(most).unwrap_or(i64::MAX)], |row| {
+        row.get::<_, i64>(0).map(i64::unsigned_abs)
+    })
+}
+
+/// Adds a deployment, whose slug must be free.
+pub(super) fn insert(tx: &Tx<'_>, new: &Deployment) -> Result<(), Error> {
+    tx.prepare_cached(
+        "INSERT INTO deployments (id, slug, content_type, title, one_time, password_hash,
+            source_digest, artifact_digest, created_at, expires_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+    )?
+    .execute(params![
+        new.id,
+        new.slug,
+        new.content_type.as_str(),
+        new.title,
+        new.one_time,
+        new.password_hash,
+        new.source,
+        new.artifact,
+        new.created_at,
+        new.expires_at,
+    ])?;
+    Ok(())
+}
+
+/// Removes a deployment and marks its content for collection; answers whether it was there.
+pub(super) fn remove(tx: &Tx<'_>, id: &DeploymentId, now: Timestamp) -> Result<bool, Error> {
+    let digests: Option<[Option<Digest>; 2]> = tx
+        .prepare_cached("DELETE FROM deployments WHERE id = ?1 RETURNING source_digest, artifact_digest")?
+        .query_row([id], |row| Ok([row.get(0)?, row.get(1)?]))
+        .optional()?;
+    let Some(digests) = digests else { return Ok(false) };
+    for digest in digests.into_iter().flatten() {
+        add_garbage(tx, &digest, now)?;
+    }
+    Ok(true)
+}
+
+/// Deployments whose time is over, `most` at most.
+pub(super) fn expired(
+    c: &Connection,
+    now: Timestamp,
+    most: u32,
+) -> rusqlite::Result<Vec<Deployment>> {
+    c.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM deployments WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2"
+    ))?
+    .query_map(params![now, most], deployment)?
+    .collect()
+}
+
+/// Sets or lifts an operator's ban; answers whether there is such a slug.
+pub(super) fn set_disabled(
+    tx: &Tx<'_>,
+    slug: &str,
+    since: Option<Timestamp>,
+) -> Result<bool, Error> {
+    let changed =
+        tx.execute("UPDATE deployments SET disabled_at = ?2 WHERE slug = ?1", params![slug, since])?;
+    Ok(changed > 0)
+}
+
+/// Ids of the one-time shares that are there.
+pub(super) fn one_time_ids(c: &Connection) -> rusqlite::Result<Vec<DeploymentId>> {
+    c.prepare("SELECT id FROM deployments WHERE one_time = 1")?
+        .query_map([], |row| row.get(0))?
+        .collect()
+}
+
+/// Adds counted visits, once for each flush id; answers whether this call did.
+pub(super) fn add_visits(
+    tx: &Tx<'_>,
+    flush: i64,
+    counts: &[(DeploymentId, u64)],
+    now: Timestamp,
+) -> Result<bool, Error> {
+    let new = tx
+        .prepare_cached("INSERT OR IGNORE INTO visit_flushes (id, at) VALUES (?1, ?2)")?
+        .execute(params![flush, now])?;
+    if new == 0 {
+        return Ok(false);
+    }
+    let mut add =
+        tx.prepare_cached("UPDATE deployments SET visits = visits + ?2 WHERE id = ?1")?;
+    for (id, count) in counts {
+        add.execute(params![id, i64::try_from(*count).unwrap_or(i64::MAX)])?;
+    }
+    Ok(true)
+}
+
+/// Forgets flushes that nobody retries any more.
+pub(super) fn forget_flushes(tx: &Tx<'_>, before: Timestamp) -> Result<(), Error> {
+    tx.execute("DELETE FROM visit_flushes WHERE at < ?1", [before])?;
+    Ok(())
+}
+
+/// Marks content that may have lost its last reference.
+pub(super) fn add_garbage(tx: &Tx<'_>, digest: &Digest, now: Timestamp) -> Result<(), Error> {
+    tx.prepare_cached("INSERT OR IGNORE INTO garbage (digest, since) VALUES (?1, ?2)")?
+        .execute(params![digest, now])?;
+    Ok(())
+}
+
+/// Content marked before `before`, `most` at most.
+pub(super) fn garbage(
+    c: &Connection,
+    before: Timestamp,
+    most: u32,
+) -> rusqlite::Result<Vec<Digest>> {
+    c.prepare_cached("SELECT digest FROM garbage WHERE since <= ?1 ORDER BY since LIMIT ?2")?
+        .query_map(params![before, most], |row| row.get(0))?
+        .collect()
+}
+
+/// Takes a mark back: the content is gone, or still referred to.
+pub(super) fn unmark(tx: &Tx<'_>, digest: &Digest) -> Result<(), Error> {
+    tx.prepare_cached("DELETE FROM garbage WHERE digest = ?1")?.execute([digest])?;
+    Ok(())
+}
+
+/// Whether any row refers to this content.
+pub(super) fn is_referenced(c: &Connection, digest: &Digest) -> rusqlite::Result<bool> {
+    c.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM deployments WHERE source_digest = ?1)
+             OR EXISTS (SELECT 1 FROM deployments WHERE artifact_digest = ?1)",
+    )?
+    .query_row([digest], |row| row.get(0))
+}
+
+/// Every deployment's content, for `svc check`: slug, id, whether one-time, and its digests.
+pub(super) fn contents(
+    c: &Connection,
+) -> rusqlite::Result<Vec<(String, DeploymentId, bool, [Option<Digest>; 2])>> {
+    c.prepare("SELECT slug, id, one_time, source_digest, artifact_digest FROM deployments")?
+        .query_map([], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, [row.get(3)?, row.get(4)?]))
+        })?
+        .collect()
+}
+
+/// Adds a report.
+pub(super) fn insert_report(
+    tx: &Tx<'_>,
+    id: &ReportId,
+    report: &super::reports::NewReport,
+    now: Timestamp,
+) -> Result<(), Error> {
+    tx.prepare_cached(
+        "INSERT INTO reports (id, slug, reason, details, contact, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )?
+    .execute(params![
+        id,
+        report.slug,
+        report.reason.as_str(),
+        report.details,
+        report.contact,
+        now
+    ])?;
+    Ok(())
+}
+
+/// All reports, newest first.
+pub(super) fn reports(c: &Connection) -> rusqlite::Result<Vec<super::reports::Report>> {
+    c.prepare("SELECT id, slug, reason, details, contact, created_at FROM reports ORDER BY created_at DESC, id DESC")?
+        .query_map([], |row| {
+            Ok(super::reports::Report {
+                id: row.get(0)?,
+                slug: row.get(1)?,
+                reason: row.get(2)?,
+                details: row.get(3)?,
+                contact: row.get(4)?,
+                created_at: row.get(5)?,
+            })
+        })?
+        .collect()
+}

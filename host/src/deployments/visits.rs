@@ -1,0 +1,117 @@
+//! Views, counted in memory off the hot path and written down every two seconds.
+//!
+//! A crash loses at most what was counted since; a flush that is retried never counts twice, because each has
+//! an id that is written with it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{Deployments, store};
+use crate::control::Error;
+use crate::ids::DeploymentId;
+
+/// Flush ids older than this are forgotten, in seconds.
+const REMEMBER: i64 = 3600;
+
+/// Views of one deployment that are not yet handed to a flush.
+#[derive(Debug)]
+pub struct Counter {
+    id: DeploymentId,
+    count: AtomicU64,
+}
+
+impl Counter {
+    /// No views yet.
+    pub fn new(id: DeploymentId) -> Self {
+        Self { id, count: AtomicU64::new(0) }
+    }
+}
+
+/// The counters that have something to say, and the flush under way.
+#[derive(Debug)]
+pub struct Visits {
+    dirty: Mutex<Vec<Arc<Counter>>>,
+    flushing: tokio::sync::Mutex<Option<Flush>>,
+    /// How the ids of this process's flushes begin.
+    first: i64,
+    flushed: AtomicU64,
+}
+
+#[derive(Clone, Debug)]
+struct Flush {
+    id: i64,
+    counts: Vec<(DeploymentId, u64)>,
+}
+
+impl Visits {
+    /// No views yet; `seed` tells this process's flushes from those of others.
+    pub fn new(seed: u64) -> Self {
+        let first = i64::try_from(seed >> 1).unwrap_or(0);
+        Self { dirty: Mutex::default(), flushing: tokio::sync::Mutex::default(), first, flushed: AtomicU64::new(0) }
+    }
+
+    /// Counts a view.
+    pub fn count(&self, counter: &Arc<Counter>) {
+        // Only the first view since a flush takes the lock.
+        if counter.count.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.dirty.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(counter));
+        }
+    }
+
+    fn take(&self) -> Option<Flush> {
+        let dirty = std::mem::take(&mut *self.dirty.lock().unwrap_or_else(PoisonError::into_inner));
+        let counts: Vec<_> = dirty
+            .iter()
+            .map(|counter| (counter.id, counter.count.swap(0, Ordering::Relaxed)))
+            .filter(|(_, count)| *count > 0)
+            .collect();
+        let number = self.flushed.fetch_add(1, Ordering::Relaxed);
+        let id = self.first.wrapping_add(i64::try_from(number).unwrap_or(0));
+        (!counts.is_empty()).then_some(Flush { id, counts })
+    }
+}
+
+impl Deployments {
+    /// Writes counted views down; a failed flush is tried again, with its id, by the next call.
+    ///
+    /// # Errors
+    /// The database's; no view is lost by one.
+    pub async fn flush_visits(&self) -> Result<(), Error> {
+        let mut flushing = self.visits.flushing.lock().await;
+        let flush = match flushing.take().or_else(|| self.visits.take()) {
+            Some(flush) => flush,
+            None => return Ok(()),
+        };
+        *flushing = Some(flush.clone());
+        let now = self.clock.now();
+        self.control
+            .write(move |tx| {
+                store::add_visits(tx, flush.id, &flush.counts, now)?;
+                store::forget_flushes(tx, now.plus_seconds(-REMEMBER))
+            })
+            .await?;
+        *flushing = None;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::random::Random;
+
+    #[test]
+    fn views_are_taken_once() {
+        let visits = Visits::new(7);
+        let id = DeploymentId::new(&Clock::system(), &Random::system()).unwrap();
+        let counter = Arc::new(Counter::new(id));
+        for _ in 0..3 {
+            visits.count(&counter);
+        }
+        assert_eq!(visits.take().unwrap().counts, [(id, 3)]);
+        assert!(visits.take().is_none());
+        visits.count(&counter);
+        assert_eq!(visits.take().unwrap().counts, [(id, 1)]);
+    }
+}

@@ -1,0 +1,82 @@
+//! Who the client is, as an address: behind proxies that the operator trusts, and counted by what one client owns.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use http::HeaderMap;
+use ipnet::IpNet;
+
+/// The client's address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ClientIp(pub IpAddr);
+
+impl ClientIp {
+    /// The right-most address of `X-Forwarded-For` that is no trusted proxy, if the peer is one; else the peer.
+    pub fn of(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> Self {
+        let mut client = peer.to_canonical();
+        let is_trusted = |address: &IpAddr| trusted.iter().any(|net| net.contains(address));
+        if trusted.is_empty() || !is_trusted(&client) {
+            return Self(client);
+        }
+        let lines: Vec<&str> =
+            headers.get_all("x-forwarded-for").iter().filter_map(|v| v.to_str().ok()).collect();
+        for hop in lines.iter().rev().flat_map(|line| line.rsplit(',')) {
+            // What no proxy of ours wrote is worth nothing: the last hop that can be read is the client.
+            let Ok(address) = hop.trim().parse::<IpAddr>() else { break };
+            client = address.to_canonical();
+            if !is_trusted(&client) {
+                break;
+            }
+        }
+        Self(client)
+    }
+
+    /// What limits count by: an IPv4 address, or the /64 of an IPv6 one, which is what a single client is given.
+    pub fn bucket(self) -> IpAddr {
+        match self.0 {
+            IpAddr::V6(address) => {
+                let [a, b, c, d, ..] = address.segments();
+                IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+            }
+            v4 => v4,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(peer: &str, forwarded: &[&str]) -> String {
+        let mut headers = HeaderMap::new();
+        for line in forwarded {
+            headers.append("x-forwarded-for", line.parse().unwrap());
+        }
+        let trusted = ["10.0.0.0/8".parse().unwrap(), "::1/128".parse().unwrap()];
+        ClientIp::of(peer.parse().unwrap(), &headers, &trusted).0.to_string()
+    }
+
+    #[test]
+    fn the_rightmost_untrusted_hop_is_the_client() {
+        for (peer, forwarded, expected) in [
+            ("203.0.113.9", &["1.1.1.1"][..], "203.0.113.9"),
+            ("10.0.0.1", &["1.1.1.1"], "1.1.1.1"),
+            ("10.0.0.1", &["1.1.1.1, 2.2.2.2"], "2.2.2.2"),
+            ("10.0.0.1", &["1.1.1.1, 2.2.2.2, 10.9.9.9"], "2.2.2.2"),
+            ("10.0.0.1", &["1.1.1.1", "2.2.2.2"], "2.2.2.2"),
+            ("10.0.0.1", &["6.6.6.6, junk"], "10.0.0.1"),
+            ("10.0.0.1", &[], "10.0.0.1"),
+            ("::1", &["2001:db8::5"], "2001:db8::5"),
+            ("::ffff:10.0.0.1", &["::ffff:1.1.1.1"], "1.1.1.1"),
+        ] {
+            assert_eq!(client(peer, forwarded), expected, "{peer} {forwarded:?}");
+        }
+    }
+
+    #[test]
+    fn ipv6_clients_count_by_64_bits() {
+        let bucket = |ip: &str| ClientIp(ip.parse().unwrap()).bucket();
+        assert_eq!(bucket("2001:db8:1:2:3::4"), bucket("2001:db8:1:2:ffff::"));
+        assert_ne!(bucket("2001:db8:1:2::"), bucket("2001:db8:1:3::"));
+        assert_ne!(bucket("1.2.3.4"), bucket("1.2.3.5"));
+    }
+}

@@ -1,0 +1,264 @@
+//! Extractors: what a handler is given has been checked, and a handler cannot forget to ask.
+//!
+//! A handler lists them in the order in which the checks run: credential, then body.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::de::DeserializeOwned;
+
+use super::front::Context;
+use super::problem::{Code, Problem};
+use crate::app::SharedApp;
+use crate::workspaces::Principal;
+
+/// How long a body may take to arrive.
+const BODY_TIME: Duration = Duration::from_secs(30);
+
+impl<S: Send + Sync> FromRequestParts<S> for Context {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        parts
+            .extensions
+            .get::<Self>()
+            .cloned()
+            .ok_or_else(|| Problem::internal(&"a request without a context"))
+    }
+}
+
+/// Who calls, if they say so: a credential that is present is valid.
+#[derive(Clone, Debug)]
+pub struct MaybePrincipal(pub Option<Principal>);
+
+impl FromRequestParts<SharedApp> for MaybePrincipal {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &SharedApp) -> Result<Self, Problem> {
+        let Some(value) = parts.headers.get(header::AUTHORIZATION) else { return Ok(Self(None)) };
+        let principal = match bearer(value) {
+            Some(token) => app.workspaces.authenticate(token).await?,
+            None => None,
+        };
+        match principal {
+            Some(principal) => Ok(Self(Some(principal))),
+            None => Err(Problem::new(
+                Code::Unauthorized,
+                "The credential is not valid: it is malformed, unknown or revoked. Send a valid one as Authorization: Bearer, or none for a quick share.",
+            )
+            .header(
+                header::WWW_AUTHENTICATE,
+                HeaderValue::from_static("Bearer error=\"invalid_token\""),
+            )),
+        }
+    }
+}
+
+/// The token of an `Authorization: Bearer` (RFC 6750, section 2.1).
+fn bearer(value: &HeaderValue) -> Option<&str> {
+    let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// A body that has passed the check of its declared length and is not read yet: the handler first finds out
+/// whether what it is for exists, then reads.
+#[derive(Debug)]
+pub struct UnreadBody {
+    request: Request,
+    limit: u64,
+}
+
+/// A body that was read.
+#[derive(Debug)]
+pub struct ReadBody<T> {
+    /// What it says.
+    pub value: T,
+    /// Its bytes, for idempotency.
+    pub raw: Bytes,
+    /// Whether it came as a form, which a browser sends and follows to a page.
+    pub form: bool,
+}
+
+impl FromRequest<SharedApp> for UnreadBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &SharedApp) -> Result<Self, Problem> {
+        let limit = app.config.limits.body_bytes;
+        check_length(request.headers(), limit)?;
+        Ok(Self { request, limit })
+    }
+}
+
+impl UnreadBody {
+    /// Reads JSON, whatever the `Content-Type`, on a request without query parameters.
+    ///
+    /// # Errors
+    /// The problem of the query, the transfer or the document.
+    pub async fn json<T: DeserializeOwned>(self) -> Result<ReadBody<T>, Problem> {
+        NoQuery::check(self.request.uri().query())?;
+        let raw = read_body(self.request, self.limit).await?;
+        Ok(ReadBody { value: parse_json(&raw)?, raw, form: false })
+    }
+
+    /// Reads `application/x-www-form-urlencoded` as a form, and everything else as JSON.
+    ///
+    /// # Errors
+    /// Like [`UnreadBody::json`].
+    pub async fn form_or_json<T: DeserializeOwned>(self) -> Result<ReadBody<T>, Problem> {
+        if !is_form(self.request.headers()) {
+            return self.json().await;
+        }
+        NoQuery::check(self.request.uri().query())?;
+        let raw = read_body(self.request, self.limit).await?;
+        let value = serde_urlencoded::from_bytes(&raw)
+            .map_err(|error| Problem::new(Code::InvalidRequest, format!("In the form: {error}.")))?;
+        Ok(ReadBody { value, raw, form: true })
+    }
+}
+
+fn is_form(headers: &HeaderMap) -> bool {
+    headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).is_some_and(|value| {
+        let media = value.split(';').next().unwrap_or_default().trim();
+        media.eq_ignore_ascii_case("application/x-www-form-urlencoded")
+    })
+}
+
+/// A request below `/api/` that takes no query parameters: any is an error that names it.
+#[derive(Clone, Copy, Debug)]
+pub struct NoQuery;
+
+impl NoQuery {
+    fn check(query: Option<&str>) -> Result<Self, Problem> {
+        let first = query.filter(|q| !q.is_empty()).map(|query| {
+            let pairs: Vec<(String, String)> = serde_urlencoded::from_str(query).unwrap_or_default();
+            pairs.into_iter().next().map(|(name, _)| name).unwrap_or_default()
+        });
+        match first {
+            None => Ok(Self),
+            Some(name) => Err(Problem::new(
+                Code::InvalidRequest,
+                format!("Unknown query parameter `{name}`: this route takes none."),
+            )),
+        }
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for NoQuery {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        Self::check(parts.uri.query())
+    }
+}
+
+/// Refuses a body by its declared length or coding, before any of it is read.
+fn check_length(headers: &HeaderMap, limit: u64) -> Result<(), Problem> {
+    let declared = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
+    if declared.is_some_and(|length: u64| length > limit) {
+        return Err(too_large(limit));
+    }
+    match headers.get(header::CONTENT_ENCODING) {
+        Some(coding) if !coding.as_bytes().eq_ignore_ascii_case(b"identity") => Err(Problem::new(
+            Code::UnsupportedMediaType,
+            "The body has a Content-Encoding. Send it as it is.",
+        )
+        .header(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"))),
+        _ => Ok(()),
+    }
+}
+
+async fn read_body(request: Request<Body>, limit: u64) -> Result<Bytes, Problem> {
+    let limited = Limited::new(request.into_body(), usize::try_from(limit).unwrap_or(usize::MAX));
+    match tokio::time::timeout(BODY_TIME, limited.collect()).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large(limit)),
+        Ok(Err(_)) => Err(Problem::new(Code::InvalidRequest, "The body broke off.")),
+        Err(_) => Err(Problem::new(
+            Code::Timeout,
+            format!("The body did not arrive within {} seconds.", BODY_TIME.as_secs()),
+        )),
+    }
+}
+
+fn too_large(limit: u64) -> Problem {
+    Problem::new(
+        Code::PayloadTooLarge,
+        format!("The request body is larger than {limit} bytes, which is all this route takes."),
+    )
+}
+
+/// Reads JSON: what is no JSON is `invalid_json`, what does not fit is `invalid_request` and names its place.
+fn parse_json<T: DeserializeOwned>(raw: &[u8]) -> Result<T, Problem> {
+    let mut reader = serde_json::Deserializer::from_slice(raw);
+    let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let path = error.path().to_string();
+        let error = error.into_inner();
+        if !error.is_data() {
+            return invalid_json(&error);
+        }
+        let at = if path == "." { String::new() } else { format!("In `{path}`: ") };
+        Problem::new(Code::InvalidRequest, format!("{at}{error}."))
+    })?;
+    reader.end().map_err(|error| invalid_json(&error))?;
+    Ok(value)
+}
+
+fn invalid_json(error: &serde_json::Error) -> Problem {
+    Problem::new(Code::InvalidJson, format!("The body is not valid JSON: {error}."))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Example {
+        #[allow(dead_code, reason = "only parsed")]
+        content: String,
+        #[allow(dead_code, reason = "only parsed")]
+        one_time: Option<bool>,
+    }
+
+    #[test]
+    fn bad_json_is_named() {
+        for (body, code, says) in [
+            ("", Code::InvalidJson, "EOF"),
+            ("{", Code::InvalidJson, "EOF"),
+            ("{\"content\":\"a\"} x", Code::InvalidJson, "trailing"),
+            ("[]", Code::InvalidRequest, "missing field `content`"),
+            ("7", Code::InvalidRequest, "invalid type"),
+            ("{}", Code::InvalidRequest, "missing field `content`"),
+            ("{\"content\":7}", Code::InvalidRequest, "In `content`"),
+            ("{\"content\":\"a\",\"one_time\":\"yes\"}", Code::InvalidRequest, "In `one_time`"),
+            ("{\"content\":\"a\",\"kontent\":1}", Code::InvalidRequest, "`kontent`"),
+            ("{\"content\":\"a\",\"content\":\"b\"}", Code::InvalidRequest, "`content`"),
+            ("{\"content\":\"\\ud800\"}", Code::InvalidJson, "surrogate"),
+        ] {
+            let problem = parse_json::<Example>(body.as_bytes()).unwrap_err();
+            assert_eq!(problem.code, code, "{body}: {}", problem.detail);
+            assert!(problem.detail.contains(says), "{body}: {}", problem.detail);
+        }
+        assert!(parse_json::<Example>(b"{\"content\":\"a\",\"one_time\":null}").is_ok());
+        assert_eq!(parse_json::<Example>(b"{\"content\":\"\xff\"}").unwrap_err().code, Code::InvalidJson);
+    }
+
+    #[test]
+    fn bearer_tokens() {
+        for (value, token) in [
+            ("Bearer abc", Some("abc")),
+            ("bearer  abc ", Some("abc")),
+            ("Basic abc", None),
+            ("Bearer", None),
+        ] {
+            assert_eq!(bearer(&HeaderValue::from_static(value)), token, "{value}");
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! The front: what every request passes before and after its route.
+//!
+//! Before: an id, the host, the path in canonical form, CORS preflights. After: the problem written out, the
+//! headers that every answer has, and the count of it. One function, because each layer costs every page view.
+
+use std::net::IpAddr;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use tower::Service;
+
+use super::client_ip::ClientIp;
+use super::hosts::Host;
+use super::negotiate;
+use super::problem::{Code, Problem};
+use super::problem_page;
+use crate::app::App;
+use crate::router::Routers;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const ANY: HeaderValue = HeaderValue::from_static("*");
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+const EXPOSED: HeaderValue = HeaderValue::from_static(
+    "WWW-Authenticate, Retry-After, RateLimit, RateLimit-Policy, ETag, Location, X-Request-Id",
+);
+const ALLOWED_METHODS: HeaderValue =
+    HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
+const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
+    "Authorization, Content-Type, If-None-Match, If-Range, Range, Idempotency-Key, MCP-Protocol-Version, Mcp-Method, Mcp-Name",
+);
+/// What a path segment keeps as it is: RFC 3986's unreserved characters.
+const SEGMENT: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// What the front found out about a request, for extractors and handlers.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// Who the client is.
+    pub client: ClientIp,
+    /// Which of our hosts was asked.
+    pub host: Host,
+    /// The `Host` itself, as it was sent.
+    pub authority: Arc<str>,
+}
+
+/// Makes the ids of requests: unique in this process, and unlikely to meet those of another.
+#[derive(Debug)]
+pub struct RequestIds {
+    prefix: u32,
+    next: AtomicU64,
+}
+
+impl RequestIds {
+    /// Ids that begin with `prefix`.
+    pub fn new(prefix: u32) -> Self {
+        Self { prefix, next: AtomicU64::new(1) }
+    }
+
+    fn next(&self) -> String {
+        format!("{:08x}-{:08x}", self.prefix, self.next.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// Answers one request.
+pub async fn handle(
+    app: &App,
+    routers: &Routers,
+    peer: IpAddr,
+    request: Request<hyper::body::Incoming>,
+) -> Response {
+    let started = app.clock.elapsed();
+    let request_id = app.request_ids.next();
+    let mut request = request.map(Body::new);
+    let shape = Shape::of(&request);
+    let mut response = match admit(app, peer, &mut request) {
+        Ok(Admitted::Preflight) => StatusCode::NO_CONTENT.into_response(),
+        Ok(Admitted::Route(host)) => {
+            let answer = routers.of(&host).clone().call(request);
+            match AssertUnwindSafe(answer).catch_unwind().await {
+                Ok(Ok(response)) => response,
+                Err(_) => Problem::internal(&"a handler panicked").into_response(),
+            }
+        }
+        Err(problem) => problem.into_response(),
+    };
+    if let Some(problem) = response.extensions_mut().remove::<Box<Problem>>() {
+        write_problem(app, &shape, &request_id, &problem, &mut response);
+    }
+    let headers = response.headers_mut();
+    if shape.cors {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, ANY);
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+        if shape.options {
+            headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, ALLOWED_METHODS);
+            headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS);
+            headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
+        }
+    }
+    if let Ok(value) = HeaderValue::try_from(request_id) {
+        headers.insert(REQUEST_ID, value);
+    }
+    app.metrics.count_request(&response, app.clock.elapsed().saturating_sub(started));
+    response
+}
+
+/// What of a request decides the form of its answer.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    options: bool,
+    /// Whether any origin may read the answer.
+    cors: bool,
+    /// Whether an error is answered as an HTML page.
+    html_errors: bool,
+}
+
+impl Shape {
+    fn of(request: &Request) -> Self {
+        let mut segments = request.uri().path().splitn(4, '/').skip(1);
+        let (first, second) =
+            (segments.next().unwrap_or_default(), segments.next().unwrap_or_default());
+        let platform = matches!(first, "api" | "mcp");
+        let private = !platform && matches!(second, "auth" | "payments");
+        let data = platform || matches!(second, "api" | "raw");
+        Self {
+            options: request.method() == Method::OPTIONS,
+            cors: !private,
+            html_errors: !data && negotiate::wants_html(request.headers()),
+        }
+    }
+}
+
+enum Admitted {
+    /// A CORS preflight, which is answered for every path alike.
+    Preflight,
+    /// On to the routes of this host.
+    Route(Host),
+}
+
+/// The checks before routing: host, then path.
+fn admit(app: &App, peer: IpAddr, request: &mut Request) -> Result<Admitted, Problem> {
+    let authority: Arc<str> = request
+        .uri()
+        .authority()
+        .map(http::uri::Authority::as_str)
+        .or_else(|| request.headers().get(header::HOST).and_then(|host| host.to_str().ok()))
+        .unwrap_or_default()
+        .into();
+    let probe = matches!(request.uri().path(), "/healthz" | "/readyz");
+    let host = match app.hosts.classify(&authority) {
+        Some(host) => host,
+        None if probe => Host::Api,
+        None => {
+            return Err(Problem::new(
+                Code::Misdirected,
+                "This server does not answer for the host that the request names.",
+            ));
+        }
+    };
+    if let Some(path) = canonical(request.uri().path())? {
+        *request.uri_mut() = with_path(request.uri(), &path)?;
+    }
+    if request.method() == Method::OPTIONS {
+        return Ok(Admitted::Preflight);
+    }
+    let client = ClientIp::of(peer, request.headers(), &app.config.trusted_proxies);
+    // Probes answer on every host, so they are routes of one.
+    let host = if probe { Host::Api } else { host };
+    request.extensions_mut().insert(Context { client, host: host.clone(), authority });
+    Ok(Admitted::Route(host))
+}
+
+/// A path with its percent-encoding decoded once, written in its only canonical form; `None` if it is that
+/// already. An encoded slash stays inside its segment, where no route expects one.
+fn canonical(path: &str) -> Result<Option<String>, Problem> {
+    let odd = |segment: &str| matches!(segment, "." | "..");
+    let plain = !path.contains('%') && !path.contains("//") && !path.contains("/.");
+    if plain {
+        return Ok(None);
+    }
+    let mut canonical = String::with_capacity(path.len());
+    let segments: Vec<&str> = path.split('/').skip(1).collect();
+    for (index, segment) in segments.iter().enumerate() {
+        let decoded =
+            percent_decode_str(segment).decode_utf8().map_err(|_| Problem::not_found())?;
+        let empty = decoded.is_empty() && index + 1 < segments.len();
+        if empty || odd(&decoded) || decoded.contains(['/', '\\']) || decoded.contains(char::is_control)
+        {
+            return Err(Problem::not_found());
+        }
+        canonical.push('/');
+        canonical.extend(utf8_percent_encode(&decoded, SEGMENT));
+    }
+    Ok(Some(canonical))
+}
+
+fn with_path(uri: &Uri, path: &str) -> Result<Uri, Problem> {
+    let path_and_query = match uri.query() {
+        Some(query) => PathAndQuery::try_from(format!("{path}?{query}")),
+        None => PathAndQuery::try_from(path),
+    };
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(path_and_query.map_err(|_| Problem::not_found())?);
+    Uri::from_parts(parts).map_err(|_| Problem::not_found())
+}
+
+/// Writes a problem into the answer that carries it: an HTML page for a browser on a page route, else the
+/// problem document.
+fn write_problem(
+    app: &App,
+    shape: &Shape,
+    request_id: &str,
+    problem: &Problem,
+    response: &mut Response,
+) {
+    let (body, kind) = if shape.html_errors {
+        (problem_page::error(problem, request_id).into_string(), "text/html; charset=utf-8")
+    } else {
+        let document = problem.document(&app.config.base_url, request_id);
+        (document.to_string(), "application/problem+json")
+    };
+    let headers: &mut HeaderMap = response.headers_mut();
+    headers.remove(header::CONTENT_LENGTH);
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(header::CACHE_CONTROL, NO_STORE);
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if shape.html_errors {
+        headers.insert(header::CONTENT_SECURITY_POLICY, problem_page::POLICY);
+    }
+    *response.body_mut() = Body::from(body);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_have_one_form() {
+        for (path, expected) in [
+            ("/a/b", Ok(None)),
+            ("/a/", Ok(None)),
+            ("/%61pi/v1", Ok(Some("/api/v1"))),
+            ("/a/%2561", Ok(Some("/a/%2561"))),
+            ("/caf%C3%A9", Ok(Some("/caf%C3%A9"))),
+            ("/a%2Fb", Err(())),
+            ("/a%5cb", Err(())),
+            ("//a", Err(())),
+            ("/a//b", Err(())),
+            ("/./a", Err(())),
+            ("/../a", Err(())),
+            ("/%2e%2e/a", Err(())),
+            ("/%ff", Err(())),
+            ("/%00", Err(())),
+            ("/.well-known/x", Ok(Some("/.well-known/x"))),
+        ] {
+            let found = canonical(path).map_err(|_| ());
+            assert_eq!(found.as_ref().map(|p| p.as_deref()), expected.as_ref().map(|p| *p), "{path}");
+        }
+    }
+}

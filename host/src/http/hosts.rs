@@ -1,0 +1,130 @@
+//! Which of our hosts a request is for.
+
+use std::net::IpAddr;
+
+use url::Url;
+
+use crate::config::{Config, authority};
+
+/// The three kinds of host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// The API host or the sites host: everything.
+    Api,
+    /// A project's origin, by its label.
+    Project(String),
+    /// The landing page's host.
+    Landing,
+}
+
+/// The names that this server answers for.
+#[derive(Debug)]
+pub struct Hosts {
+    /// API and sites hosts, and the address listened on.
+    api: Vec<String>,
+    /// `.` and the domain of the project origins.
+    sites_suffix: Option<String>,
+    landing: Option<String>,
+    /// On a wildcard address every literal IP with this port is ours.
+    any_ip: Option<u16>,
+    scheme_port: u16,
+}
+
+impl Hosts {
+    /// The hosts of a configuration.
+    pub fn new(config: &Config) -> Self {
+        let mut api: Vec<String> = [&config.base_url, &config.sites_url]
+            .iter()
+            .filter_map(|url| Url::parse(url).ok())
+            .map(|url| authority(&url))
+            .collect();
+        api.push(config.listen.to_string());
+        if config.listen.ip().is_loopback() {
+            api.push(format!("localhost:{}", config.listen.port()));
+        }
+        Self {
+            api,
+            sites_suffix: config.sites_domain.as_ref().map(|domain| format!(".{domain}")),
+            landing: config.landing_host.clone(),
+            any_ip: config.listen.ip().is_unspecified().then_some(config.listen.port()),
+            scheme_port: if config.secure { 443 } else { 80 },
+        }
+    }
+
+    /// What `host` is to us; `None` if it is none of ours.
+    pub fn classify(&self, host: &str) -> Option<Host> {
+        // The usual case, without an allocation.
+        if self.api.iter().any(|ours| ours == host) {
+            return Some(Host::Api);
+        }
+        let host = host.to_ascii_lowercase();
+        let host = host.strip_suffix(&format!(":{}", self.scheme_port)).unwrap_or(&host);
+        if self.api.iter().any(|ours| ours == host) || self.is_literal(host) {
+            return Some(Host::Api);
+        }
+        if self.landing.as_deref() == Some(host) {
+            return Some(Host::Landing);
+        }
+        let label = host.strip_suffix(self.sites_suffix.as_deref()?)?;
+        (!label.is_empty() && !label.contains('.')).then(|| Host::Project(label.to_owned()))
+    }
+
+    fn is_literal(&self, host: &str) -> bool {
+        let Some(port) = self.any_ip else { return false };
+        let bare = host.strip_suffix(&format!(":{port}"));
+        let bare = bare.or_else(|| (port == self.scheme_port).then_some(host));
+        bare.is_some_and(|ip| {
+            ip.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().is_ok()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Settings;
+
+    fn hosts(listen: &str, toml: &str) -> Hosts {
+        let settings: Settings = toml::from_str(&format!("cache = '/c'\n{toml}")).unwrap();
+        Hosts::new(&settings.resolve(listen.parse().unwrap()).unwrap())
+    }
+
+    #[test]
+    fn local_hosts() {
+        let hosts = hosts("127.0.0.1:8080", "");
+        for (host, expected) in [
+            ("localhost:8080", Some(Host::Api)),
+            ("LOCALHOST:8080", Some(Host::Api)),
+            ("127.0.0.1:8080", Some(Host::Api)),
+            ("shop-dev.localhost:8080", Some(Host::Project("shop-dev".into()))),
+            ("a.b.localhost:8080", None),
+            (".localhost:8080", None),
+            ("localhost", None),
+            ("127.0.0.2:8080", None),
+            ("evil.example", None),
+        ] {
+            assert_eq!(hosts.classify(host), expected, "{host}");
+        }
+    }
+
+    #[test]
+    fn public_hosts() {
+        let hosts = hosts(
+            "0.0.0.0:8080",
+            "base_url = 'https://api.example.com'\nsites_url = 'https://sites.example.com'\nsites_domain = 'sites.example.com'\nlanding_host = 'example.com'",
+        );
+        for (host, expected) in [
+            ("api.example.com", Some(Host::Api)),
+            ("api.example.com:443", Some(Host::Api)),
+            ("sites.example.com", Some(Host::Api)),
+            ("x.sites.example.com", Some(Host::Project("x".into()))),
+            ("example.com", Some(Host::Landing)),
+            ("192.0.2.7:8080", Some(Host::Api)),
+            ("[2001:db8::1]:8080", Some(Host::Api)),
+            ("192.0.2.7:9090", None),
+            ("other.example.com", None),
+        ] {
+            assert_eq!(hosts.classify(host), expected, "{host}");
+        }
+    }
+}

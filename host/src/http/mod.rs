@@ -1,0 +1,12 @@
+//! What every route shares: errors, extractors, limits, and the front that each request passes.
+
+pub mod client_ip;
+pub mod extract;
+pub mod front;
+pub mod hosts;
+pub mod idempotency;
+pub mod negotiate;
+pub mod problem;
+pub mod problem_page;
+pub mod rate_limit;
+pub mod serve;

@@ -1,0 +1,166 @@
+//! What a client accepts, and what it has already (RFC 9110, sections 12.5, 13 and 14).
+
+use std::ops::Range;
+
+use http::{HeaderMap, header};
+
+use crate::content::Encoding;
+
+/// The encodings that `Accept-Encoding` allows, as the quality of each; absent means identity alone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Accepted {
+    br: f32,
+    zstd: f32,
+    gzip: f32,
+}
+
+impl Accepted {
+    /// Reads the header.
+    pub fn of(headers: &HeaderMap) -> Self {
+        let (mut br, mut zstd, mut gzip, mut rest) = (None, None, None, 0.0);
+        let lines = headers.get_all(header::ACCEPT_ENCODING).iter();
+        for item in lines.filter_map(|v| v.to_str().ok()).flat_map(|line| line.split(',')) {
+            let mut parts = item.split(';').map(str::trim);
+            let coding = parts.next().unwrap_or_default();
+            let quality = parts
+                .find_map(|p| p.strip_prefix("q=").or_else(|| p.strip_prefix("Q=")))
+                .map_or(1.0, |q| q.parse().unwrap_or(0.0));
+            match coding {
+                "*" => rest = quality,
+                c if c.eq_ignore_ascii_case("br") => br = Some(quality),
+                c if c.eq_ignore_ascii_case("zstd") => zstd = Some(quality),
+                c if c.eq_ignore_ascii_case("gzip") || c.eq_ignore_ascii_case("x-gzip") => {
+                    gzip = Some(quality);
+                }
+                _ => {}
+            }
+        }
+        Self { br: br.unwrap_or(rest), zstd: zstd.unwrap_or(rest), gzip: gzip.unwrap_or(rest) }
+    }
+
+    /// How much the client likes an encoding; 0 is not at all. Identity comes last, and always will do.
+    pub fn quality(self, encoding: Encoding) -> f32 {
+        match encoding {
+            Encoding::Br => self.br,
+            Encoding::Zstd => self.zstd,
+            Encoding::Gzip => self.gzip,
+            Encoding::Identity => f32::MIN_POSITIVE,
+        }
+    }
+}
+
+/// Whether `If-None-Match` names `etag` (weak comparison).
+pub fn none_match(headers: &HeaderMap, etag: &str) -> bool {
+    headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|v| v.to_str().ok()).any(|line| {
+        line.split(',').map(str::trim).any(|tag| tag == "*" || tag.trim_start_matches("W/") == etag)
+    })
+}
+
+/// What a `Range` asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// The whole: no range, one that is not understood, several, or one of another version.
+    Whole,
+    /// These bytes.
+    Part(Range<usize>),
+    /// Bytes that are not there.
+    Unsatisfiable,
+}
+
+/// Reads `Range` and `If-Range` for a body of `length` bytes with `etag`.
+pub fn range(headers: &HeaderMap, etag: &str, length: usize) -> Wanted {
+    let Some(range) = headers.get(header::RANGE).and_then(|v| v.to_str().ok()) else {
+        return Wanted::Whole;
+    };
+    if headers.get(header::IF_RANGE).is_some_and(|held| held.as_bytes() != etag.as_bytes()) {
+        return Wanted::Whole;
+    }
+    let Ok(parsed) = http_range_header::parse_range_header(range) else { return Wanted::Whole };
+    if parsed.ranges.len() != 1 {
+        return Wanted::Whole;
+    }
+    match parsed.validate(length as u64).as_deref() {
+        Ok([part]) => {
+            let bounds = (usize::try_from(*part.start()), usize::try_from(*part.end()));
+            let (Ok(start), Ok(end)) = bounds else { return Wanted::Unsatisfiable };
+            Wanted::Part(start..end.saturating_add(1).min(length))
+        }
+        _ => Wanted::Unsatisfiable,
+    }
+}
+
+/// Whether the client is a browser that wants a page: its `Accept` names `text/html`.
+pub fn wants_html(headers: &HeaderMap) -> bool {
+    headers.get_all(header::ACCEPT).iter().filter_map(|v| v.to_str().ok()).any(|line| {
+        line.split(',').any(|item| {
+            let media = item.split(';').next().unwrap_or_default().trim();
+            media.eq_ignore_ascii_case("text/html")
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(name: header::HeaderName, value: &str) -> HeaderMap {
+        HeaderMap::from_iter([(name, value.parse().unwrap())])
+    }
+
+    #[test]
+    fn encodings_by_quality() {
+        let best = |value: &str| {
+            let accepted = Accepted::of(&with(header::ACCEPT_ENCODING, value));
+            let all = [Encoding::Br, Encoding::Zstd, Encoding::Gzip, Encoding::Identity];
+            all.into_iter().rev().max_by(|a, b| {
+                accepted.quality(*a).total_cmp(&accepted.quality(*b))
+            })
+        };
+        for (value, expected) in [
+            ("gzip, deflate, br, zstd", Encoding::Br),
+            ("gzip;q=1.0, br;q=0.5", Encoding::Gzip),
+            ("zstd", Encoding::Zstd),
+            ("*", Encoding::Br),
+            ("*;q=0.5, br;q=0", Encoding::Zstd),
+            ("br;q=0", Encoding::Identity),
+            ("identity", Encoding::Identity),
+            ("GZIP", Encoding::Gzip),
+            ("", Encoding::Identity),
+        ] {
+            assert_eq!(best(value), Some(expected), "{value}");
+        }
+    }
+
+    #[test]
+    fn entity_tags() {
+        for (value, matches) in [
+            ("\"a\"", true),
+            ("W/\"a\"", true),
+            ("\"b\", \"a\"", true),
+            ("*", true),
+            ("\"b\"", false),
+            ("a", false),
+        ] {
+            assert_eq!(none_match(&with(header::IF_NONE_MATCH, value), "\"a\""), matches, "{value}");
+        }
+    }
+
+    #[test]
+    fn ranges() {
+        for (value, expected) in [
+            ("bytes=0-9", Wanted::Part(0..10)),
+            ("bytes=90-", Wanted::Part(90..100)),
+            ("bytes=-5", Wanted::Part(95..100)),
+            ("bytes=0-999", Wanted::Part(0..100)),
+            ("bytes=100-", Wanted::Unsatisfiable),
+            ("bytes=0-1,5-6", Wanted::Whole),
+            ("lines=0-1", Wanted::Whole),
+            ("bytes=x", Wanted::Whole),
+        ] {
+            assert_eq!(range(&with(header::RANGE, value), "\"a\"", 100), expected, "{value}");
+        }
+        let mut headers = with(header::RANGE, "bytes=0-9");
+        headers.insert(header::IF_RANGE, "\"old\"".parse().unwrap());
+        assert_eq!(range(&headers, "\"a\"", 100), Wanted::Whole);
+    }
+}

@@ -1,0 +1,168 @@
+//! Errors on the wire: RFC 9457 problems, each with a stable code.
+//!
+//! A handler answers a [`Problem`]; the front (`front.rs`) writes it out, because only there are the base URL,
+//! the request's id and what the client accepts at hand. To add a code, add a line to the table below.
+
+use axum::response::{IntoResponse, Response};
+use http::{HeaderName, HeaderValue, StatusCode, header};
+use serde_json::{Map, Value};
+
+macro_rules! codes {
+    ($($variant:ident $code:literal $status:literal $title:literal $about:literal;)+) => {
+        /// What went wrong, as clients tell it apart.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Code {
+            $(#[doc = $about] $variant,)+
+        }
+
+        impl Code {
+            /// Every code, in the table's order.
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            /// The code on the wire.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $code,)+ }
+            }
+
+            /// The HTTP status that it comes with.
+            pub fn status(self) -> StatusCode {
+                let status: u16 = match self { $(Self::$variant => $status,)+ };
+                StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+            }
+
+            /// A few words for people.
+            pub fn title(self) -> &'static str {
+                match self { $(Self::$variant => $title,)+ }
+            }
+
+            /// What it means and what to do, for the page at its `type` URL.
+            pub fn about(self) -> &'static str {
+                match self { $(Self::$variant => $about,)+ }
+            }
+        }
+    };
+}
+
+codes! {
+    InvalidRequest "invalid_request" 400 "Invalid request" "A field, parameter or header breaks a rule. The detail names it and says what is allowed; correct it and send the request again.";
+    InvalidJson "invalid_json" 400 "Invalid JSON" "The body is not a JSON document. The detail gives the line and column of the first mistake.";
+    RenderFailed "render_failed" 400 "The content cannot be rendered" "The content breaks the rules of its type, at the line and column given, or exhausted the budget that is named.";
+    Unauthorized "unauthorized" 401 "Not authorized" "The credential or password is missing, wrong or revoked. Send a valid credential as Authorization: Bearer, or unlock the page with its password first.";
+    Disabled "disabled" 403 "Disabled for safety" "The operator has disabled this deployment. Its owner can ask the operator why.";
+    OriginRefused "origin_refused" 403 "Refused for this origin" "The request comes from a page of another origin, or is not a navigation. Open the page itself instead.";
+    NotFound "not_found" 404 "Not found" "Nothing is here: the address is wrong, or what was here has expired, was read once, or was deleted.";
+    MethodNotAllowed "method_not_allowed" 405 "Method not allowed" "The address exists, but not for this method. The Allow header lists those that it answers.";
+    Timeout "timeout" 408 "The request took too long" "The body did not arrive in time. Send it again over a steadier connection.";
+    IdempotencyConflict "idempotency_conflict" 409 "Idempotency key conflict" "The key was used for another request body, or its first request is still running. Use a new key for a new request; repeat the same request after Retry-After.";
+    PayloadTooLarge "payload_too_large" 413 "Too large" "The request body is larger than this route takes. The detail gives the limit.";
+    UnsupportedMediaType "unsupported_media_type" 415 "Unsupported media type" "The body is encoded in a way that the service does not read. Send it without a Content-Encoding.";
+    RangeNotSatisfiable "range_not_satisfiable" 416 "Range not satisfiable" "The page is shorter than the range that was asked for. Content-Range gives its length.";
+    Misdirected "misdirected" 421 "Misdirected request" "The Host of the request is none that this server answers for.";
+    RateLimited "rate_limited" 429 "Too many requests" "The client, or this deployment, has spent its requests for now. Wait as long as Retry-After says.";
+    Internal "internal" 500 "Internal error" "Something failed in the service. Give the request id to the operator.";
+    CapacityReached "capacity_reached" 503 "Capacity reached" "The server has no room or no free worker for this just now. Try again after Retry-After.";
+}
+
+/// An error answer.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    /// What went wrong.
+    pub code: Code,
+    /// What was wrong in this request, and what to do.
+    pub detail: String,
+    /// Extension members.
+    pub extensions: Map<String, Value>,
+    /// Headers beside those of every problem.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl Problem {
+    /// A problem of `code` with its detail.
+    pub fn new(code: Code, detail: impl Into<String>) -> Self {
+        Self { code, detail: detail.into(), extensions: Map::new(), headers: Vec::new() }
+    }
+
+    /// The 404 of everything that is not there: whatever the reason, nothing tells the cases apart.
+    pub fn not_found() -> Self {
+        Self::new(Code::NotFound, "Nothing is here. It may have expired, or the address is wrong.")
+    }
+
+    /// A failure of ours: `error` goes to the log, never to the client.
+    pub fn internal(error: &(dyn std::fmt::Display + Send + Sync)) -> Self {
+        tracing::error!(%error, "internal error");
+        Self::new(Code::Internal, "The service failed to answer this request. Try again; if it fails again, give the request id to the operator.")
+    }
+
+    /// The same, with an extension member.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.extensions.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// The same, with a header.
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    /// The problem document.
+    pub fn document(&self, base_url: &str, request_id: &str) -> Value {
+        let mut document = Map::new();
+        let code = self.code.as_str();
+        document.insert("type".into(), format!("{base_url}/problems/{code}").into());
+        document.insert("title".into(), self.code.title().into());
+        document.insert("status".into(), self.code.status().as_u16().into());
+        document.insert("detail".into(), self.detail.clone().into());
+        document.insert("code".into(), code.into());
+        if self.code.status().is_server_error() {
+            document.insert("request_id".into(), request_id.into());
+        }
+        document.extend(self.extensions.clone());
+        Value::Object(document)
+    }
+}
+
+impl IntoResponse for Problem {
+    /// An empty answer that carries the problem to the front.
+    fn into_response(self) -> Response {
+        let mut response = self.code.status().into_response();
+        let headers = response.headers_mut();
+        for (name, value) in &self.headers {
+            headers.insert(name, value.clone());
+        }
+        let wait = match self.code.status() {
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => Some("60"),
+            _ => None,
+        };
+        if let Some(wait) = wait {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static(wait));
+        }
+        response.extensions_mut().insert(Box::new(self));
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn codes_are_distinct_and_their_statuses_errors() {
+        let codes: HashSet<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
+        assert_eq!(codes.len(), Code::ALL.len());
+        assert!(Code::ALL.iter().all(|code| code.status().as_u16() >= 400));
+    }
+
+    #[test]
+    fn only_our_failures_carry_the_request_id() {
+        let document = Problem::not_found().document("http://x", "r1");
+        assert_eq!(document["type"], "http://x/problems/not_found");
+        assert_eq!(document.get("request_id"), None);
+        let ours = Problem::new(Code::CapacityReached, "full").document("http://x", "r1");
+        assert_eq!(ours["request_id"], "r1");
+    }
+}

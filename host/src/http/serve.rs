@@ -1,0 +1,106 @@
+//! Connections: accepted, spoken with in HTTP/1.1 or HTTP/2, and ended in good order.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::response::IntoResponse;
+use http::header::CONTENT_TYPE;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+use super::front;
+use super::problem::Problem;
+use crate::app::SharedApp;
+use crate::router::Routers;
+
+/// How long a request's head may take to arrive.
+const HEAD_TIME: Duration = Duration::from_secs(15);
+/// How long requests may take to finish when the server stops.
+const STOP_TIME: Duration = Duration::from_secs(10);
+/// How long to wait when no connection can be accepted, as when file descriptors have run out.
+const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
+
+/// Serves until `stop` becomes true, then finishes what is running.
+pub async fn serve(listener: TcpListener, app: SharedApp, mut stop: watch::Receiver<bool>) {
+    let routers = Arc::new(Routers::new(&app));
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).pipeline_flush(true);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(Some(HEAD_TIME))
+        .max_concurrent_streams(100);
+    let builder = Arc::new(builder);
+    let graceful = GracefulShutdown::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stop.wait_for(|stop| *stop) => break,
+        };
+        match accepted {
+            Ok((stream, peer)) => {
+                connect(stream, peer, &app, &routers, &builder, &graceful);
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_BACKOFF).await;
+            }
+        }
+    }
+    drop(listener);
+    if tokio::time::timeout(STOP_TIME, graceful.shutdown()).await.is_err() {
+        tracing::warn!("some requests did not finish in time");
+    }
+}
+
+fn connect(
+    stream: TcpStream,
+    peer: SocketAddr,
+    app: &SharedApp,
+    routers: &Arc<Routers>,
+    builder: &Arc<Builder<TokioExecutor>>,
+    graceful: &GracefulShutdown,
+) {
+    // Answers are written whole: waiting to fill a segment only delays them. A socket that refuses works anyway.
+    let _ = stream.set_nodelay(true);
+    let (app, routers, builder) = (Arc::clone(app), Arc::clone(routers), Arc::clone(builder));
+    let watcher = graceful.watcher();
+    tokio::spawn(async move {
+        let service = service_fn(move |request| {
+            let (app, routers) = (Arc::clone(&app), Arc::clone(&routers));
+            async move { Ok::<_, Infallible>(front::handle(&app, &routers, peer.ip(), request).await) }
+        });
+        let connection = builder.serve_connection(TokioIo::new(stream), service);
+        if let Err(error) = watcher.watch(connection).await {
+            tracing::debug!(%error, "a connection ended early");
+        }
+    });
+}
+
+/// Serves operators: `GET /metrics` and nothing else.
+pub async fn serve_operators(listener: TcpListener, app: SharedApp, mut stop: watch::Receiver<bool>) {
+    let metrics = axum::routing::get(move || {
+        let app = Arc::clone(&app);
+        async move {
+            let kind = [(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")];
+            match app.metrics.encode() {
+                Ok(text) => (kind, text).into_response(),
+                Err(error) => Problem::internal(&error).into_response(),
+            }
+        }
+    });
+    let router = axum::Router::new().route("/metrics", metrics);
+    let stopped = async move {
+        // A sender that is gone has stopped too.
+        let _ = stop.wait_for(|stop| *stop).await;
+    };
+    if let Err(error) = axum::serve(listener, router).with_graceful_shutdown(stopped).await {
+        tracing::error!(%error, "the operators' listener failed");
+    }
+}

@@ -1,0 +1,113 @@
+//! The machine-readable description, from the code: routes from their handlers, problems from their table.
+
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::{HeaderValue, header};
+use serde_json::{Value, json};
+use utoipa::OpenApi as _;
+use utoipa::openapi::OpenApi;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+
+use crate::http::extract::NoQuery;
+use crate::http::problem::Code;
+
+/// Where a handler names the codes that it can answer; [`finish`] makes responses of them.
+const PROBLEMS: &str = "x-problems";
+
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(
+        title = "svc",
+        version = "1.0.0",
+        description = "Hosting with a backend, for people and their agents. Errors are RFC 9457 problems with a stable `code`.",
+        license(name = "Apache-2.0 OR MIT", identifier = "Apache-2.0 OR MIT")
+    ),
+    tags(
+        (name = "quick share", description = "Publish something for a week, without an account."),
+        (name = "pages", description = "What visitors see."),
+        (name = "operation", description = "For probes.")
+    )
+)]
+struct About;
+
+/// The description's head.
+pub fn about() -> OpenApi {
+    let mut about = About::openapi();
+    let mut bearer = Http::new(HttpAuthScheme::Bearer);
+    bearer.description = Some("A namespace's credential, as the operator issued it.".into());
+    about
+        .components
+        .get_or_insert_default()
+        .add_security_scheme("bearer", SecurityScheme::Http(bearer));
+    about
+}
+
+/// The whole description as JSON: the server's address, the problem schema, and each route's problems.
+pub fn finish(description: OpenApi, base_url: &str) -> Bytes {
+    let mut document = serde_json::to_value(description).unwrap_or_default();
+    document["servers"] = json!([{ "url": base_url }]);
+    document["components"]["schemas"]["Problem"] = problem_schema();
+    let operations = document["paths"].as_object_mut().into_iter().flat_map(|paths| {
+        paths.values_mut().filter_map(Value::as_object_mut).flat_map(|path| path.values_mut())
+    });
+    for operation in operations.filter_map(Value::as_object_mut) {
+        let Some(Value::String(codes)) = operation.remove(PROBLEMS) else { continue };
+        add_problems(operation, &codes, base_url);
+    }
+    document.to_string().into()
+}
+
+fn add_problems(operation: &mut serde_json::Map<String, Value>, codes: &str, base_url: &str) {
+    let wanted: Vec<&str> = codes.split(' ').collect();
+    let known = Code::ALL.iter().filter(|code| wanted.contains(&code.as_str()));
+    for code in known {
+        let status = code.status().as_u16();
+        let responses = &mut operation["responses"][status.to_string()];
+        if responses.is_null() {
+            *responses = json!({ "description": "" });
+        }
+        let said = responses["description"].as_str().unwrap_or_default();
+        let line = format!("`{}`: {}", code.as_str(), code.title());
+        let description = if said.is_empty() { line } else { format!("{said}\n\n{line}") };
+        responses["description"] = description.into();
+        if matches!(status, 429 | 503) {
+            responses["headers"]["Retry-After"] =
+                json!({ "schema": { "type": "integer" }, "description": "Seconds to wait." });
+        }
+        let content = &mut responses["content"]["application/problem+json"];
+        content["schema"] = json!({ "$ref": "#/components/schemas/Problem" });
+        content["examples"][code.as_str()]["value"] = json!({
+            "type": format!("{base_url}/problems/{}", code.as_str()),
+            "title": code.title(),
+            "status": status,
+            "detail": code.about(),
+            "code": code.as_str(),
+        });
+    }
+}
+
+fn problem_schema() -> Value {
+    let codes: Vec<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
+    json!({
+        "type": "object",
+        "description": "An error (RFC 9457).",
+        "required": ["type", "title", "status", "detail", "code"],
+        "properties": {
+            "type": { "type": "string", "format": "uri", "description": "A page that explains the code." },
+            "title": { "type": "string" },
+            "status": { "type": "integer" },
+            "detail": { "type": "string", "description": "What was wrong in this request, and what to do." },
+            "code": { "type": "string", "enum": codes },
+            "request_id": { "type": "string", "description": "With 5xx: what to tell the operator." },
+            "line": { "type": "integer", "description": "With `render_failed`: where in the content, from 1." },
+            "column": { "type": "integer", "description": "With `render_failed`: where in the line, from 1." },
+            "budget": { "type": "string", "description": "With `render_failed`: which budget ran out." }
+        }
+    })
+}
+
+/// `GET /api/v1/openapi.json`.
+pub async fn serve(document: Bytes, _: NoQuery) -> Response {
+    let json = HeaderValue::from_static("application/json");
+    ([(header::CONTENT_TYPE, json)], document).into_response()
+}

@@ -1,0 +1,150 @@
+//! All routes, and the layers that each passes: a newcomer starts here.
+//!
+//! Before a request comes here it has passed the front (`http/front.rs`): its id, its host, its path in canonical
+//! form. The order from there is the order of the specification: path and method by the router, the rate limit by
+//! a route's layer, the credential and the declared length by a handler's extractors, then the handler.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{MatchedPath, Path, Request, State};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, get};
+use http::{HeaderValue, StatusCode, header};
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
+use utoipa_axum::routes;
+
+use crate::app::SharedApp;
+use crate::deployments::routes as deployments;
+use crate::http::hosts::Host;
+use crate::http::problem::{Code, Problem};
+use crate::http::problem_page;
+use crate::http::rate_limit::{self, Rule};
+use crate::openapi;
+use crate::telemetry::Route;
+
+/// The routers of the three kinds of host.
+#[derive(Clone, Debug)]
+pub struct Routers {
+    api: Router,
+    project: Router,
+    landing: Router,
+}
+
+impl Routers {
+    /// All routes of an application.
+    pub fn new(app: &SharedApp) -> Self {
+        let (api, description) = api(app).split_for_parts();
+        let description = openapi::finish(description, &app.config.base_url);
+        let api = api
+            .route("/api/v1/openapi.json", get(move |query| openapi::serve(description.clone(), query)))
+            .route("/{slug}/", get(deployments::without_slash))
+            .route("/problems/{code}", get(problem_type))
+            .route("/", get(landing_page));
+        Self {
+            api: finish(api, app),
+            project: finish(Router::new(), app),
+            landing: finish(Router::new().route("/", get(landing_page)), app),
+        }
+    }
+
+    /// The routes of a host.
+    pub fn of(&self, host: &Host) -> &Router {
+        match host {
+            Host::Api => &self.api,
+            Host::Project(_) => &self.project,
+            Host::Landing => &self.landing,
+        }
+    }
+}
+
+/// The routes of the API and sites hosts that the OpenAPI description describes.
+fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
+    let limited = |rule| {
+        let app = Arc::clone(app);
+        move |routes: MethodRouter<SharedApp>| {
+            routes.route_layer(middleware::from_fn_with_state((app, rule), rate_limit::enforce))
+        }
+    };
+    OpenApiRouter::with_openapi(openapi::about())
+        .routes(routes!(deployments::deploy).map(limited(Rule::Deploy)))
+        .routes(routes!(deployments::unlock).map(limited(Rule::Auth)))
+        .routes(routes!(deployments::report).map(limited(Rule::Report)))
+        .routes(routes!(healthz))
+        .routes(routes!(readyz))
+        .routes(routes!(deployments::raw))
+        .routes(routes!(deployments::page, deployments::reveal))
+}
+
+/// What every router ends with.
+fn finish(router: Router<SharedApp>, app: &SharedApp) -> Router {
+    router
+        .route_layer(middleware::from_fn(name_route))
+        .fallback(|| async { Problem::not_found() })
+        .method_not_allowed_fallback(|| async {
+            Problem::new(
+                Code::MethodNotAllowed,
+                "This address does not answer that method. The Allow header lists those that it does.",
+            )
+        })
+        .with_state(Arc::clone(app))
+}
+
+/// Tells the front which route answered, for its metrics.
+async fn name_route(route: MatchedPath, request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    response.extensions_mut().insert(Route(route));
+    response
+}
+
+/// Whether the process lives
+#[utoipa::path(
+    get, path = "/healthz", tag = "operation",
+    responses((status = 200, description = "It does.", content_type = "text/plain", body = String))
+)]
+async fn healthz() -> &'static str {
+    "ok\n"
+}
+
+/// Whether requests are served
+///
+/// Pages are served at once; publishing waits until the guests are loaded.
+#[utoipa::path(
+    get, path = "/readyz", tag = "operation",
+    responses(
+        (status = 200, description = "Everything is.", content_type = "text/plain", body = String),
+        (status = 503, description = "The guests are still loading.", content_type = "text/plain", body = String)
+    )
+)]
+async fn readyz(State(app): State<SharedApp>) -> Response {
+    let database = app.control.read(|c| c.query_row("SELECT 1", [], |_| Ok(()))).await;
+    let (status, text) = match database {
+        Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "the control database does not answer\n"),
+        Ok(()) if !app.sandbox.loaded() => {
+            (StatusCode::SERVICE_UNAVAILABLE, "the guests are still loading\n")
+        }
+        Ok(()) => return "ready\n".into_response(),
+    };
+    (status, [(header::RETRY_AFTER, HeaderValue::from_static("60"))], text).into_response()
+}
+
+async fn problem_type(Path(code): Path<String>) -> Result<Response, Problem> {
+    let code = Code::ALL.iter().find(|known| known.as_str() == code);
+    let code = code.ok_or_else(Problem::not_found)?;
+    Ok(platform(&problem_page::about(*code)))
+}
+
+async fn landing_page(State(app): State<SharedApp>) -> Response {
+    platform(&problem_page::landing(&app.config.base_url))
+}
+
+fn platform(page: &maud::Markup) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
+        (header::CONTENT_SECURITY_POLICY, problem_page::POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    ];
+    (headers, page.clone().into_string()).into_response()
+}
+

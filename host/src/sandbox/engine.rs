@@ -1,0 +1,238 @@
+//! The engine that guests run on, and one call of a guest in an instance of its own.
+
+use std::fmt;
+
+use anyhow::Context as _;
+use wasmtime::component::Linker;
+use wasmtime::{
+    Config, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, Store, Trap,
+    WasmBacktraceDetails,
+};
+
+use super::limits::{Limits, TABLE_ELEMENTS, Ticker};
+use super::metrics::{Metrics, Use};
+use super::stopwatch::Stopwatch;
+use super::values::Budget;
+use super::wasi::{self, CallState};
+
+/// The address space of one linear memory, in bytes. With all that 32 bits can address reserved, compiled code needs no
+/// bounds checks; it is address space, not memory, and it does not follow the limits, so that compiled code serves them all.
+const RESERVATION: u64 = 4 << 30;
+
+/// The address space after a linear memory that no code may touch, in bytes.
+const GUARD: u64 = 32 << 20;
+
+/// The wasm stack of a call, in bytes.
+const STACK: usize = 1 << 20;
+
+/// How much a guest may hand back beyond its page or verdict, in bytes: names, places, the list's own size.
+const RESULT_EXTRA: usize = 16 << 20;
+
+/// Which guest's function is called: the label of its metrics.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Function {
+    Render,
+    Draw,
+    Check,
+}
+
+impl Function {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Render => "render",
+            Self::Draw => "draw",
+            Self::Check => "check",
+        }
+    }
+}
+
+/// Why a call has no result.
+#[derive(Debug)]
+pub(super) enum CallFailure {
+    /// It ran out of a budget.
+    Budget(Budget),
+    /// The guest failed otherwise; for the log.
+    Broken(anyhow::Error),
+}
+
+/// A result and what it cost.
+#[derive(Debug)]
+pub(super) struct Called<T> {
+    pub(super) value: T,
+    pub(super) fuel: u64,
+}
+
+/// One engine with what every call on it needs.
+pub(super) struct GuestEngine {
+    engine: Engine,
+    linker: Linker<CallState>,
+    ticker: Ticker,
+    metrics: Metrics,
+}
+
+impl fmt::Debug for GuestEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GuestEngine").finish_non_exhaustive()
+    }
+}
+
+impl GuestEngine {
+    /// An engine for at most `instances` calls at once, each with at most `memory_bytes` bytes of memory.
+    pub(super) fn new(
+        instances: usize,
+        memory_bytes: usize,
+        metrics: Metrics,
+    ) -> anyhow::Result<Self> {
+        let config = config(instances, memory_bytes)?;
+        let engine = Engine::new(&config)
+            .map_err(anyhow::Error::from)
+            .context("cannot set up the engine for guests")?;
+        let mut linker = Linker::new(&engine);
+        wasi::add_to_linker(&mut linker)?;
+        let ticker = Ticker::start(engine.clone())?;
+        Ok(Self {
+            engine,
+            linker,
+            ticker,
+            metrics,
+        })
+    }
+
+    pub(super) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    pub(super) fn linker(&self) -> &Linker<CallState> {
+        &self.linker
+    }
+
+    /// A store with the budget of `limits`.
+    pub(super) fn store(&self, limits: &Limits) -> wasmtime::Result<Store<CallState>> {
+        let mut store = Store::new(&self.engine, CallState::new(limits.memory_bytes));
+        store.limiter(|state| &mut state.meter);
+        store.set_epoch_deadline(limits.ticks());
+        store.epoch_deadline_trap();
+        store.set_hostcall_fuel(limits.memory_bytes.saturating_add(RESULT_EXTRA));
+        store.set_fuel(limits.fuel)?;
+        Ok(store)
+    }
+
+    /// Makes a store with the budget of `limits`, lets `body` instantiate and call in it, and drops it.
+    pub(super) fn call<T>(
+        &self,
+        function: Function,
+        limits: &Limits,
+        body: impl FnOnce(&mut Store<CallState>) -> wasmtime::Result<T>,
+    ) -> Result<Called<T>, CallFailure> {
+        let _running = self.ticker.running();
+        let stopwatch = Stopwatch::start();
+        let mut store = self
+            .store(limits)
+            .map_err(|error| CallFailure::Broken(error.into()))?;
+        self.metrics.live.inc();
+        let result = body(&mut store);
+        self.metrics.live.dec();
+
+        let fuel = limits.fuel.saturating_sub(store.get_fuel().unwrap_or(0));
+        let outcome = result.map_err(|error| failure(error, store.data()));
+        let label = match &outcome {
+            Ok(_) => "ok",
+            Err(CallFailure::Budget(budget)) => budget.as_str(),
+            Err(CallFailure::Broken(_)) => "broken",
+        };
+        let used = Use {
+            fuel,
+            memory: store.data().meter.used(),
+            duration: stopwatch.elapsed(),
+        };
+        self.metrics
+            .call(function.as_str(), label, outcome.is_err(), used);
+        outcome.map(|value| Called { value, fuel })
+    }
+}
+
+/// Tells budgets from failures.
+fn failure(error: wasmtime::Error, state: &CallState) -> CallFailure {
+    // Whatever became of a refused allocation inside the guest, this was its cause.
+    if state.meter.refused() {
+        return CallFailure::Budget(Budget::Memory);
+    }
+    match error.downcast_ref::<Trap>() {
+        Some(Trap::OutOfFuel) => CallFailure::Budget(Budget::Fuel),
+        Some(Trap::Interrupt) => CallFailure::Budget(Budget::Time),
+        Some(Trap::StackOverflow) => CallFailure::Budget(Budget::Stack),
+        // A guest keeps what it takes the address of on a second stack, at the bottom of its memory: below it is nothing.
+        Some(Trap::MemoryOutOfBounds) => {
+            tracing::warn!(
+                error = format!("{error:#}"),
+                "a guest left its memory; taken for a full stack"
+            );
+            CallFailure::Budget(Budget::Stack)
+        }
+        _ => {
+            let error = anyhow::Error::from(error);
+            let output = state.output.tail();
+            CallFailure::Broken(if output.is_empty() {
+                error
+            } else {
+                error.context(format!("the guest wrote: {output}"))
+            })
+        }
+    }
+}
+
+fn config(instances: usize, memory_bytes: usize) -> anyhow::Result<Config> {
+    let count = u32::try_from(instances).context("that many instances at once")?;
+    let reservation = usize::try_from(RESERVATION).context("the sandbox needs 64 bits")?;
+    anyhow::ensure!(
+        memory_bytes <= reservation,
+        "a guest cannot have more than {RESERVATION} bytes of memory"
+    );
+    let mut pool = PoolingAllocationConfig::new();
+    // Components are made of a few small core modules beside their own code, hence the factors.
+    pool.total_component_instances(count)
+        .total_core_instances(count.saturating_mul(8))
+        .total_memories(count)
+        .total_tables(count.saturating_mul(4))
+        .total_gc_heaps(0)
+        // Stacks of asynchronous calls, which there are none of: a thousand by default, each of two mappings.
+        .total_stacks(0)
+        .max_memories_per_component(1)
+        .max_tables_per_component(4)
+        .max_core_instances_per_component(8)
+        .max_memory_size(reservation)
+        .table_elements(TABLE_ELEMENTS)
+        .max_unused_warm_slots(count)
+        // Measured: keeping pages costs more in clearing them than it saves in faults.
+        .linear_memory_keep_resident(0)
+        .table_keep_resident(0);
+
+    let mut config = Config::new();
+    config
+        .allocation_strategy(InstanceAllocationStrategy::Pooling(pool))
+        .consume_fuel(true)
+        .epoch_interruption(true)
+        .max_wasm_stack(STACK)
+        .memory_reservation(RESERVATION)
+        .memory_guard_size(GUARD)
+        .memory_may_move(false)
+        .memory_init_cow(true)
+        .cranelift_opt_level(OptLevel::Speed)
+        .wasm_backtrace_details(WasmBacktraceDetails::Disable)
+        // What a component built by stable Rust does not use.
+        .gc_support(false)
+        .concurrency_support(false)
+        .wasm_custom_page_sizes(false)
+        .wasm_exceptions(false)
+        .wasm_extended_const(false)
+        .wasm_function_references(false)
+        .wasm_gc(false)
+        .wasm_memory64(false)
+        .wasm_multi_memory(false)
+        .wasm_relaxed_simd(false)
+        .wasm_simd(false)
+        .wasm_tail_call(false)
+        .wasm_threads(false)
+        .wasm_wide_arithmetic(false);
+    Ok(config)
+}

@@ -1,0 +1,172 @@
+//! Judges SQL in the gate guest, and checks that the verdict can be one.
+
+use super::Inner;
+use super::bindings::gate::exports::svc::gate::judge as wit;
+use super::bindings::gate::svc::gate::types;
+use super::engine::{CallFailure, Function};
+use super::registry::Unready;
+use super::renderer::shortened;
+use super::values::{Budget, GateFailure, Position, Purpose, Refusal, Statement, StatementKind};
+use super::workers::Busy;
+
+/// The longest SQL of an action or a query, in bytes.
+pub const STATEMENT_BYTES: usize = 64 << 10;
+
+/// The longest script that makes or migrates a schema, in bytes.
+pub const SCRIPT_BYTES: usize = 256 << 10;
+
+impl From<Busy> for GateFailure {
+    fn from(_: Busy) -> Self {
+        Self::Busy
+    }
+}
+
+impl From<CallFailure> for GateFailure {
+    fn from(failure: CallFailure) -> Self {
+        match failure {
+            CallFailure::Budget(budget) => Self::Budget(budget),
+            CallFailure::Broken(error) => Self::Broken(error),
+        }
+    }
+}
+
+impl From<Unready> for GateFailure {
+    fn from(unready: Unready) -> Self {
+        match unready {
+            Unready::Loading => Self::Busy,
+            Unready::Failed(error) => Self::Broken(error),
+        }
+    }
+}
+
+/// Judges SQL with the guest that serves now.
+pub(super) async fn check(
+    inner: &Inner,
+    sql: String,
+    purpose: Purpose,
+) -> Result<Vec<Statement>, GateFailure> {
+    let longest = match purpose {
+        Purpose::Action | Purpose::Query => STATEMENT_BYTES,
+        Purpose::Migration => SCRIPT_BYTES,
+    };
+    if sql.len() > longest {
+        return Err(GateFailure::Budget(Budget::SourceBytes));
+    }
+    let guest = inner.registry.gate.guest().await?;
+    let engine = inner.engine.clone();
+    let limits = inner.gate;
+    let job = move || {
+        let purpose = match purpose {
+            Purpose::Action => types::Purpose::Action,
+            Purpose::Query => types::Purpose::Query,
+            Purpose::Migration => types::Purpose::Migration,
+        };
+        let called = engine.call(Function::Check, &limits, |store| {
+            let world = guest.world.instantiate(&mut *store)?;
+            world.svc_gate_judge().call_check(store, &sql, purpose)
+        })?;
+        Ok::<_, CallFailure>((called.value, sql))
+    };
+    let (verdict, sql) = inner.workers.run(job).await??;
+    match verdict {
+        Ok(statements) => allowed(&sql, purpose, statements),
+        Err(refusal) => Err(GateFailure::Refused(refused(refusal))),
+    }
+}
+
+/// The statements, if they can be those of the SQL.
+fn allowed(
+    sql: &str,
+    purpose: Purpose,
+    statements: Vec<wit::Statement>,
+) -> Result<Vec<Statement>, GateFailure> {
+    let broken = |what: &str| {
+        GateFailure::Broken(anyhow::anyhow!(
+            "the guest's verdict names {what} for {purpose:?} SQL of {} bytes",
+            sql.len()
+        ))
+    };
+    if purpose != Purpose::Migration && statements.len() != 1 {
+        return Err(broken("another number of statements than one"));
+    }
+    let mut free_from = 0;
+    let mut allowed = Vec::with_capacity(statements.len());
+    for statement in statements {
+        let place = usize::try_from(statement.start)
+            .ok()
+            .zip(usize::try_from(statement.end).ok())
+            .filter(|(start, end)| *start >= free_from && sql.get(*start..*end).is_some());
+        let Some((start, end)) = place else {
+            return Err(broken("an impossible place"));
+        };
+        free_from = end;
+        allowed.push(Statement {
+            kind: match statement.kind {
+                types::Kind::Read => StatementKind::Read,
+                types::Kind::Write => StatementKind::Write,
+                types::Kind::Migration => StatementKind::Migration,
+            },
+            binds: statement.binds,
+            returns_rows: statement.returns_rows,
+            tables: statement.tables,
+            start,
+            end,
+        });
+    }
+    Ok(allowed)
+}
+
+fn refused(refusal: wit::Refusal) -> Refusal {
+    Refusal {
+        reason: shortened(refusal.reason),
+        statement: refusal.statement,
+        position: Position {
+            line: refusal.place.line,
+            column: refusal.place.column,
+            offset: refusal.place.offset,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn statement(start: u32, end: u32) -> wit::Statement {
+        wit::Statement {
+            kind: types::Kind::Write,
+            binds: Vec::new(),
+            returns_rows: false,
+            tables: Vec::new(),
+            start,
+            end,
+        }
+    }
+
+    #[test]
+    fn statements_stand_in_the_sql_one_after_another() {
+        let two = vec![statement(0, 5), statement(6, 9)];
+        let found = allowed("abcde;fgh", Purpose::Migration, two).unwrap();
+        assert_eq!((found[1].start, found[1].end), (6, 9));
+        for impossible in [
+            vec![statement(0, 5), statement(4, 9)],
+            vec![statement(0, 10)],
+            vec![statement(5, 4)],
+        ] {
+            let verdict = allowed("abcde;fgh", Purpose::Migration, impossible);
+            assert!(matches!(verdict, Err(GateFailure::Broken(_))));
+        }
+        let split = allowed("é", Purpose::Action, vec![statement(0, 1)]);
+        assert!(matches!(split, Err(GateFailure::Broken(_))));
+    }
+
+    #[test]
+    fn an_action_or_a_query_is_one_statement() {
+        for purpose in [Purpose::Action, Purpose::Query] {
+            assert!(allowed("abc", purpose, vec![statement(0, 3)]).is_ok());
+            assert!(allowed("abc", purpose, Vec::new()).is_err());
+            let two = vec![statement(0, 1), statement(2, 3)];
+            assert!(allowed("abc", purpose, two).is_err());
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! What one call of a guest may use, and what enforces it: fuel by the engine, memory by [`Meter`], wall time by [`Ticker`].
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use wasmtime::{Engine, ResourceLimiter};
+
+/// How often the wall time of running calls is looked at.
+const TICK: Duration = Duration::from_millis(10);
+
+/// For how many ticks without a call the ticker goes on before it sleeps: an idle process wakes for nothing.
+const IDLE_TICKS: u32 = 100;
+
+/// Tables hold a guest's functions, a few thousand of them; nothing grows one at run time.
+pub(super) const TABLE_ELEMENTS: usize = 100_000;
+
+/// What one call of a guest may use.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Limits {
+    /// Units of work, about one for each instruction.
+    pub fuel: u64,
+    /// Bytes of the guest's memory, everything included.
+    pub memory_bytes: usize,
+    /// Time from the start of the call, to about 20 ms.
+    pub wall: Duration,
+}
+
+impl Limits {
+    /// For rendering a page, and for drawing a diagram.
+    pub const RENDER: Self = Self {
+        fuel: 2_000_000_000,
+        memory_bytes: 64 << 20,
+        wall: Duration::from_secs(2),
+    };
+
+    /// For judging SQL.
+    pub const GATE: Self = Self {
+        fuel: 200_000_000,
+        memory_bytes: 32 << 20,
+        wall: Duration::from_millis(500),
+    };
+
+    /// The wall time in ticks. A tick may be about to come, hence one more.
+    pub(super) fn ticks(&self) -> u64 {
+        let ticks = self.wall.as_nanos().div_ceil(TICK.as_nanos());
+        u64::try_from(ticks)
+            .unwrap_or(u64::MAX / 2)
+            .saturating_add(1)
+    }
+}
+
+/// Counts a call's memory and refuses more than its budget.
+#[derive(Debug)]
+pub(super) struct Meter {
+    limit: usize,
+    used: usize,
+    refused: bool,
+}
+
+impl Meter {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            used: 0,
+            refused: false,
+        }
+    }
+
+    /// The bytes of all linear memories: they only grow.
+    pub(super) fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Whether the guest asked for more than its budget. What it failed with then does not matter.
+    pub(super) fn refused(&self) -> bool {
+        self.refused
+    }
+}
+
+impl ResourceLimiter for Meter {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        let total = self.used.saturating_add(desired.saturating_sub(current));
+        if total > self.limit {
+            self.refused = true;
+            // A trap, since an allocation's failure inside the guest would only be a panic with a worse message.
+            wasmtime::bail!("{total} bytes of memory, of {} allowed", self.limit);
+        }
+        self.used = total;
+        Ok(true)
+    }
+
+    fn memory_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
+        self.refused = true;
+        Err(error)
+    }
+
+    fn table_growing(
+        &mut self,
+        _current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
+        Ok(desired <= TABLE_ELEMENTS)
+    }
+}
+
+/// The thread that lets wall time pass for running calls.
+#[derive(Debug)]
+pub(super) struct Ticker {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Calls that run now.
+    running: AtomicUsize,
+    asleep: AtomicBool,
+    stop: Mutex<bool>,
+    wake: Condvar,
+}
+
+/// A call that runs: the ticker ticks while there is one.
+#[derive(Debug)]
+pub(super) struct Running<'a>(&'a Shared);
+
+impl Ticker {
+    /// Starts the thread for the calls of `engine`.
+    pub(super) fn start(engine: Engine) -> anyhow::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let thread = thread::Builder::new()
+            .name("svc-epoch".to_owned())
+            .spawn({
+                let shared = shared.clone();
+                move || shared.tick(&engine)
+            })
+            .context("cannot start the thread that measures wall time")?;
+        Ok(Self {
+            shared,
+            thread: Some(thread),
+        })
+    }
+
+    /// To be held while a call runs.
+    pub(super) fn running(&self) -> Running<'_> {
+        self.shared.running.fetch_add(1, Ordering::SeqCst);
+        if self.shared.asleep.load(Ordering::SeqCst) {
+            // The lock orders this after the ticker's last look, so that the wake-up cannot fall before its sleep.
+            drop(self.shared.lock());
+            self.shared.wake.notify_all();
+        }
+        Running(&self.shared)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        *self.shared.lock() = true;
+        self.shared.wake.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> std::sync::MutexGuard<'_, bool> {
+        self.stop.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tick(&self, engine: &Engine) {
+        let mut idle = 0;
+        let mut stop = self.lock();
+        while !*stop {
+            if idle > IDLE_TICKS {
+                self.asleep.store(true, Ordering::SeqCst);
+                // Who starts a call first counts it and then looks whether we sleep: one of the two sees the other.
+                while self.running.load(Ordering::SeqCst) == 0 && !*stop {
+                    stop = self.wake.wait(stop).unwrap_or_else(PoisonError::into_inner);
+                }
+                self.asleep.store(false, Ordering::SeqCst);
+                idle = 0;
+                continue;
+            }
+            stop = self
+                .wake
+                .wait_timeout(stop, TICK)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+            engine.increment_epoch();
+            idle = if self.running.load(Ordering::SeqCst) == 0 {
+                idle + 1
+            } else {
+                0
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wall_time_is_rounded_up_to_ticks() {
+        let limits = |millis| Limits {
+            wall: Duration::from_millis(millis),
+            ..Limits::GATE
+        };
+        assert_eq!(limits(0).ticks(), 1);
+        assert_eq!(limits(1).ticks(), 2);
+        assert_eq!(limits(500).ticks(), 51);
+        let forever = Limits {
+            wall: Duration::MAX,
+            ..Limits::GATE
+        };
+        assert!(forever.ticks() > 1 << 40);
+    }
+
+    #[test]
+    fn memory_is_counted_over_all_memories_and_refused_beyond_the_budget() {
+        let mut meter = Meter::new(1000);
+        assert!(meter.memory_growing(0, 400, None).unwrap());
+        assert!(meter.memory_growing(0, 300, None).unwrap());
+        assert!(meter.memory_growing(400, 700, None).unwrap());
+        assert_eq!(meter.used(), 1000);
+        assert!(!meter.refused());
+        assert!(meter.memory_growing(300, 301, None).is_err());
+        assert!(meter.refused());
+        assert_eq!(meter.used(), 1000);
+    }
+
+    #[test]
+    fn the_ticker_stops_when_it_is_dropped_asleep_or_awake() {
+        let engine = Engine::new(wasmtime::Config::new().gc_support(false)).unwrap();
+        let ticker = Ticker::start(engine.clone()).unwrap();
+        drop(ticker.running());
+        drop(ticker);
+        let ticker = Ticker::start(engine).unwrap();
+        while !ticker.shared.asleep.load(Ordering::SeqCst) {
+            thread::sleep(TICK);
+        }
+        drop(ticker.running());
+        drop(ticker);
+    }
+}

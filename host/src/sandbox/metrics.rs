@@ -1,0 +1,202 @@
+//! What the sandbox counts.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::{Family, MetricConstructor};
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+/// Which guest's function was called, and how that ended.
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+pub(super) struct CallLabels {
+    /// `render`, `draw` or `check`.
+    pub(super) function: &'static str,
+    /// `ok`, the name of a budget, or `broken`.
+    pub(super) outcome: &'static str,
+}
+
+/// Which guest's function was called.
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+pub(super) struct FunctionLabels {
+    /// `render`, `draw` or `check`.
+    pub(super) function: &'static str,
+}
+
+/// Makes the histograms of a family.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Buckets {
+    first: f64,
+    factor: f64,
+    count: u16,
+}
+
+impl MetricConstructor<Histogram> for Buckets {
+    fn new_metric(&self) -> Histogram {
+        Histogram::new(exponential_buckets(self.first, self.factor, self.count))
+    }
+}
+
+/// The sandbox's counters. Clones count together.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    /// Calls that have ended.
+    pub(super) calls: Family<CallLabels, Counter>,
+    /// Fuel of the calls that have ended.
+    pub(super) fuel: Family<FunctionLabels, Histogram, Buckets>,
+    /// Seconds from instantiation to result.
+    pub(super) duration: Family<FunctionLabels, Histogram, Buckets>,
+    /// The most memory that any call used, in bytes.
+    pub(super) memory_peak: Family<FunctionLabels, Gauge<u64, AtomicU64>>,
+    /// Calls that ended in a trap.
+    pub(super) traps: Family<FunctionLabels, Counter>,
+    /// Seconds that jobs waited for a thread.
+    pub(super) queue_wait: Histogram,
+    /// Jobs that got no thread.
+    pub(super) refused: Counter,
+    /// Instances that exist now.
+    pub(super) live: Arc<Gauge>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let fuel = Buckets {
+            first: 1e5,
+            factor: 4.0,
+            count: 9,
+        };
+        let seconds = Buckets {
+            first: 50e-6,
+            factor: 4.0,
+            count: 9,
+        };
+        Self {
+            calls: Family::default(),
+            fuel: Family::new_with_constructor(fuel),
+            duration: Family::new_with_constructor(seconds),
+            memory_peak: Family::default(),
+            traps: Family::default(),
+            queue_wait: seconds.new_metric(),
+            refused: Counter::default(),
+            live: Arc::default(),
+        }
+    }
+}
+
+/// What one call used.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Use {
+    pub(super) fuel: u64,
+    pub(super) memory: usize,
+    pub(super) duration: Duration,
+}
+
+impl Metrics {
+    /// Makes the counters part of what `/metrics` shows.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "svc_guest_calls",
+            "Calls of guests by function and outcome",
+            self.calls.clone(),
+        );
+        registry.register(
+            "svc_guest_fuel",
+            "Fuel that a call of a guest used",
+            self.fuel.clone(),
+        );
+        registry.register(
+            "svc_guest_seconds",
+            "Time that a call of a guest took",
+            self.duration.clone(),
+        );
+        registry.register(
+            "svc_guest_memory_peak_bytes",
+            "The most memory that a call of a guest used",
+            self.memory_peak.clone(),
+        );
+        registry.register(
+            "svc_guest_traps",
+            "Calls of guests that trapped",
+            self.traps.clone(),
+        );
+        registry.register(
+            "svc_worker_wait_seconds",
+            "Time that jobs waited for a worker thread",
+            self.queue_wait.clone(),
+        );
+        registry.register(
+            "svc_worker_refused",
+            "Jobs that got no worker thread in time, or whose caller left",
+            self.refused.clone(),
+        );
+        registry.register(
+            "svc_guest_instances",
+            "Instances of guests that exist",
+            (*self.live).clone(),
+        );
+    }
+
+    /// Counts a call that has ended; `trapped` when its instance is spoilt.
+    pub(super) fn call(
+        &self,
+        function: &'static str,
+        outcome: &'static str,
+        trapped: bool,
+        used: Use,
+    ) {
+        let labels = FunctionLabels { function };
+        self.calls
+            .get_or_create(&CallLabels { function, outcome })
+            .inc();
+        #[allow(
+            clippy::cast_precision_loss,
+            reason = "a histogram's sum is approximate"
+        )]
+        self.fuel.get_or_create(&labels).observe(used.fuel as f64);
+        self.duration
+            .get_or_create(&labels)
+            .observe(used.duration.as_secs_f64());
+        let memory = u64::try_from(used.memory).unwrap_or(u64::MAX);
+        let peak = self.memory_peak.get_or_create(&labels);
+        peak.inner()
+            .fetch_max(memory, std::sync::atomic::Ordering::Relaxed);
+        drop(peak);
+        if trapped {
+            self.traps.get_or_create(&labels).inc();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_shown_by_function_and_outcome() {
+        let metrics = Metrics::default();
+        let used = |memory| Use {
+            fuel: 1000,
+            memory,
+            duration: Duration::from_millis(2),
+        };
+        metrics.call("render", "ok", false, used(4096));
+        metrics.call("render", "fuel", true, used(2048));
+        let mut registry = Registry::default();
+        metrics.register(&mut registry);
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        for line in [
+            r#"svc_guest_calls_total{function="render",outcome="ok"} 1"#,
+            r#"svc_guest_calls_total{function="render",outcome="fuel"} 1"#,
+            r#"svc_guest_traps_total{function="render"} 1"#,
+            r#"svc_guest_memory_peak_bytes{function="render"} 4096"#,
+            r#"svc_guest_fuel_count{function="render"} 2"#,
+        ] {
+            assert!(text.contains(line), "{line} is not in\n{text}");
+        }
+    }
+}

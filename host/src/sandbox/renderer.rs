@@ -1,0 +1,282 @@
+//! Renders pages: one call for the page, and one for each diagram that the page names.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::Inner;
+use super::bindings::render::RenderPre;
+use super::bindings::render::exports::svc::render::renderer as wit;
+use super::bindings::render::svc::render::types;
+use super::engine::{CallFailure, Called, Function};
+use super::registry::{Guest, Unready};
+use super::values::{Budget, ContentType, RenderFailure, Rendered, Source};
+use super::wasi::CallState;
+use super::workers::Busy;
+
+/// How many diagrams of a page are drawn; further ones show their source.
+pub const DIAGRAMS: usize = 20;
+
+/// The largest diagram that is drawn, in bytes of its source.
+pub const DIAGRAM_BYTES: usize = 50 << 10;
+
+/// How much of a guest's message to an author is passed on, in characters.
+pub(super) const MESSAGE_CHARS: usize = 1000;
+
+type RenderGuest = Arc<Guest<RenderPre<CallState>>>;
+
+impl From<Busy> for RenderFailure {
+    fn from(_: Busy) -> Self {
+        Self::Busy
+    }
+}
+
+impl From<CallFailure> for RenderFailure {
+    fn from(failure: CallFailure) -> Self {
+        match failure {
+            CallFailure::Budget(budget) => Self::Budget(budget),
+            CallFailure::Broken(error) => Self::Broken(error),
+        }
+    }
+}
+
+impl From<Unready> for RenderFailure {
+    fn from(unready: Unready) -> Self {
+        match unready {
+            Unready::Loading => Self::Busy,
+            Unready::Failed(error) => Self::Broken(error),
+        }
+    }
+}
+
+/// Renders a page with the guest that serves now, whatever is installed meanwhile.
+pub(super) async fn render(inner: &Inner, source: Source) -> Result<Rendered, RenderFailure> {
+    let is_diagram = source.content_type == ContentType::Mermaid;
+    if is_diagram && source.text.len() > DIAGRAM_BYTES {
+        return Err(RenderFailure::Budget(Budget::SourceBytes));
+    }
+    let page_bytes = source.page_bytes;
+    let guest = inner.registry.render.guest().await?;
+    let page = call_render(inner, &guest, source).await?;
+    let wit::Page { html, diagrams } = page.value.map_err(|error| match error {
+        types::RenderError::Malformed(malformed) => self::malformed(malformed),
+        types::RenderError::TooLarge => RenderFailure::Budget(Budget::PageBytes),
+    })?;
+    let spans = spans(&html, &diagrams)?;
+
+    let mut fuel = page.fuel;
+    let mut drawings = Vec::new();
+    let total = diagrams.len();
+    for (diagram, span) in diagrams.into_iter().zip(spans).take(DIAGRAMS) {
+        let drawing = if diagram.text.len() > DIAGRAM_BYTES {
+            Err(RenderFailure::Budget(Budget::SourceBytes))
+        } else {
+            draw(inner, &guest, diagram.text, &mut fuel).await
+        };
+        match drawing {
+            Ok(Some(svg)) => drawings.push((span, svg)),
+            Ok(None) => {}
+            Err(RenderFailure::Busy) => return Err(RenderFailure::Busy),
+            Err(failure) if is_diagram => return Err(failure),
+            // A page of text with a diagram's source in it is still a page.
+            Err(RenderFailure::Broken(error)) => {
+                tracing::warn!(
+                    error = format!("{error:#}"),
+                    "a guest failed to draw a diagram; its source is shown"
+                );
+            }
+            Err(_) => {}
+        }
+    }
+
+    let drawn = drawings.len();
+    let html = splice(html, &drawings);
+    if html.len() > page_bytes {
+        return Err(RenderFailure::Budget(Budget::PageBytes));
+    }
+    Ok(Rendered {
+        html: Bytes::from(html),
+        fuel,
+        drawn,
+        undrawn: total - drawn,
+        guest: guest.digest,
+    })
+}
+
+async fn call_render(
+    inner: &Inner,
+    guest: &RenderGuest,
+    source: Source,
+) -> Result<Called<Result<wit::Page, types::RenderError>>, RenderFailure> {
+    let engine = inner.engine.clone();
+    let guest = guest.clone();
+    let limits = inner.render;
+    let job = move || {
+        let source = types::Source {
+            content_type: match source.content_type {
+                ContentType::Html => types::ContentType::Html,
+                ContentType::Markdown => types::ContentType::Markdown,
+                ContentType::Mermaid => types::ContentType::Mermaid,
+                ContentType::Json => types::ContentType::Json,
+                ContentType::Csv => types::ContentType::Csv,
+            },
+            title: source.title,
+            text: source.text,
+            runtime: source.runtime.map(|script| types::RuntimeScript {
+                src: script.src,
+                slug: script.slug,
+            }),
+            page_bytes: u32::try_from(source.page_bytes).unwrap_or(u32::MAX),
+        };
+        engine.call(Function::Render, &limits, |store| {
+            let world = guest.world.instantiate(&mut *store)?;
+            world.svc_render_renderer().call_render(store, &source)
+        })
+    };
+    Ok(inner.workers.run(job).await??)
+}
+
+/// Draws a diagram and adds its fuel; `None` where the guest does not draw its kind.
+async fn draw(
+    inner: &Inner,
+    guest: &RenderGuest,
+    text: String,
+    fuel: &mut u64,
+) -> Result<Option<String>, RenderFailure> {
+    let engine = inner.engine.clone();
+    let guest = guest.clone();
+    let limits = inner.render;
+    let job = move || {
+        engine.call(Function::Draw, &limits, |store| {
+            let world = guest.world.instantiate(&mut *store)?;
+            world.svc_render_renderer().call_draw(store, &text)
+        })
+    };
+    // Each diagram takes its turn in the queue: a page of twenty does not hold a thread for the time of twenty.
+    let called = inner.workers.run(job).await??;
+    *fuel = fuel.saturating_add(called.fuel);
+    match called.value {
+        Ok(svg) => Ok(Some(svg)),
+        Err(types::DrawError::Unsupported) => Ok(None),
+        Err(types::DrawError::Malformed(malformed)) => Err(self::malformed(malformed)),
+        Err(types::DrawError::TooLarge(_)) => Err(RenderFailure::Budget(Budget::SourceBytes)),
+    }
+}
+
+fn malformed(malformed: types::Malformed) -> RenderFailure {
+    RenderFailure::Malformed {
+        message: shortened(malformed.message),
+        line: malformed.place.line,
+        column: malformed.place.column,
+    }
+}
+
+/// A message to an author, cut where a guest has gone on too long.
+pub(super) fn shortened(mut message: String) -> String {
+    if let Some((end, _)) = message.char_indices().nth(MESSAGE_CHARS) {
+        message.truncate(end);
+    }
+    message
+}
+
+/// Where the diagrams' fallbacks stand, if the guest kept its promises about them.
+fn spans(html: &str, diagrams: &[types::Diagram]) -> Result<Vec<Range<usize>>, RenderFailure> {
+    let mut spans = Vec::with_capacity(diagrams.len());
+    let mut free_from = 0;
+    for diagram in diagrams {
+        let ends = usize::try_from(diagram.start).ok();
+        let span = ends
+            .zip(usize::try_from(diagram.end).ok())
+            .map(|(start, end)| start..end)
+            .filter(|span| span.start >= free_from && html.get(span.clone()).is_some())
+            .ok_or_else(|| {
+                RenderFailure::Broken(anyhow::anyhow!(
+                    "the guest names a diagram at {}..{} of a page of {} bytes, where there can be none",
+                    diagram.start,
+                    diagram.end,
+                    html.len()
+                ))
+            })?;
+        free_from = span.end;
+        spans.push(span);
+    }
+    Ok(spans)
+}
+
+/// Puts drawings in place of what stands at their spans, which ascend and do not overlap.
+fn splice(html: String, drawings: &[(Range<usize>, String)]) -> String {
+    if drawings.is_empty() {
+        return html;
+    }
+    let added: usize = drawings.iter().map(|(_, svg)| svg.len()).sum();
+    let mut page = String::with_capacity(html.len() + added);
+    let mut done = 0;
+    for (span, svg) in drawings {
+        page.push_str(&html[done..span.start]);
+        page.push_str(svg);
+        done = span.end;
+    }
+    page.push_str(&html[done..]);
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn diagram(start: u32, end: u32) -> types::Diagram {
+        types::Diagram {
+            text: String::new(),
+            start,
+            end,
+        }
+    }
+
+    #[test]
+    fn drawings_replace_their_fallbacks() {
+        let html = "<p>é</p><i>a</i>-<i>b</i><p>".to_owned();
+        let named = [diagram(9, 17), diagram(18, 26)];
+        let spans = spans(&html, &named).unwrap();
+        let svg = |name: &str| format!("<svg>{name}</svg>");
+        let both = [
+            (spans[0].clone(), svg("one")),
+            (spans[1].clone(), svg("two")),
+        ];
+        assert_eq!(
+            splice(html.clone(), &both),
+            "<p>é</p><svg>one</svg>-<svg>two</svg><p>"
+        );
+        assert_eq!(
+            splice(html.clone(), &both[1..]),
+            "<p>é</p><i>a</i>-<svg>two</svg><p>"
+        );
+        assert_eq!(splice(html.clone(), &[]), html);
+    }
+
+    #[test]
+    fn a_guest_that_misplaces_a_diagram_is_broken() {
+        let html = "abcdéfgh";
+        for named in [
+            vec![diagram(3, 2)],
+            vec![diagram(0, 10)],
+            vec![diagram(9, 12)],
+            vec![diagram(5, 6)],
+            vec![diagram(0, 3), diagram(2, 4)],
+            vec![diagram(4, 6), diagram(0, 1)],
+            vec![diagram(0, u32::MAX)],
+        ] {
+            let spans = spans(html, &named);
+            assert!(matches!(spans, Err(RenderFailure::Broken(_))), "{named:?}");
+        }
+        let whole = spans(html, &[diagram(0, 0), diagram(0, 4), diagram(4, 9)]);
+        assert_eq!(whole.unwrap(), [0..0, 0..4, 4..9]);
+    }
+
+    #[test]
+    fn a_long_message_is_cut_between_characters() {
+        assert_eq!(shortened("short".to_owned()), "short");
+        let long = shortened("é".repeat(5000));
+        assert_eq!(long.chars().count(), MESSAGE_CHARS);
+    }
+}

@@ -1,0 +1,484 @@
+//! Runs the guests that are built in, and small hostile ones written for the purpose.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::bindings::gate::GatePre;
+use super::*;
+
+/// The host's own cache for tests: the guests are compiled once for all of them.
+fn cache_dir() -> PathBuf {
+    Path::new(env!("OUT_DIR")).join("compiled")
+}
+
+fn config() -> SandboxConfig {
+    SandboxConfig {
+        // Tests share the machine with builds and with each other: what is slow must not look like what is endless.
+        render: Limits {
+            wall: Duration::from_secs(60),
+            ..Limits::RENDER
+        },
+        gate: Limits {
+            wall: Duration::from_secs(60),
+            ..Limits::GATE
+        },
+        threads: 2,
+        ..SandboxConfig::new(cache_dir())
+    }
+}
+
+fn sandbox() -> Sandbox {
+    Sandbox::start(config()).unwrap()
+}
+
+fn source(content_type: ContentType, text: &str) -> Source {
+    Source {
+        content_type,
+        title: "A <title>".to_owned(),
+        text: text.to_owned(),
+        runtime: None,
+        page_bytes: 16 << 20,
+    }
+}
+
+/// A gate guest in the text format: `body` runs for SQL of more than three bytes; other scripts are allowed and empty.
+fn gate_wat(imports: &str, core: &str, body: &str) -> Vec<u8> {
+    let text = format!(
+        r#"(component
+  (import "svc:gate/types@1.0.0" (instance $types
+    (type $p (enum "action" "query" "migration"))
+    (export "purpose" (type (eq $p)))
+    (type $k (enum "read" "write" "migration"))
+    (export "kind" (type $kind (eq $k)))
+    (type $l (record (field "line" u32) (field "column" u32) (field "offset" u32)))
+    (export "place" (type $place (eq $l)))
+    (type $s (record (field "kind" $kind) (field "binds" (list string)) (field "returns-rows" bool)
+      (field "tables" (list string)) (field "start" u32) (field "end" u32)))
+    (export "statement" (type (eq $s)))
+    (type $r (record (field "reason" string) (field "statement" u32) (field "place" $place)))
+    (export "refusal" (type (eq $r)))))
+  (alias export $types "purpose" (type $purpose))
+  (alias export $types "statement" (type $statement))
+  (alias export $types "refusal" (type $refusal))
+  {imports}
+  (core module $guest
+    {core}
+    (memory (export "memory") 1)
+    (func (export "realloc") (param i32 i32 i32 i32) (result i32) (i32.const 1024))
+    (func $misbehave (export "misbehave") {body})
+    (func (export "check") (param $sql i32) (param $length i32) (param $purpose i32) (result i32)
+      (if (i32.gt_u (local.get $length) (i32.const 3)) (then (call $misbehave)))
+      (i32.const 0)))
+  (core instance $i (instantiate $guest {with}))
+  (func $check (param "sql" string) (param "purpose" $purpose)
+    (result (result (list $statement) (error $refusal)))
+    (canon lift (core func $i "check") (memory (core memory $i "memory"))
+      (realloc (core func $i "realloc"))))
+  (instance $judge (export "check" (func $check)))
+  (export "svc:gate/judge@1.0.0" (instance $judge)))"#,
+        with = if core.is_empty() {
+            ""
+        } else {
+            r#"(with "host" (instance $host))"#
+        },
+    );
+    wat::parse_str(text).unwrap()
+}
+
+/// A sandbox whose gate is a component of the text format, with limits for the gate.
+fn with_gate(component: &[u8], gate: Limits) -> (Sandbox, tempfile::TempDir) {
+    let guests = tempfile::tempdir().unwrap();
+    let folder = guests.path().join("gate");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("000001.wasm"), component).unwrap();
+    let config = SandboxConfig {
+        guests_dir: Some(guests.path().to_owned()),
+        gate,
+        ..config()
+    };
+    (Sandbox::start(config).unwrap(), guests)
+}
+
+/// That `body` ends in the budget, and that the next calls are none the worse.
+async fn exhausts(budget: Budget, body: &str, gate: Limits) {
+    let component = gate_wat("", "", body);
+    let (sandbox, _guests) = with_gate(&component, gate);
+    for _ in 0..3 {
+        let failed = sandbox.check_sql("misbehave", Purpose::Migration).await;
+        assert!(
+            matches!(failed, Err(GateFailure::Budget(found)) if found == budget),
+            "{body}: {failed:?}"
+        );
+        let fresh = sandbox.check_sql("ok", Purpose::Migration).await;
+        assert_eq!(fresh.unwrap(), [], "{body}");
+    }
+    assert_eq!(sandbox.gate(), Some(GuestDigest::of(&component)));
+}
+
+const ENDLESS: &str = "(loop $again (br $again))";
+
+#[tokio::test]
+async fn endless_work_ends_with_the_fuel() {
+    let limits = Limits {
+        fuel: 1_000_000,
+        ..config().gate
+    };
+    exhausts(Budget::Fuel, ENDLESS, limits).await;
+}
+
+#[tokio::test]
+async fn endless_work_ends_with_the_time() {
+    let limits = Limits {
+        fuel: u64::MAX,
+        wall: Duration::from_millis(50),
+        ..Limits::GATE
+    };
+    exhausts(Budget::Time, ENDLESS, limits).await;
+}
+
+#[tokio::test]
+async fn endless_depth_ends_with_the_stack() {
+    let body = "(call $misbehave) (call $misbehave)";
+    exhausts(Budget::Stack, body, config().gate).await;
+}
+
+#[tokio::test]
+async fn endless_memory_ends_with_the_memory() {
+    let body = "(loop $again (br_if $again (i32.ne (memory.grow (i32.const 16)) (i32.const -1)))) unreachable";
+    let limits = Limits {
+        memory_bytes: 4 << 20,
+        ..config().gate
+    };
+    exhausts(Budget::Memory, body, limits).await;
+    // And one growth that no guest could have.
+    let body = "(drop (memory.grow (i32.const 65535)))";
+    exhausts(Budget::Memory, body, config().gate).await;
+}
+
+#[tokio::test]
+async fn a_trap_is_a_broken_guest_and_the_next_call_is_not() {
+    let component = gate_wat("", "", "unreachable");
+    let (sandbox, _guests) = with_gate(&component, config().gate);
+    for _ in 0..3 {
+        let failed = sandbox.check_sql("misbehave", Purpose::Migration).await;
+        assert!(matches!(failed, Err(GateFailure::Broken(_))), "{failed:?}");
+        let fresh = sandbox.check_sql("ok", Purpose::Migration).await;
+        assert_eq!(fresh.unwrap(), []);
+    }
+}
+
+#[tokio::test]
+async fn a_guest_cannot_wait() {
+    let imports = r#"
+  (import "wasi:io/poll@0.2.6" (instance $poll (export "pollable" (type (sub resource)))))
+  (alias export $poll "pollable" (type $pollable))
+  (import "wasi:clocks/monotonic-clock@0.2.6" (instance $clock
+    (alias outer 1 $pollable (type $outer))
+    (export "pollable" (type $inner (eq $outer)))
+    (export "subscribe-duration" (func (param "when" u64) (result (own $inner))))))
+  (core func $wait (canon lower (func $clock "subscribe-duration")))
+  (core instance $host (export "wait" (func $wait)))"#;
+    let core = r#"(import "host" "wait" (func $wait (param i64) (result i32)))"#;
+    let body = "(drop (call $wait (i64.const 1000000000)))";
+    let component = gate_wat(imports, core, body);
+    let (sandbox, _guests) = with_gate(&component, config().gate);
+    let failed = sandbox.check_sql("misbehave", Purpose::Migration).await;
+    assert_eq!(sandbox.gate(), Some(GuestDigest::of(&component)));
+    let text = failed.unwrap_err().to_string();
+    assert!(text.contains("nothing to wait for"), "{text}");
+}
+
+#[tokio::test]
+async fn every_type_becomes_a_page() {
+    let sandbox = sandbox();
+    for (content_type, text, shown) in [
+        (ContentType::Html, "<!doctype html><p>hello", "hello"),
+        (
+            ContentType::Markdown,
+            "# hello\n\n*world*",
+            "<em>world</em>",
+        ),
+        (ContentType::Mermaid, "flowchart TD\n  A --> B\n", "A"),
+        (ContentType::Json, r#"{"hello": [1, 2]}"#, "hello"),
+        (ContentType::Csv, "hello,b\n1,2\n", "hello"),
+    ] {
+        let page = sandbox.render(source(content_type, text)).await.unwrap();
+        let html = std::str::from_utf8(&page.html).unwrap();
+        assert!(html.contains(shown), "{content_type}: {html}");
+        assert!(page.fuel > 0);
+        assert_eq!(Some(page.guest), sandbox.renderer());
+        let again = sandbox.render(source(content_type, text)).await.unwrap();
+        assert_eq!(page.html, again.html, "{content_type}");
+        assert_eq!(page.fuel, again.fuel, "{content_type}");
+    }
+}
+
+#[tokio::test]
+async fn what_its_author_can_repair_is_malformed() {
+    let bad = sandbox()
+        .render(source(ContentType::Json, "{\n  \"a\": oops\n}"))
+        .await;
+    assert!(
+        matches!(bad, Err(RenderFailure::Malformed { line: 2, .. })),
+        "{bad:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_page_has_a_largest_size() {
+    let sandbox = sandbox();
+    for content_type in ContentType::ALL {
+        let text = match content_type {
+            ContentType::Json => "[1]",
+            ContentType::Mermaid => "flowchart TD\n  A --> B\n",
+            _ => "a page that is longer than its limit",
+        };
+        let small = Source {
+            page_bytes: 20,
+            ..source(content_type, text)
+        };
+        let failed = sandbox.render(small).await;
+        assert!(
+            matches!(failed, Err(RenderFailure::Budget(Budget::PageBytes))),
+            "{content_type}: {failed:?}"
+        );
+    }
+    let diagram = "x".repeat(DIAGRAM_BYTES + 1);
+    let failed = sandbox.render(source(ContentType::Mermaid, &diagram)).await;
+    assert!(matches!(
+        failed,
+        Err(RenderFailure::Budget(Budget::SourceBytes))
+    ));
+}
+
+#[tokio::test]
+async fn a_page_that_takes_too_much_fails_alone() {
+    let csv = "a,b,c\n".repeat(100_000);
+    let limited = |render| {
+        let config = SandboxConfig { render, ..config() };
+        Sandbox::start(config).unwrap()
+    };
+    for (budget, limits) in [
+        (
+            Budget::Memory,
+            Limits {
+                memory_bytes: 3 << 20,
+                ..config().render
+            },
+        ),
+        (
+            Budget::Fuel,
+            Limits {
+                fuel: 10_000_000,
+                ..config().render
+            },
+        ),
+    ] {
+        let sandbox = limited(limits);
+        let failed = sandbox.render(source(ContentType::Csv, &csv)).await;
+        assert!(
+            matches!(failed, Err(RenderFailure::Budget(found)) if found == budget),
+            "{budget}: {failed:?}"
+        );
+        let small = sandbox.render(source(ContentType::Csv, "a,b\n")).await;
+        assert!(small.is_ok(), "{budget}: {small:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_largest_sources_fit() {
+    let sandbox = sandbox();
+    let line = |unit: &str| unit.repeat((1 << 20) / unit.len());
+    for (content_type, text) in [
+        (ContentType::Html, line("<p>hello world</p>\n")),
+        (
+            ContentType::Markdown,
+            line("A *paragraph* with `code` and a [link](https://example.com).\n\n"),
+        ),
+        (ContentType::Csv, line("one,two,\"three, four\",5\n")),
+        (
+            ContentType::Json,
+            format!("[{}0]", line(r#"{"name":"value","n":[1,2,3]},"#)),
+        ),
+    ] {
+        let page = sandbox.render(source(content_type, &text)).await;
+        match page {
+            Ok(page) => println!(
+                "{content_type}: {} bytes, {} fuel",
+                page.html.len(),
+                page.fuel
+            ),
+            Err(failure) => panic!("{content_type}: {failure}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn sql_is_judged() {
+    let sandbox = sandbox();
+    let one = sandbox.check_sql(" SELECT 1;", Purpose::Query).await;
+    let expected = Statement {
+        kind: StatementKind::Read,
+        binds: Vec::new(),
+        returns_rows: true,
+        tables: Vec::new(),
+        start: 1,
+        end: 9,
+    };
+    assert_eq!(one.unwrap(), [expected]);
+    let refused = sandbox.check_sql("ATTACH 'x' AS y", Purpose::Action).await;
+    let Err(GateFailure::Refused(refusal)) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(refusal.statement, 1);
+    assert_eq!(refusal.position.line, 1);
+    let long = " ".repeat(STATEMENT_BYTES + 1);
+    let long = sandbox.check_sql(long, Purpose::Action).await;
+    assert!(matches!(
+        long,
+        Err(GateFailure::Budget(Budget::SourceBytes))
+    ));
+}
+
+#[tokio::test]
+async fn without_a_thread_in_time_a_call_is_busy() {
+    let workers = WorkersConfig {
+        threads: 1,
+        queue: 8,
+        wait: Duration::from_millis(50),
+    };
+    let sandbox = Sandbox::start_with(config(), workers).unwrap();
+    assert!(sandbox.check_sql("SELECT 1", Purpose::Query).await.is_ok());
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let (started, start) = tokio::sync::oneshot::channel();
+    let pool = sandbox.workers().clone();
+    let occupied = tokio::spawn(async move {
+        let job = move || {
+            let _ = started.send(());
+            let _ = released.recv();
+        };
+        pool.run(job).await
+    });
+    start.await.unwrap();
+    let busy = sandbox.check_sql("SELECT 1", Purpose::Query).await;
+    assert!(matches!(busy, Err(GateFailure::Busy)), "{busy:?}");
+    drop(release);
+    occupied.await.unwrap().unwrap();
+    assert!(sandbox.check_sql("SELECT 1", Purpose::Query).await.is_ok());
+}
+
+/// A registry of its own, of which nothing is loaded.
+fn registry(dir: Option<PathBuf>) -> Registry {
+    let engine = GuestEngine::new(2, 1 << 20, Metrics::default()).unwrap();
+    Registry::new(Arc::new(engine), Cache::open(cache_dir()).unwrap(), dir)
+}
+
+#[test]
+fn a_guest_that_imports_the_outside_world_is_refused() {
+    for (import, refused) in [
+        (
+            r#"(import "wasi:filesystem/preopens@0.2.6" (instance (export "get-directories" (func))))"#,
+            "wasi:filesystem/preopens@0.2.6",
+        ),
+        (
+            r#"(import "wasi:http/outgoing-handler@0.2.0" (instance (export "handle" (func))))"#,
+            "wasi:http/outgoing-handler@0.2.0",
+        ),
+        (r#"(import "free-hand" (func))"#, "free-hand"),
+    ] {
+        let component = wat::parse_str(format!("(component {import})")).unwrap();
+        let error = registry(None)
+            .admit::<GatePre<_>>(&component)
+            .err()
+            .map(|error| format!("{error:#}"));
+        assert!(
+            error.as_ref().is_some_and(|text| text.contains(refused)),
+            "{error:?}"
+        );
+    }
+}
+
+#[test]
+fn a_component_of_another_world_is_refused() {
+    let registry = registry(None);
+    let empty = wat::parse_str("(component)").unwrap();
+    for component in [empty.as_slice(), b"not a component", b""] {
+        assert!(registry.admit::<GatePre<_>>(component).is_err());
+    }
+}
+
+#[test]
+fn the_newest_installed_guest_that_works_serves() {
+    let guests = tempfile::tempdir().unwrap();
+    let folder = guests.path().join("gate");
+    fs::create_dir(&folder).unwrap();
+    let installed = gate_wat("", "", "unreachable");
+    fs::write(folder.join("000001.wasm"), &installed).unwrap();
+    fs::write(folder.join("000002.wasm"), "broken").unwrap();
+    let registry = registry(Some(guests.path().to_owned()));
+    registry.load();
+    assert_eq!(registry.digests().1, Some(GuestDigest::of(&installed)));
+    fs::remove_file(folder.join("000001.wasm")).unwrap();
+    registry.load();
+    let built_in = registry.digests().1;
+    assert!(built_in.is_some_and(|digest| digest != GuestDigest::of(&installed)));
+}
+
+#[tokio::test]
+async fn many_sandboxes_live_in_one_process() {
+    let all: Vec<Sandbox> = (0..50).map(|_| sandbox()).collect();
+    for sandbox in &all {
+        assert!(sandbox.check_sql("SELECT 1", Purpose::Query).await.is_ok());
+    }
+    let page = all[49].render(source(ContentType::Markdown, "# one")).await;
+    assert!(page.is_ok());
+    assert!(all[49].loaded());
+}
+
+/// Prints what calls take: `cargo test --release -p svc --lib sandbox::tests::measure -- --ignored --nocapture`.
+#[tokio::test]
+#[ignore = "measures, and checks nothing"]
+async fn measure() {
+    let sandbox = sandbox();
+    let paragraph = "## A heading\n\nA *paragraph* with `code`, a [link](https://example.com) and a list:\n\n- one\n- **two**\n\n";
+    let code = "```rust\nfn main() { let x = 1; println!(\"{x}\"); }\n```\n\n";
+    let fill = |unit: &str, bytes: usize| unit.repeat(bytes / unit.len());
+    let rows = fill("one,two,\"three, four\",5\n", 100_000);
+    let json = format!("[{}0]", fill(r#"{"name":"value","n":[1,2,3]},"#, 100_000));
+    let pages = [
+        (ContentType::Html, "<p>hello".to_owned(), "tiny html"),
+        (ContentType::Markdown, "hello".to_owned(), "tiny markdown"),
+        (
+            ContentType::Markdown,
+            fill(paragraph, 10_000),
+            "10 KB markdown",
+        ),
+        (ContentType::Markdown, fill(code, 10_000), "10 KB of code"),
+        (ContentType::Csv, rows, "100 KB csv"),
+        (ContentType::Json, json, "100 KB json"),
+    ];
+    let mut times = Vec::new();
+    for _ in 0..2000 {
+        let stopwatch = Stopwatch::start();
+        sandbox.check_sql("SELECT 1", Purpose::Query).await.unwrap();
+        times.push(stopwatch.elapsed());
+    }
+    times.sort();
+    println!("gate: p50 {:?}, p99 {:?}", times[1000], times[1980]);
+    for (content_type, text, name) in pages {
+        let mut times = Vec::new();
+        let mut fuel = 0;
+        for _ in 0..200 {
+            let source = source(content_type, &text);
+            let stopwatch = Stopwatch::start();
+            fuel = sandbox.render(source).await.unwrap().fuel;
+            times.push(stopwatch.elapsed());
+        }
+        times.sort();
+        println!(
+            "{name}: p50 {:?}, p99 {:?}, {fuel} fuel",
+            times[100], times[198]
+        );
+    }
+}

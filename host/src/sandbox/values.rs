@@ -1,0 +1,303 @@
+//! The values that go into the sandbox and come out of it: plain Rust, free of the bindings.
+
+use std::fmt;
+use std::str::FromStr;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// What a source is written in. Its name, in lower case, is its spelling everywhere: REST, MCP, the database.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ContentType {
+    /// A whole page, served byte for byte.
+    Html,
+    /// CommonMark with GitHub's extensions.
+    Markdown,
+    /// One diagram.
+    Mermaid,
+    /// One JSON value.
+    Json,
+    /// Comma-separated values, RFC 4180.
+    Csv,
+}
+
+impl ContentType {
+    /// Every type, in the order of the documentation.
+    pub const ALL: [Self; 5] = [
+        Self::Html,
+        Self::Markdown,
+        Self::Mermaid,
+        Self::Json,
+        Self::Csv,
+    ];
+
+    /// The name on the wire and in the database.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Html => "html",
+            Self::Markdown => "markdown",
+            Self::Mermaid => "mermaid",
+            Self::Json => "json",
+            Self::Csv => "csv",
+        }
+    }
+}
+
+impl fmt::Display for ContentType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for ContentType {
+    type Err = UnknownContentType;
+
+    fn from_str(name: &str) -> Result<Self, UnknownContentType> {
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.as_str() == name)
+            .ok_or(UnknownContentType)
+    }
+}
+
+/// The name is none of [`ContentType::ALL`].
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("a content type is one of html, markdown, mermaid, json and csv")]
+pub struct UnknownContentType;
+
+/// The one script that a page may be given.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct RuntimeScript {
+    /// The URL path of the script.
+    pub src: String,
+    /// The slug of the page that it runs in.
+    pub slug: String,
+}
+
+/// A page to render.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Source {
+    /// What `text` is written in.
+    pub content_type: ContentType,
+    /// Plain text; html sources carry a title of their own.
+    pub title: String,
+    /// The source as it was published.
+    pub text: String,
+    /// Absent for pages that have no runtime.
+    pub runtime: Option<RuntimeScript>,
+    /// The largest page that is accepted, in bytes; beyond 4 GiB it means 4 GiB.
+    pub page_bytes: usize,
+}
+
+/// A finished page.
+#[derive(Clone, Debug)]
+pub struct Rendered {
+    /// A complete HTML5 document.
+    pub html: Bytes,
+    /// The fuel of all the calls that made it.
+    pub fuel: u64,
+    /// How many diagrams were drawn.
+    pub drawn: usize,
+    /// How many diagrams show their source instead: broken, unsupported, over budget, or past the 20th.
+    pub undrawn: usize,
+    /// Which guest made it.
+    pub guest: GuestDigest,
+}
+
+/// A budget that a call can run out of.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Budget {
+    /// The units of work, which count instructions.
+    Fuel,
+    /// The bytes of the guest's memory.
+    Memory,
+    /// The wall time.
+    Time,
+    /// The depth of the guest's calls.
+    Stack,
+    /// The bytes of the finished page.
+    PageBytes,
+    /// The bytes of the source: of a diagram, or of SQL.
+    SourceBytes,
+}
+
+impl Budget {
+    /// The name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fuel => "fuel",
+            Self::Memory => "memory",
+            Self::Time => "time",
+            Self::Stack => "stack",
+            Self::PageBytes => "page_bytes",
+            Self::SourceBytes => "source_bytes",
+        }
+    }
+}
+
+impl fmt::Display for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Why there is no page.
+#[derive(Debug, thiserror::Error)]
+pub enum RenderFailure {
+    /// The source breaks the rules of its type: its author's to repair.
+    #[error("line {line}, column {column}: {message}")]
+    Malformed {
+        /// One sentence for the author.
+        message: String,
+        /// From 1.
+        line: u32,
+        /// From 1, in characters.
+        column: u32,
+    },
+    /// The source needs more than a call may use: its author's to shrink.
+    #[error("rendering it takes more than its budget of {0}")]
+    Budget(Budget),
+    /// No thread was free within 5 s, or the guests are still being loaded: to be tried again.
+    #[error("the renderer is busy")]
+    Busy,
+    /// The guest failed: ours to repair. The text is for the log and never for a client.
+    #[error("the render guest failed: {0:#}")]
+    Broken(anyhow::Error),
+}
+
+/// Why SQL is judged.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Purpose {
+    /// The one statement of a named action.
+    Action,
+    /// The one statement of an owner's query.
+    Query,
+    /// A script of additive statements that makes or migrates a schema.
+    Migration,
+}
+
+/// What running a statement does.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StatementKind {
+    /// Answers rows and changes nothing.
+    Read,
+    /// Changes rows.
+    Write,
+    /// Changes the schema.
+    Migration,
+}
+
+/// A statement that the gate allows.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Statement {
+    /// What running it does.
+    pub kind: StatementKind,
+    /// Its named binds in order of first appearance, without the colon, each once.
+    pub binds: Vec<String>,
+    /// Whether running it answers rows.
+    pub returns_rows: bool,
+    /// The tables and views that it names, in lower case, each once.
+    pub tables: Vec<String>,
+    /// Where it begins in the SQL, in bytes, on a character's boundary.
+    pub start: usize,
+    /// Where it ends, likewise.
+    pub end: usize,
+}
+
+/// A place in SQL.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Position {
+    /// From 1.
+    pub line: u32,
+    /// From 1, in characters.
+    pub column: u32,
+    /// From 0, in bytes.
+    pub offset: u32,
+}
+
+/// Why SQL is not allowed.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Refusal {
+    /// One sentence for its author.
+    pub reason: String,
+    /// Which statement of the script, from 1.
+    pub statement: u32,
+    /// Where.
+    pub position: Position,
+}
+
+/// Why there is no verdict that allows.
+#[derive(Debug, thiserror::Error)]
+pub enum GateFailure {
+    /// The SQL is not allowed: its author's to change.
+    #[error("statement {}: {}", .0.statement, .0.reason)]
+    Refused(Refusal),
+    /// Judging it takes more than a call may use: its author's to shrink.
+    #[error("judging it takes more than its budget of {0}")]
+    Budget(Budget),
+    /// No thread was free within 5 s, or the guests are still being loaded: to be tried again.
+    #[error("the gate is busy")]
+    Busy,
+    /// The guest failed: ours to repair. The text is for the log and never for a client.
+    #[error("the gate guest failed: {0:#}")]
+    Broken(anyhow::Error),
+}
+
+/// The SHA-256 of a component: which guest made a verdict or a page.
+#[derive(Clone, Copy, Eq, Hash, PartialEq)]
+pub struct GuestDigest([u8; 32]);
+
+impl GuestDigest {
+    /// The digest of a component's bytes.
+    #[must_use]
+    pub fn of(component: &[u8]) -> Self {
+        let digest = ring::digest::digest(&ring::digest::SHA256, component);
+        let mut bytes = [0; 32];
+        bytes.copy_from_slice(digest.as_ref());
+        Self(bytes)
+    }
+
+    /// The 32 bytes.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Display for GuestDigest {
+    /// 64 lower-case hexadecimal digits.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for GuestDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_content_type_is_spelt_the_same_everywhere() {
+        for kind in ContentType::ALL {
+            assert_eq!(kind.as_str().parse(), Ok(kind));
+            assert_eq!(serde_json::to_string(&kind).unwrap(), format!("\"{kind}\""));
+        }
+        assert_eq!("HTML".parse::<ContentType>(), Err(UnknownContentType));
+        assert_eq!("".parse::<ContentType>(), Err(UnknownContentType));
+    }
+
+    #[test]
+    fn a_digest_is_written_as_sixty_four_digits() {
+        let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        assert_eq!(GuestDigest::of(b"").to_string(), empty);
+    }
+}

@@ -1,0 +1,239 @@
+//! The empty WASI context: what a component built for `wasm32-wasip2` imports whether it uses it or not, with nothing behind it.
+//!
+//! No files, arguments, environment or network; clocks that stand still; randomness that is the same in every
+//! instance, so that the same source gives the same page; no way to wait; and a standard error of which the last
+//! few kilobytes are kept for the log of a trap.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::io::AsyncWrite;
+use wasmtime::StoreContextMut;
+use wasmtime::component::{Linker, Resource, ResourceTable};
+use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
+use wasmtime_wasi::p2::{DynPollable, OutputStream, Pollable, StreamResult};
+use wasmtime_wasi::random::Deterministic;
+use wasmtime_wasi::{
+    HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView,
+};
+
+use super::limits::Meter;
+
+/// The interfaces that a guest may import, without their versions. A guest that asks for another is refused.
+pub(super) const ALLOWED: [&str; 16] = [
+    "wasi:cli/environment",
+    "wasi:cli/exit",
+    "wasi:cli/stderr",
+    "wasi:cli/stdin",
+    "wasi:cli/stdout",
+    "wasi:cli/terminal-input",
+    "wasi:cli/terminal-output",
+    "wasi:cli/terminal-stderr",
+    "wasi:cli/terminal-stdin",
+    "wasi:cli/terminal-stdout",
+    "wasi:clocks/monotonic-clock",
+    "wasi:clocks/wall-clock",
+    "wasi:io/error",
+    "wasi:io/poll",
+    "wasi:io/streams",
+    "wasi:random/insecure-seed",
+];
+
+/// The interface whose functions wait.
+const MONOTONIC_CLOCK: &str = "wasi:clocks/monotonic-clock@0.2.6";
+
+/// How much of a guest's output is kept, in bytes.
+const KEPT_OUTPUT: usize = 4096;
+
+/// The most random bytes that a guest gets in one call, in bytes: the host makes them outside its fuel.
+const RANDOM_BYTES: u64 = 4096;
+
+/// What a store carries for one call.
+pub(super) struct CallState {
+    wasi: WasiCtx,
+    table: ResourceTable,
+    pub(super) meter: Meter,
+    pub(super) output: Output,
+}
+
+impl CallState {
+    /// The state of a call that may use `memory_bytes` bytes.
+    pub(super) fn new(memory_bytes: usize) -> Self {
+        let output = Output::default();
+        let wasi = WasiCtxBuilder::new()
+            .stdout(output.clone())
+            .stderr(output.clone())
+            .wall_clock(StillClock)
+            .monotonic_clock(StillClock)
+            .secure_random(Deterministic::new(vec![0x5a]))
+            .insecure_random(Deterministic::new(vec![0xa5]))
+            .insecure_random_seed(0x5eed)
+            .max_random_size(RANDOM_BYTES)
+            .allow_tcp(false)
+            .allow_udp(false)
+            .build();
+        Self {
+            wasi,
+            table: ResourceTable::new(),
+            meter: Meter::new(memory_bytes),
+            output,
+        }
+    }
+}
+
+impl WasiView for CallState {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView {
+            ctx: &mut self.wasi,
+            table: &mut self.table,
+        }
+    }
+}
+
+/// Defines the WASI interfaces in `linker`.
+pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+    wasmtime_wasi::p2::add_to_linker_sync(linker)?;
+    // A sleeping guest would hold its thread beyond its wall time, which passes only while it computes.
+    linker.allow_shadowing(true);
+    let mut clock = linker.instance(MONOTONIC_CLOCK)?;
+    for name in ["subscribe-instant", "subscribe-duration"] {
+        clock.func_wrap(name, |_: StoreContextMut<'_, CallState>, (_,): (u64,)| {
+            wasmtime::bail!("a guest has nothing to wait for");
+            #[allow(unreachable_code, reason = "gives the closure its type")]
+            wasmtime::Result::<(Resource<DynPollable>,)>::Err(wasmtime::Error::msg(""))
+        })?;
+    }
+    linker.allow_shadowing(false);
+    Ok(())
+}
+
+/// A clock that always shows its zero.
+struct StillClock;
+
+impl HostWallClock for StillClock {
+    fn resolution(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+
+    fn now(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+impl HostMonotonicClock for StillClock {
+    fn resolution(&self) -> u64 {
+        1_000_000_000
+    }
+
+    fn now(&self) -> u64 {
+        0
+    }
+}
+
+/// What a guest wrote to its standard output and error: the end of it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Output(Arc<Mutex<VecDeque<u8>>>);
+
+impl Output {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<u8>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn append(&self, bytes: &[u8]) {
+        let mut kept = self.lock();
+        let new = &bytes[bytes.len().saturating_sub(KEPT_OUTPUT)..];
+        let excess = (kept.len() + new.len()).saturating_sub(KEPT_OUTPUT);
+        kept.drain(..excess);
+        kept.extend(new);
+    }
+
+    /// The last few kilobytes, for the log.
+    pub(super) fn tail(&self) -> String {
+        let mut kept = self.lock();
+        String::from_utf8_lossy(kept.make_contiguous())
+            .trim()
+            .to_owned()
+    }
+}
+
+impl IsTerminal for Output {
+    fn is_terminal(&self) -> bool {
+        false
+    }
+}
+
+impl StdoutStream for Output {
+    fn p2_stream(&self) -> Box<dyn OutputStream> {
+        Box::new(self.clone())
+    }
+
+    fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
+        Box::new(self.clone())
+    }
+}
+
+impl OutputStream for Output {
+    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        self.append(&bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        Ok(())
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        Ok(KEPT_OUTPUT)
+    }
+}
+
+impl Pollable for Output {
+    fn ready<'a, 'b>(&'a mut self) -> Pin<Box<dyn Future<Output = ()> + Send + 'b>>
+    where
+        'a: 'b,
+        Self: 'b,
+    {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+impl AsyncWrite for Output {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        self.append(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_the_output_is_kept() {
+        let output = Output::default();
+        output.append(b"first\n");
+        output.append(&vec![b'x'; KEPT_OUTPUT - 5]);
+        output.append(b"last\n");
+        assert_eq!(output.lock().len(), KEPT_OUTPUT);
+        let tail = output.tail();
+        assert!(tail.starts_with("xx") && tail.ends_with("xxlast"));
+        output.append(&vec![b'y'; 3 * KEPT_OUTPUT]);
+        assert_eq!(output.tail(), "y".repeat(KEPT_OUTPUT));
+    }
+}

@@ -1,0 +1,83 @@
+//! The form of a credential: `svc_<key id>_<secret>_<checksum>`.
+//!
+//! The prefix and the checksum let secret scanners find one that has leaked, without asking us.
+
+use crate::random::{NoRandomness, Random};
+
+const BASE62: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const KEY_ID_LENGTH: usize = 8;
+/// 32 bytes in base 62.
+const SECRET_LENGTH: usize = 43;
+/// 32 bits in base 62.
+const CHECKSUM_LENGTH: usize = 6;
+
+/// A new credential, to be shown once.
+#[derive(Clone)]
+pub struct Credential {
+    /// Its public part.
+    pub key_id: String,
+    /// All of it.
+    pub text: String,
+}
+
+impl Credential {
+    /// A new one.
+    ///
+    /// # Errors
+    /// When there is no randomness.
+    pub fn new(random: &Random) -> Result<Self, NoRandomness> {
+        let key_id = random.slug(KEY_ID_LENGTH)?;
+        let secret = padded(&random.bytes::<32>()?, SECRET_LENGTH);
+        let body = format!("svc_{key_id}_{secret}");
+        let text = format!("{body}_{}", checksum(&body));
+        Ok(Self { key_id, text })
+    }
+}
+
+/// The key id of a well-formed credential.
+pub fn key_id(text: &str) -> Option<&str> {
+    let (body, sum) = text.rsplit_once('_')?;
+    let (key_id, secret) = body.strip_prefix("svc_")?.split_once('_')?;
+    let formed = key_id.len() == KEY_ID_LENGTH
+        && secret.len() == SECRET_LENGTH
+        && secret.bytes().all(|b| b.is_ascii_alphanumeric())
+        && checksum(body) == sum;
+    formed.then_some(key_id)
+}
+
+fn checksum(body: &str) -> String {
+    padded(&crc32fast::hash(body.as_bytes()).to_be_bytes(), CHECKSUM_LENGTH)
+}
+
+fn padded(bytes: &[u8], length: usize) -> String {
+    let digits = base_x::encode(BASE62, bytes);
+    // Leading zero bytes come out as a zero each: what matters is the number, at a fixed width.
+    format!("{:0>length$}", digits.trim_start_matches('0'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_credential_has_its_form() {
+        for _ in 0..100 {
+            let credential = Credential::new(&Random::system()).unwrap();
+            assert_eq!(key_id(&credential.text), Some(credential.key_id.as_str()));
+            assert_eq!(credential.text.len(), 4 + 8 + 1 + 43 + 1 + 6);
+        }
+        assert_eq!(padded(&[0; 32], 43), "0".repeat(43));
+    }
+
+    #[test]
+    fn a_changed_character_breaks_the_checksum() {
+        let text = Credential::new(&Random::system()).unwrap().text;
+        for at in 4..text.len() {
+            let mut bytes = text.clone().into_bytes();
+            bytes[at] = if bytes[at] == b'x' { b'y' } else { b'x' };
+            assert_eq!(key_id(&String::from_utf8(bytes).unwrap()), None, "at {at}");
+        }
+        assert_eq!(key_id(""), None);
+        assert_eq!(key_id("svc___"), None);
+    }
+}

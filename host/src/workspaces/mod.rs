@@ -1,0 +1,10 @@
+//! Workspaces, which operators call namespaces, and the keys that act for them.
+
+pub mod credential;
+pub mod model;
+pub mod service;
+
+mod store;
+
+pub use model::{Plan, Principal, Workspace};
+pub use service::{WorkspaceError, Workspaces};
