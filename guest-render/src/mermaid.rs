@@ -28,7 +28,7 @@ pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
         let position = Cell::new(out.position());
         let mut output = Positioned::new(out, &position);
         // Nothing but a full page stops the writer.
-        diagram = figure(&mut output, &position, &source.text, true)
+        diagram = figure(&mut output, &position, &source.text, "Diagram", true)
             .map_err(|fmt::Error| RenderError::TooLarge)?;
         Ok(())
     })?;
@@ -46,14 +46,19 @@ pub(crate) fn draw(_text: &str) -> Result<String, DrawError> {
 /// Writes a diagram's source as text, and names its place for a drawing to take.
 ///
 /// A named one has the source once more below it, folded: the styles show it only once a drawing has taken the place of
-/// the text. The place is where the writer stood, so no text that an author writes can pass for one.
+/// the text. The place is where the writer stood, so no text that an author writes can pass for one. The
+/// label is the guest's own words.
 pub(crate) fn figure(
     out: &mut dyn fmt::Write,
     position: &Cell<usize>,
     text: &str,
+    label: &str,
     is_named: bool,
 ) -> Result<Option<Diagram>, fmt::Error> {
-    out.write_str("<figure class=\"diagram\">")?;
+    write!(
+        out,
+        "<figure class=\"diagram\" role=\"region\" tabindex=\"0\" aria-label=\"{label}\">"
+    )?;
     let start = number(position.get());
     out.write_str("<pre class=\"mermaid-source\"><code>")?;
     comrak::html::escape(out, text)?;

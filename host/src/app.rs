@@ -57,8 +57,6 @@ impl App {
     /// When something below the data or cache directory cannot be opened.
     pub async fn open(config: Config, clock: Clock, random: Random) -> anyhow::Result<SharedApp> {
         let data = &config.data;
-        std::fs::create_dir_all(data)
-            .with_context(|| format!("making the data directory {}", data.display()))?;
         let control = Control::open(data).context("opening the control database")?;
         let secrets = Secrets::load(&control, &random).await?;
         let content = Content::open(&data.join("content"))?;
@@ -76,16 +74,19 @@ impl App {
             config: Arc::clone(&config),
             secrets,
             reservations: Arc::default(),
-            pages: Pages::new(config.limits.page_cache_bytes),
+            pages: Arc::new(Pages::new(config.limits.page_cache_bytes)),
             visits: Visits::new(seed),
         };
-        deployments.finish_burning().await.context("removing burnt shares")?;
+        deployments
+            .finish_burning()
+            .await
+            .context("removing burnt shares")?;
         Ok(Arc::new(Self {
             hosts: Hosts::new(&config),
             rate_limits: RateLimits::new(&config.limits, &clock),
             in_flight: InFlight::default(),
             request_ids: RequestIds::new(u32::from_le_bytes(random.bytes()?)),
-            metrics: Metrics::new(&sandbox),
+            metrics: Metrics::new(&sandbox, &deployments),
             workspaces: Workspaces::new(control.clone(), clock.clone(), random),
             config,
             clock,
@@ -105,7 +106,11 @@ fn sandbox_config(config: &Config) -> SandboxConfig {
     };
     SandboxConfig {
         guests_dir: Some(config.guests.clone()),
-        render: budgets(limits.render_fuel, limits.render_memory_bytes, limits.render_ms),
+        render: budgets(
+            limits.render_fuel,
+            limits.render_memory_bytes,
+            limits.render_ms,
+        ),
         gate: budgets(limits.gate_fuel, limits.gate_memory_bytes, limits.gate_ms),
         ..SandboxConfig::new(config.cache.clone())
     }

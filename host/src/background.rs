@@ -22,15 +22,24 @@ pub fn start(app: &SharedApp, stop: &watch::Receiver<bool>) -> Vec<JoinHandle<()
     let (flush, sweep, collect) = (task(app), task(app), task(app));
     let (tidy, listen, orphans) = (task(app), task(app), task(app));
     vec![
-        tokio::spawn(every(FLUSH_VISITS, flush, "writing views down", async |app| {
-            Ok(app.deployments.flush_visits().await?)
-        })),
-        tokio::spawn(every(SWEEP, sweep, "sweeping what has expired", async |app| {
-            app.deployments.sweep().await.map(|_| ())
-        })),
-        tokio::spawn(every(COLLECT, collect, "collecting unused content", async |app| {
-            app.deployments.collect().await.map(|_| ())
-        })),
+        tokio::spawn(every(
+            FLUSH_VISITS,
+            flush,
+            "writing views down",
+            async |app| Ok(app.deployments.flush_visits().await?),
+        )),
+        tokio::spawn(every(
+            SWEEP,
+            sweep,
+            "sweeping what has expired",
+            async |app| app.deployments.sweep().await.map(|_| ()),
+        )),
+        tokio::spawn(every(
+            COLLECT,
+            collect,
+            "collecting unused content",
+            async |app| app.deployments.collect().await.map(|_| ()),
+        )),
         tokio::spawn(every(TIDY, tidy, "forgetting what is old", async |app| {
             app.rate_limits.tidy();
             Ok(app.deployments.forget_old().await?)
@@ -93,7 +102,11 @@ async fn hear_operators((app, mut stop): Task) {
 }
 
 fn act(app: &App, event: &events::OperatorEvent) {
-    tracing::info!(kind = event.kind, subject = event.subject, "an operator's command");
+    tracing::info!(
+        kind = event.kind,
+        subject = event.subject,
+        "an operator's command"
+    );
     if event.kind == events::SLUG_CHANGED {
         app.deployments.pages.forget(&event.subject);
     }

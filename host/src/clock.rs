@@ -80,7 +80,9 @@ impl Clock {
     pub fn now(&self) -> Timestamp {
         match &self.0 {
             Source::System(_) => {
-                let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                let since = SystemTime::now()
+                    .duration_since(UNIX_EPOCH)
+                    .unwrap_or_default();
                 Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
             }
             Source::Manual(millis, _) => Timestamp(millis.load(Ordering::SeqCst)),
@@ -113,7 +115,10 @@ mod tests {
     #[test]
     fn timestamps_are_rfc3339_with_milliseconds() {
         assert_eq!(Timestamp(0).to_string(), "1970-01-01T00:00:00.000Z");
-        assert_eq!(Timestamp(1_795_262_400_007).to_string(), "2026-11-21T12:00:00.007Z");
+        assert_eq!(
+            Timestamp(1_795_262_400_007).to_string(),
+            "2026-11-21T12:00:00.007Z"
+        );
     }
 
     #[test]

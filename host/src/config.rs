@@ -118,7 +118,8 @@ impl Settings {
 
     /// The address to listen on.
     pub fn listen(&self) -> SocketAddr {
-        self.listen.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 8080)))
+        self.listen
+            .unwrap_or(SocketAddr::from(([127, 0, 0, 1], 8080)))
     }
 
     /// Everything decided, for a server that listens on `address`.
@@ -204,7 +205,8 @@ pub struct Config {
 /// Host and, where it is not the scheme's own, port.
 pub fn authority(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
-    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+    url.port()
+        .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
 /// An http or https URL that is an origin and nothing more.
@@ -220,11 +222,20 @@ fn origin(name: &str, url: &Url) -> anyhow::Result<String> {
 }
 
 /// `svc/` in the user's cache directory, as the XDG base directory specification places it.
-#[allow(clippy::disallowed_methods, reason = "where the user's directories are is the environment's to say")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "where the user's directories are is the environment's to say"
+)]
 fn default_cache() -> anyhow::Result<PathBuf> {
     let absolute = |path: PathBuf| path.is_absolute().then_some(path);
-    let xdg = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).and_then(absolute);
-    let home = || std::env::home_dir().and_then(absolute).map(|home| home.join(".cache"));
+    let xdg = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .and_then(absolute);
+    let home = || {
+        std::env::home_dir()
+            .and_then(absolute)
+            .map(|home| home.join(".cache"))
+    };
     let cache = xdg.or_else(home).context(
         "no cache directory is known for this user: set `cache` to one of your own (mode 0700)",
     )?;
@@ -273,7 +284,10 @@ mod tests {
 
     #[test]
     fn flags_beat_the_file() {
-        let flags = Settings { data: Some("/flag".into()), ..Settings::default() };
+        let flags = Settings {
+            data: Some("/flag".into()),
+            ..Settings::default()
+        };
         let file: Settings = toml::from_str("data = '/file'\nlanding_host = 'x'").unwrap();
         let both = flags.or(file);
         assert_eq!(both.data(), Path::new("/flag"));

@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
@@ -19,7 +20,7 @@ impl DataLock {
     /// # Errors
     /// When another server has it; the error says which.
     pub fn take(data: &Path) -> anyhow::Result<Self> {
-        std::fs::create_dir_all(data)
+        make_private(data)
             .with_context(|| format!("making the data directory {}", data.display()))?;
         let path = data.join(FILE);
         let mut options = OpenOptions::new();
@@ -37,8 +38,15 @@ impl DataLock {
                 // What the holder has not written yet cannot be told.
                 let _ = file.read_to_string(&mut holder);
                 let holder = holder.trim();
-                let holder = if holder.is_empty() { "another server" } else { holder };
-                bail!("the data directory {} is in use by {holder}", data.display())
+                let holder = if holder.is_empty() {
+                    "another server"
+                } else {
+                    holder
+                };
+                bail!(
+                    "the data directory {} is in use by {holder}",
+                    data.display()
+                )
             }
             Err(TryLockError::Error(error)) => {
                 Err(error).with_context(|| format!("locking {}", path.display()))
@@ -59,6 +67,17 @@ impl DataLock {
     }
 }
 
+/// Makes a data directory that is missing: it holds secrets, so nobody else may look into it.
+///
+/// # Errors
+/// The disk's.
+pub fn make_private(data: &Path) -> std::io::Result<()> {
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(data)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,9 +86,13 @@ mod tests {
     fn the_second_is_told_who_has_it() {
         let directory = tempfile::tempdir().unwrap();
         let lock = DataLock::take(directory.path()).unwrap();
-        lock.announce(SocketAddr::from(([127, 0, 0, 1], 80))).unwrap();
+        lock.announce(SocketAddr::from(([127, 0, 0, 1], 80)))
+            .unwrap();
         let error = DataLock::take(directory.path()).unwrap_err().to_string();
-        assert!(error.contains(&format!("process {}", std::process::id())), "{error}");
+        assert!(
+            error.contains(&format!("process {}", std::process::id())),
+            "{error}"
+        );
         drop(lock);
         DataLock::take(directory.path()).unwrap();
     }

@@ -47,11 +47,19 @@ pub fn finish(description: OpenApi, base_url: &str) -> Bytes {
     let mut document = serde_json::to_value(description).unwrap_or_default();
     document["servers"] = json!([{ "url": base_url }]);
     document["components"]["schemas"]["Problem"] = problem_schema();
-    let operations = document["paths"].as_object_mut().into_iter().flat_map(|paths| {
-        paths.values_mut().filter_map(Value::as_object_mut).flat_map(|path| path.values_mut())
-    });
+    let operations = document["paths"]
+        .as_object_mut()
+        .into_iter()
+        .flat_map(|paths| {
+            paths
+                .values_mut()
+                .filter_map(Value::as_object_mut)
+                .flat_map(|path| path.values_mut())
+        });
     for operation in operations.filter_map(Value::as_object_mut) {
-        let Some(Value::String(codes)) = operation.remove(PROBLEMS) else { continue };
+        let Some(Value::String(codes)) = operation.remove(PROBLEMS) else {
+            continue;
+        };
         add_problems(operation, &codes, base_url);
     }
     document.to_string().into()
@@ -59,7 +67,9 @@ pub fn finish(description: OpenApi, base_url: &str) -> Bytes {
 
 fn add_problems(operation: &mut serde_json::Map<String, Value>, codes: &str, base_url: &str) {
     let wanted: Vec<&str> = codes.split(' ').collect();
-    let known = Code::ALL.iter().filter(|code| wanted.contains(&code.as_str()));
+    let known = Code::ALL
+        .iter()
+        .filter(|code| wanted.contains(&code.as_str()));
     for code in known {
         let status = code.status().as_u16();
         let responses = &mut operation["responses"][status.to_string()];
@@ -68,7 +78,11 @@ fn add_problems(operation: &mut serde_json::Map<String, Value>, codes: &str, bas
         }
         let said = responses["description"].as_str().unwrap_or_default();
         let line = format!("`{}`: {}", code.as_str(), code.title());
-        let description = if said.is_empty() { line } else { format!("{said}\n\n{line}") };
+        let description = if said.is_empty() {
+            line
+        } else {
+            format!("{said}\n\n{line}")
+        };
         responses["description"] = description.into();
         if matches!(status, 429 | 503) {
             responses["headers"]["Retry-After"] =

@@ -38,12 +38,15 @@ impl Routers {
         let (api, description) = api(app).split_for_parts();
         let description = openapi::finish(description, &app.config.base_url);
         let api = api
-            .route("/api/v1/openapi.json", get(move |query| openapi::serve(description.clone(), query)))
+            .route(
+                "/api/v1/openapi.json",
+                get(move |query| openapi::serve(description.clone(), query)),
+            )
             .route("/{slug}/", get(deployments::without_slash))
             .route("/problems/{code}", get(problem_type))
             .route("/", get(landing_page));
         Self {
-            api: finish(api, app),
+            api: finish(api.route_layer(middleware::from_fn(name_route)), app),
             project: finish(Router::new(), app),
             landing: finish(Router::new().route("/", get(landing_page)), app),
         }
@@ -64,7 +67,10 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
     let limited = |rule| {
         let app = Arc::clone(app);
         move |routes: MethodRouter<SharedApp>| {
-            routes.route_layer(middleware::from_fn_with_state((app, rule), rate_limit::enforce))
+            routes.route_layer(middleware::from_fn_with_state(
+                (app, rule),
+                rate_limit::enforce,
+            ))
         }
     };
     OpenApiRouter::with_openapi(openapi::about())
@@ -80,7 +86,6 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
 /// What every router ends with.
 fn finish(router: Router<SharedApp>, app: &SharedApp) -> Router {
     router
-        .route_layer(middleware::from_fn(name_route))
         .fallback(|| async { Problem::not_found() })
         .method_not_allowed_fallback(|| async {
             Problem::new(
@@ -118,15 +123,27 @@ async fn healthz() -> &'static str {
     )
 )]
 async fn readyz(State(app): State<SharedApp>) -> Response {
-    let database = app.control.read(|c| c.query_row("SELECT 1", [], |_| Ok(()))).await;
+    let database = app
+        .control
+        .read(|c| c.query_row("SELECT 1", [], |_| Ok(())))
+        .await;
     let (status, text) = match database {
-        Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "the control database does not answer\n"),
-        Ok(()) if !app.sandbox.loaded() => {
-            (StatusCode::SERVICE_UNAVAILABLE, "the guests are still loading\n")
-        }
+        Err(_) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the control database does not answer\n",
+        ),
+        Ok(()) if !app.sandbox.loaded() => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the guests are still loading\n",
+        ),
         Ok(()) => return "ready\n".into_response(),
     };
-    (status, [(header::RETRY_AFTER, HeaderValue::from_static("60"))], text).into_response()
+    (
+        status,
+        [(header::RETRY_AFTER, HeaderValue::from_static("60"))],
+        text,
+    )
+        .into_response()
 }
 
 async fn problem_type(Path(code): Path<String>) -> Result<Response, Problem> {
@@ -141,10 +158,15 @@ async fn landing_page(State(app): State<SharedApp>) -> Response {
 
 fn platform(page: &maud::Markup) -> Response {
     let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/html; charset=utf-8"),
+        ),
         (header::CONTENT_SECURITY_POLICY, problem_page::POLICY),
-        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+        (
+            header::X_CONTENT_TYPE_OPTIONS,
+            HeaderValue::from_static("nosniff"),
+        ),
     ];
     (headers, page.clone().into_string()).into_response()
 }
-

@@ -15,6 +15,7 @@ use crate::config::Settings;
 use crate::data_lock::DataLock;
 use crate::http::serve;
 use crate::random::Random;
+use crate::router::Routers;
 
 /// A server that serves until it is stopped.
 #[derive(Debug)]
@@ -44,7 +45,9 @@ impl Server {
         let config = settings.resolve(address)?;
         let ops = match config.ops_listen {
             Some(ops) => Some(
-                TcpListener::bind(ops).await.with_context(|| format!("listening on {ops}"))?,
+                TcpListener::bind(ops)
+                    .await
+                    .with_context(|| format!("listening on {ops}"))?,
             ),
             None => None,
         };
@@ -53,6 +56,7 @@ impl Server {
         let mut serving = vec![tokio::spawn(serve::serve(
             listener,
             Arc::clone(&app),
+            Arc::new(Routers::new(&app)),
             stopped.clone(),
         ))];
         let ops_address = ops.as_ref().and_then(|ops| ops.local_addr().ok());
@@ -64,7 +68,14 @@ impl Server {
             )));
         }
         let background = background::start(&app, &stopped);
-        Ok(Self { app, ops: ops_address, stop, serving, background, lock })
+        Ok(Self {
+            app,
+            ops: ops_address,
+            stop,
+            serving,
+            background,
+            lock,
+        })
     }
 
     /// Where it listens.
@@ -93,7 +104,11 @@ impl Server {
             // A task that panicked has said so in the log.
             let _ = task.await;
         }
-        self.app.deployments.flush_visits().await.context("writing the last views")?;
+        self.app
+            .deployments
+            .flush_visits()
+            .await
+            .context("writing the last views")?;
         let app = self.app;
         tokio::task::spawn_blocking(move || {
             app.control.close();

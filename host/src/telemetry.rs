@@ -1,5 +1,7 @@
 //! What operators see: the log on standard error, and the numbers of `/metrics`.
 
+use std::io::IsTerminal;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::response::Response;
@@ -11,15 +13,15 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::format::FmtSpan;
 
 use crate::config::LogFormat;
+use crate::deployments::Deployments;
 use crate::sandbox::Sandbox;
 
 /// From a tenth of a millisecond to ten seconds.
 const BUCKETS: [f64; 16] = [
-    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
-    10.0,
+    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
+    5.0, 10.0,
 ];
 
 /// Starts the log. What is logged is `SVC_LOG`'s to say, in the form of `tracing`'s filters; `info` by default.
@@ -30,7 +32,7 @@ pub fn init(format: LogFormat) {
         .from_env_lossy();
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_span_events(FmtSpan::NONE)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
     // A log that somebody has started already, as tests do, stays.
     let _ = match format {
@@ -62,10 +64,6 @@ pub struct Metrics {
     latency: Family<ByRoute, Histogram>,
     /// Page views, by far the most requests, without a look-up each.
     pages: PageMetrics,
-    /// Page views that found their page in memory, and those that did not.
-    pub cache_hits: Counter,
-    /// Page views that had to load their page.
-    pub cache_misses: Counter,
 }
 
 #[derive(Debug)]
@@ -77,30 +75,66 @@ struct PageMetrics {
 
 impl Metrics {
     /// All numbers at zero.
-    pub fn new(sandbox: &Sandbox) -> Self {
+    pub fn new(sandbox: &Sandbox, deployments: &Deployments) -> Self {
         let mut registry = Registry::with_prefix("svc");
         let requests = Family::<Answered, Counter>::default();
         registry.register("http_requests", "Requests answered", requests.clone());
         let latency =
             Family::<ByRoute, Histogram>::new_with_constructor(|| Histogram::new(BUCKETS));
-        registry.register("http_request_seconds", "Time to the head of the answer", latency.clone());
-        let (cache_hits, cache_misses) = (Counter::default(), Counter::default());
-        registry.register("page_cache_hits", "Pages found in memory", cache_hits.clone());
-        registry.register("page_cache_misses", "Pages loaded from disk", cache_misses.clone());
+        registry.register(
+            "http_request_seconds",
+            "Time to the head of the answer",
+            latency.clone(),
+        );
+        let pages = &deployments.pages;
+        registry.register(
+            "page_cache_hits",
+            "Pages found in memory",
+            pages.hits.clone(),
+        );
+        registry.register(
+            "page_cache_misses",
+            "Pages loaded from disk",
+            pages.misses.clone(),
+        );
+        let held = Arc::clone(pages);
+        let bytes = Reading::new("page_cache_bytes", "Bytes of pages in memory", move || {
+            held.size().1
+        });
+        registry.register_collector(Box::new(bytes));
+        let held = Arc::clone(pages);
+        let entries = Reading::new("page_cache_pages", "Pages in memory", move || {
+            held.size().0 as u64
+        });
+        registry.register_collector(Box::new(entries));
+        registry.register("visits", "Views counted", deployments.visits.total.clone());
         sandbox.metrics().register(&mut registry);
-        let page = |status| requests.get_or_create_owned(&Answered { route: PAGE.into(), status });
+        let page = |status| {
+            requests.get_or_create_owned(&Answered {
+                route: PAGE.into(),
+                status,
+            })
+        };
         let pages = PageMetrics {
             ok: page(200),
             not_modified: page(304),
             latency: latency.get_or_create_owned(&ByRoute { route: PAGE.into() }),
         };
-        Self { registry, requests, latency, pages, cache_hits, cache_misses }
+        Self {
+            registry,
+            requests,
+            latency,
+            pages,
+        }
     }
 
     /// Counts an answered request.
     pub fn count_request(&self, response: &Response, took: Duration) {
         let status = response.status().as_u16();
-        let route = response.extensions().get::<Route>().map(|route| route.0.as_str());
+        let route = response
+            .extensions()
+            .get::<Route>()
+            .map(|route| route.0.as_str());
         if route == Some(PAGE) {
             match status {
                 200 => self.pages.ok.inc(),
@@ -112,22 +146,21 @@ impl Metrics {
         }
         let route = route.unwrap_or("none");
         self.count(route, status);
-        let labels = ByRoute { route: route.to_owned() };
-        self.latency.get_or_create(&labels).observe(took.as_secs_f64());
+        let labels = ByRoute {
+            route: route.to_owned(),
+        };
+        self.latency
+            .get_or_create(&labels)
+            .observe(took.as_secs_f64());
     }
 
     fn count(&self, route: &str, status: u16) -> u64 {
-        self.requests.get_or_create(&Answered { route: route.to_owned(), status }).inc()
-    }
-
-    /// Adds a number that is read when it is asked for.
-    pub fn gauge(
-        &mut self,
-        name: &'static str,
-        help: &'static str,
-        read: impl Fn() -> u64 + Send + Sync + 'static,
-    ) {
-        self.registry.register_collector(Box::new(Reading { name, help, read: Box::new(read) }));
+        self.requests
+            .get_or_create(&Answered {
+                route: route.to_owned(),
+                status,
+            })
+            .inc()
     }
 
     /// All numbers in the OpenMetrics text format.
@@ -144,23 +177,39 @@ impl Metrics {
 /// The route of page views, as the router has it.
 const PAGE: &str = "/{slug}";
 
+/// A number that is read when it is asked for.
 struct Reading {
     name: &'static str,
     help: &'static str,
     read: Box<dyn Fn() -> u64 + Send + Sync>,
 }
 
+impl Reading {
+    fn new(
+        name: &'static str,
+        help: &'static str,
+        read: impl Fn() -> u64 + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            name,
+            help,
+            read: Box::new(read),
+        }
+    }
+}
+
 impl std::fmt::Debug for Reading {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reading").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Reading")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
 impl Collector for Reading {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let gauge = ConstGauge::<f64>::new(precise((self.read)()));
-        let metric =
-            encoder.encode_descriptor(self.name, self.help, None, gauge.metric_type())?;
+        let metric = encoder.encode_descriptor(self.name, self.help, None, gauge.metric_type())?;
         gauge.encode(metric)
     }
 }
@@ -170,4 +219,3 @@ fn precise(value: u64) -> f64 {
     u32::try_from(value >> 32).map_or(0.0, f64::from) * 4_294_967_296.0
         + f64::from(u32::try_from(value & 0xffff_ffff).unwrap_or(0))
 }
-

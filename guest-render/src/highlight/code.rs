@@ -24,7 +24,8 @@ pub(super) fn scan(language: &Language, pieces: &mut Pieces<'_>) -> fmt::Result 
         let (end, kind) = scanner.next();
         pieces.take(end, kind)?;
         let taken = &scanner.code[start..end];
-        if let Some(last) = taken.bytes().rev().find(|byte| !byte.is_ascii_whitespace()) {
+        let last = taken.bytes().rev().find(|byte| !byte.is_ascii_whitespace());
+        if let Some(last) = last.filter(|_| kind != Kind::Comment) {
             scanner.before = last;
             scanner.starts_line = false;
         }

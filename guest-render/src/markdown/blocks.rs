@@ -21,6 +21,7 @@ pub(super) struct Blocks<'a> {
     pub(super) diagrams: Vec<Diagram>,
     tables: u32,
     code_blocks: u32,
+    figures: u32,
     /// How many bytes of code may still be highlighted.
     highlightable: usize,
 }
@@ -34,6 +35,7 @@ impl<'a> Blocks<'a> {
             diagrams: Vec::new(),
             tables: 0,
             code_blocks: 0,
+            figures: 0,
             highlightable,
         }
     }
@@ -133,9 +135,11 @@ fn format_code(out: &mut Output<'_, '_, '_>, block: &NodeCodeBlock) -> fmt::Resu
         .unwrap_or_default();
     out.cr()?;
     if language.eq_ignore_ascii_case("mermaid") {
+        out.user.figures += 1;
+        let label = format!("Diagram {}", out.user.figures);
         let is_named = out.user.diagrams.len() < MAX_DIAGRAMS;
         let position = out.user.position;
-        let diagram = mermaid::figure(out, position, &block.literal, is_named)?;
+        let diagram = mermaid::figure(out, position, &block.literal, &label, is_named)?;
         out.user.diagrams.extend(diagram);
         return out.write_str("\n");
     }

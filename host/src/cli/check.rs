@@ -31,8 +31,20 @@ impl Check {
         for leftover in &found.leftovers {
             writeln!(text, "leftover: {leftover}")?;
         }
-        writeln!(text, "{}", if found.errors.is_empty() { "ok" } else { "damaged" })?;
+        writeln!(
+            text,
+            "{}",
+            if found.errors.is_empty() {
+                "ok"
+            } else {
+                "damaged"
+            }
+        )?;
         self.operate.answer(&found, &text)?;
-        Ok(if found.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Ok(if found.errors.is_empty() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        })
     }
 }

@@ -52,8 +52,15 @@ impl Key {
                 }
                 operate.answer(&serde_json::json!({ "keys": keys }), &text)
             }
-            Self::Revoke { namespace, key_id, operate } => {
-                operate.workspaces()?.revoke_key(&namespace, &key_id).await?;
+            Self::Revoke {
+                namespace,
+                key_id,
+                operate,
+            } => {
+                operate
+                    .workspaces()?
+                    .revoke_key(&namespace, &key_id)
+                    .await?;
                 let document = serde_json::json!({ "key_id": key_id, "revoked": true });
                 operate.answer(&document, &format!("revoked {key_id}"))
             }

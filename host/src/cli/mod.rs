@@ -19,6 +19,7 @@ use serde::Serialize;
 use crate::clock::Clock;
 use crate::config::Settings;
 use crate::control::Control;
+use crate::data_lock::make_private;
 use crate::random::Random;
 use crate::workspaces::Workspaces;
 
@@ -55,7 +56,9 @@ enum Command {
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
     let done = runtime.context("starting the runtime").and_then(|runtime| {
         runtime.block_on(async {
             match arguments.command {
@@ -91,14 +94,21 @@ struct Operate {
 
 impl Operate {
     fn data(&self) -> PathBuf {
-        Settings { data: self.data.clone(), ..Settings::default() }.data()
+        Settings {
+            data: self.data.clone(),
+            ..Settings::default()
+        }
+        .data()
     }
 
     /// Opens the control database of an installation that is there.
     fn control(&self) -> anyhow::Result<Control> {
         let data = self.data();
         if !data.is_dir() {
-            bail!("there is no data directory {}: name it with --data", data.display());
+            bail!(
+                "there is no data directory {}: name it with --data",
+                data.display()
+            );
         }
         Control::open(&data).with_context(|| format!("opening {}", data.display()))
     }
@@ -106,14 +116,18 @@ impl Operate {
     /// The same, made where it is missing: a namespace may be made before the first start.
     fn workspaces(&self) -> anyhow::Result<Workspaces> {
         let data = self.data();
-        std::fs::create_dir_all(&data).with_context(|| format!("making {}", data.display()))?;
+        make_private(&data).with_context(|| format!("making {}", data.display()))?;
         let control = Control::open(&data)?;
         Ok(Workspaces::new(control, Clock::system(), Random::system()))
     }
 
     /// Prints an answer: the document with `--json`, else the text.
     fn answer(&self, document: &impl Serialize, text: &str) -> anyhow::Result<ExitCode> {
-        let out = if self.json { serde_json::to_string(document)? } else { text.trim_end().to_owned() };
+        let out = if self.json {
+            serde_json::to_string(document)?
+        } else {
+            text.trim_end().to_owned()
+        };
         print(&out)?;
         Ok(ExitCode::SUCCESS)
     }
@@ -122,7 +136,9 @@ impl Operate {
 /// Prints a line of the answer on standard output.
 fn print(line: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{line}").and_then(|()| out.flush()).context("writing to standard output")
+    writeln!(out, "{line}")
+        .and_then(|()| out.flush())
+        .context("writing to standard output")
 }
 
 /// Tells the person at the terminal something beside the answer.

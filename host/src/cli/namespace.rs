@@ -28,7 +28,11 @@ pub(super) enum Namespace {
 impl Namespace {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         match self {
-            Self::Create { name, plan, operate } => {
+            Self::Create {
+                name,
+                plan,
+                operate,
+            } => {
                 let made = operate.workspaces()?.create(&name, plan).await?;
                 operate.answer(&made, &made.credential)
             }

@@ -21,7 +21,11 @@ impl Report {
         let reports = reports::list(&operate.control()?).await?;
         let mut text = String::new();
         for report in &reports {
-            writeln!(text, "{}  {}  {}  {}", report.created_at, report.reason, report.slug, report.id)?;
+            writeln!(
+                text,
+                "{}  {}  {}  {}",
+                report.created_at, report.reason, report.slug, report.id
+            )?;
             for (name, said) in [("details", &report.details), ("contact", &report.contact)] {
                 if let Some(said) = said {
                     // What a stranger wrote must not steer the terminal.

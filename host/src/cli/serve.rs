@@ -31,8 +31,10 @@ impl Serve {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let settings = with_file(self.settings, self.config)?;
         telemetry::init(settings.log_format.unwrap_or(LogFormat::Text));
-        let (mut terminate, mut interrupt) =
-            (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let (mut terminate, mut interrupt) = (
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::interrupt())?,
+        );
         let server = Server::start(settings, Clock::system()).await?;
         if self.dev {
             greet(&server).await?;

@@ -79,11 +79,17 @@ impl Artifact {
             ];
             for (encoding, bytes) in encoded {
                 if bytes.len() < page.len() {
-                    variants.push(Variant { encoding, bytes: bytes.into() });
+                    variants.push(Variant {
+                        encoding,
+                        bytes: bytes.into(),
+                    });
                 }
             }
         }
-        variants.push(Variant { encoding: Encoding::Identity, bytes: page });
+        variants.push(Variant {
+            encoding: Encoding::Identity,
+            bytes: page,
+        });
         Ok(Self { variants })
     }
 
@@ -93,7 +99,11 @@ impl Artifact {
     /// Never in practice: the header is plain data.
     pub fn to_object(&self) -> std::io::Result<Bytes> {
         let header = Header {
-            variants: self.variants.iter().map(|v| (v.encoding, v.bytes.len())).collect(),
+            variants: self
+                .variants
+                .iter()
+                .map(|v| (v.encoding, v.bytes.len()))
+                .collect(),
         };
         let mut object = serde_json::to_vec(&header)?;
         object.push(b'\n');
@@ -110,18 +120,29 @@ impl Artifact {
         let mut at = end + 1;
         let mut variants = Vec::with_capacity(header.variants.len());
         for (encoding, length) in header.variants {
-            let next = at.checked_add(length).filter(|&next| next <= object.len())?;
-            variants.push(Variant { encoding, bytes: object.slice(at..next) });
+            let next = at
+                .checked_add(length)
+                .filter(|&next| next <= object.len())?;
+            variants.push(Variant {
+                encoding,
+                bytes: object.slice(at..next),
+            });
             at = next;
         }
         let whole = at == object.len()
-            && variants.last().is_some_and(|v| v.encoding == Encoding::Identity);
+            && variants
+                .last()
+                .is_some_and(|v| v.encoding == Encoding::Identity);
         whole.then_some(Self { variants })
     }
 }
 
 fn brotli(page: &[u8]) -> std::io::Result<Vec<u8>> {
-    let level = if page.len() > LARGE { BROTLI_LARGE } else { BROTLI_SMALL };
+    let level = if page.len() > LARGE {
+        BROTLI_LARGE
+    } else {
+        BROTLI_SMALL
+    };
     let mut writer = brotli::CompressorWriter::new(Vec::new(), 4096, level, BROTLI_WINDOW);
     writer.write_all(page)?;
     Ok(writer.into_inner())
@@ -143,7 +164,10 @@ mod tests {
     #[test]
     fn every_encoding_decodes_to_the_page() {
         let page = Bytes::from("<p>hello</p>".repeat(500));
-        let stored = Artifact::compress(page.clone()).unwrap().to_object().unwrap();
+        let stored = Artifact::compress(page.clone())
+            .unwrap()
+            .to_object()
+            .unwrap();
         let artifact = Artifact::from_object(&stored).unwrap();
         assert_eq!(artifact.variants.len(), 4);
         for variant in &artifact.variants {

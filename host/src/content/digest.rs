@@ -18,7 +18,11 @@ impl Digest {
     /// Whether this is the digest of `bytes`, compared in constant time: for secrets that are kept as digests.
     pub fn is_digest_of(&self, bytes: &[u8]) -> bool {
         let other = Self::of(bytes);
-        self.0.iter().zip(other.0).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
+        self.0
+            .iter()
+            .zip(other.0)
+            .fold(0, |difference, (a, b)| difference | (a ^ b))
+            == 0
     }
 
     /// Its first byte, for spreading objects over shards.

@@ -20,7 +20,10 @@ impl OnceFiles {
     /// When it cannot be made or opened.
     pub fn open(directory: &Path) -> io::Result<Self> {
         std::fs::create_dir_all(directory)?;
-        Ok(Self(Arc::new(Dir::open_ambient_dir(directory, ambient_authority())?)))
+        Ok(Self(Arc::new(Dir::open_ambient_dir(
+            directory,
+            ambient_authority(),
+        )?)))
     }
 
     /// Writes a share's page and answers when it is durable. A write that fails leaves no file.
@@ -32,8 +35,10 @@ impl OnceFiles {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).mode(0o600);
         let mut file = self.0.open_with(&name, &options)?;
-        let durable =
-            file.write_all(page).and_then(|()| file.sync_all()).and_then(|()| self.sync());
+        let durable = file
+            .write_all(page)
+            .and_then(|()| file.sync_all())
+            .and_then(|()| self.sync());
         if durable.is_err() {
             // The first error is the one to report.
             let _ = self.0.remove_file(&name);
@@ -73,7 +78,11 @@ impl OnceFiles {
     pub fn list(&self) -> io::Result<Vec<DeploymentId>> {
         let mut ids = Vec::new();
         for entry in self.0.entries()? {
-            if let Some(id) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) {
+            if let Some(id) = entry?
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse().ok())
+            {
                 ids.push(id);
             }
         }
@@ -97,7 +106,10 @@ mod tests {
         let files = OnceFiles::open(directory.path()).unwrap();
         let id = DeploymentId::new(&Clock::system(), &Random::system()).unwrap();
         files.write(&id, b"secret").unwrap();
-        assert!(files.write(&id, b"other").is_err(), "a file is written once");
+        assert!(
+            files.write(&id, b"other").is_err(),
+            "a file is written once"
+        );
         assert_eq!(files.read(&id).unwrap().as_deref(), Some(&b"secret"[..]));
         assert_eq!(files.list().unwrap(), [id]);
         files.burn(&id).unwrap();

@@ -70,7 +70,11 @@ impl Pin {
 
 impl Drop for Pin {
     fn drop(&mut self) {
-        let mut pins = self.inner.pins.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pins = self
+            .inner
+            .pins
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = pins.get_mut(&self.digest) {
             *count -= 1;
             if *count == 0 {
@@ -106,7 +110,12 @@ impl Content {
         let pin = self.pin(digest);
         let _turn = self.turn(&digest).await;
         let mode = PutMode::Create.into();
-        match self.0.store.put_opts(&path(&digest), PutPayload::from(bytes), mode).await {
+        match self
+            .0
+            .store
+            .put_opts(&path(&digest), PutPayload::from(bytes), mode)
+            .await
+        {
             Ok(_) | Err(object_store::Error::AlreadyExists { .. }) => Ok(pin),
             Err(error) => Err(error.into()),
         }
@@ -136,7 +145,11 @@ impl Content {
     {
         let _turn = self.turn(digest).await;
         let pinned = |inner: &Inner| {
-            inner.pins.lock().unwrap_or_else(PoisonError::into_inner).contains_key(digest)
+            inner
+                .pins
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .contains_key(digest)
         };
         if pinned(&self.0) || referenced.await? || pinned(&self.0) {
             return Ok(false);
@@ -180,7 +193,10 @@ impl Content {
     fn pin(&self, digest: Digest) -> Pin {
         let mut pins = self.0.pins.lock().unwrap_or_else(PoisonError::into_inner);
         *pins.entry(digest).or_default() += 1;
-        Pin { inner: Arc::clone(&self.0), digest }
+        Pin {
+            inner: Arc::clone(&self.0),
+            digest,
+        }
     }
 
     async fn turn(&self, digest: &Digest) -> tokio::sync::MutexGuard<'_, ()> {
@@ -208,7 +224,10 @@ fn remove_uploads(directory: &Path, before: FileTime) -> std::io::Result<()> {
         }
         for file in std::fs::read_dir(shard.path())? {
             let file = file?;
-            let unfinished = file.file_name().to_str().is_some_and(|name| name.contains('#'));
+            let unfinished = file
+                .file_name()
+                .to_str()
+                .is_some_and(|name| name.contains('#'));
             if unfinished && file.metadata()?.modified()? < before {
                 std::fs::remove_file(file.path())?;
             }
@@ -238,12 +257,21 @@ mod tests {
         assert_eq!(content.get(&digest).await.unwrap().unwrap(), "hello");
 
         let free = || async { Ok::<_, Error>(false) };
-        assert!(!content.collect(&digest, free()).await.unwrap(), "pinned twice");
+        assert!(
+            !content.collect(&digest, free()).await.unwrap(),
+            "pinned twice"
+        );
         drop(pin);
-        assert!(!content.collect(&digest, free()).await.unwrap(), "pinned once");
+        assert!(
+            !content.collect(&digest, free()).await.unwrap(),
+            "pinned once"
+        );
         drop(again);
         let referenced = async { Ok::<_, Error>(true) };
-        assert!(!content.collect(&digest, referenced).await.unwrap(), "referenced");
+        assert!(
+            !content.collect(&digest, referenced).await.unwrap(),
+            "referenced"
+        );
         assert!(content.collect(&digest, free()).await.unwrap());
         assert!(content.get(&digest).await.unwrap().is_none());
     }

@@ -40,7 +40,11 @@ pub fn kept(
          WHERE principal = ?1 AND route = ?2 AND key = ?3 AND created_at > ?4",
     )?
     .query_row(params![key.principal, key.route, key.key, after], |row| {
-        Ok(KeptAnswer { body_mac: row.get(0)?, status: row.get(1)?, body: row.get(2)? })
+        Ok(KeptAnswer {
+            body_mac: row.get(0)?,
+            status: row.get(1)?,
+            body: row.get(2)?,
+        })
     })
     .optional()
 }
@@ -61,7 +65,15 @@ pub fn keep(
             (principal, route, key, body_mac, status, body, created_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?
-    .execute(params![key.principal, key.route, key.key, key.body_mac, status, body, now])?;
+    .execute(params![
+        key.principal,
+        key.route,
+        key.key,
+        key.body_mac,
+        status,
+        body,
+        now
+    ])?;
     Ok(())
 }
 

@@ -35,14 +35,22 @@ pub fn tell(tx: &Tx<'_>, kind: &str, subject: &str, now: Timestamp) -> Result<()
 pub fn after(c: &Connection, last: i64) -> rusqlite::Result<Vec<OperatorEvent>> {
     c.prepare_cached("SELECT id, kind, subject FROM operator_events WHERE id > ?1 ORDER BY id")?
         .query_map([last], |row| {
-            Ok(OperatorEvent { id: row.get(0)?, kind: row.get(1)?, subject: row.get(2)? })
+            Ok(OperatorEvent {
+                id: row.get(0)?,
+                kind: row.get(1)?,
+                subject: row.get(2)?,
+            })
         })?
         .collect()
 }
 
 /// The newest event's number.
 pub fn newest(c: &Connection) -> rusqlite::Result<i64> {
-    c.query_row("SELECT coalesce(max(id), 0) FROM operator_events", [], |row| row.get(0))
+    c.query_row(
+        "SELECT coalesce(max(id), 0) FROM operator_events",
+        [],
+        |row| row.get(0),
+    )
 }
 
 /// Forgets events from before `before`.

@@ -70,7 +70,9 @@ impl Control {
         let thread = std::thread::Builder::new()
             .name("control-writer".into())
             .spawn(move || write_loop(&connection, &receiver))
-            .map_err(|error| Error::Sqlite(rusqlite::Error::ToSqlConversionFailure(error.into())))?;
+            .map_err(|error| {
+                Error::Sqlite(rusqlite::Error::ToSqlConversionFailure(error.into()))
+            })?;
         Ok(Self(Arc::new(Inner {
             path,
             writer: Mutex::new(Some(sender)),
@@ -110,7 +112,9 @@ impl Control {
         });
         {
             let writer = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
-            let Some(sender) = writer.as_ref() else { return Err(Error::Closed.into()) };
+            let Some(sender) = writer.as_ref() else {
+                return Err(Error::Closed.into());
+            };
             if sender.send(job).is_err() {
                 return Err(Error::Closed.into());
             }
@@ -147,9 +151,19 @@ impl Control {
 
     /// Finishes what is queued and closes the writer. Later writes answer [`Error::Closed`].
     pub fn close(&self) {
-        let sender = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let sender = self
+            .0
+            .writer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         drop(sender);
-        let thread = self.0.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self
+            .0
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         if let Some(thread) = thread {
             // A writer that panicked has said so already; there is nothing left to finish.
             let _ = thread.join();
@@ -162,13 +176,20 @@ impl Inner {
         &self,
         job: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, Error> {
-        let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = self
+            .readers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
         let connection = match idle {
             Some(connection) => connection,
             None => self.open_reader()?,
         };
         let result = job(&connection);
-        self.readers.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        self.readers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(connection);
         Ok(result?)
     }
 
@@ -228,7 +249,11 @@ fn run_one(connection: &Connection, job: Job, failure: &mut Option<rusqlite::Err
         return tell;
     }
     let (keep, tell) = job(Ok(connection));
-    let settle = if keep { "RELEASE job" } else { "ROLLBACK TO job; RELEASE job" };
+    let settle = if keep {
+        "RELEASE job"
+    } else {
+        "ROLLBACK TO job; RELEASE job"
+    };
     if let Err(error) = connection.execute_batch(settle) {
         *failure = Some(error);
     }
@@ -239,9 +264,10 @@ fn run_one(connection: &Connection, job: Job, failure: &mut Option<rusqlite::Err
 fn copy_of(error: &rusqlite::Error) -> Error {
     let (code, text) = match error {
         rusqlite::Error::SqliteFailure(code, text) => (*code, text.clone()),
-        other => {
-            (rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_ERROR), Some(other.to_string()))
-        }
+        other => (
+            rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_ERROR),
+            Some(other.to_string()),
+        ),
     };
     rusqlite::Error::SqliteFailure(code, text).into()
 }
@@ -251,7 +277,11 @@ mod tests {
     use super::*;
 
     fn runtime() -> tokio::runtime::Runtime {
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap()
     }
 
     #[test]
@@ -268,7 +298,12 @@ mod tests {
                 }));
             }
             let results = futures_util::future::join_all(writes).await;
-            assert!(results.iter().enumerate().all(|(n, result)| result.is_ok() == (n % 2 == 0)));
+            assert!(
+                results
+                    .iter()
+                    .enumerate()
+                    .all(|(n, result)| result.is_ok() == (n % 2 == 0))
+            );
             let kept: i64 = control
                 .read(|c| c.query_row("SELECT count(*) FROM visit_flushes", [], |r| r.get(0)))
                 .await
@@ -282,7 +317,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let control = Control::open(directory.path()).unwrap();
         runtime().block_on(async {
-            let panicked = control.write(|_| -> Result<(), Error> { panic!("on purpose") }).await;
+            let panicked = control
+                .write(|_| -> Result<(), Error> { panic!("on purpose") })
+                .await;
             assert!(matches!(panicked, Err(Error::Panicked)));
             control.write(|_| Ok::<_, Error>(())).await.unwrap();
         });

@@ -21,23 +21,38 @@ impl Secrets {
     /// # Errors
     /// When the control database cannot be written or there is no randomness.
     pub async fn load(control: &Control, random: &Random) -> anyhow::Result<Self> {
-        let fresh: Result<[[u8; 32]; 2], NoRandomness> = (|| Ok([random.bytes()?, random.bytes()?]))();
+        let fresh: Result<[[u8; 32]; 2], NoRandomness> =
+            (|| Ok([random.bytes()?, random.bytes()?]))();
         let [unlock, idempotency] = fresh?;
         let (unlock, idempotency) = control
             .write(move |tx| {
-                Ok::<_, Error>((key(tx, "unlock", &unlock)?, key(tx, "idempotency", &idempotency)?))
+                Ok::<_, Error>((
+                    key(tx, "unlock", &unlock)?,
+                    key(tx, "idempotency", &idempotency)?,
+                ))
             })
             .await?;
-        Ok(Self { unlock, idempotency })
+        Ok(Self {
+            unlock,
+            idempotency,
+        })
     }
 }
 
 fn key(tx: &Tx<'_>, name: &str, fresh: &[u8; 32]) -> Result<hmac::Key, Error> {
     let held: Option<Vec<u8>> = tx
-        .query_row("SELECT value FROM secrets WHERE name = ?1", [name], |row| row.get(0))
+        .query_row("SELECT value FROM secrets WHERE name = ?1", [name], |row| {
+            row.get(0)
+        })
         .optional()?;
     if held.is_none() {
-        tx.execute("INSERT INTO secrets (name, value) VALUES (?1, ?2)", params![name, fresh])?;
+        tx.execute(
+            "INSERT INTO secrets (name, value) VALUES (?1, ?2)",
+            params![name, fresh],
+        )?;
     }
-    Ok(hmac::Key::new(hmac::HMAC_SHA256, held.as_deref().unwrap_or(fresh)))
+    Ok(hmac::Key::new(
+        hmac::HMAC_SHA256,
+        held.as_deref().unwrap_or(fresh),
+    ))
 }

@@ -27,16 +27,28 @@ pub(super) fn page(page: &Page, request: &HeaderMap) -> Result<Response, Problem
         }
     }
     let Some(variant) = best else {
-        return Err(Problem::internal(&format!("page {} has no variants", page.id)));
+        return Err(Problem::internal(&format!(
+            "page {} has no variants",
+            page.id
+        )));
     };
-    respond(variant.headers.clone(), &variant.etag, &variant.bytes, request)
+    respond(
+        variant.headers.clone(),
+        &variant.etag,
+        &variant.bytes,
+        request,
+    )
 }
 
 /// The source of a page, as something that no browser runs.
 ///
 /// # Errors
 /// `range_not_satisfiable`.
-pub(super) fn raw(source: &RawSource, protected: bool, request: &HeaderMap) -> Result<Response, Problem> {
+pub(super) fn raw(
+    source: &RawSource,
+    protected: bool,
+    request: &HeaderMap,
+) -> Result<Response, Problem> {
     let kind = match source.content_type {
         ContentType::Html | ContentType::Markdown | ContentType::Mermaid => {
             "text/plain; charset=utf-8"
@@ -60,7 +72,11 @@ fn respond(
 ) -> Result<Response, Problem> {
     let tag = etag.to_str().unwrap_or_default();
     if request.contains_key(header::IF_NONE_MATCH) && negotiate::none_match(request, tag) {
-        for name in [header::CONTENT_TYPE, header::CONTENT_ENCODING, header::ACCEPT_RANGES] {
+        for name in [
+            header::CONTENT_TYPE,
+            header::CONTENT_ENCODING,
+            header::ACCEPT_RANGES,
+        ] {
             headers.remove(name);
         }
         return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
@@ -79,9 +95,15 @@ fn respond(
             let length = HeaderValue::try_from(format!("bytes */{}", bytes.len()));
             return Err(Problem::new(
                 Code::RangeNotSatisfiable,
-                format!("The page has {} bytes, and none in the range that was asked for.", bytes.len()),
+                format!(
+                    "The page has {} bytes, and none in the range that was asked for.",
+                    bytes.len()
+                ),
             )
-            .header(header::CONTENT_RANGE, length.map_err(|e| Problem::internal(&e))?));
+            .header(
+                header::CONTENT_RANGE,
+                length.map_err(|e| Problem::internal(&e))?,
+            ));
         }
     }
     *response.headers_mut() = headers;

@@ -25,13 +25,17 @@ impl Deployments {
         let now = self.clock.now();
         let mut swept = 0;
         loop {
-            let expired = self.control.read(move |c| store::expired(c, now, STEP)).await?;
+            let expired = self
+                .control
+                .read(move |c| store::expired(c, now, STEP))
+                .await?;
             let step = expired.len();
             let ids: Vec<_> = expired.iter().map(|d| d.id).collect();
             if step > 0 {
                 self.control
                     .write(move |tx| {
-                        ids.iter().try_for_each(|id| store::remove(tx, id, now).map(|_| ()))
+                        ids.iter()
+                            .try_for_each(|id| store::remove(tx, id, now).map(|_| ()))
                     })
                     .await?;
             }
@@ -67,17 +71,24 @@ impl Deployments {
     /// # Errors
     /// The database's or the store's; what is left comes with the next collection.
     pub async fn collect(&self) -> anyhow::Result<usize> {
-        self.collect_marked_before(self.clock.now().plus_seconds(-GRACE)).await
+        self.collect_marked_before(self.clock.now().plus_seconds(-GRACE))
+            .await
     }
 
     async fn collect_marked_before(&self, before: Timestamp) -> anyhow::Result<usize> {
         let mut collected = 0;
         loop {
-            let marked = self.control.read(move |c| store::garbage(c, before, STEP)).await?;
+            let marked = self
+                .control
+                .read(move |c| store::garbage(c, before, STEP))
+                .await?;
             for digest in &marked {
                 let referenced = async {
                     let digest = *digest;
-                    let found = self.control.read(move |c| store::is_referenced(c, &digest)).await;
+                    let found = self
+                        .control
+                        .read(move |c| store::is_referenced(c, &digest))
+                        .await;
                     found.map_err(anyhow::Error::from)
                 };
                 if self.content.collect(digest, referenced).await? {
@@ -87,7 +98,11 @@ impl Deployments {
             let step = marked.len();
             if step > 0 {
                 self.control
-                    .write(move |tx| marked.iter().try_for_each(|digest| store::unmark(tx, digest)))
+                    .write(move |tx| {
+                        marked
+                            .iter()
+                            .try_for_each(|digest| store::unmark(tx, digest))
+                    })
                     .await?;
             }
             if step < STEP as usize {
@@ -104,7 +119,12 @@ impl Deployments {
     pub async fn finish_burning(&self) -> anyhow::Result<()> {
         let files = self.once.clone();
         let files = tokio::task::spawn_blocking(move || files.list()).await??;
-        let rows: HashSet<_> = self.control.read(store::one_time_ids).await?.into_iter().collect();
+        let rows: HashSet<_> = self
+            .control
+            .read(store::one_time_ids)
+            .await?
+            .into_iter()
+            .collect();
         for id in files.into_iter().filter(|id| !rows.contains(id)) {
             self.burn_file(id).await?;
         }
@@ -137,7 +157,9 @@ impl Deployments {
             if !orphans.is_empty() {
                 self.control
                     .write(move |tx| {
-                        orphans.iter().try_for_each(|digest| store::add_garbage(tx, digest, now))
+                        orphans
+                            .iter()
+                            .try_for_each(|digest| store::add_garbage(tx, digest, now))
                     })
                     .await?;
             }

@@ -38,7 +38,7 @@ pub struct Deployments {
     pub(crate) secrets: Secrets,
     pub(crate) reservations: publish::SlugReservations,
     /// Pages in memory.
-    pub pages: pages::Pages,
+    pub pages: Arc<pages::Pages>,
     /// Views not yet written down.
     pub visits: visits::Visits,
 }

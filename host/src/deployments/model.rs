@@ -8,8 +8,9 @@ use crate::sandbox::ContentType;
 /// The longest slug, in characters.
 pub const SLUG_LENGTH: usize = 63;
 /// Slugs that the service keeps for itself.
-const RESERVED: [&str; 8] =
-    ["api", "mcp", "auth", "assets", "healthz", "readyz", "metrics", "problems"];
+const RESERVED: [&str; 8] = [
+    "api", "mcp", "auth", "assets", "healthz", "readyz", "metrics", "problems",
+];
 
 /// Something published that answers at a slug.
 #[derive(Clone, Debug)]
@@ -63,7 +64,10 @@ pub fn is_reserved(slug: &str) -> bool {
 /// `slug` with a suffix, cut so that both fit.
 pub fn with_suffix(slug: &str, suffix: &str) -> String {
     let room = SLUG_LENGTH - suffix.len() - 1;
-    let stem = slug.get(..room.min(slug.len())).unwrap_or(slug).trim_end_matches('-');
+    let stem = slug
+        .get(..room.min(slug.len()))
+        .unwrap_or(slug)
+        .trim_end_matches('-');
     format!("{stem}-{suffix}")
 }
 
@@ -89,6 +93,9 @@ mod tests {
         let long = with_suffix(&"a".repeat(63), "23");
         assert_eq!(long.len(), 63);
         assert!(is_slug(&long));
-        assert!(is_slug(&with_suffix(&format!("{}-b", "a".repeat(59)), "23")));
+        assert!(is_slug(&with_suffix(
+            &format!("{}-b", "a".repeat(59)),
+            "23"
+        )));
     }
 }

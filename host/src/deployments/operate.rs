@@ -60,7 +60,9 @@ pub async fn check(
         .read(|c| {
             let sound: String = c.query_row("PRAGMA integrity_check", [], |row| row.get(0))?;
             let broken: i64 =
-                c.query_row("SELECT count(*) FROM pragma_foreign_key_check", [], |r| r.get(0))?;
+                c.query_row("SELECT count(*) FROM pragma_foreign_key_check", [], |r| {
+                    r.get(0)
+                })?;
             Ok((sound, broken, store::contents(c)?, store::one_time_ids(c)?))
         })
         .await?;
@@ -68,12 +70,18 @@ pub async fn check(
         found.errors.push(format!("control database: {sound}"));
     }
     if broken_keys > 0 {
-        found.errors.push(format!("control database: {broken_keys} broken references"));
+        found
+            .errors
+            .push(format!("control database: {broken_keys} broken references"));
     }
     found.deployments = rows.len();
     let (objects, strangers) = content.list().await?;
     found.objects = objects.len();
-    found.leftovers.extend(strangers.into_iter().map(|path| format!("unknown file content/{path}")));
+    found.leftovers.extend(
+        strangers
+            .into_iter()
+            .map(|path| format!("unknown file content/{path}")),
+    );
     let mut missing: HashSet<Digest> = HashSet::new();
     let mut pages: HashSet<Digest> = HashSet::new();
     let mut referenced: HashSet<Digest> = HashSet::new();
@@ -89,24 +97,39 @@ pub async fn check(
             Some(bytes) => {
                 found.bytes += bytes.len() as u64;
                 let page = pages.contains(digest);
-                if Digest::of(&bytes) != *digest || page && Artifact::from_object(&bytes).is_none() {
+                if Digest::of(&bytes) != *digest || page && Artifact::from_object(&bytes).is_none()
+                {
                     found.errors.push(format!("object {digest} is damaged"));
                 }
             }
         }
     }
     for (slug, _, _, digests) in &rows {
-        for digest in digests.iter().flatten().filter(|digest| missing.contains(digest)) {
-            found.errors.push(format!("{slug}: object {digest} is missing"));
+        for digest in digests
+            .iter()
+            .flatten()
+            .filter(|digest| missing.contains(digest))
+        {
+            found
+                .errors
+                .push(format!("{slug}: object {digest} is missing"));
         }
     }
     let unused = objects.iter().filter(|digest| !referenced.contains(digest));
-    found.leftovers.extend(unused.map(|digest| format!("unreferenced object {digest}")));
+    found
+        .leftovers
+        .extend(unused.map(|digest| format!("unreferenced object {digest}")));
     let files: HashSet<_> = once.list()?.into_iter().collect();
     let wanted: HashSet<_> = one_time.into_iter().collect();
     for id in wanted.difference(&files) {
-        found.errors.push(format!("one-time share {id} has no file"));
+        found
+            .errors
+            .push(format!("one-time share {id} has no file"));
     }
-    found.leftovers.extend(files.difference(&wanted).map(|id| format!("burnt one-time file {id}")));
+    found.leftovers.extend(
+        files
+            .difference(&wanted)
+            .map(|id| format!("burnt one-time file {id}")),
+    );
     Ok(found)
 }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
+use prometheus_client::metrics::counter::Counter;
 use quick_cache::sync::Cache;
 use quick_cache::{DefaultHashBuilder, Weighter};
 
 use super::model::Deployment;
-use super::visits::Counter;
+use super::visits::Counter as Visits;
 use crate::clock::Timestamp;
 use crate::content::{Artifact, Digest, Encoding};
 use crate::ids::DeploymentId;
@@ -54,7 +55,7 @@ pub struct Page {
     /// Its encodings in the server's order of preference, identity last.
     pub variants: Vec<ReadyVariant>,
     /// Counts its views.
-    pub visits: Arc<Counter>,
+    pub visits: Arc<Visits>,
 }
 
 /// One encoding, with the headers of its 200.
@@ -76,7 +77,9 @@ impl Page {
         let protected = deployment.password_hash.is_some();
         let variants = artifact.map(|(digest, artifact)| {
             let variants = artifact.variants.into_iter();
-            variants.map(|v| ReadyVariant::new(&digest, v.encoding, v.bytes, protected)).collect()
+            variants
+                .map(|v| ReadyVariant::new(&digest, v.encoding, v.bytes, protected))
+                .collect()
         });
         Self {
             id: deployment.id,
@@ -88,7 +91,7 @@ impl Page {
             disabled: deployment.disabled,
             expires_at: deployment.expires_at,
             variants: variants.unwrap_or_default(),
-            visits: Arc::new(Counter::new(deployment.id)),
+            visits: Arc::new(Visits::new(deployment.id)),
         }
     }
 
@@ -98,7 +101,12 @@ impl Page {
     }
 
     fn weight(&self) -> u64 {
-        ENTRY_BYTES + self.variants.iter().map(|v| v.bytes.len() as u64).sum::<u64>()
+        ENTRY_BYTES
+            + self
+                .variants
+                .iter()
+                .map(|v| v.bytes.len() as u64)
+                .sum::<u64>()
     }
 }
 
@@ -106,21 +114,35 @@ impl ReadyVariant {
     fn new(digest: &Digest, encoding: Encoding, bytes: Bytes, protected: bool) -> Self {
         let etag = etag(digest, encoding);
         let mut headers = stranger_headers(protected);
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/html; charset=utf-8"),
+        );
         headers.insert(header::ETAG, etag.clone());
         headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
         headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
         if encoding != Encoding::Identity {
-            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(encoding.as_str()));
+            headers.insert(
+                header::CONTENT_ENCODING,
+                HeaderValue::from_static(encoding.as_str()),
+            );
         }
-        Self { encoding, etag, bytes, headers }
+        Self {
+            encoding,
+            etag,
+            bytes,
+            headers,
+        }
     }
 }
 
 /// The headers of everything that comes from a stranger.
 pub fn stranger_headers(protected: bool) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(16);
-    headers.insert(header::CACHE_CONTROL, if protected { PRIVATE } else { REVALIDATE });
+    headers.insert(
+        header::CACHE_CONTROL,
+        if protected { PRIVATE } else { REVALIDATE },
+    );
     headers.insert(header::CONTENT_SECURITY_POLICY, SANDBOX);
     headers.insert("x-robots-tag", NOINDEX);
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
@@ -136,7 +158,13 @@ pub fn etag(digest: &Digest, encoding: Encoding) -> HeaderValue {
 
 /// The bounded cache of pages by slug.
 #[derive(Debug)]
-pub struct Pages(Cache<String, Arc<Page>, ByBytes>);
+pub struct Pages {
+    cache: Cache<String, Arc<Page>, ByBytes>,
+    /// Views that found their page here.
+    pub hits: Counter,
+    /// Views that had to load it.
+    pub misses: Counter,
+}
 
 #[derive(Clone, Debug)]
 struct ByBytes;
@@ -150,14 +178,16 @@ impl Weighter<String, Arc<Page>> for ByBytes {
 impl Pages {
     /// A cache of at most `bytes`.
     pub fn new(bytes: u64) -> Self {
-        let items = usize::try_from(bytes / TYPICAL_BYTES).unwrap_or(usize::MAX).clamp(16, 1 << 20);
+        let items = usize::try_from(bytes / TYPICAL_BYTES)
+            .unwrap_or(usize::MAX)
+            .clamp(16, 1 << 20);
         let options = quick_cache::OptionsBuilder::new()
             .estimated_items_capacity(items)
             .weight_capacity(bytes)
             // Few shards, so that one large page does not fill its shard.
             .shards(4)
             .build();
-        Self(match options {
+        let cache = match options {
             Ok(options) => Cache::with_options(
                 options,
                 ByBytes,
@@ -165,12 +195,19 @@ impl Pages {
                 quick_cache::sync::DefaultLifecycle::default(),
             ),
             Err(_) => Cache::with_weighter(items, bytes, ByBytes),
-        })
+        };
+        Self {
+            cache,
+            hits: Counter::default(),
+            misses: Counter::default(),
+        }
     }
 
     /// The page at a slug, if it is in memory.
     pub fn get(&self, slug: &str) -> Option<Arc<Page>> {
-        self.0.get(slug)
+        self.cache.get(slug).inspect(|_| {
+            self.hits.inc();
+        })
     }
 
     /// The page at a slug, loaded if need be; loads of one slug wait for each other.
@@ -182,16 +219,17 @@ impl Pages {
         slug: &str,
         load: impl Future<Output = Result<Arc<Page>, E>>,
     ) -> Result<Arc<Page>, E> {
-        self.0.get_or_insert_async(slug, load).await
+        self.misses.inc();
+        self.cache.get_or_insert_async(slug, load).await
     }
 
     /// Forgets a slug; a load of it that is under way is not kept either.
     pub fn forget(&self, slug: &str) {
-        self.0.remove(slug);
+        self.cache.remove(slug);
     }
 
     /// What the cache holds: pages, and their bytes.
     pub fn size(&self) -> (usize, u64) {
-        (self.0.len(), self.0.weight())
+        (self.cache.len(), self.cache.weight())
     }
 }

@@ -27,8 +27,12 @@ pub fn hash(password: &str, salt: &[u8; 16]) -> anyhow::Result<String> {
 
 /// Whether a password is the hashed one; as costly as [`hash`].
 pub fn verify(password: &str, hash: &str) -> bool {
-    let Ok(hash) = PasswordHash::new(hash) else { return false };
-    Argon2::default().verify_password(password.as_bytes(), &hash).is_ok()
+    let Ok(hash) = PasswordHash::new(hash) else {
+        return false;
+    };
+    Argon2::default()
+        .verify_password(password.as_bytes(), &hash)
+        .is_ok()
 }
 
 /// The value of a cookie that unlocks a page until `until`.
@@ -46,8 +50,12 @@ pub fn unlocks(
     now: Timestamp,
     token: &str,
 ) -> bool {
-    let Ok(token) = URL_SAFE_NO_PAD.decode(token) else { return false };
-    let Some((until, tag)) = token.split_first_chunk::<8>() else { return false };
+    let Ok(token) = URL_SAFE_NO_PAD.decode(token) else {
+        return false;
+    };
+    let Some((until, tag)) = token.split_first_chunk::<8>() else {
+        return false;
+    };
     let until = Timestamp(i64::from_be_bytes(*until));
     until > now && hmac::verify(key, &signed(page, hash, until), tag).is_ok()
 }

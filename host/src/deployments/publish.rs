@@ -46,15 +46,22 @@ pub enum PublishError {
 
 const DISK_FULL: &str = "The server's disk is nearly full. Try again later.";
 const NO_WORKER: &str = "All render workers are busy. Try again in a minute.";
-const TOO_MANY: &str = "The server holds as many deployments as it is configured for. Try again later.";
+const TOO_MANY: &str =
+    "The server holds as many deployments as it is configured for. Try again later.";
 const DATABASE_BUSY: &str = "The server is busy with maintenance. Try again in a minute.";
 
 impl From<RenderFailure> for PublishError {
     fn from(failure: RenderFailure) -> Self {
         match failure {
-            RenderFailure::Malformed { message, line, column } => {
-                Self::Malformed { message, line, column }
-            }
+            RenderFailure::Malformed {
+                message,
+                line,
+                column,
+            } => Self::Malformed {
+                message,
+                line,
+                column,
+            },
             RenderFailure::Budget(budget) => Self::Budget(budget),
             RenderFailure::Busy => Self::Capacity(NO_WORKER),
             RenderFailure::Broken(error) => Self::Internal(error),
@@ -118,7 +125,10 @@ impl ReservedSlug {
 
 impl Drop for ReservedSlug {
     fn drop(&mut self) {
-        self.reserved.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.slug);
+        self.reserved
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&self.slug);
     }
 }
 
@@ -133,8 +143,15 @@ impl Deployments {
             return Err(PublishError::Capacity(DISK_FULL));
         }
         let (now, most) = (self.clock.now(), self.config.limits.active_deployments);
-        let active = self.control.read(move |c| store::count_active(c, now, most)).await?;
-        if active >= most { Err(PublishError::Capacity(TOO_MANY)) } else { Ok(()) }
+        let active = self
+            .control
+            .read(move |c| store::count_active(c, now, most))
+            .await?;
+        if active >= most {
+            Err(PublishError::Capacity(TOO_MANY))
+        } else {
+            Ok(())
+        }
     }
 
     /// The same inside the transaction that adds the deployment, where it is certain.
@@ -144,7 +161,11 @@ impl Deployments {
         most: u64,
     ) -> Result<(), PublishError> {
         let active = store::count_active(tx, now, most).map_err(control::Error::from)?;
-        if active >= most { Err(PublishError::Capacity(TOO_MANY)) } else { Ok(()) }
+        if active >= most {
+            Err(PublishError::Capacity(TOO_MANY))
+        } else {
+            Ok(())
+        }
     }
 
     /// Reserves the wanted slug or, where it is taken or ours, one with a suffix; or one of our choosing.
@@ -174,19 +195,31 @@ impl Deployments {
                 return Ok(reserved);
             }
         }
-        Err(PublishError::Internal(anyhow::anyhow!("every random slug was taken")))
+        Err(PublishError::Internal(anyhow::anyhow!(
+            "every random slug was taken"
+        )))
     }
 
     /// Reserves exactly this slug if it is free.
     async fn try_reserve(&self, slug: String) -> Result<Option<ReservedSlug>, PublishError> {
         let reservations = Arc::clone(&self.reservations);
-        let new = reservations.lock().unwrap_or_else(PoisonError::into_inner).insert(slug.clone());
+        let new = reservations
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(slug.clone());
         if !new {
             return Ok(None);
         }
         // From here on nobody else can take it; what is left to ask is whether somebody has.
-        let reserved = ReservedSlug { slug: slug.clone(), reserved: reservations };
-        let taken = self.control.read(move |c| store::by_slug(c, &slug)).await?.is_some();
+        let reserved = ReservedSlug {
+            slug: slug.clone(),
+            reserved: reservations,
+        };
+        let taken = self
+            .control
+            .read(move |c| store::by_slug(c, &slug))
+            .await?
+            .is_some();
         Ok((!taken).then_some(reserved))
     }
 

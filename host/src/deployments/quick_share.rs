@@ -56,6 +56,7 @@ impl Deployments {
     ///
     /// # Errors
     /// See [`PublishError`]; nothing is stored then.
+    #[tracing::instrument(skip_all, fields(content_type = share.content_type.as_str(), bytes = share.content.len()))]
     pub async fn publish_share(
         &self,
         share: NewShare,
@@ -64,14 +65,20 @@ impl Deployments {
         self.check_room().await?;
         let slug = self.reserve_slug(share.name.as_deref()).await?;
         let title = share.title.as_deref().unwrap_or(slug.as_str());
-        let page = self.render(share.content_type, title, &share.content).await?;
+        let page = self
+            .render(share.content_type, title, &share.content)
+            .await?;
         let created_at = self.clock.now();
         let seconds = i64::try_from(self.config.limits.quick_share_seconds).unwrap_or(i64::MAX);
         let mut deployment = Deployment {
             id: DeploymentId::new(&self.clock, &self.random)?,
             slug: slug.as_str().to_owned(),
             content_type: share.content_type,
-            title: if share.one_time { String::new() } else { title.to_owned() },
+            title: if share.one_time {
+                String::new()
+            } else {
+                title.to_owned()
+            },
             one_time: share.one_time,
             password_hash: match share.password {
                 Some(password) => Some(self.hash_password(password).await?),
@@ -88,8 +95,7 @@ impl Deployments {
             self.write_once(deployment.id, page).await?;
             None
         } else {
-            let (source, artifact) =
-                self.store_page(Bytes::from(share.content), page).await?;
+            let (source, artifact) = self.store_page(Bytes::from(share.content), page).await?;
             deployment.source = Some(source.digest());
             deployment.artifact = Some(artifact.digest());
             Some((source, artifact))
@@ -133,7 +139,11 @@ impl Deployments {
 
     async fn hash_password(&self, password: String) -> Result<String, PublishError> {
         let salt = self.random.bytes()?;
-        let hash = self.sandbox.workers().run(move || password::hash(&password, &salt)).await?;
+        let hash = self
+            .sandbox
+            .workers()
+            .run(move || password::hash(&password, &salt))
+            .await?;
         hash.map_err(PublishError::Internal)
     }
 
@@ -158,13 +168,16 @@ impl Deployments {
         id: DeploymentId,
     ) -> Result<Option<Vec<u8>>, PublishError> {
         let files = self.once.clone();
-        let Some(page) = blocking(move || files.read(&id)).await? else { return Ok(None) };
+        let Some(page) = blocking(move || files.read(&id)).await? else {
+            return Ok(None);
+        };
         let now = self.clock.now();
         // Claiming comes before unlinking: two who have read the file must not both answer with it.
-        let claimed =
-            self.control.write(move |tx| store::remove(tx, &id, now)).await.map_err(
-                |error: control::Error| PublishError::from(error),
-            )?;
+        let claimed = self
+            .control
+            .write(move |tx| store::remove(tx, &id, now))
+            .await
+            .map_err(|error: control::Error| PublishError::from(error))?;
         self.pages.forget(slug);
         if !claimed {
             return Ok(None);

@@ -110,11 +110,14 @@ pub async fn deploy(
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body.json::<DeployRequest>().await?;
-    let running =
-        match idempotency::begin(&app, &context, &principal, "deploy", &headers, &body.raw).await? {
-            idempotency::Attempt::Replay(response) => return Ok(response),
-            idempotency::Attempt::Run(running) => running,
-        };
+    let running = match idempotency::begin(
+        &app, &context, &principal, "deploy", &headers, &body.raw,
+    )
+    .await?
+    {
+        idempotency::Attempt::Replay(response) => return Ok(response),
+        idempotency::Attempt::Run(running) => running,
+    };
     let share = new_share(body.value)?;
     let key = running.as_ref().map(idempotency::Running::key);
     let deployed = app.deployments.publish_share(share, key).await?;
@@ -135,9 +138,15 @@ fn new_share(request: DeployRequest) -> Result<NewShare, Problem> {
     }
     check_length("title", request.title.as_deref(), TITLE)?;
     match request.password.as_deref().map(str::len) {
-        Some(0) => return Err(invalid("`password` is empty: leave it out for a page without one.")),
+        Some(0) => {
+            return Err(invalid(
+                "`password` is empty: leave it out for a page without one.",
+            ));
+        }
         Some(bytes) if bytes > PASSWORD_BYTES => {
-            return Err(invalid(format!("`password` is {bytes} bytes; {PASSWORD_BYTES} is the most.")));
+            return Err(invalid(format!(
+                "`password` is {bytes} bytes; {PASSWORD_BYTES} is the most."
+            )));
         }
         _ => {}
     }
@@ -153,9 +162,9 @@ fn new_share(request: DeployRequest) -> Result<NewShare, Problem> {
 
 fn check_length(field: &str, text: Option<&str>, most: usize) -> Result<(), Problem> {
     match text.map(|text| text.chars().count()) {
-        Some(length) if length > most => {
-            Err(invalid(format!("`{field}` has {length} characters; {most} is the most.")))
-        }
+        Some(length) if length > most => Err(invalid(format!(
+            "`{field}` has {length} characters; {most} is the most."
+        ))),
         _ => Ok(()),
     }
 }
@@ -188,12 +197,17 @@ pub async fn unlock(
     let page = find(&app, &slug).await?;
     let body = body.form_or_json::<UnlockRequest>().await?;
     if body.value.password.len() > PASSWORD_BYTES {
-        return Err(invalid(format!("`password` is longer than {PASSWORD_BYTES} bytes.")));
+        return Err(invalid(format!(
+            "`password` is longer than {PASSWORD_BYTES} bytes."
+        )));
     }
     let unlocked = match app.deployments.unlock(&page, body.value.password).await {
         Ok(unlocked) => unlocked,
         Err(UnlockError::Wrong) if body.form => {
-            return Ok(platform_page(StatusCode::UNAUTHORIZED, &forms::locked(&slug, true)));
+            return Ok(platform_page(
+                StatusCode::UNAUTHORIZED,
+                &forms::locked(&slug, true),
+            ));
         }
         Err(error) => return Err(error.into()),
     };
@@ -205,13 +219,23 @@ pub async fn unlock(
         .max_age(time::Duration::seconds(UNLOCKED_SECONDS))
         .build();
     let mut response = if body.form {
-        (StatusCode::SEE_OTHER, [(header::LOCATION, format!("/{slug}"))]).into_response()
+        (
+            StatusCode::SEE_OTHER,
+            [(header::LOCATION, format!("/{slug}"))],
+        )
+            .into_response()
     } else {
-        axum::Json(UnlockedAnswer { slug, unlocked: true }).into_response()
+        axum::Json(UnlockedAnswer {
+            slug,
+            unlocked: true,
+        })
+        .into_response()
     };
     let cookie = HeaderValue::try_from(cookie.to_string()).map_err(|e| Problem::internal(&e))?;
     response.headers_mut().insert(header::SET_COOKIE, cookie);
-    response.headers_mut().insert(header::CACHE_CONTROL, pages::PRIVATE);
+    response
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, pages::PRIVATE);
     Ok(response)
 }
 
@@ -235,7 +259,8 @@ pub async fn report(
 ) -> Result<Response, Problem> {
     let body = body.json::<ReportRequest>().await?;
     let running =
-        match idempotency::begin(&app, &context, &principal, "reports", &headers, &body.raw).await? {
+        match idempotency::begin(&app, &context, &principal, "reports", &headers, &body.raw).await?
+        {
             idempotency::Attempt::Replay(response) => return Ok(response),
             idempotency::Attempt::Run(running) => running,
         };
@@ -279,8 +304,14 @@ pub async fn page(
         Err(LookupError::Disabled) => return Ok(disabled_page()),
         Err(error) => return Err(error.into()),
     };
-    if !app.deployments.is_unlocked(&page, unlock_cookie(&headers).as_deref()) {
-        return Ok(platform_page(StatusCode::UNAUTHORIZED, &forms::locked(&slug, false)));
+    if !app
+        .deployments
+        .is_unlocked(&page, unlock_cookie(&headers).as_deref())
+    {
+        return Ok(platform_page(
+            StatusCode::UNAUTHORIZED,
+            &forms::locked(&slug, false),
+        ));
     }
     if page.one_time {
         return Ok(platform_page(StatusCode::OK, &forms::one_time(&slug)));
@@ -328,12 +359,25 @@ pub async fn reveal(
     }
     check_origin(&app, &context, &headers)?;
     check_navigation(&headers)?;
-    if !app.deployments.is_unlocked(&page, unlock_cookie(&headers).as_deref()) {
-        return Ok(platform_page(StatusCode::UNAUTHORIZED, &forms::locked(&slug, false)));
+    if !app
+        .deployments
+        .is_unlocked(&page, unlock_cookie(&headers).as_deref())
+    {
+        return Ok(platform_page(
+            StatusCode::UNAUTHORIZED,
+            &forms::locked(&slug, false),
+        ));
     }
-    let content = app.deployments.burn(&slug, page.id).await?.ok_or_else(Problem::not_found)?;
+    let content = app
+        .deployments
+        .burn(&slug, page.id)
+        .await?
+        .ok_or_else(Problem::not_found)?;
     let mut headers = pages::stranger_headers(true);
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/html; charset=utf-8"),
+    );
     Ok((headers, Body::from(content)).into_response())
 }
 
@@ -359,7 +403,10 @@ pub async fn raw(
     if page.one_time {
         return Err(Problem::not_found());
     }
-    if !app.deployments.is_unlocked(&page, unlock_cookie(&headers).as_deref()) {
+    if !app
+        .deployments
+        .is_unlocked(&page, unlock_cookie(&headers).as_deref())
+    {
         return Err(Problem::new(
             Code::Unauthorized,
             "This page is protected. Unlock it with its password first.",
@@ -382,20 +429,34 @@ pub async fn without_slash(
         Err(LookupError::Disabled) => return Ok(disabled_page()),
         Err(error) => return Err(error.into()),
     }
-    let headers = [(header::LOCATION, format!("/{slug}")), (header::CACHE_CONTROL, "no-store".into())];
+    let headers = [
+        (header::LOCATION, format!("/{slug}")),
+        (header::CACHE_CONTROL, "no-store".into()),
+    ];
     Ok((StatusCode::PERMANENT_REDIRECT, headers).into_response())
 }
 
 async fn find(app: &App, slug: &str) -> Result<std::sync::Arc<Page>, LookupError> {
-    if is_slug(slug) { app.deployments.page(slug).await } else { Err(LookupError::NotFound) }
+    if is_slug(slug) {
+        app.deployments.page(slug).await
+    } else {
+        Err(LookupError::NotFound)
+    }
 }
 
 fn check_slug(slug: &str) -> Result<(), Problem> {
-    if is_slug(slug) { Ok(()) } else { Err(Problem::not_found()) }
+    if is_slug(slug) {
+        Ok(())
+    } else {
+        Err(Problem::not_found())
+    }
 }
 
 fn unlock_cookie(headers: &HeaderMap) -> Option<String> {
-    let lines = headers.get_all(header::COOKIE).iter().filter_map(|v| v.to_str().ok());
+    let lines = headers
+        .get_all(header::COOKIE)
+        .iter()
+        .filter_map(|v| v.to_str().ok());
     lines
         .flat_map(Cookie::split_parse)
         .filter_map(Result::ok)
@@ -405,7 +466,9 @@ fn unlock_cookie(headers: &HeaderMap) -> Option<String> {
 
 /// A form is believed only from a page of ours; a client that is no browser sends no `Origin`.
 fn check_origin(app: &App, context: &Context, headers: &HeaderMap) -> Result<(), Problem> {
-    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
+    let Some(origin) = headers.get(header::ORIGIN) else {
+        return Ok(());
+    };
     let ours = format!("{}://{}", app.config.scheme, context.authority);
     if origin.as_bytes().eq_ignore_ascii_case(ours.as_bytes()) {
         return Ok(());
@@ -435,13 +498,25 @@ fn disabled_page() -> Response {
 /// One of the platform's own pages: its own policy, never stored, never indexed.
 fn platform_page(status: StatusCode, page: &Markup) -> Response {
     let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/html; charset=utf-8"),
+        ),
         (header::CACHE_CONTROL, pages::PRIVATE),
         (header::CONTENT_SECURITY_POLICY, problem_page::POLICY),
         // A form's POST must carry its origin, which `no-referrer` would turn into `null`.
-        (header::REFERRER_POLICY, HeaderValue::from_static("same-origin")),
-        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
-        (header::HeaderName::from_static("x-robots-tag"), HeaderValue::from_static("noindex")),
+        (
+            header::REFERRER_POLICY,
+            HeaderValue::from_static("same-origin"),
+        ),
+        (
+            header::X_CONTENT_TYPE_OPTIONS,
+            HeaderValue::from_static("nosniff"),
+        ),
+        (
+            header::HeaderName::from_static("x-robots-tag"),
+            HeaderValue::from_static("noindex"),
+        ),
     ];
     let body = Bytes::from(page.clone().into_string());
     (status, headers, body).into_response()
@@ -483,9 +558,10 @@ impl From<UnlockError> for Problem {
         match error {
             UnlockError::Lookup(error) => error.into(),
             UnlockError::Wrong => Self::new(Code::Unauthorized, "That is not the page's password."),
-            UnlockError::Busy => {
-                Self::new(Code::CapacityReached, "No worker is free to check the password. Try again in a minute.")
-            }
+            UnlockError::Busy => Self::new(
+                Code::CapacityReached,
+                "No worker is free to check the password. Try again in a minute.",
+            ),
         }
     }
 }

@@ -75,7 +75,11 @@ impl Deployments {
         if page.expires_at.is_some_and(|at| at <= now) {
             return Err(LookupError::NotFound);
         }
-        if page.disabled { Err(LookupError::Disabled) } else { Ok(()) }
+        if page.disabled {
+            Err(LookupError::Disabled)
+        } else {
+            Ok(())
+        }
     }
 
     async fn load(&self, slug: &str) -> Result<Arc<Page>, LookupError> {
@@ -89,7 +93,11 @@ impl Deployments {
         let artifact = match deployment.artifact {
             // What is disabled is not shown, so its bytes need not be there.
             Some(digest) if !deployment.disabled => {
-                let object = self.content.get(&digest).await.map_err(anyhow::Error::from)?;
+                let object = self
+                    .content
+                    .get(&digest)
+                    .await
+                    .map_err(anyhow::Error::from)?;
                 let artifact = object.as_ref().and_then(Artifact::from_object);
                 let artifact = artifact.ok_or_else(|| {
                     anyhow::anyhow!("artifact {digest} of {slug} is missing or damaged")
@@ -106,7 +114,13 @@ impl Deployments {
         match &page.guard {
             Guard::Open => true,
             Guard::Password(hash) => token.is_some_and(|token| {
-                password::unlocks(&self.secrets.unlock, &page.id, hash, self.clock.now(), token)
+                password::unlocks(
+                    &self.secrets.unlock,
+                    &page.id,
+                    hash,
+                    self.clock.now(),
+                    token,
+                )
             }),
         }
     }
@@ -116,7 +130,9 @@ impl Deployments {
     /// # Errors
     /// [`UnlockError`].
     pub async fn unlock(&self, page: &Page, password: String) -> Result<Unlocked, UnlockError> {
-        let Guard::Password(hash) = &page.guard else { return Err(LookupError::NotFound.into()) };
+        let Guard::Password(hash) = &page.guard else {
+            return Err(LookupError::NotFound.into());
+        };
         if !verify(self.sandbox.workers(), password, hash.clone()).await? {
             return Err(UnlockError::Wrong);
         }
@@ -132,14 +148,27 @@ impl Deployments {
     pub async fn raw_source(&self, slug: &str) -> Result<RawSource, LookupError> {
         let wanted = slug.to_owned();
         let found = self.control.read(move |c| store::by_slug(c, &wanted)).await;
-        let deployment = found.map_err(anyhow::Error::from)?.ok_or(LookupError::NotFound)?;
+        let deployment = found
+            .map_err(anyhow::Error::from)?
+            .ok_or(LookupError::NotFound)?;
         let digest = deployment.source.ok_or(LookupError::NotFound)?;
-        let bytes = self.content.get(&digest).await.map_err(anyhow::Error::from)?;
+        let bytes = self
+            .content
+            .get(&digest)
+            .await
+            .map_err(anyhow::Error::from)?;
         let bytes = bytes.ok_or_else(|| anyhow::anyhow!("source {digest} of {slug} is missing"))?;
-        Ok(RawSource { content_type: deployment.content_type, digest, bytes })
+        Ok(RawSource {
+            content_type: deployment.content_type,
+            digest,
+            bytes,
+        })
     }
 }
 
 async fn verify(workers: &Workers, password: String, hash: String) -> Result<bool, UnlockError> {
-    workers.run(move || password::verify(&password, &hash)).await.map_err(|_| UnlockError::Busy)
+    workers
+        .run(move || password::verify(&password, &hash))
+        .await
+        .map_err(|_| UnlockError::Busy)
 }

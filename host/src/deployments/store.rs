@@ -16,7 +16,9 @@ fn deployment(row: &Row<'_>) -> rusqlite::Result<Deployment> {
     Ok(Deployment {
         id: row.get(0)?,
         slug: row.get(1)?,
-        content_type: content_type.parse().map_err(|_| rusqlite::Error::InvalidQuery)?,
+        content_type: content_type
+            .parse()
+            .map_err(|_| rusqlite::Error::InvalidQuery)?,
         title: row.get(3)?,
         one_time: row.get(4)?,
         password_hash: row.get(5)?,
@@ -30,9 +32,11 @@ fn deployment(row: &Row<'_>) -> rusqlite::Result<Deployment> {
 
 /// The deployment at a slug, whether or not it still lives.
 pub(super) fn by_slug(c: &Connection, slug: &str) -> rusqlite::Result<Option<Deployment>> {
-    c.prepare_cached(&format!("SELECT {COLUMNS} FROM deployments WHERE slug = ?1"))?
-        .query_row([slug], deployment)
-        .optional()
+    c.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM deployments WHERE slug = ?1"
+    ))?
+    .query_row([slug], deployment)
+    .optional()
 }
 
 /// How many deployments live, counted no further than `most`.
@@ -41,9 +45,10 @@ pub(super) fn count_active(c: &Connection, now: Timestamp, most: u64) -> rusqlit
         "SELECT count(*) FROM (
             SELECT 1 FROM deployments WHERE expires_at > ?1 OR expires_at IS NULL LIMIT ?2)",
     )?
-    .query_row(params![now, i64::try_from(most).unwrap_or(i64::MAX)], |row| {
-        row.get::<_, i64>(0).map(i64::unsigned_abs)
-    })
+    .query_row(
+        params![now, i64::try_from(most).unwrap_or(i64::MAX)],
+        |row| row.get::<_, i64>(0).map(i64::unsigned_abs),
+    )
 }
 
 /// Adds a deployment, whose slug must be free.
@@ -71,10 +76,14 @@ pub(super) fn insert(tx: &Tx<'_>, new: &Deployment) -> Result<(), Error> {
 /// Removes a deployment and marks its content for collection; answers whether it was there.
 pub(super) fn remove(tx: &Tx<'_>, id: &DeploymentId, now: Timestamp) -> Result<bool, Error> {
     let digests: Option<[Option<Digest>; 2]> = tx
-        .prepare_cached("DELETE FROM deployments WHERE id = ?1 RETURNING source_digest, artifact_digest")?
+        .prepare_cached(
+            "DELETE FROM deployments WHERE id = ?1 RETURNING source_digest, artifact_digest",
+        )?
         .query_row([id], |row| Ok([row.get(0)?, row.get(1)?]))
         .optional()?;
-    let Some(digests) = digests else { return Ok(false) };
+    let Some(digests) = digests else {
+        return Ok(false);
+    };
     for digest in digests.into_iter().flatten() {
         add_garbage(tx, &digest, now)?;
     }
@@ -100,8 +109,10 @@ pub(super) fn set_disabled(
     slug: &str,
     since: Option<Timestamp>,
 ) -> Result<bool, Error> {
-    let changed =
-        tx.execute("UPDATE deployments SET disabled_at = ?2 WHERE slug = ?1", params![slug, since])?;
+    let changed = tx.execute(
+        "UPDATE deployments SET disabled_at = ?2 WHERE slug = ?1",
+        params![slug, since],
+    )?;
     Ok(changed > 0)
 }
 
@@ -125,8 +136,7 @@ pub(super) fn add_visits(
     if new == 0 {
         return Ok(false);
     }
-    let mut add =
-        tx.prepare_cached("UPDATE deployments SET visits = visits + ?2 WHERE id = ?1")?;
+    let mut add = tx.prepare_cached("UPDATE deployments SET visits = visits + ?2 WHERE id = ?1")?;
     for (id, count) in counts {
         add.execute(params![id, i64::try_from(*count).unwrap_or(i64::MAX)])?;
     }
@@ -159,7 +169,8 @@ pub(super) fn garbage(
 
 /// Takes a mark back: the content is gone, or still referred to.
 pub(super) fn unmark(tx: &Tx<'_>, digest: &Digest) -> Result<(), Error> {
-    tx.prepare_cached("DELETE FROM garbage WHERE digest = ?1")?.execute([digest])?;
+    tx.prepare_cached("DELETE FROM garbage WHERE digest = ?1")?
+        .execute([digest])?;
     Ok(())
 }
 
@@ -178,7 +189,12 @@ pub(super) fn contents(
 ) -> rusqlite::Result<Vec<(String, DeploymentId, bool, [Option<Digest>; 2])>> {
     c.prepare("SELECT slug, id, one_time, source_digest, artifact_digest FROM deployments")?
         .query_map([], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, [row.get(3)?, row.get(4)?]))
+            Ok((
+                row.get(0)?,
+                row.get(1)?,
+                row.get(2)?,
+                [row.get(3)?, row.get(4)?],
+            ))
         })?
         .collect()
 }

@@ -6,6 +6,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use prometheus_client::metrics::counter::Counter as Total;
+
 use super::{Deployments, store};
 use crate::control::Error;
 use crate::ids::DeploymentId;
@@ -23,7 +25,10 @@ pub struct Counter {
 impl Counter {
     /// No views yet.
     pub fn new(id: DeploymentId) -> Self {
-        Self { id, count: AtomicU64::new(0) }
+        Self {
+            id,
+            count: AtomicU64::new(0),
+        }
     }
 }
 
@@ -35,6 +40,8 @@ pub struct Visits {
     /// How the ids of this process's flushes begin.
     first: i64,
     flushed: AtomicU64,
+    /// Views counted since the start.
+    pub total: Total,
 }
 
 #[derive(Clone, Debug)]
@@ -47,14 +54,24 @@ impl Visits {
     /// No views yet; `seed` tells this process's flushes from those of others.
     pub fn new(seed: u64) -> Self {
         let first = i64::try_from(seed >> 1).unwrap_or(0);
-        Self { dirty: Mutex::default(), flushing: tokio::sync::Mutex::default(), first, flushed: AtomicU64::new(0) }
+        Self {
+            dirty: Mutex::default(),
+            flushing: tokio::sync::Mutex::default(),
+            first,
+            flushed: AtomicU64::new(0),
+            total: Total::default(),
+        }
     }
 
     /// Counts a view.
     pub fn count(&self, counter: &Arc<Counter>) {
+        self.total.inc();
         // Only the first view since a flush takes the lock.
         if counter.count.fetch_add(1, Ordering::Relaxed) == 0 {
-            self.dirty.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(counter));
+            self.dirty
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(Arc::clone(counter));
         }
     }
 

@@ -17,11 +17,16 @@ impl ClientIp {
         if trusted.is_empty() || !is_trusted(&client) {
             return Self(client);
         }
-        let lines: Vec<&str> =
-            headers.get_all("x-forwarded-for").iter().filter_map(|v| v.to_str().ok()).collect();
+        let lines: Vec<&str> = headers
+            .get_all("x-forwarded-for")
+            .iter()
+            .filter_map(|v| v.to_str().ok())
+            .collect();
         for hop in lines.iter().rev().flat_map(|line| line.rsplit(',')) {
             // What no proxy of ours wrote is worth nothing: the last hop that can be read is the client.
-            let Ok(address) = hop.trim().parse::<IpAddr>() else { break };
+            let Ok(address) = hop.trim().parse::<IpAddr>() else {
+                break;
+            };
             client = address.to_canonical();
             if !is_trusted(&client) {
                 break;
@@ -52,7 +57,9 @@ mod tests {
             headers.append("x-forwarded-for", line.parse().unwrap());
         }
         let trusted = ["10.0.0.0/8".parse().unwrap(), "::1/128".parse().unwrap()];
-        ClientIp::of(peer.parse().unwrap(), &headers, &trusted).0.to_string()
+        ClientIp::of(peer.parse().unwrap(), &headers, &trusted)
+            .0
+            .to_string()
     }
 
     #[test]

@@ -40,7 +40,9 @@ impl FromRequestParts<SharedApp> for MaybePrincipal {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &SharedApp) -> Result<Self, Problem> {
-        let Some(value) = parts.headers.get(header::AUTHORIZATION) else { return Ok(Self(None)) };
+        let Some(value) = parts.headers.get(header::AUTHORIZATION) else {
+            return Ok(Self(None));
+        };
         let principal = match bearer(value) {
             Some(token) => app.workspaces.authenticate(token).await?,
             None => None,
@@ -102,7 +104,11 @@ impl UnreadBody {
     pub async fn json<T: DeserializeOwned>(self) -> Result<ReadBody<T>, Problem> {
         NoQuery::check(self.request.uri().query())?;
         let raw = read_body(self.request, self.limit).await?;
-        Ok(ReadBody { value: parse_json(&raw)?, raw, form: false })
+        Ok(ReadBody {
+            value: parse_json(&raw)?,
+            raw,
+            form: false,
+        })
     }
 
     /// Reads `application/x-www-form-urlencoded` as a form, and everything else as JSON.
@@ -115,17 +121,25 @@ impl UnreadBody {
         }
         NoQuery::check(self.request.uri().query())?;
         let raw = read_body(self.request, self.limit).await?;
-        let value = serde_urlencoded::from_bytes(&raw)
-            .map_err(|error| Problem::new(Code::InvalidRequest, format!("In the form: {error}.")))?;
-        Ok(ReadBody { value, raw, form: true })
+        let value = serde_urlencoded::from_bytes(&raw).map_err(|error| {
+            Problem::new(Code::InvalidRequest, format!("In the form: {error}."))
+        })?;
+        Ok(ReadBody {
+            value,
+            raw,
+            form: true,
+        })
     }
 }
 
 fn is_form(headers: &HeaderMap) -> bool {
-    headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).is_some_and(|value| {
-        let media = value.split(';').next().unwrap_or_default().trim();
-        media.eq_ignore_ascii_case("application/x-www-form-urlencoded")
-    })
+    headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|v| v.to_str().ok())
+        .is_some_and(|value| {
+            let media = value.split(';').next().unwrap_or_default().trim();
+            media.eq_ignore_ascii_case("application/x-www-form-urlencoded")
+        })
 }
 
 /// A request below `/api/` that takes no query parameters: any is an error that names it.
@@ -135,8 +149,13 @@ pub struct NoQuery;
 impl NoQuery {
     fn check(query: Option<&str>) -> Result<Self, Problem> {
         let first = query.filter(|q| !q.is_empty()).map(|query| {
-            let pairs: Vec<(String, String)> = serde_urlencoded::from_str(query).unwrap_or_default();
-            pairs.into_iter().next().map(|(name, _)| name).unwrap_or_default()
+            let pairs: Vec<(String, String)> =
+                serde_urlencoded::from_str(query).unwrap_or_default();
+            pairs
+                .into_iter()
+                .next()
+                .map(|(name, _)| name)
+                .unwrap_or_default()
         });
         match first {
             None => Ok(Self),
@@ -158,7 +177,9 @@ impl<S: Send + Sync> FromRequestParts<S> for NoQuery {
 
 /// Refuses a body by its declared length or coding, before any of it is read.
 fn check_length(headers: &HeaderMap, limit: u64) -> Result<(), Problem> {
-    let declared = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
+    let declared = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|v| v.to_str().ok()?.parse().ok());
     if declared.is_some_and(|length: u64| length > limit) {
         return Err(too_large(limit));
     }
@@ -167,20 +188,29 @@ fn check_length(headers: &HeaderMap, limit: u64) -> Result<(), Problem> {
             Code::UnsupportedMediaType,
             "The body has a Content-Encoding. Send it as it is.",
         )
-        .header(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"))),
+        .header(
+            header::ACCEPT_ENCODING,
+            HeaderValue::from_static("identity"),
+        )),
         _ => Ok(()),
     }
 }
 
 async fn read_body(request: Request<Body>, limit: u64) -> Result<Bytes, Problem> {
-    let limited = Limited::new(request.into_body(), usize::try_from(limit).unwrap_or(usize::MAX));
+    let limited = Limited::new(
+        request.into_body(),
+        usize::try_from(limit).unwrap_or(usize::MAX),
+    );
     match tokio::time::timeout(BODY_TIME, limited.collect()).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large(limit)),
         Ok(Err(_)) => Err(Problem::new(Code::InvalidRequest, "The body broke off.")),
         Err(_) => Err(Problem::new(
             Code::Timeout,
-            format!("The body did not arrive within {} seconds.", BODY_TIME.as_secs()),
+            format!(
+                "The body did not arrive within {} seconds.",
+                BODY_TIME.as_secs()
+            ),
         )),
     }
 }
@@ -201,7 +231,11 @@ fn parse_json<T: DeserializeOwned>(raw: &[u8]) -> Result<T, Problem> {
         if !error.is_data() {
             return invalid_json(&error);
         }
-        let at = if path == "." { String::new() } else { format!("In `{path}`: ") };
+        let at = if path == "." {
+            String::new()
+        } else {
+            format!("In `{path}`: ")
+        };
         Problem::new(Code::InvalidRequest, format!("{at}{error}."))
     })?;
     reader.end().map_err(|error| invalid_json(&error))?;
@@ -209,7 +243,10 @@ fn parse_json<T: DeserializeOwned>(raw: &[u8]) -> Result<T, Problem> {
 }
 
 fn invalid_json(error: &serde_json::Error) -> Problem {
-    Problem::new(Code::InvalidJson, format!("The body is not valid JSON: {error}."))
+    Problem::new(
+        Code::InvalidJson,
+        format!("The body is not valid JSON: {error}."),
+    )
 }
 
 #[cfg(test)]
@@ -237,9 +274,21 @@ mod tests {
             ("7", Code::InvalidRequest, "invalid type"),
             ("{}", Code::InvalidRequest, "missing field `content`"),
             ("{\"content\":7}", Code::InvalidRequest, "In `content`"),
-            ("{\"content\":\"a\",\"one_time\":\"yes\"}", Code::InvalidRequest, "In `one_time`"),
-            ("{\"content\":\"a\",\"kontent\":1}", Code::InvalidRequest, "`kontent`"),
-            ("{\"content\":\"a\",\"content\":\"b\"}", Code::InvalidRequest, "`content`"),
+            (
+                "{\"content\":\"a\",\"one_time\":\"yes\"}",
+                Code::InvalidRequest,
+                "In `one_time`",
+            ),
+            (
+                "{\"content\":\"a\",\"kontent\":1}",
+                Code::InvalidRequest,
+                "`kontent`",
+            ),
+            (
+                "{\"content\":\"a\",\"content\":\"b\"}",
+                Code::InvalidRequest,
+                "`content`",
+            ),
             ("{\"content\":\"\\ud800\"}", Code::InvalidJson, "surrogate"),
         ] {
             let problem = parse_json::<Example>(body.as_bytes()).unwrap_err();
@@ -247,7 +296,12 @@ mod tests {
             assert!(problem.detail.contains(says), "{body}: {}", problem.detail);
         }
         assert!(parse_json::<Example>(b"{\"content\":\"a\",\"one_time\":null}").is_ok());
-        assert_eq!(parse_json::<Example>(b"{\"content\":\"\xff\"}").unwrap_err().code, Code::InvalidJson);
+        assert_eq!(
+            parse_json::<Example>(b"{\"content\":\"\xff\"}")
+                .unwrap_err()
+                .code,
+            Code::InvalidJson
+        );
     }
 
     #[test]

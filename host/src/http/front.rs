@@ -16,6 +16,7 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use tower::Service;
+use tracing::Instrument;
 
 use super::client_ip::ClientIp;
 use super::hosts::Host;
@@ -37,8 +38,11 @@ const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
     "Authorization, Content-Type, If-None-Match, If-Range, Range, Idempotency-Key, MCP-Protocol-Version, Mcp-Method, Mcp-Name",
 );
 /// What a path segment keeps as it is: RFC 3986's unreserved characters.
-const SEGMENT: &AsciiSet =
-    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 /// What the front found out about a request, for extractors and handlers.
 #[derive(Clone, Debug)]
@@ -61,11 +65,18 @@ pub struct RequestIds {
 impl RequestIds {
     /// Ids that begin with `prefix`.
     pub fn new(prefix: u32) -> Self {
-        Self { prefix, next: AtomicU64::new(1) }
+        Self {
+            prefix,
+            next: AtomicU64::new(1),
+        }
     }
 
     fn next(&self) -> String {
-        format!("{:08x}-{:08x}", self.prefix, self.next.fetch_add(1, Ordering::Relaxed))
+        format!(
+            "{:08x}-{:08x}",
+            self.prefix,
+            self.next.fetch_add(1, Ordering::Relaxed)
+        )
     }
 }
 
@@ -83,7 +94,8 @@ pub async fn handle(
     let mut response = match admit(app, peer, &mut request) {
         Ok(Admitted::Preflight) => StatusCode::NO_CONTENT.into_response(),
         Ok(Admitted::Route(host)) => {
-            let answer = routers.of(&host).clone().call(request);
+            let span = tracing::debug_span!("request", id = request_id, method = %request.method());
+            let answer = routers.of(&host).clone().call(request).instrument(span);
             match AssertUnwindSafe(answer).catch_unwind().await {
                 Ok(Ok(response)) => response,
                 Err(_) => Problem::internal(&"a handler panicked").into_response(),
@@ -92,6 +104,9 @@ pub async fn handle(
         Err(problem) => problem.into_response(),
     };
     if let Some(problem) = response.extensions_mut().remove::<Box<Problem>>() {
+        if let Some(cause) = &problem.cause {
+            tracing::error!(request = request_id, cause, "internal error");
+        }
         write_problem(app, &shape, &request_id, &problem, &mut response);
     }
     let headers = response.headers_mut();
@@ -101,13 +116,17 @@ pub async fn handle(
         if shape.options {
             headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, ALLOWED_METHODS);
             headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS);
-            headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
+            headers.insert(
+                header::ACCESS_CONTROL_MAX_AGE,
+                HeaderValue::from_static("86400"),
+            );
         }
     }
     if let Ok(value) = HeaderValue::try_from(request_id) {
         headers.insert(REQUEST_ID, value);
     }
-    app.metrics.count_request(&response, app.clock.elapsed().saturating_sub(started));
+    app.metrics
+        .count_request(&response, app.clock.elapsed().saturating_sub(started));
     response
 }
 
@@ -124,8 +143,10 @@ struct Shape {
 impl Shape {
     fn of(request: &Request) -> Self {
         let mut segments = request.uri().path().splitn(4, '/').skip(1);
-        let (first, second) =
-            (segments.next().unwrap_or_default(), segments.next().unwrap_or_default());
+        let (first, second) = (
+            segments.next().unwrap_or_default(),
+            segments.next().unwrap_or_default(),
+        );
         let platform = matches!(first, "api" | "mcp");
         let private = !platform && matches!(second, "auth" | "payments");
         let data = platform || matches!(second, "api" | "raw");
@@ -150,7 +171,12 @@ fn admit(app: &App, peer: IpAddr, request: &mut Request) -> Result<Admitted, Pro
         .uri()
         .authority()
         .map(http::uri::Authority::as_str)
-        .or_else(|| request.headers().get(header::HOST).and_then(|host| host.to_str().ok()))
+        .or_else(|| {
+            request
+                .headers()
+                .get(header::HOST)
+                .and_then(|host| host.to_str().ok())
+        })
         .unwrap_or_default()
         .into();
     let probe = matches!(request.uri().path(), "/healthz" | "/readyz");
@@ -173,7 +199,11 @@ fn admit(app: &App, peer: IpAddr, request: &mut Request) -> Result<Admitted, Pro
     let client = ClientIp::of(peer, request.headers(), &app.config.trusted_proxies);
     // Probes answer on every host, so they are routes of one.
     let host = if probe { Host::Api } else { host };
-    request.extensions_mut().insert(Context { client, host: host.clone(), authority });
+    request.extensions_mut().insert(Context {
+        client,
+        host: host.clone(),
+        authority,
+    });
     Ok(Admitted::Route(host))
 }
 
@@ -188,10 +218,14 @@ fn canonical(path: &str) -> Result<Option<String>, Problem> {
     let mut canonical = String::with_capacity(path.len());
     let segments: Vec<&str> = path.split('/').skip(1).collect();
     for (index, segment) in segments.iter().enumerate() {
-        let decoded =
-            percent_decode_str(segment).decode_utf8().map_err(|_| Problem::not_found())?;
+        let decoded = percent_decode_str(segment)
+            .decode_utf8()
+            .map_err(|_| Problem::not_found())?;
         let empty = decoded.is_empty() && index + 1 < segments.len();
-        if empty || odd(&decoded) || decoded.contains(['/', '\\']) || decoded.contains(char::is_control)
+        if empty
+            || odd(&decoded)
+            || decoded.contains(['/', '\\'])
+            || decoded.contains(char::is_control)
         {
             return Err(Problem::not_found());
         }
@@ -221,7 +255,10 @@ fn write_problem(
     response: &mut Response,
 ) {
     let (body, kind) = if shape.html_errors {
-        (problem_page::error(problem, request_id).into_string(), "text/html; charset=utf-8")
+        (
+            problem_page::error(problem, request_id).into_string(),
+            "text/html; charset=utf-8",
+        )
     } else {
         let document = problem.document(&app.config.base_url, request_id);
         (document.to_string(), "application/problem+json")
@@ -230,7 +267,10 @@ fn write_problem(
     headers.remove(header::CONTENT_LENGTH);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(header::CACHE_CONTROL, NO_STORE);
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
     if shape.html_errors {
         headers.insert(header::CONTENT_SECURITY_POLICY, problem_page::POLICY);
     }
@@ -261,7 +301,11 @@ mod tests {
             ("/.well-known/x", Ok(Some("/.well-known/x"))),
         ] {
             let found = canonical(path).map_err(|_| ());
-            assert_eq!(found.as_ref().map(|p| p.as_deref()), expected.as_ref().map(|p| *p), "{path}");
+            assert_eq!(
+                found.as_ref().map(|p| p.as_deref()),
+                expected.as_ref().map(|p| *p),
+                "{path}"
+            );
         }
     }
 }

@@ -44,9 +44,16 @@ impl Hosts {
         }
         Self {
             api,
-            sites_suffix: config.sites_domain.as_ref().map(|domain| format!(".{domain}")),
+            sites_suffix: config
+                .sites_domain
+                .as_ref()
+                .map(|domain| format!(".{domain}")),
             landing: config.landing_host.clone(),
-            any_ip: config.listen.ip().is_unspecified().then_some(config.listen.port()),
+            any_ip: config
+                .listen
+                .ip()
+                .is_unspecified()
+                .then_some(config.listen.port()),
             scheme_port: if config.secure { 443 } else { 80 },
         }
     }
@@ -58,7 +65,9 @@ impl Hosts {
             return Some(Host::Api);
         }
         let host = host.to_ascii_lowercase();
-        let host = host.strip_suffix(&format!(":{}", self.scheme_port)).unwrap_or(&host);
+        let host = host
+            .strip_suffix(&format!(":{}", self.scheme_port))
+            .unwrap_or(&host);
         if self.api.iter().any(|ours| ours == host) || self.is_literal(host) {
             return Some(Host::Api);
         }
@@ -70,11 +79,16 @@ impl Hosts {
     }
 
     fn is_literal(&self, host: &str) -> bool {
-        let Some(port) = self.any_ip else { return false };
+        let Some(port) = self.any_ip else {
+            return false;
+        };
         let bare = host.strip_suffix(&format!(":{port}"));
         let bare = bare.or_else(|| (port == self.scheme_port).then_some(host));
         bare.is_some_and(|ip| {
-            ip.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().is_ok()
+            ip.trim_start_matches('[')
+                .trim_end_matches(']')
+                .parse::<IpAddr>()
+                .is_ok()
         })
     }
 }
@@ -96,7 +110,10 @@ mod tests {
             ("localhost:8080", Some(Host::Api)),
             ("LOCALHOST:8080", Some(Host::Api)),
             ("127.0.0.1:8080", Some(Host::Api)),
-            ("shop-dev.localhost:8080", Some(Host::Project("shop-dev".into()))),
+            (
+                "shop-dev.localhost:8080",
+                Some(Host::Project("shop-dev".into())),
+            ),
             ("a.b.localhost:8080", None),
             (".localhost:8080", None),
             ("localhost", None),

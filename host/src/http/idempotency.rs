@@ -50,8 +50,15 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let mut running = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
-        running.remove(&(self.key.principal.clone(), self.key.route, self.key.key.clone()));
+        let mut running = self
+            .in_flight
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        running.remove(&(
+            self.key.principal.clone(),
+            self.key.route,
+            self.key.key.clone(),
+        ));
     }
 }
 
@@ -68,7 +75,9 @@ pub async fn begin(
     headers: &HeaderMap,
     body: &[u8],
 ) -> Result<Attempt, Problem> {
-    let Some(value) = headers.get(HEADER) else { return Ok(Attempt::Run(None)) };
+    let Some(value) = headers.get(HEADER) else {
+        return Ok(Attempt::Run(None));
+    };
     let key = value.to_str().ok().filter(|key| {
         (1..=LENGTH).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic())
     });
@@ -85,7 +94,9 @@ pub async fn begin(
         },
         route,
         key: key.to_owned(),
-        body_mac: hmac::sign(&app.deployments.secrets.idempotency, body).as_ref().to_vec(),
+        body_mac: hmac::sign(&app.deployments.secrets.idempotency, body)
+            .as_ref()
+            .to_vec(),
     };
     let new = app
         .in_flight
@@ -99,9 +110,15 @@ pub async fn begin(
         )
         .header(header::RETRY_AFTER, HeaderValue::from_static("1")));
     }
-    let running = Running { key: key.clone(), in_flight: Arc::clone(&app.in_flight) };
+    let running = Running {
+        key: key.clone(),
+        in_flight: Arc::clone(&app.in_flight),
+    };
     let after = app.clock.now().plus_seconds(-ANSWERS);
-    let kept = app.control.read(move |c| answers::kept(c, &key, after)).await?;
+    let kept = app
+        .control
+        .read(move |c| answers::kept(c, &key, after))
+        .await?;
     match kept {
         None => Ok(Attempt::Run(Some(running))),
         Some(kept) if same(&kept.body_mac, &running.key.body_mac) => {
@@ -122,7 +139,10 @@ fn same(a: &[u8], b: &[u8]) -> bool {
 fn replay(kept: KeptAnswer) -> Result<Response, Problem> {
     let status = StatusCode::from_u16(kept.status).map_err(|error| Problem::internal(&error))?;
     let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        ),
         (REPLAYED, HeaderValue::from_static("true")),
     ];
     Ok((status, headers, kept.body).into_response())

@@ -19,7 +19,10 @@ impl Accepted {
     pub fn of(headers: &HeaderMap) -> Self {
         let (mut br, mut zstd, mut gzip, mut rest) = (None, None, None, 0.0);
         let lines = headers.get_all(header::ACCEPT_ENCODING).iter();
-        for item in lines.filter_map(|v| v.to_str().ok()).flat_map(|line| line.split(',')) {
+        for item in lines
+            .filter_map(|v| v.to_str().ok())
+            .flat_map(|line| line.split(','))
+        {
             let mut parts = item.split(';').map(str::trim);
             let coding = parts.next().unwrap_or_default();
             let quality = parts
@@ -35,7 +38,11 @@ impl Accepted {
                 _ => {}
             }
         }
-        Self { br: br.unwrap_or(rest), zstd: zstd.unwrap_or(rest), gzip: gzip.unwrap_or(rest) }
+        Self {
+            br: br.unwrap_or(rest),
+            zstd: zstd.unwrap_or(rest),
+            gzip: gzip.unwrap_or(rest),
+        }
     }
 
     /// How much the client likes an encoding; 0 is not at all. Identity comes last, and always will do.
@@ -51,9 +58,15 @@ impl Accepted {
 
 /// Whether `If-None-Match` names `etag` (weak comparison).
 pub fn none_match(headers: &HeaderMap, etag: &str) -> bool {
-    headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|v| v.to_str().ok()).any(|line| {
-        line.split(',').map(str::trim).any(|tag| tag == "*" || tag.trim_start_matches("W/") == etag)
-    })
+    headers
+        .get_all(header::IF_NONE_MATCH)
+        .iter()
+        .filter_map(|v| v.to_str().ok())
+        .any(|line| {
+            line.split(',')
+                .map(str::trim)
+                .any(|tag| tag == "*" || tag.trim_start_matches("W/") == etag)
+        })
 }
 
 /// What a `Range` asks for.
@@ -72,17 +85,24 @@ pub fn range(headers: &HeaderMap, etag: &str, length: usize) -> Wanted {
     let Some(range) = headers.get(header::RANGE).and_then(|v| v.to_str().ok()) else {
         return Wanted::Whole;
     };
-    if headers.get(header::IF_RANGE).is_some_and(|held| held.as_bytes() != etag.as_bytes()) {
+    if headers
+        .get(header::IF_RANGE)
+        .is_some_and(|held| held.as_bytes() != etag.as_bytes())
+    {
         return Wanted::Whole;
     }
-    let Ok(parsed) = http_range_header::parse_range_header(range) else { return Wanted::Whole };
+    let Ok(parsed) = http_range_header::parse_range_header(range) else {
+        return Wanted::Whole;
+    };
     if parsed.ranges.len() != 1 {
         return Wanted::Whole;
     }
     match parsed.validate(length as u64).as_deref() {
         Ok([part]) => {
             let bounds = (usize::try_from(*part.start()), usize::try_from(*part.end()));
-            let (Ok(start), Ok(end)) = bounds else { return Wanted::Unsatisfiable };
+            let (Ok(start), Ok(end)) = bounds else {
+                return Wanted::Unsatisfiable;
+            };
             Wanted::Part(start..end.saturating_add(1).min(length))
         }
         _ => Wanted::Unsatisfiable,
@@ -91,12 +111,16 @@ pub fn range(headers: &HeaderMap, etag: &str, length: usize) -> Wanted {
 
 /// Whether the client is a browser that wants a page: its `Accept` names `text/html`.
 pub fn wants_html(headers: &HeaderMap) -> bool {
-    headers.get_all(header::ACCEPT).iter().filter_map(|v| v.to_str().ok()).any(|line| {
-        line.split(',').any(|item| {
-            let media = item.split(';').next().unwrap_or_default().trim();
-            media.eq_ignore_ascii_case("text/html")
+    headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|v| v.to_str().ok())
+        .any(|line| {
+            line.split(',').any(|item| {
+                let media = item.split(';').next().unwrap_or_default().trim();
+                media.eq_ignore_ascii_case("text/html")
+            })
         })
-    })
 }
 
 #[cfg(test)]
@@ -111,10 +135,15 @@ mod tests {
     fn encodings_by_quality() {
         let best = |value: &str| {
             let accepted = Accepted::of(&with(header::ACCEPT_ENCODING, value));
-            let all = [Encoding::Br, Encoding::Zstd, Encoding::Gzip, Encoding::Identity];
-            all.into_iter().rev().max_by(|a, b| {
-                accepted.quality(*a).total_cmp(&accepted.quality(*b))
-            })
+            let all = [
+                Encoding::Br,
+                Encoding::Zstd,
+                Encoding::Gzip,
+                Encoding::Identity,
+            ];
+            all.into_iter()
+                .rev()
+                .max_by(|a, b| accepted.quality(*a).total_cmp(&accepted.quality(*b)))
         };
         for (value, expected) in [
             ("gzip, deflate, br, zstd", Encoding::Br),
@@ -141,7 +170,11 @@ mod tests {
             ("\"b\"", false),
             ("a", false),
         ] {
-            assert_eq!(none_match(&with(header::IF_NONE_MATCH, value), "\"a\""), matches, "{value}");
+            assert_eq!(
+                none_match(&with(header::IF_NONE_MATCH, value), "\"a\""),
+                matches,
+                "{value}"
+            );
         }
     }
 
@@ -157,7 +190,11 @@ mod tests {
             ("lines=0-1", Wanted::Whole),
             ("bytes=x", Wanted::Whole),
         ] {
-            assert_eq!(range(&with(header::RANGE, value), "\"a\"", 100), expected, "{value}");
+            assert_eq!(
+                range(&with(header::RANGE, value), "\"a\"", 100),
+                expected,
+                "{value}"
+            );
         }
         let mut headers = with(header::RANGE, "bytes=0-9");
         headers.insert(header::IF_RANGE, "\"old\"".parse().unwrap());

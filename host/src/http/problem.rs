@@ -74,23 +74,37 @@ pub struct Problem {
     pub extensions: Map<String, Value>,
     /// Headers beside those of every problem.
     pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// What failed inside, for the log alone.
+    pub cause: Option<String>,
 }
 
 impl Problem {
     /// A problem of `code` with its detail.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
-        Self { code, detail: detail.into(), extensions: Map::new(), headers: Vec::new() }
+        Self {
+            code,
+            detail: detail.into(),
+            extensions: Map::new(),
+            headers: Vec::new(),
+            cause: None,
+        }
     }
 
     /// The 404 of everything that is not there: whatever the reason, nothing tells the cases apart.
     pub fn not_found() -> Self {
-        Self::new(Code::NotFound, "Nothing is here. It may have expired, or the address is wrong.")
+        Self::new(
+            Code::NotFound,
+            "Nothing is here. It may have expired, or the address is wrong.",
+        )
     }
 
     /// A failure of ours: `error` goes to the log, never to the client.
     pub fn internal(error: &(dyn std::fmt::Display + Send + Sync)) -> Self {
-        tracing::error!(%error, "internal error");
-        Self::new(Code::Internal, "The service failed to answer this request. Try again; if it fails again, give the request id to the operator.")
+        let detail = "The service failed to answer this request. Try again; if it fails again, give the request id to the operator.";
+        Self {
+            cause: Some(error.to_string()),
+            ..Self::new(Code::Internal, detail)
+        }
     }
 
     /// The same, with an extension member.

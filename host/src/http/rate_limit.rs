@@ -102,11 +102,19 @@ impl Buckets {
         let quota = Quota::per_minute(number(per_minute)).allow_burst(number(burst));
         let limiter = Limiter::new(quota, DashMapStateStore::default(), Ticks(clock.clone()));
         let policy = header(&format!("\"{name}\";q={per_minute};w=60"));
-        Self { name, limiter, policy, refill: 60_u64.div_ceil(per_minute) }
+        Self {
+            name,
+            limiter,
+            policy,
+            refill: 60_u64.div_ceil(per_minute),
+        }
     }
 
     fn state(&self, remaining: u32) -> HeaderValue {
-        header(&format!("\"{}\";r={remaining};t={}", self.name, self.refill))
+        header(&format!(
+            "\"{}\";r={remaining};t={}",
+            self.name, self.refill
+        ))
     }
 }
 
@@ -120,7 +128,10 @@ pub async fn enforce(
     request: Request,
     next: Next,
 ) -> Response {
-    let client = request.extensions().get::<Context>().map(|context| context.client);
+    let client = request
+        .extensions()
+        .get::<Context>()
+        .map(|context| context.client);
     let Some(client) = client else {
         return Problem::internal(&"a request without a context").into_response();
     };
@@ -138,6 +149,8 @@ pub async fn enforce(
 fn refusal(name: &str) -> Problem {
     Problem::new(
         Code::RateLimited,
-        format!("Too many {name} requests from this client. Wait a minute, then go on more slowly."),
+        format!(
+            "Too many {name} requests from this client. Wait a minute, then go on more slowly."
+        ),
     )
 }

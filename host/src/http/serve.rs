@@ -27,10 +27,18 @@ const STOP_TIME: Duration = Duration::from_secs(10);
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 
 /// Serves until `stop` becomes true, then finishes what is running.
-pub async fn serve(listener: TcpListener, app: SharedApp, mut stop: watch::Receiver<bool>) {
-    let routers = Arc::new(Routers::new(&app));
+pub async fn serve(
+    listener: TcpListener,
+    app: SharedApp,
+    routers: Arc<Routers>,
+    mut stop: watch::Receiver<bool>,
+) {
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).pipeline_flush(true);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME)
+        .pipeline_flush(true);
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -54,7 +62,10 @@ pub async fn serve(listener: TcpListener, app: SharedApp, mut stop: watch::Recei
         }
     }
     drop(listener);
-    if tokio::time::timeout(STOP_TIME, graceful.shutdown()).await.is_err() {
+    if tokio::time::timeout(STOP_TIME, graceful.shutdown())
+        .await
+        .is_err()
+    {
         tracing::warn!("some requests did not finish in time");
     }
 }
@@ -84,11 +95,18 @@ fn connect(
 }
 
 /// Serves operators: `GET /metrics` and nothing else.
-pub async fn serve_operators(listener: TcpListener, app: SharedApp, mut stop: watch::Receiver<bool>) {
+pub async fn serve_operators(
+    listener: TcpListener,
+    app: SharedApp,
+    mut stop: watch::Receiver<bool>,
+) {
     let metrics = axum::routing::get(move || {
         let app = Arc::clone(&app);
         async move {
-            let kind = [(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")];
+            let kind = [(
+                CONTENT_TYPE,
+                "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            )];
             match app.metrics.encode() {
                 Ok(text) => (kind, text).into_response(),
                 Err(error) => Problem::internal(&error).into_response(),
@@ -100,7 +118,10 @@ pub async fn serve_operators(listener: TcpListener, app: SharedApp, mut stop: wa
         // A sender that is gone has stopped too.
         let _ = stop.wait_for(|stop| *stop).await;
     };
-    if let Err(error) = axum::serve(listener, router).with_graceful_shutdown(stopped).await {
+    if let Err(error) = axum::serve(listener, router)
+        .with_graceful_shutdown(stopped)
+        .await
+    {
         tracing::error!(%error, "the operators' listener failed");
     }
 }

@@ -46,7 +46,10 @@ pub fn key_id(text: &str) -> Option<&str> {
 }
 
 fn checksum(body: &str) -> String {
-    padded(&crc32fast::hash(body.as_bytes()).to_be_bytes(), CHECKSUM_LENGTH)
+    padded(
+        &crc32fast::hash(body.as_bytes()).to_be_bytes(),
+        CHECKSUM_LENGTH,
+    )
 }
 
 fn padded(bytes: &[u8], length: usize) -> String {

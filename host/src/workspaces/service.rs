@@ -21,7 +21,9 @@ const NAME: usize = 100;
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
     /// No slug can be made of the name.
-    #[error("a namespace's name is 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit")]
+    #[error(
+        "a namespace's name is 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit"
+    )]
     BadName,
     /// There is one already.
     #[error("there is a namespace `{0}` already")]
@@ -73,7 +75,11 @@ pub struct Workspaces {
 impl Workspaces {
     /// The workspaces in a control database.
     pub fn new(control: Control, clock: Clock, random: Random) -> Self {
-        Self { control, clock, random }
+        Self {
+            control,
+            clock,
+            random,
+        }
     }
 
     /// Makes a workspace with one machine key.
@@ -100,7 +106,10 @@ impl Workspaces {
         };
         self.control
             .write(move |tx| {
-                if store::workspace_by_slug(tx, &workspace.slug).map_err(Error::from)?.is_some() {
+                if store::workspace_by_slug(tx, &workspace.slug)
+                    .map_err(Error::from)?
+                    .is_some()
+                {
                     return Err(WorkspaceError::Taken(workspace.slug));
                 }
                 store::insert_workspace(tx, &workspace)?;
@@ -139,7 +148,10 @@ impl Workspaces {
             .write(move |tx| store::insert_key(tx, &workspace.id, &key_id, &digest, now))
             .await
             .map_err(|error: Error| WorkspaceError::Store(error))?;
-        Ok(NewKey { key_id: credential.key_id, credential: credential.text })
+        Ok(NewKey {
+            key_id: credential.key_id,
+            credential: credential.text,
+        })
     }
 
     /// The keys of a workspace, oldest first.
@@ -148,7 +160,10 @@ impl Workspaces {
     /// [`WorkspaceError`].
     pub async fn keys(&self, name: &str) -> Result<Vec<Key>, WorkspaceError> {
         let workspace = self.named(name).await?;
-        Ok(self.control.read(move |c| store::keys(c, &workspace.id)).await?)
+        Ok(self
+            .control
+            .read(move |c| store::keys(c, &workspace.id))
+            .await?)
     }
 
     /// Revokes a key: the next request with it is refused.
@@ -158,14 +173,23 @@ impl Workspaces {
     pub async fn revoke_key(&self, name: &str, key_id: &str) -> Result<(), WorkspaceError> {
         let workspace = self.named(name).await?;
         let (key, now) = (key_id.to_owned(), self.clock.now());
-        let revoked: Result<bool, Error> =
-            self.control.write(move |tx| store::revoke_key(tx, &workspace.id, &key, now)).await;
-        if revoked? { Ok(()) } else { Err(WorkspaceError::UnknownKey(key_id.to_owned())) }
+        let revoked: Result<bool, Error> = self
+            .control
+            .write(move |tx| store::revoke_key(tx, &workspace.id, &key, now))
+            .await;
+        if revoked? {
+            Ok(())
+        } else {
+            Err(WorkspaceError::UnknownKey(key_id.to_owned()))
+        }
     }
 
     async fn named(&self, name: &str) -> Result<Workspace, WorkspaceError> {
         let slug = name.to_owned();
-        let found = self.control.read(move |c| store::workspace_by_slug(c, &slug)).await?;
+        let found = self
+            .control
+            .read(move |c| store::workspace_by_slug(c, &slug))
+            .await?;
         found.ok_or_else(|| WorkspaceError::Unknown(name.to_owned()))
     }
 
@@ -174,11 +198,18 @@ impl Workspaces {
     /// # Errors
     /// The database's.
     pub async fn authenticate(&self, token: &str) -> Result<Option<Principal>, Error> {
-        let Some(key_id) = credential::key_id(token) else { return Ok(None) };
+        let Some(key_id) = credential::key_id(token) else {
+            return Ok(None);
+        };
         let key_id = key_id.to_owned();
         let wanted = key_id.clone();
-        let found = self.control.read(move |c| store::live_key(c, &wanted)).await?;
-        let Some((workspace, secret, last_used)) = found else { return Ok(None) };
+        let found = self
+            .control
+            .read(move |c| store::live_key(c, &wanted))
+            .await?;
+        let Some((workspace, secret, last_used)) = found else {
+            return Ok(None);
+        };
         if !secret.is_digest_of(token.as_bytes()) {
             return Ok(None);
         }
@@ -194,8 +225,9 @@ impl Workspaces {
         }
         let (control, key_id) = (self.control.clone(), key_id.to_owned());
         tokio::spawn(async move {
-            let noted: Result<(), Error> =
-                control.write(move |tx| store::touch_key(tx, &key_id, now)).await;
+            let noted: Result<(), Error> = control
+                .write(move |tx| store::touch_key(tx, &key_id, now))
+                .await;
             if let Err(error) = noted {
                 tracing::warn!(%error, "the use of a key was not noted");
             }

@@ -14,15 +14,14 @@ fn workspace(row: &Row<'_>) -> rusqlite::Result<Workspace> {
         id: row.get(0)?,
         slug: row.get(1)?,
         display_name: row.get(2)?,
-        plan: plan.parse::<Plan>().map_err(|()| rusqlite::Error::InvalidQuery)?,
+        plan: plan
+            .parse::<Plan>()
+            .map_err(|()| rusqlite::Error::InvalidQuery)?,
         created_at: row.get(4)?,
     })
 }
 
-pub(super) fn workspace_by_slug(
-    c: &Connection,
-    slug: &str,
-) -> rusqlite::Result<Option<Workspace>> {
+pub(super) fn workspace_by_slug(c: &Connection, slug: &str) -> rusqlite::Result<Option<Workspace>> {
     c.query_row(
         "SELECT id, slug, display_name, plan, created_at FROM workspaces WHERE slug = ?1",
         [slug],
@@ -104,6 +103,9 @@ pub(super) fn live_key(
 }
 
 pub(super) fn touch_key(tx: &Tx<'_>, key_id: &str, now: Timestamp) -> Result<(), Error> {
-    tx.execute("UPDATE keys SET last_used_at = ?2 WHERE key_id = ?1", params![key_id, now])?;
+    tx.execute(
+        "UPDATE keys SET last_used_at = ?2 WHERE key_id = ?1",
+        params![key_id, now],
+    )?;
     Ok(())
 }
