@@ -180,6 +180,12 @@ mod tests {
                 "[m:#[test]] [k:let] s = [s:r#&quot;a&quot;b&quot;#]; [c:// end]",
             ),
             ("rust", "/* a /* b */ c */ x", "[c:/* a /* b */ c */] x"),
+            ("rust", "// A.\nuse b;", "[c:// A.]\n[k:use] b;"),
+            (
+                "css",
+                "a{b:url(http://c)} // d",
+                "a{[v:b]:[f:url](http://c)} [c:// d]",
+            ),
             (
                 "js",
                 "const a = /['\"]/.test(`x\n`) // y",

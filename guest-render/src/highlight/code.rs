@@ -314,7 +314,8 @@ impl Scanner<'_> {
                     || (self.before == b'[' && after.starts_with(['.', ']']))))
             || (language.has(Flag::Properties)
                 && after.starts_with(':')
-                && !after.starts_with("::"));
+                && !after.starts_with("::")
+                && !after.starts_with("://"));
         if is_key {
             Kind::Name
         } else if let Some(kind) = known.filter(|_| self.before != b'.') {
