@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use tokio::sync::OnceCell;
 
 use crate::clock::Clock;
 use crate::config::Config;
@@ -15,8 +16,11 @@ use crate::http::front::RequestIds;
 use crate::http::hosts::Hosts;
 use crate::http::idempotency::InFlight;
 use crate::http::rate_limit::RateLimits;
+use crate::edge::Purger;
+use crate::projects::Projects;
 use crate::random::Random;
 use crate::sandbox::{Limits as Budgets, Sandbox, SandboxConfig};
+use crate::teardown::Teardown;
 use crate::telemetry::Metrics;
 use crate::workspaces::Workspaces;
 
@@ -35,7 +39,13 @@ pub struct App {
     /// The guests.
     pub sandbox: Sandbox,
     /// Whatever answers at a slug.
-    pub deployments: Deployments,
+    pub deployments: Arc<Deployments>,
+    /// Envelopes of frontends.
+    pub projects: Projects,
+    /// The end of projects.
+    pub teardown: Teardown,
+    /// Tells the edge what to forget, if there is one.
+    pub purger: Option<Purger>,
     /// Accounts and their keys.
     pub workspaces: Workspaces,
     /// The names that we answer for.
@@ -64,7 +74,7 @@ impl App {
         let sandbox = Sandbox::start(sandbox_config(&config)).context("starting the sandbox")?;
         let seed = u64::from_le_bytes(random.bytes()?);
         let config = Arc::new(config);
-        let deployments = Deployments {
+        let deployments = Arc::new(Deployments {
             control: control.clone(),
             content,
             once,
@@ -73,21 +83,38 @@ impl App {
             random: random.clone(),
             config: Arc::clone(&config),
             secrets,
+            runtime: OnceCell::new(),
             reservations: Arc::default(),
             pages: Arc::new(Pages::new(config.limits.page_cache_bytes)),
             visits: Visits::new(seed),
-        };
+        });
         deployments
             .finish_burning()
             .await
             .context("removing burnt shares")?;
+        deployments.end_unfinished().await.context("ending interrupted creations")?;
+        let workspaces = Workspaces::new(control.clone(), clock.clone(), random.clone());
+        let projects = Projects::new(
+            control.clone(),
+            clock.clone(),
+            random.clone(),
+            Arc::clone(&config),
+            workspaces.clone(),
+        );
+        let purger = match &config.edge {
+            Some(edge) => Some(Purger::new(control.clone(), clock.clone(), edge)?),
+            None => None,
+        };
         Ok(Arc::new(Self {
+            teardown: Teardown::new(projects.clone(), Arc::clone(&deployments)),
+            projects,
+            purger,
             hosts: Hosts::new(&config),
             rate_limits: RateLimits::new(&config.limits, &clock),
             in_flight: InFlight::default(),
             request_ids: RequestIds::new(u32::from_le_bytes(random.bytes()?)),
             metrics: Metrics::new(&sandbox, &deployments),
-            workspaces: Workspaces::new(control.clone(), clock.clone(), random),
+            workspaces,
             config,
             clock,
             control,

@@ -11,6 +11,7 @@ use crate::control::events;
 
 const FLUSH_VISITS: Duration = Duration::from_secs(2);
 const SWEEP: Duration = Duration::from_secs(1);
+const PURGE: Duration = Duration::from_millis(250);
 const COLLECT: Duration = Duration::from_secs(15);
 const TIDY: Duration = Duration::from_secs(60);
 /// Four times a second, so that a command takes effect within one.
@@ -20,6 +21,7 @@ const LISTEN: Duration = Duration::from_millis(250);
 pub fn start(app: &SharedApp, stop: &watch::Receiver<bool>) -> Vec<JoinHandle<()>> {
     let task = |app: &SharedApp| (Arc::clone(app), stop.clone());
     let (flush, sweep, collect) = (task(app), task(app), task(app));
+    let (end, purge) = (task(app), task(app));
     let (tidy, listen, orphans) = (task(app), task(app), task(app));
     vec![
         tokio::spawn(every(
@@ -43,6 +45,11 @@ pub fn start(app: &SharedApp, stop: &watch::Receiver<bool>) -> Vec<JoinHandle<()
         tokio::spawn(every(TIDY, tidy, "forgetting what is old", async |app| {
             app.rate_limits.tidy();
             Ok(app.deployments.forget_old().await?)
+        })),
+        tokio::spawn(every(SWEEP, end, "ending projects", async |app| app.teardown.run().await)),
+        tokio::spawn(every(PURGE, purge, "purging the edge", async |app| match &app.purger {
+            Some(purger) => purger.run().await,
+            None => Ok(()),
         })),
         tokio::spawn(hear_operators(listen)),
         tokio::spawn(mark_orphans(orphans)),
@@ -93,7 +100,7 @@ async fn hear_operators((app, mut stop): Task) {
             Ok(heard) => {
                 for event in heard {
                     last = event.id;
-                    act(&app, &event);
+                    act(&app, &event).await;
                 }
             }
             Err(error) => tracing::error!(%error, "operators' commands cannot be read"),
@@ -101,7 +108,7 @@ async fn hear_operators((app, mut stop): Task) {
     }
 }
 
-fn act(app: &App, event: &events::OperatorEvent) {
+async fn act(app: &App, event: &events::OperatorEvent) {
     tracing::info!(
         kind = event.kind,
         subject = event.subject,
@@ -109,5 +116,8 @@ fn act(app: &App, event: &events::OperatorEvent) {
     );
     if event.kind == events::SLUG_CHANGED {
         app.deployments.pages.forget(&event.subject);
+        if let Err(error) = app.deployments.purge_slug(&event.subject).await {
+            tracing::error!(%error, "a purge could not be queued");
+        }
     }
 }

@@ -64,6 +64,33 @@ pub struct Settings {
     #[arg(skip)]
     #[serde(default)]
     pub limits: Limits,
+    /// A cache in front; the file only, but for its token.
+    #[arg(skip)]
+    pub edge: Option<Edge>,
+}
+
+/// A Cloudflare-compatible edge that is told what to forget.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Edge {
+    /// The zone that the pages are in.
+    pub zone_id: String,
+    /// The token of its API; `SVC_EDGE_API_TOKEN` beats it.
+    #[serde(default, serialize_with = "masked")]
+    pub api_token: String,
+    /// Where its API is.
+    #[serde(default = "cloudflare")]
+    pub api_base: Url,
+}
+
+#[allow(clippy::expect_used, reason = "a constant")]
+fn cloudflare() -> Url {
+    Url::parse("https://api.cloudflare.com/client/v4").expect("a URL")
+}
+
+/// Shows that there is a secret, and nothing of it.
+fn masked<S: serde::Serializer>(secret: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(if secret.is_empty() { "" } else { "********" })
 }
 
 /// How log lines look.
@@ -108,6 +135,7 @@ impl Settings {
             log_format: self.log_format.or(file.log_format),
             // Flags and the environment have no limits.
             limits: file.limits,
+            edge: file.edge,
         }
     }
 
@@ -162,6 +190,7 @@ impl Settings {
             ops_listen: self.ops_listen,
             log_format: self.log_format.unwrap_or(LogFormat::Text),
             limits: self.limits,
+            edge: self.edge.map(with_token).transpose()?,
             data,
         })
     }
@@ -194,12 +223,36 @@ pub struct Config {
     pub log_format: LogFormat,
     /// The numbers of the service.
     pub limits: Limits,
+    /// The cache in front.
+    pub edge: Option<Edge>,
     /// `http` or `https`, from the base URL.
     #[serde(skip)]
     pub scheme: String,
     /// Whether visitors come over https, so that cookies are `Secure`.
     #[serde(skip)]
     pub secure: bool,
+}
+
+impl Config {
+    /// The origin of a project; the sites host where projects have none of their own.
+    pub fn project_origin(&self, host_label: &str) -> String {
+        match &self.sites_domain {
+            Some(domain) => format!("{}://{host_label}.{domain}", self.scheme),
+            None => self.sites_url.clone(),
+        }
+    }
+}
+
+/// The token of the environment beats that of the file; without one there is nothing to purge with.
+#[allow(clippy::disallowed_methods, reason = "secrets of tables come from the environment")]
+fn with_token(mut edge: Edge) -> anyhow::Result<Edge> {
+    if let Ok(token) = std::env::var("SVC_EDGE_API_TOKEN") {
+        edge.api_token = token;
+    }
+    if edge.api_token.is_empty() {
+        bail!("edge.api_token is missing: set it in the file, or SVC_EDGE_API_TOKEN");
+    }
+    Ok(edge)
 }
 
 /// Host and, where it is not the scheme's own, port.

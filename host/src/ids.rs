@@ -60,10 +60,19 @@ macro_rules! ids {
 ids! {
     /// A published thing with a slug: a quick share or a project's frontend.
     DeploymentId,
+    /// A durable envelope of frontends and a backend.
+    ProjectId,
     /// A complaint about a deployment.
     ReportId,
+    /// One state of a frontend's content.
+    RevisionId,
     /// A workspace, which the operator's commands call a namespace.
     WorkspaceId,
+}
+
+impl ProjectId {
+    /// The project that every quick share belongs to: it is nobody's.
+    pub const FREE: Self = Self(Uuid::from_u128(0x0000_0000_0000_7000_8000_0000_0000_0000));
 }
 
 fn uuid_v7(clock: &Clock, random: &Random) -> Result<Uuid, NoRandomness> {

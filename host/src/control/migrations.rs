@@ -5,7 +5,10 @@ use rusqlite::Connection;
 use super::Error;
 
 /// In order; a script's number is its place here, from 1. Scripts are never changed after a release.
-const SCRIPTS: &[&str] = &[include_str!("../../migrations/0001_house.sql")];
+const SCRIPTS: &[&str] = &[
+    include_str!("../../migrations/0001_house.sql"),
+    include_str!("../../migrations/0002_projects.sql"),
+];
 
 /// Brings a database to the newest schema. Safe to call from several processes at once.
 pub(super) fn migrate(connection: &mut Connection) -> Result<(), Error> {

@@ -3,20 +3,31 @@
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
 use super::pages::{self, Page};
 use super::serve::RawSource;
+use crate::clock::Timestamp;
 use crate::content::Encoding;
 use crate::http::negotiate::{self, Accepted, Wanted};
 use crate::http::problem::{Code, Problem};
 use crate::sandbox::ContentType;
 
-/// The whole page, a part of it, or that the client has it.
+/// The longest that an edge is told to keep a page, in seconds.
+const EDGE_SECONDS: i64 = 31_536_000;
+/// What an edge heeds, and nobody else (RFC 9213).
+const CDN_CACHE_CONTROL: HeaderName = HeaderName::from_static("cdn-cache-control");
+
+/// The whole page, a part of it, or that the client has it; `at_home` on the page's own origin.
 ///
 /// # Errors
 /// `range_not_satisfiable`.
-pub(super) fn page(page: &Page, request: &HeaderMap) -> Result<Response, Problem> {
+pub(super) fn page(
+    page: &Page,
+    at_home: bool,
+    now: Timestamp,
+    request: &HeaderMap,
+) -> Result<Response, Problem> {
     let accepted = Accepted::of(request);
     // Of equals the first is the server's choice, and identity, which everybody takes, is last.
     let mut best = page.variants.first();
@@ -32,12 +43,22 @@ pub(super) fn page(page: &Page, request: &HeaderMap) -> Result<Response, Problem
             page.id
         )));
     };
-    respond(
-        variant.headers.clone(),
-        &variant.etag,
-        &variant.bytes,
-        request,
-    )
+    let headers = match &variant.headers_at_home {
+        Some(headers) if at_home => headers,
+        _ => &variant.headers,
+    };
+    let mut headers = headers.clone();
+    if page.at_edge {
+        headers.insert(CDN_CACHE_CONTROL, edge_life(page, now)?);
+    }
+    respond(headers, &variant.etag, &variant.bytes, request)
+}
+
+/// How long an edge may keep a page: for long, but not past its end.
+fn edge_life(page: &Page, now: Timestamp) -> Result<HeaderValue, Problem> {
+    let left = page.expires_at.map_or(EDGE_SECONDS, |end| (end.0 - now.0) / 1000);
+    let life = format!("max-age={}", left.clamp(0, EDGE_SECONDS));
+    HeaderValue::try_from(life).map_err(|error| Problem::internal(&error))
 }
 
 /// The source of a page, as something that no browser runs.
@@ -45,11 +66,12 @@ pub(super) fn page(page: &Page, request: &HeaderMap) -> Result<Response, Problem
 /// # Errors
 /// `range_not_satisfiable`.
 pub(super) fn raw(
+    page: &Page,
     source: &RawSource,
-    protected: bool,
+    origins: bool,
     request: &HeaderMap,
 ) -> Result<Response, Problem> {
-    let kind = match source.content_type {
+    let kind = match page.content_type {
         ContentType::Html | ContentType::Markdown | ContentType::Mermaid => {
             "text/plain; charset=utf-8"
         }
@@ -57,7 +79,7 @@ pub(super) fn raw(
         ContentType::Csv => "text/csv; charset=utf-8",
     };
     let etag = pages::etag(&source.digest, Encoding::Identity);
-    let mut headers = pages::stranger_headers(protected);
+    let mut headers = pages::headers(&page.kind, page.is_protected(), origins);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(header::ETAG, etag.clone());
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));

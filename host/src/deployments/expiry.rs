@@ -6,6 +6,8 @@ use std::collections::HashSet;
 use super::{Deployments, store};
 use crate::clock::Timestamp;
 use crate::control::{self, answers, events};
+use crate::ids::ProjectId;
+use crate::projects;
 
 /// Rows handled in one step, so that no step holds the writer for long.
 const STEP: u32 = 500;
@@ -109,6 +111,52 @@ impl Deployments {
                 return Ok(collected);
             }
         }
+    }
+
+    /// Makes a project and its frontends stop to resolve; durable when it answers.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn begin_project_end(&self, project: ProjectId) -> Result<(), control::Error> {
+        let (config, now) = (std::sync::Arc::clone(&self.config), self.clock.now());
+        let slugs = self
+            .control
+            .write(move |tx| {
+                let Some(label) = projects::begin_end(tx, &project)? else { return Ok(Vec::new()) };
+                let slugs = store::mark_deleting(tx, &project)?;
+                for slug in &slugs {
+                    Self::purge(tx, &config, &label, slug, now)?;
+                }
+                Ok::<_, control::Error>(slugs)
+            })
+            .await?;
+        slugs.iter().for_each(|slug| self.pages.forget(slug));
+        Ok(())
+    }
+
+    /// Removes some frontends of a project whose end has begun; answers whether there were any.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn remove_members(&self, project: ProjectId) -> Result<bool, control::Error> {
+        let members = self.control.read(move |c| store::deleting(c, &project, STEP)).await?;
+        let (some, now) = (!members.is_empty(), self.clock.now());
+        if some {
+            self.control
+                .write(move |tx| {
+                    members.iter().try_for_each(|id| store::remove(tx, id, now).map(|_| ()))
+                })
+                .await?;
+        }
+        Ok(some)
+    }
+
+    /// Ends creations that a crash interrupted. Runs before serving, when none is under way.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn end_unfinished(&self) -> Result<(), control::Error> {
+        self.control.write(store::remove_all_unfinished).await
     }
 
     /// Unlinks the files of one-time shares that have no row: burnt, or never answered for. Runs before serving,

@@ -3,17 +3,25 @@
 mod answer;
 pub mod expiry;
 pub mod forms;
+pub mod frontend_routes;
+pub mod frontends;
 pub mod model;
 pub mod operate;
 pub mod pages;
 pub mod password;
 pub mod publish;
+pub mod preview;
 pub mod quick_share;
+pub mod releases;
 pub mod reports;
+pub mod revision_routes;
+pub mod revisions;
 pub mod routes;
+pub mod runtime;
 pub mod serve;
 pub mod visits;
 
+mod revision_store;
 mod store;
 
 use std::sync::Arc;
@@ -36,6 +44,7 @@ pub struct Deployments {
     pub(crate) random: Random,
     pub(crate) config: Arc<Config>,
     pub(crate) secrets: Secrets,
+    pub(crate) runtime: tokio::sync::OnceCell<String>,
     pub(crate) reservations: publish::SlugReservations,
     /// Pages in memory.
     pub pages: Arc<pages::Pages>,

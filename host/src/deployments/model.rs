@@ -31,6 +31,8 @@ pub struct Deployment {
     pub source: Option<Digest>,
     /// Its finished page in the content store; a one-time share has none there.
     pub artifact: Option<Digest>,
+    /// The host label of its project; a quick share has none.
+    pub host_label: Option<String>,
     /// Whether the operator has taken it down.
     pub disabled: bool,
     /// When it was published.

@@ -35,7 +35,7 @@ pub async fn set_disabled(
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Findings {
     /// Deployments looked at.
-    pub deployments: usize,
+    pub deployments: u64,
     /// Objects in the content store.
     pub objects: usize,
     /// Bytes in the content store.
@@ -56,69 +56,47 @@ pub async fn check(
     once: &OnceFiles,
 ) -> anyhow::Result<Findings> {
     let mut found = Findings::default();
-    let (sound, broken_keys, rows, one_time) = control
+    let (sound, broken_keys, contradictions, references, one_time, deployments) = control
         .read(|c| {
             let sound: String = c.query_row("PRAGMA integrity_check", [], |row| row.get(0))?;
             let broken: i64 =
-                c.query_row("SELECT count(*) FROM pragma_foreign_key_check", [], |r| {
-                    r.get(0)
-                })?;
-            Ok((sound, broken, store::contents(c)?, store::one_time_ids(c)?))
+                c.query_row("SELECT count(*) FROM pragma_foreign_key_check", [], |r| r.get(0))?;
+            let contradictions = store::contradictions(c)?;
+            let references = store::references(c)?;
+            Ok((sound, broken, contradictions, references, store::one_time_ids(c)?, store::count(c)?))
         })
         .await?;
     if sound != "ok" {
         found.errors.push(format!("control database: {sound}"));
     }
     if broken_keys > 0 {
-        found
-            .errors
-            .push(format!("control database: {broken_keys} broken references"));
+        found.errors.push(format!("control database: {broken_keys} broken references"));
     }
-    found.deployments = rows.len();
+    found.errors.extend(contradictions);
+    found.deployments = deployments;
     let (objects, strangers) = content.list().await?;
     found.objects = objects.len();
-    found.leftovers.extend(
-        strangers
-            .into_iter()
-            .map(|path| format!("unknown file content/{path}")),
-    );
-    let mut missing: HashSet<Digest> = HashSet::new();
-    let mut pages: HashSet<Digest> = HashSet::new();
-    let mut referenced: HashSet<Digest> = HashSet::new();
-    for (_, _, _, [source, artifact]) in &rows {
-        referenced.extend(source.iter().chain(artifact));
-        pages.extend(artifact);
-    }
-    for digest in &referenced {
-        match content.get(digest).await? {
-            None => {
-                missing.insert(*digest);
-            }
+    found.leftovers.extend(strangers.into_iter().map(|path| format!("unknown file content/{path}")));
+    let referenced: HashSet<Digest> = references.iter().map(|r| r.digest).collect();
+    let mut looked_at: HashSet<Digest> = HashSet::new();
+    for reference in &references {
+        let digest = reference.digest;
+        if !looked_at.insert(digest) {
+            continue;
+        }
+        match content.get(&digest).await? {
+            None => found.errors.push(format!("{}: object {digest} is missing", reference.by)),
             Some(bytes) => {
                 found.bytes += bytes.len() as u64;
-                let page = pages.contains(digest);
-                if Digest::of(&bytes) != *digest || page && Artifact::from_object(&bytes).is_none()
-                {
-                    found.errors.push(format!("object {digest} is damaged"));
+                let broken = reference.is_page && Artifact::from_object(&bytes).is_none();
+                if broken || Digest::of(&bytes) != digest {
+                    found.errors.push(format!("{}: object {digest} is damaged", reference.by));
                 }
             }
         }
     }
-    for (slug, _, _, digests) in &rows {
-        for digest in digests
-            .iter()
-            .flatten()
-            .filter(|digest| missing.contains(digest))
-        {
-            found
-                .errors
-                .push(format!("{slug}: object {digest} is missing"));
-        }
-    }
     let unused = objects.iter().filter(|digest| !referenced.contains(digest));
-    found
-        .leftovers
-        .extend(unused.map(|digest| format!("unreferenced object {digest}")));
+    found.leftovers.extend(unused.map(|digest| format!("unreferenced object {digest}")));
     let files: HashSet<_> = once.list()?.into_iter().collect();
     let wanted: HashSet<_> = one_time.into_iter().collect();
     for id in wanted.difference(&files) {

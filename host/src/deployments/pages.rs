@@ -13,6 +13,7 @@ use super::visits::Counter as Visits;
 use crate::clock::Timestamp;
 use crate::content::{Artifact, Digest, Encoding};
 use crate::ids::DeploymentId;
+use crate::sandbox::ContentType;
 
 /// What an entry weighs beside its bytes: headers, strings, the map's own.
 const ENTRY_BYTES: u64 = 2048;
@@ -27,6 +28,10 @@ pub const SANDBOX: HeaderValue = HeaderValue::from_static(
 const REVALIDATE: HeaderValue = HeaderValue::from_static("public, max-age=0, must-revalidate");
 /// Keeps what is not everybody's out of every cache.
 pub const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-store");
+/// A revision never changes.
+const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+/// What pages are.
+pub const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const NOINDEX: HeaderValue = HeaderValue::from_static("noindex");
 
@@ -39,11 +44,42 @@ pub enum Guard {
     Password(String),
 }
 
+/// Where a page comes from, which decides how far it is trusted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A stranger's.
+    Share,
+    /// An owner's.
+    Frontend {
+        /// Its project's origin, where it is at home.
+        host_label: String,
+    },
+    /// A revision that may never be live; static, and in an origin of its own.
+    Preview,
+}
+
+/// What an installation says about the pages that it serves.
+#[derive(Clone, Copy, Debug)]
+pub struct Policy {
+    /// Whether projects have origins of their own, so that everywhere else their pages are strangers.
+    pub origins: bool,
+    /// Whether an edge in front keeps pages until it is told otherwise.
+    pub edge: bool,
+}
+
 /// A page ready to be served, with what decides whether it may be.
 #[derive(Debug)]
 pub struct Page {
     /// Whose page it is.
     pub id: DeploymentId,
+    /// Where it comes from.
+    pub kind: Kind,
+    /// What its source is written in.
+    pub content_type: ContentType,
+    /// Its source; a one-time share has none here.
+    pub source: Option<Digest>,
+    /// Whether an edge in front may keep it for long.
+    pub at_edge: bool,
     /// Who may see it.
     pub guard: Guard,
     /// Whether it burns when read; such a page has no variants here.
@@ -69,20 +105,51 @@ pub struct ReadyVariant {
     pub bytes: Bytes,
     /// All headers of a whole answer.
     pub headers: HeaderMap,
+    /// The same on the page's own origin, if it has one.
+    pub headers_at_home: Option<HeaderMap>,
 }
 
 impl Page {
     /// Makes a page ready. `artifact` is absent for a one-time share, whose bytes are read when it burns.
-    pub fn new(deployment: &Deployment, artifact: Option<(Digest, Artifact)>) -> Self {
+    pub fn new(
+        deployment: &Deployment,
+        artifact: Option<(Digest, Artifact)>,
+        policy: Policy,
+    ) -> Self {
+        let kind = match &deployment.host_label {
+            Some(label) => Kind::Frontend { host_label: label.clone() },
+            None => Kind::Share,
+        };
+        Self::of_kind(deployment, kind, artifact, policy)
+    }
+
+    /// A preview of one of a frontend's revisions.
+    pub fn preview(deployment: &Deployment, artifact: (Digest, Artifact), policy: Policy) -> Self {
+        Self::of_kind(deployment, Kind::Preview, Some(artifact), policy)
+    }
+
+    fn of_kind(
+        deployment: &Deployment,
+        kind: Kind,
+        artifact: Option<(Digest, Artifact)>,
+        policy: Policy,
+    ) -> Self {
         let protected = deployment.password_hash.is_some();
+        let headers = headers(&kind, protected, policy.origins);
+        let at_home = matches!(kind, Kind::Frontend { .. })
+            .then(|| headers_of(REVALIDATE, None, false));
         let variants = artifact.map(|(digest, artifact)| {
             let variants = artifact.variants.into_iter();
             variants
-                .map(|v| ReadyVariant::new(&digest, v.encoding, v.bytes, protected))
+                .map(|v| ReadyVariant::new(&digest, v.encoding, v.bytes, &headers, at_home.as_ref()))
                 .collect()
         });
         Self {
             id: deployment.id,
+            content_type: deployment.content_type,
+            source: deployment.source,
+            at_edge: policy.edge && matches!(kind, Kind::Frontend { .. }),
+            kind,
             guard: match &deployment.password_hash {
                 Some(hash) => Guard::Password(hash.clone()),
                 None => Guard::Open,
@@ -111,41 +178,56 @@ impl Page {
 }
 
 impl ReadyVariant {
-    fn new(digest: &Digest, encoding: Encoding, bytes: Bytes, protected: bool) -> Self {
+    fn new(
+        digest: &Digest,
+        encoding: Encoding,
+        bytes: Bytes,
+        headers: &HeaderMap,
+        at_home: Option<&HeaderMap>,
+    ) -> Self {
         let etag = etag(digest, encoding);
-        let mut headers = stranger_headers(protected);
-        headers.insert(
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("text/html; charset=utf-8"),
-        );
-        headers.insert(header::ETAG, etag.clone());
-        headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
-        headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-        if encoding != Encoding::Identity {
-            headers.insert(
-                header::CONTENT_ENCODING,
-                HeaderValue::from_static(encoding.as_str()),
-            );
-        }
+        let whole = |policy: &HeaderMap| {
+            let mut headers = policy.clone();
+            headers.insert(header::CONTENT_TYPE, HTML);
+            headers.insert(header::ETAG, etag.clone());
+            headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+            headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+            if encoding != Encoding::Identity {
+                let coding = HeaderValue::from_static(encoding.as_str());
+                headers.insert(header::CONTENT_ENCODING, coding);
+            }
+            headers
+        };
         Self {
             encoding,
+            headers: whole(headers),
+            headers_at_home: at_home.map(whole),
             etag,
             bytes,
-            headers,
         }
     }
 }
 
-/// The headers of everything that comes from a stranger.
-pub fn stranger_headers(protected: bool) -> HeaderMap {
+/// The headers that say how far a page is trusted: away from its own origin, if it has one.
+pub fn headers(kind: &Kind, protected: bool, origins: bool) -> HeaderMap {
+    match kind {
+        Kind::Share if protected => headers_of(PRIVATE, Some(SANDBOX), true),
+        Kind::Share => headers_of(REVALIDATE, Some(SANDBOX), true),
+        Kind::Frontend { .. } => headers_of(REVALIDATE, origins.then_some(SANDBOX), false),
+        Kind::Preview => headers_of(IMMUTABLE, Some(SANDBOX), true),
+    }
+}
+
+fn headers_of(cache: HeaderValue, sandbox: Option<HeaderValue>, hidden: bool) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(16);
-    headers.insert(
-        header::CACHE_CONTROL,
-        if protected { PRIVATE } else { REVALIDATE },
-    );
-    headers.insert(header::CONTENT_SECURITY_POLICY, SANDBOX);
-    headers.insert("x-robots-tag", NOINDEX);
+    headers.insert(header::CACHE_CONTROL, cache);
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+    if let Some(sandbox) = sandbox {
+        headers.insert(header::CONTENT_SECURITY_POLICY, sandbox);
+    }
+    if hidden {
+        headers.insert("x-robots-tag", NOINDEX);
+    }
     headers
 }
 

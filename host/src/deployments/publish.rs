@@ -10,7 +10,7 @@ use super::{Deployments, store};
 use crate::content::{self, Artifact, Pin};
 use crate::control;
 use crate::random::NoRandomness;
-use crate::sandbox::{Budget, Busy, ContentType, RenderFailure, Source};
+use crate::sandbox::{Budget, Busy, ContentType, RenderFailure, RuntimeScript, Source};
 
 /// How long a slug is that the service chooses.
 const CHOSEN_LENGTH: usize = 10;
@@ -215,27 +215,46 @@ impl Deployments {
             slug: slug.clone(),
             reserved: reservations,
         };
-        let taken = self
-            .control
-            .read(move |c| store::by_slug(c, &slug))
-            .await?
-            .is_some();
+        let taken = self.control.read(move |c| store::is_taken(c, &slug)).await?;
         Ok((!taken).then_some(reserved))
     }
 
-    /// Renders a source to its page.
+    /// Renders a source to a page without a runtime: a quick share, or a preview.
     pub(super) async fn render(
         &self,
         content_type: ContentType,
         title: &str,
         text: &str,
     ) -> Result<Bytes, PublishError> {
+        self.render_with(content_type, title, text, None).await
+    }
+
+    /// Renders a source to the live page of a frontend, with its runtime.
+    pub(super) async fn render_live(
+        &self,
+        content_type: ContentType,
+        title: &str,
+        text: &str,
+        slug: &str,
+    ) -> Result<Bytes, PublishError> {
+        let src = self.runtime_path().await?;
+        let runtime = RuntimeScript { src, slug: slug.to_owned() };
+        self.render_with(content_type, title, text, Some(runtime)).await
+    }
+
+    async fn render_with(
+        &self,
+        content_type: ContentType,
+        title: &str,
+        text: &str,
+        runtime: Option<RuntimeScript>,
+    ) -> Result<Bytes, PublishError> {
         let page_bytes = usize::try_from(self.config.limits.page_bytes).unwrap_or(usize::MAX);
         let source = Source {
             content_type,
             title: title.to_owned(),
             text: text.to_owned(),
-            runtime: None,
+            runtime,
             page_bytes,
         };
         Ok(self.sandbox.render(source).await?.html)

@@ -86,6 +86,7 @@ impl Deployments {
             },
             source: None,
             artifact: None,
+            host_label: None,
             disabled: false,
             created_at,
             expires_at: Some(created_at.plus_seconds(seconds)),

@@ -1,5 +1,7 @@
 //! The routes of deployments: publish, look, unlock, burn, report.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
@@ -11,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::model::is_slug;
-use super::pages::{self, Page};
+use super::pages::{self, Kind, Page};
 use super::password::{PASSWORD_BYTES, UNLOCKED_SECONDS};
 use super::publish::PublishError;
 use super::quick_share::{Deployed, NewShare};
@@ -19,8 +21,10 @@ use super::reports::{NewReport, Reason, ReportError, Reported};
 use super::serve::{LookupError, UnlockError};
 use super::{answer, forms};
 use crate::app::{App, SharedApp};
-use crate::http::extract::{MaybePrincipal, UnreadBody};
+use crate::http::detached::detached;
+use crate::http::extract::{MaybePrincipal, UnreadBody, check_characters, invalid};
 use crate::http::front::Context;
+use crate::http::hosts::Host;
 use crate::http::idempotency;
 use crate::http::problem::{Code, Problem};
 use crate::http::problem_page;
@@ -111,7 +115,7 @@ pub async fn deploy(
 ) -> Result<Response, Problem> {
     let body = body.json::<DeployRequest>().await?;
     let running = match idempotency::begin(
-        &app, &context, &principal, "deploy", &headers, &body.raw,
+        &app, &context, principal.0.as_ref(), "deploy", &headers, &body.raw,
     )
     .await?
     {
@@ -120,7 +124,12 @@ pub async fn deploy(
     };
     let share = new_share(body.value)?;
     let key = running.as_ref().map(idempotency::Running::key);
-    let deployed = app.deployments.publish_share(share, key).await?;
+    let deployments = Arc::clone(&app.deployments);
+    let deployed = detached(async move {
+        let _running = running;
+        deployments.publish_share(share, key).await
+    })
+    .await??;
     let location = HeaderValue::try_from(&deployed.url).map_err(|e| Problem::internal(&e))?;
     let mut response = (StatusCode::CREATED, axum::Json(deployed)).into_response();
     response.headers_mut().insert(header::LOCATION, location);
@@ -136,7 +145,7 @@ fn new_share(request: DeployRequest) -> Result<NewShare, Problem> {
             "`name` cannot be a slug: use 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit.",
         ));
     }
-    check_length("title", request.title.as_deref(), TITLE)?;
+    check_characters("title", request.title.as_deref(), TITLE)?;
     match request.password.as_deref().map(str::len) {
         Some(0) => {
             return Err(invalid(
@@ -160,19 +169,6 @@ fn new_share(request: DeployRequest) -> Result<NewShare, Problem> {
     })
 }
 
-fn check_length(field: &str, text: Option<&str>, most: usize) -> Result<(), Problem> {
-    match text.map(|text| text.chars().count()) {
-        Some(length) if length > most => Err(invalid(format!(
-            "`{field}` has {length} characters; {most} is the most."
-        ))),
-        _ => Ok(()),
-    }
-}
-
-fn invalid(detail: impl Into<String>) -> Problem {
-    Problem::new(Code::InvalidRequest, detail)
-}
-
 /// Unlock a protected page
 ///
 /// The right password is answered with a cookie that opens the page for an hour.
@@ -191,10 +187,11 @@ fn invalid(detail: impl Into<String>) -> Problem {
 )]
 pub async fn unlock(
     State(app): State<SharedApp>,
+    context: Context,
     Path(slug): Path<String>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    let page = find(&app, &slug).await?;
+    let page = find(&app, &context, &slug).await?;
     let body = body.form_or_json::<UnlockRequest>().await?;
     if body.value.password.len() > PASSWORD_BYTES {
         return Err(invalid(format!(
@@ -259,14 +256,14 @@ pub async fn report(
 ) -> Result<Response, Problem> {
     let body = body.json::<ReportRequest>().await?;
     let running =
-        match idempotency::begin(&app, &context, &principal, "reports", &headers, &body.raw).await?
+        match idempotency::begin(&app, &context, principal.0.as_ref(), "reports", &headers, &body.raw).await?
         {
             idempotency::Attempt::Replay(response) => return Ok(response),
             idempotency::Attempt::Run(running) => running,
         };
     let request = body.value;
-    check_length("details", request.details.as_deref(), DETAILS)?;
-    check_length("contact", request.contact.as_deref(), CONTACT)?;
+    check_characters("details", request.details.as_deref(), DETAILS)?;
+    check_characters("contact", request.contact.as_deref(), CONTACT)?;
     check_slug(&request.slug)?;
     let report = NewReport {
         slug: request.slug,
@@ -295,11 +292,12 @@ pub async fn report(
 )]
 pub async fn page(
     State(app): State<SharedApp>,
+    context: Context,
     Path(slug): Path<String>,
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let page = match find(&app, &slug).await {
+    let page = match find(&app, &context, &slug).await {
         Ok(page) => page,
         Err(LookupError::Disabled) => return Ok(disabled_page()),
         Err(error) => return Err(error.into()),
@@ -319,7 +317,8 @@ pub async fn page(
     if page.is_protected() {
         check_navigation(&headers)?;
     }
-    let response = answer::page(&page, &headers)?;
+    let at_home = matches!(context.host, Host::Project(_));
+    let response = answer::page(&page, at_home, app.clock.now(), &headers)?;
     let counted = matches!(response.status(), StatusCode::OK | StatusCode::NOT_MODIFIED);
     if counted && method == Method::GET {
         app.deployments.visits.count(&page.visits);
@@ -345,7 +344,7 @@ pub async fn reveal(
     Path(slug): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let page = match find(&app, &slug).await {
+    let page = match find(&app, &context, &slug).await {
         Ok(page) => page,
         Err(LookupError::Disabled) => return Ok(disabled_page()),
         Err(error) => return Err(error.into()),
@@ -368,12 +367,10 @@ pub async fn reveal(
             &forms::locked(&slug, false),
         ));
     }
-    let content = app
-        .deployments
-        .burn(&slug, page.id)
-        .await?
-        .ok_or_else(Problem::not_found)?;
-    let mut headers = pages::stranger_headers(true);
+    let (deployments, id) = (Arc::clone(&app.deployments), page.id);
+    let burnt = detached(async move { deployments.burn(&slug, id).await }).await??;
+    let content = burnt.ok_or_else(Problem::not_found)?;
+    let mut headers = pages::headers(&Kind::Share, true, true);
     headers.insert(
         header::CONTENT_TYPE,
         HeaderValue::from_static("text/html; charset=utf-8"),
@@ -396,10 +393,11 @@ pub async fn reveal(
 )]
 pub async fn raw(
     State(app): State<SharedApp>,
+    context: Context,
     Path(slug): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let page = find(&app, &slug).await?;
+    let page = find(&app, &context, &slug).await?;
     if page.one_time {
         return Err(Problem::not_found());
     }
@@ -415,16 +413,17 @@ pub async fn raw(
     if page.is_protected() {
         check_navigation(&headers)?;
     }
-    let source = app.deployments.raw_source(&slug).await?;
-    answer::raw(&source, page.is_protected(), &headers)
+    let source = app.deployments.raw_source(&page).await?;
+    answer::raw(&page, &source, app.deployments.page_policy().origins, &headers)
 }
 
 /// The canonical address of a page has no slash at its end.
 pub async fn without_slash(
     State(app): State<SharedApp>,
+    context: Context,
     Path(slug): Path<String>,
 ) -> Result<Response, Problem> {
-    match find(&app, &slug).await {
+    match find(&app, &context, &slug).await {
         Ok(_) => {}
         Err(LookupError::Disabled) => return Ok(disabled_page()),
         Err(error) => return Err(error.into()),
@@ -436,12 +435,23 @@ pub async fn without_slash(
     Ok((StatusCode::PERMANENT_REDIRECT, headers).into_response())
 }
 
-async fn find(app: &App, slug: &str) -> Result<std::sync::Arc<Page>, LookupError> {
-    if is_slug(slug) {
-        app.deployments.page(slug).await
-    } else {
-        Err(LookupError::NotFound)
+/// The page at a slug, on the host that was asked: a project's origin has its own frontends and nothing else.
+async fn find(app: &App, context: &Context, slug: &str) -> Result<Arc<Page>, LookupError> {
+    if !is_slug(slug) {
+        return Err(LookupError::NotFound);
     }
+    let page = app.deployments.page(slug).await?;
+    let here = match &context.host {
+        Host::Project(label) => {
+            matches!(&page.kind, Kind::Frontend { host_label } if host_label == label)
+        }
+        Host::Api | Host::Landing => true,
+    };
+    if !here {
+        return Err(LookupError::NotFound);
+    }
+    app.deployments.check(&page)?;
+    Ok(page)
 }
 
 fn check_slug(slug: &str) -> Result<(), Problem> {
@@ -491,7 +501,7 @@ fn check_navigation(headers: &HeaderMap) -> Result<(), Problem> {
     ))
 }
 
-fn disabled_page() -> Response {
+pub(super) fn disabled_page() -> Response {
     platform_page(StatusCode::FORBIDDEN, &forms::disabled())
 }
 

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::pages::{Guard, Page};
+use super::pages::{Guard, Page, Policy};
 use super::password;
 use super::{Deployments, store};
 use crate::clock::Timestamp;
 use crate::content::{Artifact, Digest};
-use crate::sandbox::{ContentType, Workers};
+use crate::sandbox::Workers;
 
 /// Why there is nothing to show.
 #[derive(Debug, thiserror::Error)]
@@ -39,11 +39,9 @@ pub enum UnlockError {
     Busy,
 }
 
-/// The source of a page, with what its answer needs.
+/// The source of a page.
 #[derive(Debug)]
 pub struct RawSource {
-    /// What it is written in.
-    pub content_type: ContentType,
     /// Its name.
     pub digest: Digest,
     /// Its bytes, as they were published.
@@ -58,28 +56,26 @@ pub struct Unlocked {
 }
 
 impl Deployments {
-    /// The live page at a slug.
+    /// The page at a slug, from memory or loaded into it; see [`Deployments::check`].
     ///
     /// # Errors
     /// [`LookupError`].
     pub async fn page(&self, slug: &str) -> Result<Arc<Page>, LookupError> {
-        let page = match self.pages.get(slug) {
-            Some(page) => page,
-            None => self.pages.get_or_load(slug, self.load(slug)).await?,
-        };
-        self.check(&page, self.clock.now())?;
-        Ok(page)
+        match self.pages.get(slug) {
+            Some(page) => Ok(page),
+            None => self.pages.get_or_load(slug, self.load(slug)).await,
+        }
     }
 
-    fn check(&self, page: &Page, now: Timestamp) -> Result<(), LookupError> {
-        if page.expires_at.is_some_and(|at| at <= now) {
+    /// Whether a page may still be shown at all.
+    ///
+    /// # Errors
+    /// `NotFound` when its time is over, `Disabled` when the operator has taken it down.
+    pub fn check(&self, page: &Page) -> Result<(), LookupError> {
+        if page.expires_at.is_some_and(|at| at <= self.clock.now()) {
             return Err(LookupError::NotFound);
         }
-        if page.disabled {
-            Err(LookupError::Disabled)
-        } else {
-            Ok(())
-        }
+        if page.disabled { Err(LookupError::Disabled) } else { Ok(()) }
     }
 
     async fn load(&self, slug: &str) -> Result<Arc<Page>, LookupError> {
@@ -92,21 +88,24 @@ impl Deployments {
             .ok_or(LookupError::NotFound)?;
         let artifact = match deployment.artifact {
             // What is disabled is not shown, so its bytes need not be there.
-            Some(digest) if !deployment.disabled => {
-                let object = self
-                    .content
-                    .get(&digest)
-                    .await
-                    .map_err(anyhow::Error::from)?;
-                let artifact = object.as_ref().and_then(Artifact::from_object);
-                let artifact = artifact.ok_or_else(|| {
-                    anyhow::anyhow!("artifact {digest} of {slug} is missing or damaged")
-                })?;
-                Some((digest, artifact))
-            }
+            Some(digest) if !deployment.disabled => Some(self.artifact(digest).await?),
             _ => None,
         };
-        Ok(Arc::new(Page::new(&deployment, artifact)))
+        Ok(Arc::new(Page::new(&deployment, artifact, self.page_policy())))
+    }
+
+    /// A stored page.
+    pub(super) async fn artifact(&self, digest: Digest) -> anyhow::Result<(Digest, Artifact)> {
+        let object = self.content.get(&digest).await?;
+        let artifact = object.as_ref().and_then(Artifact::from_object);
+        let artifact =
+            artifact.ok_or_else(|| anyhow::anyhow!("artifact {digest} is missing or damaged"))?;
+        Ok((digest, artifact))
+    }
+
+    /// What this installation says about its pages.
+    pub fn page_policy(&self) -> Policy {
+        Policy { origins: self.config.sites_domain.is_some(), edge: self.config.edge.is_some() }
     }
 
     /// Whether a request with this cookie value may see a page.
@@ -141,28 +140,15 @@ impl Deployments {
         Ok(Unlocked { token })
     }
 
-    /// The source of the page at a slug; a one-time share has none to show.
+    /// The source of a page; a one-time share has none to show.
     ///
     /// # Errors
     /// [`LookupError`].
-    pub async fn raw_source(&self, slug: &str) -> Result<RawSource, LookupError> {
-        let wanted = slug.to_owned();
-        let found = self.control.read(move |c| store::by_slug(c, &wanted)).await;
-        let deployment = found
-            .map_err(anyhow::Error::from)?
-            .ok_or(LookupError::NotFound)?;
-        let digest = deployment.source.ok_or(LookupError::NotFound)?;
-        let bytes = self
-            .content
-            .get(&digest)
-            .await
-            .map_err(anyhow::Error::from)?;
-        let bytes = bytes.ok_or_else(|| anyhow::anyhow!("source {digest} of {slug} is missing"))?;
-        Ok(RawSource {
-            content_type: deployment.content_type,
-            digest,
-            bytes,
-        })
+    pub async fn raw_source(&self, page: &Page) -> Result<RawSource, LookupError> {
+        let digest = page.source.ok_or(LookupError::NotFound)?;
+        let bytes = self.content.get(&digest).await.map_err(anyhow::Error::from)?;
+        let bytes = bytes.ok_or_else(|| anyhow::anyhow!("source {digest} is missing"))?;
+        Ok(RawSource { digest, bytes })
     }
 }
 

@@ -47,22 +47,81 @@ impl FromRequestParts<SharedApp> for MaybePrincipal {
             Some(token) => app.workspaces.authenticate(token).await?,
             None => None,
         };
-        match principal {
-            Some(principal) => Ok(Self(Some(principal))),
-            None => Err(Problem::new(
-                Code::Unauthorized,
-                "The credential is not valid: it is malformed, unknown or revoked. Send a valid one as Authorization: Bearer, or none for a quick share.",
-            )
-            .header(
-                header::WWW_AUTHENTICATE,
-                HeaderValue::from_static("Bearer error=\"invalid_token\""),
-            )),
+        principal.map(|principal| Self(Some(principal))).ok_or_else(credential_invalid)
+    }
+}
+
+/// The 401 of a credential that is none (RFC 6750, section 3.1).
+pub fn credential_invalid() -> Problem {
+    Problem::new(
+        Code::Unauthorized,
+        "The credential is not valid: it is malformed, unknown or revoked. Send a valid one as Authorization: Bearer.",
+    )
+    .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer error=\"invalid_token\""))
+}
+
+/// The workspace's key that calls, proven by the layer of owner routes (`owner.rs`).
+#[derive(Clone, Debug)]
+pub struct Owner(pub Principal);
+
+impl<S: Send + Sync> FromRequestParts<S> for Owner {
+    type Rejection = Problem;
+
+    /// Without the layer there is no principal, and so no authority.
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let principal = parts.extensions.get::<Principal>().cloned();
+        principal.map(Self).ok_or_else(credential_missing)
+    }
+}
+
+/// The 401 of an owner route without a credential (RFC 6750, section 3).
+pub fn credential_missing() -> Problem {
+    Problem::new(
+        Code::Unauthorized,
+        "This route needs the credential of a namespace: send it as Authorization: Bearer.",
+    )
+    .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+}
+
+/// Query parameters of a route below `/api/`: an unknown or malformed one is an error that names it.
+#[derive(Clone, Copy, Debug)]
+pub struct Query<T>(pub T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let pairs = serde_urlencoded::Deserializer::new(form_urlencoded::parse(
+            parts.uri.query().unwrap_or_default().as_bytes(),
+        ));
+        serde_path_to_error::deserialize(pairs).map(Self).map_err(|error| {
+            let path = error.path().to_string();
+            let at = if path == "." { String::new() } else { format!("`{path}`: ") };
+            invalid(format!("In the query: {at}{}.", error.into_inner()))
+        })
+    }
+}
+
+/// An `invalid_request`.
+pub fn invalid(detail: impl Into<String>) -> Problem {
+    Problem::new(Code::InvalidRequest, detail)
+}
+
+/// Refuses a text of more than `most` characters.
+///
+/// # Errors
+/// `invalid_request`, naming the field.
+pub fn check_characters(field: &str, text: Option<&str>, most: usize) -> Result<(), Problem> {
+    match text.map(|text| text.chars().count()) {
+        Some(length) if length > most => {
+            Err(invalid(format!("`{field}` has {length} characters; {most} is the most.")))
         }
+        _ => Ok(()),
     }
 }
 
 /// The token of an `Authorization: Bearer` (RFC 6750, section 2.1).
-fn bearer(value: &HeaderValue) -> Option<&str> {
+pub fn bearer(value: &HeaderValue) -> Option<&str> {
     let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
@@ -176,7 +235,10 @@ impl<S: Send + Sync> FromRequestParts<S> for NoQuery {
 }
 
 /// Refuses a body by its declared length or coding, before any of it is read.
-fn check_length(headers: &HeaderMap, limit: u64) -> Result<(), Problem> {
+///
+/// # Errors
+/// `payload_too_large` or `unsupported_media_type`.
+pub fn check_length(headers: &HeaderMap, limit: u64) -> Result<(), Problem> {
     let declared = headers
         .get(header::CONTENT_LENGTH)
         .and_then(|v| v.to_str().ok()?.parse().ok());

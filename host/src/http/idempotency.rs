@@ -10,12 +10,12 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use ring::hmac;
 
-use super::extract::MaybePrincipal;
 use super::front::Context;
 use super::problem::{Code, Problem};
 use crate::app::App;
 use crate::control::answers::{self, AnswerKey, KeptAnswer};
 use crate::deployments::expiry::ANSWERS;
+use crate::workspaces::Principal;
 
 const HEADER: &str = "idempotency-key";
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
@@ -70,7 +70,7 @@ impl Drop for Running {
 pub async fn begin(
     app: &App,
     context: &Context,
-    principal: &MaybePrincipal,
+    principal: Option<&Principal>,
     route: &'static str,
     headers: &HeaderMap,
     body: &[u8],
@@ -88,7 +88,7 @@ pub async fn begin(
         ));
     };
     let key = AnswerKey {
-        principal: match &principal.0 {
+        principal: match principal {
             Some(principal) => principal.to_string(),
             None => format!("ip:{}", context.client.bucket()),
         },

@@ -46,14 +46,20 @@ macro_rules! codes {
 codes! {
     InvalidRequest "invalid_request" 400 "Invalid request" "A field, parameter or header breaks a rule. The detail names it and says what is allowed; correct it and send the request again.";
     InvalidJson "invalid_json" 400 "Invalid JSON" "The body is not a JSON document. The detail gives the line and column of the first mistake.";
+    ContradictoryExpiry "contradictory_expiry" 400 "Contradictory expiry" "A project either lives for good or has a ttl_seconds. Send one of the two.";
+    NothingToUpdate "nothing_to_update" 400 "Nothing to update" "The request names no field to change. Send at least one.";
+    TypeMismatch "type_mismatch" 400 "Type mismatch" "A frontend keeps the type that it was made with. Leave `type` out, or make a new frontend.";
     RenderFailed "render_failed" 400 "The content cannot be rendered" "The content breaks the rules of its type, at the line and column given, or exhausted the budget that is named.";
     Unauthorized "unauthorized" 401 "Not authorized" "The credential or password is missing, wrong or revoked. Send a valid credential as Authorization: Bearer, or unlock the page with its password first.";
+    Forbidden "forbidden" 403 "Forbidden" "The credential is valid, but what it asks for belongs to somebody else.";
+    PlanLimit "plan_limit" 403 "Plan limit" "The workspace has as many projects as its plan allows. Delete one, or ask for a larger plan.";
     Disabled "disabled" 403 "Disabled for safety" "The operator has disabled this deployment. Its owner can ask the operator why.";
     OriginRefused "origin_refused" 403 "Refused for this origin" "The request comes from a page of another origin, or is not a navigation. Open the page itself instead.";
     NotFound "not_found" 404 "Not found" "Nothing is here: the address is wrong, or what was here has expired, was read once, or was deleted.";
     MethodNotAllowed "method_not_allowed" 405 "Method not allowed" "The address exists, but not for this method. The Allow header lists those that it answers.";
     Timeout "timeout" 408 "The request took too long" "The body did not arrive in time. Send it again over a steadier connection.";
     IdempotencyConflict "idempotency_conflict" 409 "Idempotency key conflict" "The key was used for another request body, or its first request is still running. Use a new key for a new request; repeat the same request after Retry-After.";
+    RevisionConflict "revision_conflict" 409 "Revision conflict" "Somebody else has released another revision meanwhile. Look at active_revision_id, decide again, and repeat with it.";
     PayloadTooLarge "payload_too_large" 413 "Too large" "The request body is larger than this route takes. The detail gives the limit.";
     UnsupportedMediaType "unsupported_media_type" 415 "Unsupported media type" "The body is encoded in a way that the service does not read. Send it without a Content-Encoding.";
     RangeNotSatisfiable "range_not_satisfiable" 416 "Range not satisfiable" "The page is shorter than the range that was asked for. Content-Range gives its length.";

@@ -1,5 +1,6 @@
-//! Rate limits: token buckets by client, as route layers, so that a request is counted before anything else is done.
+//! Rate limits: token buckets, as route layers, so that a request is counted before anything else is done.
 
+use std::hash::Hash;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use crate::config::Limits;
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const STATE: HeaderName = HeaderName::from_static("ratelimit");
 
-/// Which bucket a route draws from.
+/// Which of the clients' buckets a route draws from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// Publishing.
@@ -35,34 +36,36 @@ pub enum Rule {
     Report,
 }
 
-/// The buckets of all clients.
+/// All buckets.
 #[derive(Debug)]
 pub struct RateLimits {
-    deploy: Buckets,
-    auth: Buckets,
-    report: Buckets,
+    deploy: Buckets<IpAddr>,
+    auth: Buckets<IpAddr>,
+    report: Buckets<IpAddr>,
+    /// Owner routes without a limit of their own, by principal.
+    pub owner: Buckets<String>,
 }
 
 impl RateLimits {
     /// Full buckets of the configured sizes.
     pub fn new(limits: &Limits, clock: &Clock) -> Self {
-        let buckets = |name, per_minute, burst| Buckets::new(name, per_minute, burst, clock);
         Self {
-            deploy: buckets("deploy", limits.deploy_per_minute, limits.deploy_burst),
-            auth: buckets("auth", limits.auth_per_minute, limits.auth_burst),
-            report: buckets("report", limits.report_per_minute, limits.report_burst),
+            deploy: Buckets::new("deploy", limits.deploy_per_minute, limits.deploy_burst, clock),
+            auth: Buckets::new("auth", limits.auth_per_minute, limits.auth_burst, clock),
+            report: Buckets::new("report", limits.report_per_minute, limits.report_burst, clock),
+            owner: Buckets::new("owner", limits.owner_per_minute, limits.owner_burst, clock),
         }
     }
 
-    /// Forgets clients whose buckets are full again.
+    /// Forgets whoever's bucket is full again.
     pub fn tidy(&self) {
-        for buckets in [&self.deploy, &self.auth, &self.report] {
-            buckets.limiter.retain_recent();
-            buckets.limiter.shrink_to_fit();
-        }
+        self.deploy.tidy();
+        self.auth.tidy();
+        self.report.tidy();
+        self.owner.tidy();
     }
 
-    fn buckets(&self, rule: Rule) -> &Buckets {
+    fn by_client(&self, rule: Rule) -> &Buckets<IpAddr> {
         match rule {
             Rule::Deploy => &self.deploy,
             Rule::Auth => &self.auth,
@@ -71,12 +74,11 @@ impl RateLimits {
     }
 }
 
-type Limiter = RateLimiter<IpAddr, DashMapStateStore<IpAddr>, Ticks, StateInformationMiddleware>;
-
+/// A bucket for each key.
 #[derive(Debug)]
-struct Buckets {
+pub struct Buckets<K: Clone + Hash + Eq> {
     name: &'static str,
-    limiter: Limiter,
+    limiter: RateLimiter<K, DashMapStateStore<K>, Ticks, StateInformationMiddleware>,
     policy: HeaderValue,
     /// Seconds until a spent token is back, rounded up.
     refill: u64,
@@ -94,27 +96,38 @@ impl GovernorClock for Ticks {
     }
 }
 
-impl Buckets {
+impl<K: Clone + Hash + Eq> Buckets<K> {
     fn new(name: &'static str, per_minute: u64, burst: u64, clock: &Clock) -> Self {
         let number = |n: u64| {
             NonZeroU32::new(u32::try_from(n).unwrap_or(u32::MAX)).unwrap_or(NonZeroU32::MIN)
         };
         let quota = Quota::per_minute(number(per_minute)).allow_burst(number(burst));
-        let limiter = Limiter::new(quota, DashMapStateStore::default(), Ticks(clock.clone()));
-        let policy = header(&format!("\"{name}\";q={per_minute};w=60"));
         Self {
             name,
-            limiter,
-            policy,
+            limiter: RateLimiter::new(quota, DashMapStateStore::default(), Ticks(clock.clone())),
+            policy: header(&format!("\"{name}\";q={per_minute};w=60")),
             refill: 60_u64.div_ceil(per_minute),
         }
     }
 
-    fn state(&self, remaining: u32) -> HeaderValue {
-        header(&format!(
-            "\"{}\";r={remaining};t={}",
-            self.name, self.refill
-        ))
+    /// Runs a request if its bucket has a token, and says in its answer what is left.
+    pub async fn draw(&self, key: &K, request: Request, next: Next) -> Response {
+        let (remaining, mut response) = match self.limiter.check_key(key) {
+            Ok(state) => (state.remaining_burst_capacity(), next.run(request).await),
+            Err(_) => (0, refusal(self.name).into_response()),
+        };
+        let headers = response.headers_mut();
+        headers.insert(POLICY, self.policy.clone());
+        headers.insert(
+            STATE,
+            header(&format!("\"{}\";r={remaining};t={}", self.name, self.refill)),
+        );
+        response
+    }
+
+    fn tidy(&self) {
+        self.limiter.retain_recent();
+        self.limiter.shrink_to_fit();
     }
 }
 
@@ -122,35 +135,21 @@ fn header(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""))
 }
 
-/// The layer: `post(handler).route_layer(from_fn_with_state((app, rule), rate_limit::enforce))`.
+/// The layer by client: `post(handler).route_layer(from_fn_with_state((app, rule), rate_limit::enforce))`.
 pub async fn enforce(
     State((app, rule)): State<(Arc<App>, Rule)>,
     request: Request,
     next: Next,
 ) -> Response {
-    let client = request
-        .extensions()
-        .get::<Context>()
-        .map(|context| context.client);
-    let Some(client) = client else {
-        return Problem::internal(&"a request without a context").into_response();
-    };
-    let buckets = app.rate_limits.buckets(rule);
-    let (remaining, mut response) = match buckets.limiter.check_key(&client.bucket()) {
-        Ok(state) => (state.remaining_burst_capacity(), next.run(request).await),
-        Err(_) => (0, refusal(buckets.name).into_response()),
-    };
-    let headers = response.headers_mut();
-    headers.insert(POLICY, buckets.policy.clone());
-    headers.insert(STATE, buckets.state(remaining));
-    response
+    match request.extensions().get::<Context>().map(|context| context.client.bucket()) {
+        Some(client) => app.rate_limits.by_client(rule).draw(&client, request, next).await,
+        None => Problem::internal(&"a request without a context").into_response(),
+    }
 }
 
 fn refusal(name: &str) -> Problem {
     Problem::new(
         Code::RateLimited,
-        format!(
-            "Too many {name} requests from this client. Wait a minute, then go on more slowly."
-        ),
+        format!("Too many {name} requests from this client. Wait a minute, then go on more slowly."),
     )
 }

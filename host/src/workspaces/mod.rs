@@ -2,6 +2,7 @@
 
 pub mod credential;
 pub mod model;
+mod problems;
 pub mod service;
 
 mod store;

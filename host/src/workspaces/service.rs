@@ -31,6 +31,9 @@ pub enum WorkspaceError {
     /// There is none.
     #[error("there is no namespace `{0}`")]
     Unknown(String),
+    /// The caller is no member of it.
+    #[error("this credential is of another namespace than `{0}`")]
+    Foreign(String),
     /// The namespace has no such key.
     #[error("the namespace has no key `{0}`")]
     UnknownKey(String),
@@ -181,6 +184,35 @@ impl Workspaces {
             Ok(())
         } else {
             Err(WorkspaceError::UnknownKey(key_id.to_owned()))
+        }
+    }
+
+    /// A workspace.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn by_id(&self, id: WorkspaceId) -> Result<Option<Workspace>, Error> {
+        self.control.read(move |c| store::workspace_by_id(c, &id)).await
+    }
+
+    /// The workspace that a caller means: the one they name (by id or slug), or their only one.
+    ///
+    /// # Errors
+    /// `Unknown` if there is none of that name, `Foreign` if the caller is no member of it.
+    pub async fn chosen(
+        &self,
+        caller: &Principal,
+        named: Option<&str>,
+    ) -> Result<WorkspaceId, WorkspaceError> {
+        let Some(name) = named else { return Ok(caller.workspace) };
+        let workspace = match name.parse() {
+            Ok(id) => self.by_id(id).await?.ok_or_else(|| WorkspaceError::Unknown(name.to_owned()))?,
+            Err(_) => self.named(name).await?,
+        };
+        if workspace.id == caller.workspace {
+            Ok(workspace.id)
+        } else {
+            Err(WorkspaceError::Foreign(name.to_owned()))
         }
     }
 

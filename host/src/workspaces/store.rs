@@ -30,6 +30,15 @@ pub(super) fn workspace_by_slug(c: &Connection, slug: &str) -> rusqlite::Result<
     .optional()
 }
 
+pub(super) fn workspace_by_id(
+    c: &Connection,
+    id: &WorkspaceId,
+) -> rusqlite::Result<Option<Workspace>> {
+    c.prepare_cached("SELECT id, slug, display_name, plan, created_at FROM workspaces WHERE id = ?1")?
+        .query_row([id], workspace)
+        .optional()
+}
+
 pub(super) fn workspaces(c: &Connection) -> rusqlite::Result<Vec<Workspace>> {
     c.prepare("SELECT id, slug, display_name, plan, created_at FROM workspaces ORDER BY id")?
         .query_map([], workspace)?

@@ -1,0 +1,37 @@
+// The runtime of a page: `svc` on window. One classic script, first in the head.
+(() => {
+  'use strict';
+  const slug = document.currentScript.dataset.slug;
+  class SvcError extends Error {
+    constructor(code, message, status = 0, details, retryAfter) {
+      super(message);
+      this.name = 'SvcError';
+      this.code = code;
+      this.status = status;
+      this.details = details;
+      this.retryAfter = retryAfter;
+    }
+  }
+  const missing = (what) =>
+    new SvcError('not_available', `${what} is not available on this server.`, 501);
+  const refuse = (what) => () => Promise.reject(missing(what));
+  const fail = (what) => () => {
+    throw missing(what);
+  };
+  const svc = {
+    slug,
+    SvcError,
+    db: { op: refuse('svc.db') },
+    auth: {
+      // A page that asks who its visitor is goes on with nobody.
+      user: () => Promise.resolve(null),
+      login: fail('svc.auth.login'),
+      logout: refuse('svc.auth.logout'),
+      onChange: () => () => {},
+    },
+    ws: { room: fail('svc.ws') },
+    payments: { checkout: refuse('svc.payments'), status: refuse('svc.payments') },
+  };
+  for (const part of Object.values(svc)) if (typeof part === 'object') Object.freeze(part);
+  Object.defineProperty(window, 'svc', { value: Object.freeze(svc), enumerable: true });
+})();

@@ -1,0 +1,441 @@
+//! The routes of frontends.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::frontends::{Frontend, FrontendError, FrontendState, NewFrontend, Target};
+use super::model::is_slug;
+use crate::app::SharedApp;
+use crate::clock::Timestamp;
+use crate::config::Config;
+use crate::content::Digest;
+use crate::http::detached::detached;
+use crate::http::extract::{NoQuery, Query, UnreadBody, check_characters, invalid};
+use crate::http::front::Context;
+use crate::http::idempotency;
+use crate::http::problem::{Code, Problem};
+use crate::ids::{DeploymentId, RevisionId};
+use crate::projects::Project;
+use crate::projects::scope::ProjectScope;
+use crate::sandbox::ContentType;
+
+/// The longest title, in characters.
+pub const TITLE: usize = 200;
+
+/// A frontend to make.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateFrontend {
+    /// What its source is written in, for good.
+    #[serde(rename = "type")]
+    content_type: ContentType,
+    /// The source; never empty.
+    #[schema(min_length = 1)]
+    content: String,
+    /// The slug that you would like; with a suffix if it is taken.
+    #[schema(pattern = "^[a-z0-9]([a-z0-9\\-]*[a-z0-9])?$", max_length = 63)]
+    requested_slug: Option<String>,
+    /// The page's title; the slug if absent.
+    #[schema(max_length = 200)]
+    title: Option<String>,
+}
+
+/// New content for a frontend.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Republish {
+    /// The source; never empty.
+    #[schema(min_length = 1)]
+    content: String,
+    /// The page's title; as it was, if absent.
+    #[schema(max_length = 200)]
+    title: Option<String>,
+    /// May repeat the frontend's type; another one is refused.
+    #[serde(rename = "type")]
+    content_type: Option<ContentType>,
+    /// A slug never changes: anything but an empty one is refused.
+    requested_slug: Option<String>,
+}
+
+/// A frontend.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct FrontendView {
+    /// Its identity.
+    #[schema(value_type = String, format = "uuid")]
+    id: DeploymentId,
+    /// Where it answers.
+    slug: String,
+    /// Its address.
+    #[schema(format = "uri")]
+    url: String,
+    /// Where its backend answers.
+    #[schema(format = "uri")]
+    api_base: String,
+    /// What its source is written in.
+    #[serde(rename = "type")]
+    content_type: ContentType,
+    /// The live page's title.
+    title: String,
+    /// Where it is in its life.
+    state: FrontendState,
+    /// SHA-256 of the live source, in hexadecimal.
+    content_sha256: Option<String>,
+    /// Its views; those of the last seconds may be missing.
+    visits: u64,
+    /// When it was made.
+    #[schema(value_type = String, format = "date-time")]
+    created_at: Timestamp,
+    /// When its page last changed.
+    #[schema(value_type = String, format = "date-time")]
+    updated_at: Timestamp,
+    /// The live revision; absent until the frontend is in the revision workflow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = "uuid")]
+    active_revision_id: Option<RevisionId>,
+    /// How many revisions it has, drafts too; absent until the frontend is in the revision workflow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision_count: Option<u64>,
+}
+
+/// All frontends of a project.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct FrontendList {
+    /// Oldest first.
+    frontends: Vec<FrontendView>,
+}
+
+/// Which source to answer.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct WhichContent {
+    /// A revision; the live one if absent.
+    revision_id: Option<String>,
+    /// The SHA-256 of what you hold: if it is still that, nothing is sent.
+    known_content_sha256: Option<String>,
+}
+
+/// A source, or that it has not changed.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum ContentView {
+    /// What you hold is what is stored.
+    Unchanged {
+        /// Always true.
+        unchanged: bool,
+        /// Its SHA-256.
+        content_sha256: String,
+    },
+    /// The source.
+    Content {
+        /// Exactly as it was published.
+        content: String,
+        /// Its SHA-256.
+        content_sha256: String,
+        /// What it is written in.
+        #[serde(rename = "type")]
+        content_type: ContentType,
+        /// Its revision; null until the frontend is in the revision workflow.
+        #[schema(value_type = Option<String>, format = "uuid")]
+        revision_id: Option<RevisionId>,
+    },
+}
+
+impl FrontendView {
+    /// A frontend as it is answered.
+    pub fn new(frontend: &Frontend, project: &Project, config: &Config) -> Self {
+        let url = format!("{}/{}", config.project_origin(&project.host_label), frontend.slug);
+        Self {
+            id: frontend.id,
+            slug: frontend.slug.clone(),
+            api_base: format!("{url}/api"),
+            url,
+            content_type: frontend.content_type,
+            title: frontend.title.clone(),
+            state: frontend.state,
+            content_sha256: frontend.source.map(|digest| digest.to_string()),
+            visits: frontend.visits,
+            created_at: frontend.created_at,
+            updated_at: frontend.updated_at,
+            active_revision_id: frontend.active_revision,
+            revision_count: frontend.active_revision.map(|_| frontend.revision_count),
+        }
+    }
+}
+
+fn body_of(frontend: &Frontend, project: &Project, config: &Config) -> String {
+    // Plain data always has a JSON form.
+    serde_json::to_string(&FrontendView::new(frontend, project, config)).unwrap_or_default()
+}
+
+/// The second part of a frontend's address.
+#[derive(Debug, Deserialize)]
+pub struct TargetPath {
+    target: String,
+}
+
+impl TargetPath {
+    /// What it names.
+    pub fn target(&self) -> Target {
+        Target::from(self.target.as_str())
+    }
+}
+
+/// Publish a frontend
+#[utoipa::path(
+    post, path = "/api/v1/projects/{id}/frontends", tag = "frontends",
+    params(
+        ("id" = String, Path, description = "The project."),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request answer what the first did, for 24 hours.")
+    ),
+    request_body = CreateFrontend,
+    responses((status = 201, description = "Published, and durable.", body = FrontendView)),
+    extensions(("x-problems" = json!("owner body idempotency_conflict forbidden not_found render_failed capacity_reached"))),
+    security(("bearer" = []))
+)]
+pub async fn create(
+    State(app): State<SharedApp>,
+    context: Context,
+    scope: ProjectScope,
+    headers: HeaderMap,
+    body: UnreadBody,
+) -> Result<Response, Problem> {
+    let body = body.json::<CreateFrontend>().await?;
+    let by = Some(&scope.principal);
+    let attempt = idempotency::begin_in(
+        &app, &context, by, "frontends", &scope.project.id.to_string(), &headers, &body.raw,
+    )
+    .await?;
+    let running = match attempt {
+        idempotency::Attempt::Replay(response) => return Ok(response),
+        idempotency::Attempt::Run(running) => running,
+    };
+    let new = new_frontend(body.value)?;
+    let key = running.as_ref().map(idempotency::Running::key);
+    let (deployments, project) = (Arc::clone(&app.deployments), scope.project.clone());
+    let frontend = detached(async move {
+        let _running = running;
+        deployments.create_frontend(project, new, key, body_of).await
+    })
+    .await??;
+    let view = FrontendView::new(&frontend, &scope.project, &app.config);
+    let location = HeaderValue::try_from(&view.url).map_err(|e| Problem::internal(&e))?;
+    Ok((StatusCode::CREATED, [(header::LOCATION, location)], axum::Json(view)).into_response())
+}
+
+fn new_frontend(request: CreateFrontend) -> Result<NewFrontend, Problem> {
+    check_content(&request.content)?;
+    check_characters("title", request.title.as_deref(), TITLE)?;
+    let requested_slug = request.requested_slug.filter(|slug| !slug.is_empty());
+    if requested_slug.as_deref().is_some_and(|slug| !is_slug(slug)) {
+        return Err(invalid(
+            "`requested_slug` cannot be a slug: use 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit.",
+        ));
+    }
+    Ok(NewFrontend {
+        content_type: request.content_type,
+        content: request.content,
+        requested_slug,
+        title: request.title.filter(|title| !title.is_empty()),
+    })
+}
+
+/// Refuses an empty source.
+///
+/// # Errors
+/// `invalid_request`.
+pub fn check_content(content: &str) -> Result<(), Problem> {
+    if content.is_empty() {
+        return Err(invalid("`content` is empty: send the source of the page."));
+    }
+    Ok(())
+}
+
+/// List frontends
+#[utoipa::path(
+    get, path = "/api/v1/projects/{id}/frontends", tag = "frontends",
+    params(("id" = String, Path, description = "The project.")),
+    responses((status = 200, description = "All of them, whatever their state.", body = FrontendList)),
+    extensions(("x-problems" = json!("owner forbidden not_found"))),
+    security(("bearer" = []))
+)]
+pub async fn list(
+    State(app): State<SharedApp>,
+    scope: ProjectScope,
+    _: NoQuery,
+) -> Result<axum::Json<FrontendList>, Problem> {
+    let frontends = app.deployments.frontends(scope.project.id).await?;
+    let view = |frontend| FrontendView::new(frontend, &scope.project, &app.config);
+    Ok(axum::Json(FrontendList { frontends: frontends.iter().map(view).collect() }))
+}
+
+/// Get a frontend
+#[utoipa::path(
+    get, path = "/api/v1/projects/{id}/frontends/{target}", tag = "frontends",
+    params(
+        ("id" = String, Path, description = "The project."),
+        ("target" = String, Path, description = "The frontend's slug, or its id.")
+    ),
+    responses((status = 200, description = "The frontend.", body = FrontendView)),
+    extensions(("x-problems" = json!("owner forbidden not_found"))),
+    security(("bearer" = []))
+)]
+pub async fn get(
+    State(app): State<SharedApp>,
+    scope: ProjectScope,
+    Path(path): Path<TargetPath>,
+    _: NoQuery,
+) -> Result<axum::Json<FrontendView>, Problem> {
+    let frontend = app.deployments.frontend(scope.project.id, &path.target()).await?;
+    Ok(axum::Json(FrontendView::new(&frontend, &scope.project, &app.config)))
+}
+
+/// Republish a frontend
+///
+/// At once, whatever is live: the last write wins. Use revisions to look before, and not to overwrite others.
+#[utoipa::path(
+    put, path = "/api/v1/projects/{id}/frontends/{target}", tag = "frontends",
+    params(
+        ("id" = String, Path, description = "The project."),
+        ("target" = String, Path, description = "The frontend's slug, or its id.")
+    ),
+    request_body = Republish,
+    responses((status = 200, description = "Live, and durable.", body = FrontendView)),
+    extensions(("x-problems" = json!("owner body forbidden not_found type_mismatch render_failed capacity_reached"))),
+    security(("bearer" = []))
+)]
+pub async fn republish(
+    State(app): State<SharedApp>,
+    scope: ProjectScope,
+    Path(path): Path<TargetPath>,
+    body: UnreadBody,
+) -> Result<axum::Json<FrontendView>, Problem> {
+    let target = path.target();
+    app.deployments.frontend(scope.project.id, &target).await?;
+    let request = body.json::<Republish>().await?.value;
+    check_content(&request.content)?;
+    check_characters("title", request.title.as_deref(), TITLE)?;
+    if request.requested_slug.is_some_and(|slug| !slug.is_empty()) {
+        return Err(invalid("`requested_slug` is refused here: a frontend's slug never changes."));
+    }
+    let (deployments, project) = (Arc::clone(&app.deployments), scope.project.clone());
+    let title = request.title.filter(|title| !title.is_empty());
+    let frontend = detached(async move {
+        deployments.republish(project, target, request.content_type, request.content, title).await
+    })
+    .await??;
+    Ok(axum::Json(FrontendView::new(&frontend, &scope.project, &app.config)))
+}
+
+/// Delete a frontend
+///
+/// With its history. Its slug is free when this is answered; one that is gone already is answered alike.
+#[utoipa::path(
+    delete, path = "/api/v1/projects/{id}/frontends/{target}", tag = "frontends",
+    params(
+        ("id" = String, Path, description = "The project."),
+        ("target" = String, Path, description = "The frontend's slug, or its id.")
+    ),
+    responses((status = 204, description = "Gone.")),
+    extensions(("x-problems" = json!("owner forbidden not_found"))),
+    security(("bearer" = []))
+)]
+pub async fn delete(
+    State(app): State<SharedApp>,
+    scope: ProjectScope,
+    Path(path): Path<TargetPath>,
+    _: NoQuery,
+) -> Result<StatusCode, Problem> {
+    let (deployments, target) = (Arc::clone(&app.deployments), path.target());
+    detached(async move { deployments.delete_frontend(scope.project, target).await }).await??;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Get the source
+///
+/// Exactly as it was published, of what is live or of a revision; never the rendered page.
+#[utoipa::path(
+    get, path = "/api/v1/projects/{id}/frontends/{target}/content", tag = "frontends",
+    params(
+        ("id" = String, Path, description = "The project."),
+        ("target" = String, Path, description = "The frontend's slug, or its id."),
+        WhichContent
+    ),
+    responses((status = 200, description = "The source, or that it has not changed.", body = ContentView)),
+    extensions(("x-problems" = json!("owner forbidden not_found"))),
+    security(("bearer" = []))
+)]
+pub async fn content(
+    State(app): State<SharedApp>,
+    scope: ProjectScope,
+    Path(path): Path<TargetPath>,
+    Query(query): Query<WhichContent>,
+) -> Result<axum::Json<ContentView>, Problem> {
+    let target = path.target();
+    app.deployments.frontend(scope.project.id, &target).await?;
+    let revision = query.revision_id.as_deref().map(|id| revision_id("revision_id", id));
+    let known = match query.known_content_sha256.as_deref() {
+        Some(known) => Some(Digest::from_hex(&known.to_ascii_lowercase()).ok_or_else(|| {
+            invalid("`known_content_sha256` must be a SHA-256: 64 hexadecimal digits.")
+        })?),
+        None => None,
+    };
+    let stored =
+        app.deployments.stored_source(&scope.project, &target, revision.transpose()?).await?;
+    let content_sha256 = stored.digest.to_string();
+    if known == Some(stored.digest) {
+        return Ok(axum::Json(ContentView::Unchanged { unchanged: true, content_sha256 }));
+    }
+    Ok(axum::Json(ContentView::Content {
+        content: app.deployments.text_of(stored.digest).await?,
+        content_sha256,
+        content_type: stored.frontend.content_type,
+        revision_id: stored.revision,
+    }))
+}
+
+/// Reads a revision's id.
+///
+/// # Errors
+/// `invalid_request`, naming the field.
+pub fn revision_id(field: &str, text: &str) -> Result<RevisionId, Problem> {
+    text.parse().map_err(|_| invalid(format!("`{field}` must be a revision's id, which is a UUID.")))
+}
+
+impl From<FrontendError> for Problem {
+    fn from(error: FrontendError) -> Self {
+        let detail = error.to_string();
+        match error {
+            FrontendError::NotFound => Self::new(
+                Code::NotFound,
+                "The project has no such active frontend. List them to see what it has.",
+            ),
+            FrontendError::NoRevision => Self::new(
+                Code::NotFound,
+                "The frontend has no such revision. List its revisions to see what it has.",
+            ),
+            FrontendError::Conflict(active) => Self::new(
+                Code::RevisionConflict,
+                format!("Another revision is active: {active}. Look at it, decide again, and repeat with it."),
+            )
+            .with("active_revision_id", active.to_string()),
+            FrontendError::NeverReleased | FrontendError::Edit(_) => {
+                Self::new(Code::InvalidRequest, detail)
+            }
+            FrontendError::TypeMismatch(_) => Self::new(
+                Code::TypeMismatch,
+                format!("{detail}, and keeps it. Leave `type` out, or make a new frontend."),
+            ),
+            FrontendError::TooLarge(_) => Self::new(
+                Code::PayloadTooLarge,
+                format!("{detail}, which is more than a source may have."),
+            ),
+            FrontendError::Publish(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,450 @@
+//! Frontends: a project's published pages, with an address that lasts and a content that changes.
+
+use std::fmt;
+use std::str::FromStr;
+
+use bytes::Bytes;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::publish::PublishError;
+use super::revisions::RevisionKind;
+use super::{Deployments, revision_store, store};
+use crate::clock::Timestamp;
+use crate::config::Config;
+use crate::content::Digest;
+use crate::control::answers::{self, AnswerKey};
+use crate::control::{self, Tx};
+use crate::edge;
+use crate::fault;
+use crate::ids::{DeploymentId, ProjectId, RevisionId};
+use crate::projects::{self, Project};
+use crate::sandbox::ContentType;
+
+/// Where a frontend is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum FrontendState {
+    /// Its slug is taken, its page is not there yet.
+    Creating,
+    /// It answers.
+    Active,
+    /// It does not answer any more, and is about to be gone.
+    Deleting,
+}
+
+impl FromStr for FrontendState {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "creating" => Ok(Self::Creating),
+            "active" => Ok(Self::Active),
+            "deleting" => Ok(Self::Deleting),
+            _ => Err(()),
+        }
+    }
+}
+
+/// A frontend, as its owner sees it.
+#[derive(Clone, Debug)]
+pub struct Frontend {
+    /// Its identity.
+    pub id: DeploymentId,
+    /// Where it answers.
+    pub slug: String,
+    /// What its source is written in.
+    pub content_type: ContentType,
+    /// The live page's title.
+    pub title: String,
+    /// Where it is in its life.
+    pub state: FrontendState,
+    /// The live source.
+    pub source: Option<Digest>,
+    /// Its views.
+    pub visits: u64,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When its page last changed.
+    pub updated_at: Timestamp,
+    /// The release pointer, once it is in the revision workflow.
+    pub active_revision: Option<RevisionId>,
+    /// How many revisions it has, drafts too.
+    pub revision_count: u64,
+}
+
+/// A frontend, in short.
+#[derive(Clone, Debug)]
+pub struct MemberSummary {
+    /// Its identity.
+    pub id: DeploymentId,
+    /// Where it answers.
+    pub slug: String,
+    /// What its source is written in.
+    pub content_type: ContentType,
+    /// Where it is in its life.
+    pub state: FrontendState,
+    /// Its views.
+    pub visits: u64,
+}
+
+/// How a frontend is named in an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// What has the shape of a UUID is an id.
+    Id(DeploymentId),
+    /// Everything else is a slug.
+    Slug(String),
+}
+
+impl From<&str> for Target {
+    fn from(text: &str) -> Self {
+        let hyphenated = text.len() == 36;
+        match text.parse() {
+            Ok(id) if hyphenated => Self::Id(id),
+            _ => Self::Slug(text.to_owned()),
+        }
+    }
+}
+
+/// A frontend to make; its fields are within their bounds.
+#[derive(Clone, Debug)]
+pub struct NewFrontend {
+    /// What its source is written in, for good.
+    pub content_type: ContentType,
+    /// The source.
+    pub content: String,
+    /// The wanted slug.
+    pub requested_slug: Option<String>,
+    /// The page's title; the slug, if there is none.
+    pub title: Option<String>,
+}
+
+/// Why nothing was done to a frontend.
+#[derive(Debug, thiserror::Error)]
+pub enum FrontendError {
+    /// The project has no such active frontend.
+    #[error("the project has no such frontend")]
+    NotFound,
+    /// The frontend has no such revision.
+    #[error("the frontend has no such revision")]
+    NoRevision,
+    /// Somebody else released something meanwhile.
+    #[error("the active revision is {0}")]
+    Conflict(RevisionId),
+    /// A rollback to what never was live.
+    #[error("the revision was never live, so there is nothing to roll back to: promote it instead")]
+    NeverReleased,
+    /// A republish that names another type.
+    #[error("the frontend is of type {}", .0.as_str())]
+    TypeMismatch(ContentType),
+    /// An edit that does not fit the source.
+    #[error("{0}")]
+    Edit(String),
+    /// The edited source is larger than a request may be.
+    #[error("the edited source has {0} bytes")]
+    TooLarge(usize),
+    /// The page could not be published.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+}
+
+impl From<control::Error> for FrontendError {
+    fn from(error: control::Error) -> Self {
+        Self::Publish(error.into())
+    }
+}
+
+impl From<crate::random::NoRandomness> for FrontendError {
+    fn from(error: crate::random::NoRandomness) -> Self {
+        Self::Publish(error.into())
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Id(id) => id.fmt(f),
+            Self::Slug(slug) => f.write_str(slug),
+        }
+    }
+}
+
+/// The URL prefixes of a frontend that the edge may hold.
+pub(super) fn prefixes(config: &Config, host_label: &str, slug: &str) -> Vec<String> {
+    let mut prefixes = vec![format!("{}/{slug}", edge::host_of(&config.sites_url))];
+    if let Some(domain) = &config.sites_domain {
+        prefixes.push(format!("{host_label}.{domain}/{slug}"));
+    }
+    prefixes
+}
+
+impl Deployments {
+    /// Queues what the edge holds of a frontend for purging, in the transaction that changes it.
+    pub(super) fn purge(
+        tx: &Tx<'_>,
+        config: &Config,
+        host_label: &str,
+        slug: &str,
+        now: Timestamp,
+    ) -> Result<(), control::Error> {
+        if config.edge.is_none() {
+            return Ok(());
+        }
+        prefixes(config, host_label, slug).iter().try_for_each(|p| edge::enqueue(tx, p, now))
+    }
+
+    /// Queues what the edge holds of a slug for purging; quick shares never purge.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn purge_slug(&self, slug: &str) -> Result<(), control::Error> {
+        let (config, now) = (std::sync::Arc::clone(&self.config), self.clock.now());
+        let slug = slug.to_owned();
+        self.control
+            .write(move |tx| match store::by_slug(tx, &slug)?.and_then(|d| d.host_label) {
+                Some(label) => Self::purge(tx, &config, &label, &slug, now),
+                None => Ok(()),
+            })
+            .await
+    }
+
+    /// Publishes a frontend; `answer` keeps what `body` makes of it for an idempotency key. Durable when it answers.
+    ///
+    /// # Errors
+    /// [`FrontendError`]; nothing is left of the attempt then.
+    pub async fn create_frontend(
+        &self,
+        project: Project,
+        new: NewFrontend,
+        answer: Option<AnswerKey>,
+        body: fn(&Frontend, &Project, &Config) -> String,
+    ) -> Result<Frontend, FrontendError> {
+        self.check_room().await?;
+        let slug = self.reserve_slug(new.requested_slug.as_deref()).await?;
+        let now = self.clock.now();
+        let frontend = Frontend {
+            id: DeploymentId::new(&self.clock, &self.random)?,
+            slug: slug.as_str().to_owned(),
+            content_type: new.content_type,
+            title: new.title.unwrap_or_else(|| slug.as_str().to_owned()),
+            state: FrontendState::Creating,
+            source: None,
+            visits: 0,
+            created_at: now,
+            updated_at: now,
+            active_revision: None,
+            revision_count: 0,
+        };
+        self.claim(&project, &frontend).await?;
+        fault::point("create.claimed");
+        let id = frontend.id;
+        let made = self.fill(project, frontend, new.content, answer, body).await;
+        if made.is_err() {
+            self.control.write(move |tx| store::remove_unfinished(tx, &id)).await?;
+        }
+        made
+    }
+
+    /// Takes the slug for good: from here on the frontend is listed as being created.
+    async fn claim(&self, project: &Project, frontend: &Frontend) -> Result<(), FrontendError> {
+        let (project, frontend) = (project.clone(), frontend.clone());
+        let most = self.config.limits.active_deployments;
+        self.control
+            .write(move |tx| {
+                if !projects::is_live(tx, &project.id, frontend.created_at)? {
+                    return Err(FrontendError::NotFound);
+                }
+                Self::check_room_in(tx, frontend.created_at, most)?;
+                store::insert_frontend(tx, &project.id, project.expires_at, &frontend)?;
+                Ok(())
+            })
+            .await
+    }
+
+    /// Renders and stores the page of a claimed frontend, and makes it answer.
+    async fn fill(
+        &self,
+        project: Project,
+        mut frontend: Frontend,
+        content: String,
+        answer: Option<AnswerKey>,
+        body: fn(&Frontend, &Project, &Config) -> String,
+    ) -> Result<Frontend, FrontendError> {
+        let page = self
+            .render_live(frontend.content_type, &frontend.title, &content, &frontend.slug)
+            .await?;
+        let (source, artifact) = self.store_page(Bytes::from(content), page).await?;
+        fault::point("create.stored");
+        frontend.state = FrontendState::Active;
+        frontend.source = Some(source.digest());
+        let (config, slug) = (std::sync::Arc::clone(&self.config), frontend.slug.clone());
+        let now = frontend.created_at;
+        let artifact_digest = artifact.digest();
+        let frontend = self
+            .control
+            .write(move |tx| {
+                let live = projects::is_live(tx, &project.id, now)?
+                    && store::activate(tx, &frontend.id, frontend.source.as_ref(), &artifact_digest)?;
+                if !live {
+                    return Err(FrontendError::NotFound);
+                }
+                Self::purge(tx, &config, &project.host_label, &frontend.slug, now)?;
+                if let Some(key) = answer {
+                    answers::keep(tx, &key, 201, &body(&frontend, &project, &config), now)?;
+                }
+                Ok(frontend)
+            })
+            .await?;
+        fault::point("create.committed");
+        self.pages.forget(&slug);
+        Ok(frontend)
+    }
+
+    /// The frontends of a project in short, oldest first, whatever their state.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn members(&self, project: ProjectId) -> Result<Vec<MemberSummary>, control::Error> {
+        self.control.read(move |c| store::members(c, &project)).await
+    }
+
+    /// The frontends of a project, oldest first, whatever their state.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn frontends(&self, project: ProjectId) -> Result<Vec<Frontend>, control::Error> {
+        self.control.read(move |c| store::frontends(c, &project)).await
+    }
+
+    /// An active frontend of a project.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub async fn frontend(
+        &self,
+        project: ProjectId,
+        target: &Target,
+    ) -> Result<Frontend, FrontendError> {
+        let target = target.clone();
+        let found = self.control.read(move |c| store::frontend(c, &project, &target)).await?;
+        found.filter(|f| f.state == FrontendState::Active).ok_or(FrontendError::NotFound)
+    }
+
+    /// The slug of a project's only active frontend.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn only_frontend(&self, project: ProjectId) -> Result<Option<String>, control::Error> {
+        let members = self.members(project).await?;
+        let mut active = members.into_iter().filter(|m| m.state == FrontendState::Active);
+        Ok(match (active.next(), active.next()) {
+            (Some(only), None) => Some(only.slug),
+            _ => None,
+        })
+    }
+
+    /// Publishes new content at once, whatever is live: a revision that is made and released in one.
+    ///
+    /// # Errors
+    /// [`FrontendError`].
+    pub async fn republish(
+        &self,
+        project: Project,
+        target: Target,
+        content_type: Option<ContentType>,
+        content: String,
+        title: Option<String>,
+    ) -> Result<Frontend, FrontendError> {
+        let frontend = self.frontend(project.id, &target).await?;
+        if content_type.is_some_and(|named| named != frontend.content_type) {
+            return Err(FrontendError::TypeMismatch(frontend.content_type));
+        }
+        let title = title.unwrap_or_else(|| frontend.title.clone());
+        let page =
+            self.render_live(frontend.content_type, &title, &content, &frontend.slug).await?;
+        let (source, artifact) = self.store_page(Bytes::from(content), page).await?;
+        fault::point("republish.stored");
+        let (baseline, revision) = (self.new_revision_id()?, self.new_revision_id()?);
+        let (config, now) = (std::sync::Arc::clone(&self.config), self.clock.now());
+        let (source_digest, artifact_digest) = (source.digest(), artifact.digest());
+        let (slug, id, label) = (frontend.slug, frontend.id, project.host_label);
+        let forget = slug.clone();
+        let frontend = self
+            .control
+            .write(move |tx| {
+                let mut frontend = Self::active_in(tx, &project.id, &id)?;
+                Self::ensure_workflow(tx, &mut frontend, baseline, now)?;
+                let kind = RevisionKind::Publish;
+                revision_store::insert(tx, &id, &revision, &title, &source_digest, None, kind, None, now)?;
+                let released = super::releases::Released {
+                    revision,
+                    kind,
+                    message: None,
+                    title: &title,
+                    source: source_digest,
+                    artifact: artifact_digest,
+                };
+                super::releases::release(tx, &frontend, &released, now)?;
+                Self::purge(tx, &config, &label, &slug, now)?;
+                Self::active_in(tx, &project.id, &id)
+            })
+            .await?;
+        fault::point("republish.committed");
+        self.pages.forget(&forget);
+        Ok(frontend)
+    }
+
+    /// An active frontend of a project, inside a transaction.
+    pub(super) fn active_in(
+        tx: &Tx<'_>,
+        project: &ProjectId,
+        id: &DeploymentId,
+    ) -> Result<Frontend, FrontendError> {
+        let found = store::frontend(tx, project, &Target::Id(*id)).map_err(control::Error::from)?;
+        found.filter(|f| f.state == FrontendState::Active).ok_or(FrontendError::NotFound)
+    }
+
+    /// Removes a frontend with its history; answers whether it was there. Its slug is free when this answers.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn delete_frontend(
+        &self,
+        project: Project,
+        target: Target,
+    ) -> Result<bool, FrontendError> {
+        let (config, now) = (std::sync::Arc::clone(&self.config), self.clock.now());
+        let slug: Option<String> = self
+            .control
+            .write(move |tx| {
+                let found = store::frontend(tx, &project.id, &target);
+                let Some(frontend) = found.map_err(control::Error::from)? else { return Ok(None) };
+                // One that is being created is its creator's to end; it has never answered.
+                if frontend.state == FrontendState::Creating {
+                    return Ok(None);
+                }
+                store::remove(tx, &frontend.id, now)?;
+                Self::purge(tx, &config, &project.host_label, &frontend.slug, now)?;
+                Ok::<_, FrontendError>(Some(frontend.slug))
+            })
+            .await?;
+        fault::point("delete.committed");
+        if let Some(slug) = &slug {
+            self.pages.forget(slug);
+        }
+        Ok(slug.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uuid_shape_is_an_id() {
+        let id = "01a1fc20-6ee3-7da4-ae81-ade539ecfe63";
+        assert!(matches!(Target::from(id), Target::Id(_)));
+        assert_eq!(Target::from(&*id.replace('-', "")), Target::Slug(id.replace('-', "")));
+        assert_eq!(Target::from("notes"), Target::Slug("notes".into()));
+    }
+}

@@ -1,0 +1,188 @@
+//! Revisions and releases in the control database.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::releases::ReleaseEntry;
+use super::revisions::{Revision, RevisionKind, RevisionState};
+use crate::clock::Timestamp;
+use crate::content::Digest;
+use crate::control::{Error, Tx};
+use crate::ids::{DeploymentId, RevisionId};
+
+const COLUMNS: &str = "number, id, source_digest, preview_digest, title, message, kind, state, \
+                       created_at, promoted_at";
+
+fn revision(row: &Row<'_>) -> rusqlite::Result<Revision> {
+    let kind: String = row.get(6)?;
+    let state: String = row.get(7)?;
+    Ok(Revision {
+        number: row.get(0)?,
+        id: row.get(1)?,
+        source: row.get(2)?,
+        preview: row.get(3)?,
+        title: row.get(4)?,
+        message: row.get(5)?,
+        kind: match kind.as_str() {
+            "draft" => RevisionKind::Draft,
+            "baseline" => RevisionKind::Baseline,
+            "publish" => RevisionKind::Publish,
+            "promote" => RevisionKind::Promote,
+            _ => RevisionKind::Rollback,
+        },
+        state: match state.as_str() {
+            "draft" => RevisionState::Draft,
+            "active" => RevisionState::Active,
+            "superseded" => RevisionState::Superseded,
+            _ => RevisionState::RolledBack,
+        },
+        created_at: row.get(8)?,
+        promoted_at: row.get(9)?,
+    })
+}
+
+/// A revision of a frontend.
+pub(super) fn by_id(
+    c: &Connection,
+    deployment: &DeploymentId,
+    id: &RevisionId,
+) -> rusqlite::Result<Option<Revision>> {
+    c.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM revisions WHERE deployment_id = ?1 AND id = ?2"
+    ))?
+    .query_row(params![deployment, id], revision)
+    .optional()
+}
+
+/// The oldest revision of a frontend with this content and title.
+pub(super) fn same(
+    c: &Connection,
+    deployment: &DeploymentId,
+    source: &Digest,
+    title: &str,
+) -> rusqlite::Result<Option<RevisionId>> {
+    c.prepare_cached(
+        "SELECT id FROM revisions WHERE deployment_id = ?1 AND source_digest = ?2 AND title = ?3
+         ORDER BY number LIMIT 1",
+    )?
+    .query_row(params![deployment, source, title], |row| row.get(0))
+    .optional()
+}
+
+/// Revisions of a frontend made before number `before`, newest first.
+pub(super) fn list(
+    c: &Connection,
+    deployment: &DeploymentId,
+    before: Option<i64>,
+    limit: u32,
+) -> rusqlite::Result<Vec<Revision>> {
+    c.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM revisions WHERE deployment_id = ?1 AND number < ?2
+         ORDER BY number DESC LIMIT ?3"
+    ))?
+    .query_map(params![deployment, before.unwrap_or(i64::MAX), limit], revision)?
+    .collect()
+}
+
+/// Adds a revision, which is a draft until it is released.
+#[allow(clippy::too_many_arguments, reason = "one for each column")]
+pub(super) fn insert(
+    tx: &Tx<'_>,
+    deployment: &DeploymentId,
+    id: &RevisionId,
+    title: &str,
+    source: &Digest,
+    preview: Option<&Digest>,
+    kind: RevisionKind,
+    message: Option<&str>,
+    now: Timestamp,
+) -> Result<(), Error> {
+    tx.prepare_cached(
+        "INSERT INTO revisions (id, deployment_id, title, source_digest, preview_digest, message,
+            kind, state, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'draft', ?8)",
+    )?
+    .execute(params![id, deployment, title, source, preview, message, kind.as_str(), now])?;
+    Ok(())
+}
+
+/// Keeps the rendered preview of a revision.
+pub(super) fn set_preview(tx: &Tx<'_>, id: &RevisionId, preview: &Digest) -> Result<(), Error> {
+    tx.prepare_cached("UPDATE revisions SET preview_digest = ?2 WHERE id = ?1")?
+        .execute(params![id, preview])?;
+    Ok(())
+}
+
+/// What is live is history from now on.
+pub(super) fn displace_active(
+    tx: &Tx<'_>,
+    deployment: &DeploymentId,
+    state: RevisionState,
+) -> Result<(), Error> {
+    tx.prepare_cached(
+        "UPDATE revisions SET state = ?2 WHERE deployment_id = ?1 AND state = 'active'",
+    )?
+    .execute(params![deployment, state.as_str()])?;
+    Ok(())
+}
+
+/// A revision is live from now on.
+pub(super) fn make_active(
+    tx: &Tx<'_>,
+    id: &RevisionId,
+    kind: RevisionKind,
+    now: Timestamp,
+) -> Result<(), Error> {
+    tx.prepare_cached(
+        "UPDATE revisions SET state = 'active', kind = ?2, promoted_at = ?3 WHERE id = ?1",
+    )?
+    .execute(params![id, kind.as_str(), now])?;
+    Ok(())
+}
+
+/// Sets the release pointer.
+pub(super) fn point(
+    tx: &Tx<'_>,
+    deployment: &DeploymentId,
+    revision: &RevisionId,
+) -> Result<(), Error> {
+    tx.prepare_cached("UPDATE deployments SET active_revision_id = ?2 WHERE id = ?1")?
+        .execute(params![deployment, revision])?;
+    Ok(())
+}
+
+/// Adds to what was ever live.
+pub(super) fn insert_release(
+    tx: &Tx<'_>,
+    deployment: &DeploymentId,
+    revision: &RevisionId,
+    kind: RevisionKind,
+    message: Option<&str>,
+    now: Timestamp,
+) -> Result<(), Error> {
+    tx.prepare_cached(
+        "INSERT INTO releases (deployment_id, revision_id, kind, message, at)
+         VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?
+    .execute(params![deployment, revision, kind.as_str(), message, now])?;
+    Ok(())
+}
+
+/// What was ever live, newest first.
+pub(super) fn releases(
+    c: &Connection,
+    deployment: &DeploymentId,
+) -> rusqlite::Result<Vec<ReleaseEntry>> {
+    c.prepare_cached(
+        "SELECT revision_id, kind, message, at FROM releases WHERE deployment_id = ?1
+         ORDER BY id DESC",
+    )?
+    .query_map([deployment], |row| {
+        Ok(ReleaseEntry {
+            revision: row.get(0)?,
+            kind: row.get(1)?,
+            message: row.get(2)?,
+            at: row.get(3)?,
+        })
+    })?
+    .collect()
+}

@@ -1,0 +1,392 @@
+//! Revisions: a frontend's history. Each is immutable; drafts can be looked at before anybody else sees them.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::frontends::{Frontend, FrontendError, Target};
+use super::publish::PublishError;
+use super::{Deployments, revision_store};
+use crate::clock::Timestamp;
+use crate::content::Digest;
+use crate::control::answers::{self, AnswerKey};
+use crate::control::{self, Tx};
+use crate::fault;
+use crate::ids::{DeploymentId, RevisionId};
+use crate::projects::Project;
+
+/// How a revision last became what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RevisionKind {
+    /// Made, and never live.
+    Draft,
+    /// What was live when the history began.
+    Baseline,
+    /// Published at once.
+    Publish,
+    /// Promoted.
+    Promote,
+    /// Put back.
+    Rollback,
+}
+
+impl RevisionKind {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Draft => "draft",
+            Self::Baseline => "baseline",
+            Self::Publish => "publish",
+            Self::Promote => "promote",
+            Self::Rollback => "rollback",
+        }
+    }
+}
+
+/// Where a revision is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RevisionState {
+    /// Never live.
+    Draft,
+    /// Live.
+    Active,
+    /// Was live, until a newer one was.
+    Superseded,
+    /// Was live, until an older one was put back.
+    RolledBack,
+}
+
+impl RevisionState {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Draft => "draft",
+            Self::Active => "active",
+            Self::Superseded => "superseded",
+            Self::RolledBack => "rolled_back",
+        }
+    }
+}
+
+/// A revision.
+#[derive(Clone, Debug)]
+pub struct Revision {
+    /// The order in which it was made.
+    pub number: i64,
+    /// Its identity.
+    pub id: RevisionId,
+    /// Its source.
+    pub source: Digest,
+    /// The page without its runtime, once somebody has looked.
+    pub preview: Option<Digest>,
+    /// The page's title.
+    pub title: String,
+    /// Why it was made.
+    pub message: Option<String>,
+    /// Its latest release.
+    pub kind: RevisionKind,
+    /// Where it is in its life.
+    pub state: RevisionState,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it last became live.
+    pub promoted_at: Option<Timestamp>,
+}
+
+/// What a draft is made of.
+#[derive(Clone, Debug)]
+pub enum DraftSource {
+    /// The whole source.
+    Content(String),
+    /// Changes to the base revision's source.
+    Edits(Vec<Edit>),
+}
+
+/// One change: `find`, which must occur exactly `count` times, becomes `replace`.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Edit {
+    /// What is there; never empty.
+    #[schema(min_length = 1)]
+    pub find: String,
+    /// What shall be there instead.
+    pub replace: String,
+    /// How often it must occur; once, if absent.
+    #[schema(minimum = 1, default = 1)]
+    pub count: Option<u64>,
+}
+
+/// A draft to make; its fields are within their bounds.
+#[derive(Clone, Debug)]
+pub struct NewDraft {
+    /// The revision that it was made from, which must be the active one.
+    pub base: RevisionId,
+    /// Its source.
+    pub source: DraftSource,
+    /// The page's title; the active revision's, if there is none.
+    pub title: Option<String>,
+    /// Why it was made.
+    pub message: Option<String>,
+}
+
+/// A draft, and whether an older revision has the same content and title and was taken instead.
+#[derive(Clone, Debug)]
+pub struct Drafted {
+    /// Of which frontend.
+    pub deployment: DeploymentId,
+    /// The revision.
+    pub revision: Revision,
+    /// Whether it was there already.
+    pub deduplicated: bool,
+}
+
+/// A page of a frontend's history.
+#[derive(Debug)]
+pub struct History {
+    /// The live revision.
+    pub active: RevisionId,
+    /// Newest first.
+    pub revisions: Vec<Revision>,
+    /// Where the next page begins.
+    pub next: Option<i64>,
+}
+
+/// The source of a revision, or of a frontend that has none yet.
+#[derive(Debug)]
+pub struct StoredSource {
+    /// Whose it is.
+    pub frontend: Frontend,
+    /// Which revision's; none for a frontend without a history.
+    pub revision: Option<RevisionId>,
+    /// Its name.
+    pub digest: Digest,
+}
+
+impl Deployments {
+    pub(super) fn new_revision_id(&self) -> Result<RevisionId, PublishError> {
+        Ok(RevisionId::new(&self.clock, &self.random)?)
+    }
+
+    /// Begins a frontend's history: a baseline that mirrors what is live and claims the release pointer.
+    pub(super) fn ensure_workflow(
+        tx: &Tx<'_>,
+        frontend: &mut Frontend,
+        baseline: RevisionId,
+        now: Timestamp,
+    ) -> Result<RevisionId, FrontendError> {
+        if let Some(active) = frontend.active_revision {
+            return Ok(active);
+        }
+        let source = frontend.source.ok_or(FrontendError::NotFound)?;
+        let kind = RevisionKind::Baseline;
+        let title = &frontend.title;
+        revision_store::insert(tx, &frontend.id, &baseline, title, &source, None, kind, None, now)?;
+        revision_store::make_active(tx, &baseline, kind, now)?;
+        revision_store::point(tx, &frontend.id, &baseline)?;
+        revision_store::insert_release(tx, &frontend.id, &baseline, kind, None, now)?;
+        frontend.active_revision = Some(baseline);
+        Ok(baseline)
+    }
+
+    /// An active frontend that has a history; the first call begins it.
+    pub(super) async fn in_workflow(
+        &self,
+        project: &Project,
+        target: &Target,
+    ) -> Result<(Frontend, RevisionId), FrontendError> {
+        let frontend = self.frontend(project.id, target).await?;
+        if let Some(active) = frontend.active_revision {
+            return Ok((frontend, active));
+        }
+        let (baseline, now) = (self.new_revision_id()?, self.clock.now());
+        let (project, id) = (project.id, frontend.id);
+        self.control
+            .write(move |tx| {
+                let mut frontend = Self::active_in(tx, &project, &id)?;
+                let active = Self::ensure_workflow(tx, &mut frontend, baseline, now)?;
+                Ok((Self::active_in(tx, &project, &id)?, active))
+            })
+            .await
+    }
+
+    /// A revision of a frontend.
+    ///
+    /// # Errors
+    /// `NotFound`, `NoRevision`.
+    pub async fn revision(
+        &self,
+        project: &Project,
+        target: &Target,
+        id: RevisionId,
+    ) -> Result<Revision, FrontendError> {
+        let (frontend, _) = self.in_workflow(project, target).await?;
+        self.revision_of(frontend.id, id).await
+    }
+
+    pub(super) async fn revision_of(
+        &self,
+        frontend: DeploymentId,
+        id: RevisionId,
+    ) -> Result<Revision, FrontendError> {
+        let found = self.control.read(move |c| revision_store::by_id(c, &frontend, &id)).await?;
+        found.ok_or(FrontendError::NoRevision)
+    }
+
+    /// A page of a frontend's history, newest first, older than `before`.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub async fn history(
+        &self,
+        project: &Project,
+        target: &Target,
+        limit: u32,
+        before: Option<i64>,
+    ) -> Result<History, FrontendError> {
+        let (frontend, active) = self.in_workflow(project, target).await?;
+        let mut revisions = self
+            .control
+            .read(move |c| revision_store::list(c, &frontend.id, before, limit + 1))
+            .await?;
+        let more = revisions.len() > limit as usize;
+        revisions.truncate(limit as usize);
+        let next = revisions.last().filter(|_| more).map(|last| last.number);
+        Ok(History { active, revisions, next })
+    }
+
+    /// Which source a frontend, or one of its revisions, has.
+    ///
+    /// # Errors
+    /// `NotFound`, `NoRevision`.
+    pub async fn stored_source(
+        &self,
+        project: &Project,
+        target: &Target,
+        revision: Option<RevisionId>,
+    ) -> Result<StoredSource, FrontendError> {
+        let frontend = self.frontend(project.id, target).await?;
+        match revision {
+            Some(id) => {
+                let revision = self.revision_of(frontend.id, id).await?;
+                Ok(StoredSource { frontend, revision: Some(id), digest: revision.source })
+            }
+            None => {
+                let digest = frontend.source.ok_or(FrontendError::NotFound)?;
+                Ok(StoredSource { revision: frontend.active_revision, digest, frontend })
+            }
+        }
+    }
+
+    /// The text of a stored source.
+    ///
+    /// # Errors
+    /// Ours: it should be there.
+    pub async fn text_of(&self, digest: Digest) -> Result<String, PublishError> {
+        let bytes = self.content.get(&digest).await?;
+        let text = bytes.and_then(|bytes| String::from_utf8(bytes.into()).ok());
+        text.ok_or_else(|| PublishError::Internal(anyhow::anyhow!("source {digest} is missing")))
+    }
+
+    /// Makes a draft; `answer` keeps what `body` makes of it for an idempotency key.
+    ///
+    /// # Errors
+    /// [`FrontendError`]: a conflict if `base` is not the active revision.
+    pub async fn create_draft(
+        &self,
+        project: Project,
+        target: Target,
+        new: NewDraft,
+        answer: Option<AnswerKey>,
+        body: impl FnOnce(&Drafted) -> String + Send + 'static,
+    ) -> Result<Drafted, FrontendError> {
+        let (frontend, active) = self.in_workflow(&project, &target).await?;
+        if new.base != active {
+            return Err(FrontendError::Conflict(active));
+        }
+        let base = self.revision_of(frontend.id, active).await?;
+        let content = match new.source {
+            DraftSource::Content(content) => content,
+            DraftSource::Edits(edits) => {
+                let most = usize::try_from(self.config.limits.body_bytes).unwrap_or(usize::MAX);
+                apply(self.text_of(base.source).await?, &edits, most)?
+            }
+        };
+        let title = new.title.unwrap_or(base.title);
+        let page = self.render(frontend.content_type, &title, &content).await?;
+        let (source, preview) = self.store_page(Bytes::from(content), page).await?;
+        fault::point("draft.stored");
+        let (id, now) = (self.new_revision_id()?, self.clock.now());
+        let (source_digest, preview_digest) = (source.digest(), preview.digest());
+        let (project, deployment) = (project.id, frontend.id);
+        self.control
+            .write(move |tx| {
+                let frontend = Self::active_in(tx, &project, &deployment)?;
+                let active = frontend.active_revision.ok_or(FrontendError::NotFound)?;
+                if new.base != active {
+                    return Err(FrontendError::Conflict(active));
+                }
+                let same = revision_store::same(tx, &deployment, &source_digest, &title)
+                    .map_err(control::Error::from)?;
+                let deduplicated = same.is_some();
+                let id = same.unwrap_or(id);
+                if !deduplicated {
+                    let message = new.message.as_deref();
+                    let (kind, preview) = (RevisionKind::Draft, Some(&preview_digest));
+                    revision_store::insert(
+                        tx, &deployment, &id, &title, &source_digest, preview, kind, message, now,
+                    )?;
+                }
+                let found = revision_store::by_id(tx, &deployment, &id);
+                let revision =
+                    found.map_err(control::Error::from)?.ok_or(FrontendError::NoRevision)?;
+                let drafted = Drafted { deployment, revision, deduplicated };
+                if let Some(key) = answer {
+                    answers::keep(tx, &key, 200, &body(&drafted), now)?;
+                }
+                Ok(drafted)
+            })
+            .await
+    }
+}
+
+/// Applies edits in order. Each must find what it looks for exactly as often as it says.
+fn apply(mut text: String, edits: &[Edit], most: usize) -> Result<String, FrontendError> {
+    for (index, edit) in edits.iter().enumerate() {
+        let wanted = edit.count.unwrap_or(1);
+        let found = text.matches(edit.find.as_str()).count();
+        if u64::try_from(found).unwrap_or(u64::MAX) != wanted {
+            return Err(FrontendError::Edit(format!(
+                "`edits[{index}]`: `find` occurs {found} times, not {wanted}. Nothing was changed."
+            )));
+        }
+        let grown = text.len() - found * edit.find.len() + found.saturating_mul(edit.replace.len());
+        if grown > most {
+            return Err(FrontendError::TooLarge(grown));
+        }
+        text = text.replace(&edit.find, &edit.replace);
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edit(find: &str, replace: &str, count: Option<u64>) -> Edit {
+        Edit { find: find.into(), replace: replace.into(), count }
+    }
+
+    #[test]
+    fn edits_apply_in_order_or_not_at_all() {
+        let edits = [edit("a", "b", None), edit("b", "c", Some(2))];
+        assert_eq!(apply("a b".into(), &edits, 10).unwrap(), "c c");
+        let refused = apply("a a".into(), &[edit("a", "b", None)], 10).unwrap_err().to_string();
+        assert!(refused.contains("edits[0]") && refused.contains("occurs 2 times"), "{refused}");
+        let refused = apply("x".into(), &[edit("a", "b", None)], 10).unwrap_err().to_string();
+        assert!(refused.contains("occurs 0 times"), "{refused}");
+        let large = apply("aa".into(), &[edit("a", "12345", Some(2))], 9);
+        assert!(matches!(large, Err(FrontendError::TooLarge(10))));
+    }
+}

@@ -1,0 +1,51 @@
+//! The page's runtime: the one script that frontends get, served under its digest for as long as a page names it.
+
+use bytes::Bytes;
+
+use super::publish::PublishError;
+use super::{Deployments, store};
+use crate::content::Digest;
+use crate::control::Error;
+
+const SCRIPT: &str = include_str!("../../assets/runtime.js");
+/// The typings of the newest runtime.
+pub const TYPINGS: &str = include_str!("../../assets/runtime.d.ts");
+/// How much of the digest names a runtime, in hexadecimal digits.
+const NAME: usize = 32;
+
+/// The URL path of a runtime.
+fn path(name: &str) -> String {
+    format!("/_svc/runtime/{name}.js")
+}
+
+impl Deployments {
+    /// The path of the newest runtime, whose bytes are durable before any page names it.
+    pub(super) async fn runtime_path(&self) -> Result<String, PublishError> {
+        let name = self.runtime.get_or_try_init(|| self.keep_runtime()).await?;
+        Ok(path(name))
+    }
+
+    async fn keep_runtime(&self) -> Result<String, PublishError> {
+        let pin = self.content.put(Bytes::from_static(SCRIPT.as_bytes())).await?;
+        let (digest, now) = (pin.digest(), self.clock.now());
+        let name: String = digest.to_string().chars().take(NAME).collect();
+        let kept = name.clone();
+        self.control
+            .write(move |tx| store::insert_runtime(tx, &kept, &digest, now))
+            .await
+            .map_err(|error: Error| PublishError::from(error))?;
+        Ok(name)
+    }
+
+    /// The bytes of a runtime that a page may name.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn runtime(&self, name: &str) -> anyhow::Result<Option<(Digest, Bytes)>> {
+        let name = name.to_owned();
+        let Some(digest) = self.control.read(move |c| store::runtime(c, &name)).await? else {
+            return Ok(None);
+        };
+        Ok(self.content.get(&digest).await?.map(|bytes| (digest, bytes)))
+    }
+}

@@ -1,0 +1,119 @@
+//! Sends the queued purges to a Cloudflare-compatible API.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::store::{self, Purge};
+use crate::clock::Clock;
+use crate::config::Edge;
+use crate::control::{Control, Error};
+
+/// Prefixes in one call, as the API allows.
+const BATCH: u32 = 30;
+/// Between a purge and its repetition, in seconds.
+const REPEAT_AFTER: i64 = 10;
+/// The longest wait between two attempts, in seconds.
+const BACKOFF_MOST: i64 = 300;
+/// After so many failures a purge is given up: the edge holds nothing for longer than its own limit.
+const ATTEMPTS: u32 = 20;
+const CONNECT_TIME: Duration = Duration::from_secs(5);
+const CALL_TIME: Duration = Duration::from_secs(10);
+
+/// Sends purges.
+#[derive(Debug)]
+pub struct Purger {
+    control: Control,
+    clock: Clock,
+    client: reqwest::Client,
+    url: String,
+    token: String,
+}
+
+/// How a call went.
+enum Outcome {
+    Purged,
+    /// Later, perhaps.
+    Busy(String),
+    /// Never.
+    Refused(String),
+}
+
+impl Purger {
+    /// A sender for the configured zone.
+    ///
+    /// # Errors
+    /// When no HTTP client can be made.
+    pub fn new(control: Control, clock: Clock, edge: &Edge) -> anyhow::Result<Self> {
+        let client =
+            reqwest::Client::builder().connect_timeout(CONNECT_TIME).timeout(CALL_TIME).build()?;
+        let base = edge.api_base.as_str().trim_end_matches('/');
+        let url = format!("{base}/zones/{}/purge_cache", edge.zone_id);
+        Ok(Self { control, clock, client, url, token: edge.api_token.clone() })
+    }
+
+    /// Sends what is due, a batch at a time; what fails comes again later.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn run(&self) -> anyhow::Result<()> {
+        loop {
+            let now = self.clock.now();
+            let due = self.control.read(move |c| store::due(c, now, BATCH)).await?;
+            if due.is_empty() {
+                return Ok(());
+            }
+            let outcome = self.send(&due).await;
+            self.settle(due, &outcome).await?;
+            if matches!(outcome, Outcome::Busy(_)) {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn send(&self, due: &[Purge]) -> Outcome {
+        let prefixes: Vec<&str> = due.iter().map(|purge| purge.prefix.as_str()).collect();
+        let call = self.client.post(&self.url).bearer_auth(&self.token);
+        match call.json(&json!({ "prefixes": prefixes })).send().await {
+            Ok(answer) if answer.status().is_success() => Outcome::Purged,
+            Ok(answer) => {
+                let status = answer.status();
+                if status.as_u16() == 429 || status.is_server_error() {
+                    Outcome::Busy(format!("the edge answered {status}"))
+                } else {
+                    Outcome::Refused(format!("the edge answered {status}"))
+                }
+            }
+            // The URL holds the zone, which is not for the log.
+            Err(error) => Outcome::Busy(error.without_url().to_string()),
+        }
+    }
+
+    async fn settle(&self, due: Vec<Purge>, outcome: &Outcome) -> Result<(), Error> {
+        match outcome {
+            Outcome::Purged => {}
+            Outcome::Busy(error) => tracing::warn!(error, "a purge failed and comes again"),
+            Outcome::Refused(error) => tracing::error!(error, "a purge was refused"),
+        }
+        let now = self.clock.now();
+        let (purged, busy) =
+            (matches!(outcome, Outcome::Purged), matches!(outcome, Outcome::Busy(_)));
+        self.control
+            .write(move |tx| {
+                for purge in &due {
+                    if purged && purge.repeats > 0 {
+                        let again = now.plus_seconds(REPEAT_AFTER);
+                        store::put_off(tx, purge, again, 0, purge.repeats - 1)?;
+                    } else if busy && purge.attempts < ATTEMPTS {
+                        let wait = 2_i64.saturating_pow(purge.attempts).min(BACKOFF_MOST);
+                        let (again, attempts) = (now.plus_seconds(wait), purge.attempts + 1);
+                        store::put_off(tx, purge, again, attempts, purge.repeats)?;
+                    } else {
+                        store::done(tx, purge)?;
+                    }
+                }
+                Ok(())
+            })
+            .await
+    }
+}

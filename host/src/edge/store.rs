@@ -1,0 +1,70 @@
+//! The queue of purges in the control database.
+
+use rusqlite::{Connection, params};
+
+use crate::clock::Timestamp;
+use crate::control::{Error, Tx};
+
+/// A prefix to purge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Purge {
+    pub(super) prefix: String,
+    pub(super) attempts: u32,
+    pub(super) repeats: u32,
+    /// Tells a newer request for the same prefix apart.
+    pub(super) generation: i64,
+}
+
+/// Queues a prefix, now and once more; what is queued already begins anew.
+///
+/// # Errors
+/// The database's.
+pub fn enqueue(tx: &Tx<'_>, prefix: &str, now: Timestamp) -> Result<(), Error> {
+    tx.prepare_cached(
+        "INSERT INTO purges (prefix, due_at, repeats) VALUES (?1, ?2, 1)
+         ON CONFLICT (prefix) DO UPDATE SET due_at = ?2, repeats = 1, attempts = 0,
+             generation = generation + 1",
+    )?
+    .execute(params![prefix, now])?;
+    Ok(())
+}
+
+/// What is due, oldest first.
+pub(super) fn due(c: &Connection, now: Timestamp, most: u32) -> rusqlite::Result<Vec<Purge>> {
+    c.prepare_cached(
+        "SELECT prefix, attempts, repeats, generation FROM purges WHERE due_at <= ?1
+         ORDER BY due_at LIMIT ?2",
+    )?
+    .query_map(params![now, most], |row| {
+        Ok(Purge {
+            prefix: row.get(0)?,
+            attempts: row.get(1)?,
+            repeats: row.get(2)?,
+            generation: row.get(3)?,
+        })
+    })?
+    .collect()
+}
+
+/// Puts a purge off, unless it was asked for anew meanwhile.
+pub(super) fn put_off(
+    tx: &Tx<'_>,
+    purge: &Purge,
+    until: Timestamp,
+    attempts: u32,
+    repeats: u32,
+) -> Result<(), Error> {
+    tx.prepare_cached(
+        "UPDATE purges SET due_at = ?3, attempts = ?4, repeats = ?5
+         WHERE prefix = ?1 AND generation = ?2",
+    )?
+    .execute(params![purge.prefix, purge.generation, until, attempts, repeats])?;
+    Ok(())
+}
+
+/// Forgets a purge that is done, unless it was asked for anew meanwhile.
+pub(super) fn done(tx: &Tx<'_>, purge: &Purge) -> Result<(), Error> {
+    tx.prepare_cached("DELETE FROM purges WHERE prefix = ?1 AND generation = ?2")?
+        .execute(params![purge.prefix, purge.generation])?;
+    Ok(())
+}

@@ -1,0 +1,30 @@
+//! The layer of owner routes: a valid credential, then the bucket of whoever it belongs to.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::header;
+
+use super::extract::{bearer, credential_invalid, credential_missing};
+use super::problem::Problem;
+use crate::app::App;
+use crate::workspaces::Principal;
+
+/// Admits a request with a valid credential and puts its principal where the `Owner` extractor finds it.
+pub async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
+    let principal = match authenticate(&app, &request).await {
+        Ok(principal) => principal,
+        Err(problem) => return problem.into_response(),
+    };
+    let bucket = principal.to_string();
+    request.extensions_mut().insert(principal);
+    app.rate_limits.owner.draw(&bucket, request, next).await
+}
+
+async fn authenticate(app: &App, request: &Request) -> Result<Principal, Problem> {
+    let value = request.headers().get(header::AUTHORIZATION).ok_or_else(credential_missing)?;
+    let token = bearer(value).ok_or_else(credential_invalid)?;
+    app.workspaces.authenticate(token).await?.ok_or_else(credential_invalid)
+}

@@ -1,0 +1,59 @@
+//! Host labels: the name of a project's origin, from its own name and its namespace's.
+
+/// The longest label of a host name (RFC 1035, section 2.3.4), in characters.
+const LENGTH: usize = 63;
+/// What stands for a name that leaves nothing usable.
+const NAMELESS: &str = "project";
+
+/// The label of a project: slug of its name, `-`, slug of its namespace. It never begins with `xn--`, because
+/// runs of hyphens are one.
+pub fn host_label(name: &str, namespace: &str) -> String {
+    let name = slugified(name);
+    let name = if name.is_empty() { NAMELESS } else { &name };
+    cut(&format!("{name}-{}", slugified(namespace)), LENGTH).to_owned()
+}
+
+/// A label with a suffix, cut so that both fit.
+pub fn with_suffix(label: &str, suffix: &str) -> String {
+    format!("{}-{suffix}", cut(label, LENGTH - suffix.len() - 1))
+}
+
+/// Letters and digits of ASCII in lower case, with one hyphen for whatever is between them.
+fn slugified(text: &str) -> String {
+    let mut slug = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_ascii_alphanumeric() {
+            slug.push(c.to_ascii_lowercase());
+        } else if !slug.is_empty() && !slug.ends_with('-') {
+            slug.push('-');
+        }
+    }
+    slug.truncate(slug.trim_end_matches('-').len());
+    slug
+}
+
+fn cut(label: &str, length: usize) -> &str {
+    label.get(..length.min(label.len())).unwrap_or(label).trim_matches('-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels() {
+        let long = "x".repeat(80);
+        for (name, namespace, expected) in [
+            ("My Shop!", "acme", "my-shop-acme"),
+            ("  --  ", "acme", "project-acme"),
+            ("日本語", "acme", "project-acme"),
+            ("xn--foo", "acme", "xn-foo-acme"),
+            ("Café 2", "acme", "caf-2-acme"),
+            (&long, "acme", &"x".repeat(63)),
+        ] {
+            assert_eq!(host_label(name, namespace), expected, "{name}");
+        }
+        assert_eq!(with_suffix("shop-acme", "2"), "shop-acme-2");
+        assert_eq!(with_suffix(&"x".repeat(63), "2").len(), 63);
+    }
+}

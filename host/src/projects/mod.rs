@@ -1,0 +1,13 @@
+//! Projects: durable envelopes, owned by a workspace, with one expiry clock for all that is in them.
+
+pub mod label;
+pub mod model;
+pub mod routes;
+pub mod scope;
+pub mod service;
+
+mod store;
+
+pub use model::{Project, ProjectError};
+pub use service::Projects;
+pub use store::{begin_end, is_live};

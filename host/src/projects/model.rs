@@ -1,0 +1,99 @@
+//! What a project is.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::clock::Timestamp;
+use crate::control;
+use crate::ids::{ProjectId, WorkspaceId};
+use crate::random::NoRandomness;
+
+/// The longest name, in characters.
+pub const NAME: usize = 100;
+/// The longest description, in characters.
+pub const DESCRIPTION: usize = 2_000;
+/// The shortest life, in seconds.
+pub const TTL_LEAST: u64 = 60;
+/// The longest life, in seconds: ten years.
+pub const TTL_MOST: u64 = 315_360_000;
+
+/// A project.
+#[derive(Clone, Debug)]
+pub struct Project {
+    /// Its identity.
+    pub id: ProjectId,
+    /// Whose it is.
+    pub workspace: OwnerRef,
+    /// Its name for people.
+    pub name: String,
+    /// What it is about.
+    pub description: Option<String>,
+    /// The name of its origin.
+    pub host_label: String,
+    /// Sign-in providers that its frontends may offer; all, if there is no list.
+    pub allowed_providers: Option<Vec<String>>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When its fields last changed.
+    pub updated_at: Timestamp,
+    /// When it ends, with all that is in it.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// The workspace that owns a project.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct OwnerRef {
+    /// Its identity.
+    #[schema(value_type = String, format = "uuid")]
+    pub id: WorkspaceId,
+    /// Its name in addresses.
+    pub slug: String,
+}
+
+/// What a project is made of; its fields are within their bounds.
+#[derive(Clone, Debug)]
+pub struct NewProject {
+    /// Its name for people.
+    pub name: String,
+    /// What it is about.
+    pub description: Option<String>,
+    /// How long it lives; for good, if absent.
+    pub ttl_seconds: Option<u64>,
+}
+
+/// What changes of a project; its fields are within their bounds.
+#[derive(Clone, Debug, Default)]
+pub struct ProjectChanges {
+    /// A new name.
+    pub name: Option<String>,
+    /// A new description; an empty one clears it.
+    pub description: Option<String>,
+    /// A new list of providers; an empty one clears it.
+    pub allowed_providers: Option<Vec<String>>,
+}
+
+/// Why a project could not be made, found or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum ProjectError {
+    /// Nobody has it.
+    #[error("there is no such project")]
+    NotFound,
+    /// It is another workspace's, or nobody's.
+    #[error("the project belongs to somebody else")]
+    Forbidden,
+    /// The plan allows no more.
+    #[error("the plan of this workspace allows {0} projects, and it has them")]
+    PlanLimit(u64),
+    /// A sign-in provider that the operator has not configured.
+    #[error("there is no sign-in provider `{0}`")]
+    UnknownProvider(String),
+    /// The database's.
+    #[error(transparent)]
+    Store(#[from] control::Error),
+    /// No id could be made.
+    #[error(transparent)]
+    Random(#[from] NoRandomness),
+    /// Everything else, for the log.
+    #[error(transparent)]
+    Internal(#[from] anyhow::Error),
+}

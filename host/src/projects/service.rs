@@ -1,0 +1,183 @@
+//! Making, finding and changing projects.
+
+use std::sync::Arc;
+
+use super::label::{host_label, with_suffix};
+use super::model::{NewProject, OwnerRef, Project, ProjectChanges, ProjectError};
+use super::store;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::control::answers::{self, AnswerKey};
+use crate::control::{Control, Error};
+use crate::ids::{ProjectId, WorkspaceId};
+use crate::random::Random;
+use crate::workspaces::{Plan, Principal, Workspaces};
+
+/// How many numbered labels are tried before random ones.
+const NUMBERED: u32 = 9;
+
+/// The projects of an installation.
+#[derive(Clone, Debug)]
+pub struct Projects {
+    control: Control,
+    clock: Clock,
+    random: Random,
+    config: Arc<Config>,
+    workspaces: Workspaces,
+}
+
+impl Projects {
+    /// The projects in a control database.
+    pub fn new(
+        control: Control,
+        clock: Clock,
+        random: Random,
+        config: Arc<Config>,
+        workspaces: Workspaces,
+    ) -> Self {
+        Self { control, clock, random, config, workspaces }
+    }
+
+    /// Makes a project in a workspace; `answer` keeps what `body` makes of it for an idempotency key.
+    ///
+    /// # Errors
+    /// [`ProjectError`].
+    pub async fn create(
+        &self,
+        workspace: WorkspaceId,
+        new: NewProject,
+        answer: Option<AnswerKey>,
+        body: fn(&Project, &Config) -> String,
+    ) -> Result<Project, ProjectError> {
+        let owner = self.workspaces.by_id(workspace).await?.ok_or(ProjectError::Forbidden)?;
+        let most = match owner.plan {
+            Plan::Free => self.config.limits.projects_free,
+            Plan::Pro => self.config.limits.projects_pro,
+        };
+        let now = self.clock.now();
+        let seconds = |ttl| i64::try_from(ttl).unwrap_or(i64::MAX);
+        let mut project = Project {
+            id: ProjectId::new(&self.clock, &self.random)?,
+            workspace: OwnerRef { id: owner.id, slug: owner.slug },
+            name: new.name,
+            description: new.description.filter(|text| !text.is_empty()),
+            host_label: String::new(),
+            allowed_providers: None,
+            created_at: now,
+            updated_at: now,
+            expires_at: new.ttl_seconds.map(|ttl| now.plus_seconds(seconds(ttl))),
+        };
+        let spare = self.random.slug(6)?;
+        let config = Arc::clone(&self.config);
+        self.control
+            .write(move |tx| {
+                let count = store::count(tx, &project.workspace.id, now).map_err(Error::from)?;
+                if count >= most {
+                    return Err(ProjectError::PlanLimit(most));
+                }
+                let wanted = host_label(&project.name, &project.workspace.slug);
+                let numbered = (2..=NUMBERED).map(|n| with_suffix(&wanted, &n.to_string()));
+                let candidates =
+                    std::iter::once(wanted.clone()).chain(numbered).chain([with_suffix(&wanted, &spare)]);
+                for label in candidates {
+                    if !store::label_taken(tx, &label).map_err(Error::from)? {
+                        project.host_label = label;
+                        break;
+                    }
+                }
+                store::insert(tx, &project)?;
+                if let Some(key) = answer {
+                    answers::keep(tx, &key, 201, &body(&project, &config), now)?;
+                }
+                Ok(project)
+            })
+            .await
+    }
+
+    /// A live project of the caller's.
+    ///
+    /// # Errors
+    /// `NotFound` if nobody has it, `Forbidden` if somebody else or nobody in particular does.
+    pub async fn owned(&self, caller: &Principal, id: ProjectId) -> Result<Project, ProjectError> {
+        if id == ProjectId::FREE {
+            return Err(ProjectError::Forbidden);
+        }
+        let now = self.clock.now();
+        let found = self.control.read(move |c| store::by_id(c, &id, now)).await?;
+        let project = found.ok_or(ProjectError::NotFound)?;
+        if project.workspace.id == caller.workspace {
+            Ok(project)
+        } else {
+            Err(ProjectError::Forbidden)
+        }
+    }
+
+    /// The live project with a host label.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn by_label(&self, label: &str) -> Result<Option<Project>, ProjectError> {
+        let (label, now) = (label.to_owned(), self.clock.now());
+        Ok(self.control.read(move |c| store::by_label(c, &label, now)).await?)
+    }
+
+    /// The live projects of a workspace, oldest first.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn list(&self, workspace: WorkspaceId) -> Result<Vec<Project>, ProjectError> {
+        let now = self.clock.now();
+        Ok(self.control.read(move |c| store::of_workspace(c, &workspace, now)).await?)
+    }
+
+    /// Changes a project.
+    ///
+    /// # Errors
+    /// [`ProjectError`].
+    pub async fn update(
+        &self,
+        id: ProjectId,
+        changes: ProjectChanges,
+    ) -> Result<Project, ProjectError> {
+        if let Some(name) = changes.allowed_providers.iter().flatten().next() {
+            // No provider is configured, so none can be named.
+            return Err(ProjectError::UnknownProvider(name.clone()));
+        }
+        let now = self.clock.now();
+        self.control
+            .write(move |tx| {
+                let found = store::by_id(tx, &id, now).map_err(Error::from)?;
+                let mut project = found.ok_or(ProjectError::NotFound)?;
+                if let Some(name) = changes.name {
+                    project.name = name;
+                }
+                if let Some(text) = changes.description {
+                    project.description = Some(text).filter(|text| !text.is_empty());
+                }
+                if let Some(list) = changes.allowed_providers {
+                    project.allowed_providers = Some(list).filter(|list| !list.is_empty());
+                }
+                project.updated_at = now;
+                store::update(tx, &project)?;
+                Ok(project)
+            })
+            .await
+    }
+
+    /// Projects whose end has begun, or should.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn ending(&self) -> Result<Vec<ProjectId>, Error> {
+        let now = self.clock.now();
+        self.control.read(move |c| store::ending(c, now)).await
+    }
+
+    /// Removes what is left of a torn down project.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn remove(&self, id: ProjectId) -> Result<(), Error> {
+        self.control.write(move |tx| store::remove(tx, &id)).await
+    }
+}

@@ -1,0 +1,149 @@
+//! Projects in the control database.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::model::{OwnerRef, Project};
+use crate::clock::Timestamp;
+use crate::control::{Error, Tx};
+use crate::ids::{ProjectId, WorkspaceId};
+
+const SELECT: &str = "SELECT p.id, w.id, w.slug, p.name, p.description, p.host_label, \
+    p.allowed_providers, p.created_at, p.updated_at, p.expires_at \
+    FROM projects p JOIN workspaces w ON w.id = p.workspace_id";
+/// A project that is being torn down, or whose time is over, is nobody's any more.
+const LIVE: &str = "p.state = 'active' AND (p.expires_at IS NULL OR p.expires_at > ?1)";
+
+fn project(row: &Row<'_>) -> rusqlite::Result<Project> {
+    let providers: Option<String> = row.get(6)?;
+    Ok(Project {
+        id: row.get(0)?,
+        workspace: OwnerRef { id: row.get(1)?, slug: row.get(2)? },
+        name: row.get(3)?,
+        description: row.get(4)?,
+        host_label: row.get(5)?,
+        allowed_providers: providers.and_then(|list| serde_json::from_str(&list).ok()),
+        created_at: row.get(7)?,
+        updated_at: row.get(8)?,
+        expires_at: row.get(9)?,
+    })
+}
+
+/// A live project.
+pub(super) fn by_id(
+    c: &Connection,
+    id: &ProjectId,
+    now: Timestamp,
+) -> rusqlite::Result<Option<Project>> {
+    c.prepare_cached(&format!("{SELECT} WHERE {LIVE} AND p.id = ?2"))?
+        .query_row(params![now, id], project)
+        .optional()
+}
+
+/// The live project with a host label.
+pub(super) fn by_label(
+    c: &Connection,
+    label: &str,
+    now: Timestamp,
+) -> rusqlite::Result<Option<Project>> {
+    c.prepare_cached(&format!("{SELECT} WHERE {LIVE} AND p.host_label = ?2"))?
+        .query_row(params![now, label], project)
+        .optional()
+}
+
+/// The live projects of a workspace, oldest first.
+pub(super) fn of_workspace(
+    c: &Connection,
+    workspace: &WorkspaceId,
+    now: Timestamp,
+) -> rusqlite::Result<Vec<Project>> {
+    c.prepare_cached(&format!("{SELECT} WHERE {LIVE} AND p.workspace_id = ?2 ORDER BY p.rowid"))?
+        .query_map(params![now, workspace], project)?
+        .collect()
+}
+
+/// How many live projects a workspace has.
+pub(super) fn count(
+    c: &Connection,
+    workspace: &WorkspaceId,
+    now: Timestamp,
+) -> rusqlite::Result<u64> {
+    c.prepare_cached(&format!("SELECT count(*) FROM projects p WHERE {LIVE} AND p.workspace_id = ?2"))?
+        .query_row(params![now, workspace], |row| row.get::<_, i64>(0).map(i64::unsigned_abs))
+}
+
+/// Whether some project, dead or alive, has a host label.
+pub(super) fn label_taken(c: &Connection, label: &str) -> rusqlite::Result<bool> {
+    c.prepare_cached("SELECT EXISTS (SELECT 1 FROM projects WHERE host_label = ?1)")?
+        .query_row([label], |row| row.get(0))
+}
+
+/// Adds a project, whose label must be free.
+pub(super) fn insert(tx: &Tx<'_>, new: &Project) -> Result<(), Error> {
+    tx.prepare_cached(
+        "INSERT INTO projects
+            (id, workspace_id, name, description, host_label, created_at, updated_at, expires_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    )?
+    .execute(params![
+        new.id,
+        new.workspace.id,
+        new.name,
+        new.description,
+        new.host_label,
+        new.created_at,
+        new.updated_at,
+        new.expires_at,
+    ])?;
+    Ok(())
+}
+
+/// Writes the fields that may change.
+pub(super) fn update(tx: &Tx<'_>, project: &Project) -> Result<(), Error> {
+    let providers = project.allowed_providers.as_ref();
+    let providers = providers.map(|list| serde_json::Value::from(list.clone()).to_string());
+    tx.prepare_cached(
+        "UPDATE projects SET name = ?2, description = ?3, allowed_providers = ?4, updated_at = ?5
+         WHERE id = ?1",
+    )?
+    .execute(params![project.id, project.name, project.description, providers, project.updated_at])?;
+    Ok(())
+}
+
+/// Whether a project still lives, for those who add something to it.
+///
+/// # Errors
+/// The database's.
+pub fn is_live(c: &Connection, id: &ProjectId, now: Timestamp) -> Result<bool, Error> {
+    Ok(c.prepare_cached(&format!("SELECT EXISTS (SELECT 1 FROM projects p WHERE {LIVE} AND p.id = ?2)"))?
+        .query_row(params![now, id], |row| row.get(0))?)
+}
+
+/// Begins the end of a project: from this commit on it does not resolve. Answers its host label, if it was there.
+///
+/// # Errors
+/// The database's.
+pub fn begin_end(tx: &Tx<'_>, id: &ProjectId) -> Result<Option<String>, Error> {
+    Ok(tx
+        .prepare_cached(
+            "UPDATE projects SET state = 'deleting' WHERE id = ?1 AND workspace_id IS NOT NULL
+             RETURNING host_label",
+        )?
+        .query_row([id], |row| row.get(0))
+        .optional()?)
+}
+
+/// Projects whose end has begun, or should: their time is over.
+pub(super) fn ending(c: &Connection, now: Timestamp) -> rusqlite::Result<Vec<ProjectId>> {
+    c.prepare_cached(
+        "SELECT id FROM projects WHERE state = 'deleting'
+         UNION SELECT id FROM projects WHERE expires_at IS NOT NULL AND expires_at <= ?1",
+    )?
+    .query_map([now], |row| row.get(0))?
+    .collect()
+}
+
+/// Removes the row: nothing of the project is left then.
+pub(super) fn remove(tx: &Tx<'_>, id: &ProjectId) -> Result<(), Error> {
+    tx.prepare_cached("DELETE FROM projects WHERE id = ?1 AND state = 'deleting'")?.execute([id])?;
+    Ok(())
+}

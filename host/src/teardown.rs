@@ -1,0 +1,61 @@
+//! The end of a project: what it has stops to resolve at once, and is then removed step by step.
+//!
+//! The order is frontends, then the project's row. Each step is a transaction, and each begins by looking at
+//! what is left, so that a teardown which a crash interrupts goes on where it was.
+
+use std::sync::Arc;
+
+use crate::deployments::Deployments;
+use crate::fault;
+use crate::ids::ProjectId;
+use crate::projects::Projects;
+
+/// Ends projects.
+#[derive(Debug)]
+pub struct Teardown {
+    projects: Projects,
+    deployments: Arc<Deployments>,
+}
+
+impl Teardown {
+    /// Of these services.
+    pub fn new(projects: Projects, deployments: Arc<Deployments>) -> Self {
+        Self { projects, deployments }
+    }
+
+    /// Makes a project and all that is in it unreachable; durable when it answers.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn begin(&self, project: ProjectId) -> anyhow::Result<()> {
+        self.deployments.begin_project_end(project).await?;
+        fault::point("teardown.begun");
+        Ok(())
+    }
+
+    /// Removes what is left of a project whose end has begun.
+    ///
+    /// # Errors
+    /// The database's; calling again goes on.
+    pub async fn finish(&self, project: ProjectId) -> anyhow::Result<()> {
+        while self.deployments.remove_members(project).await? {
+            fault::point("teardown.step");
+        }
+        fault::point("teardown.members");
+        self.projects.remove(project).await?;
+        fault::point("teardown.removed");
+        Ok(())
+    }
+
+    /// Begins and finishes the end of every project whose time is over, and finishes those that a crash interrupted.
+    ///
+    /// # Errors
+    /// The database's; calling again goes on.
+    pub async fn run(&self) -> anyhow::Result<()> {
+        for project in self.projects.ending().await? {
+            self.begin(project).await?;
+            self.finish(project).await?;
+        }
+        Ok(())
+    }
+}
