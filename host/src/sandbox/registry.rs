@@ -214,6 +214,7 @@ impl Registry {
             .iter()
             .flat_map(|dir| newest_first(&dir.join(W::NAME)))
             .map(Some);
+        let mut why = None;
         for candidate in installed.chain([None]) {
             if self.stopped.load(Ordering::Relaxed) {
                 return;
@@ -229,9 +230,12 @@ impl Registry {
                 }
                 Err(error) => {
                     tracing::error!(guest = W::NAME, from = %name, error = format!("{error:#}"), "a guest cannot serve");
-                    slot.fail(&error);
+                    why = Some(error);
                 }
             }
+        }
+        if let Some(why) = why {
+            slot.fail(&why);
         }
     }
 

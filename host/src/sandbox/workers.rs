@@ -297,7 +297,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_job_that_cannot_start_in_time_is_refused_and_never_runs() {
-        let workers = Arc::new(pool(1, 4, Duration::from_millis(30)));
+        let workers = Arc::new(pool(1, 4, Duration::from_millis(500)));
         let release = occupy(&workers).await;
         let ran = Arc::new(AtomicBool::new(false));
         let flag = ran.clone();
@@ -310,9 +310,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_job_that_has_started_is_waited_for() {
-        let workers = pool(1, 4, Duration::from_millis(10));
+        let workers = pool(1, 4, Duration::from_millis(500));
         let slow = workers.run(|| {
-            thread::sleep(Duration::from_millis(60));
+            thread::sleep(Duration::from_millis(700));
             5
         });
         assert_eq!(slow.await, Ok(5));

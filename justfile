@@ -1,0 +1,38 @@
+# Shortcuts. Everything here is a plain command: nothing needs `just` to work.
+
+# List the recipes
+default:
+    @just --list
+
+# Format and lint the host, the tests and the guests
+check:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets --locked -- -D warnings
+    cargo clippy --package guest-render --package guest-gate --locked --target wasm32-wasip2 --target-dir target/guests --profile guest -- -D warnings
+
+# Run the tests
+test *arguments:
+    cargo test --locked {{arguments}}
+
+# Run the tests that take minutes, too
+slow:
+    cargo test --release --locked -- --include-ignored
+
+# Measure a release build against a minimal server
+bench *arguments:
+    cargo build --release --locked --package svc --package svc-tests --bins
+    target/release/bench {{arguments}}
+
+# Drive the pages in Chromium
+browser *arguments:
+    cargo build --locked --package svc
+    cd tests/browser && npm ci --no-audit --no-fund && npm test -- {{arguments}}
+
+# Check dependencies for advisories, licences, bans and sources (needs cargo-deny)
+audit:
+    cargo deny --locked --all-features check
+
+# Build the guests alone and show how large they are
+guests:
+    cargo build --locked --profile guest --target wasm32-wasip2 --target-dir target/guests --package guest-render --package guest-gate
+    @ls -l target/guests/wasm32-wasip2/guest/*.wasm
