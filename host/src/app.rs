@@ -12,11 +12,11 @@ use crate::control::{Control, Secrets};
 use crate::deployments::Deployments;
 use crate::deployments::pages::Pages;
 use crate::deployments::visits::Visits;
+use crate::edge::Purger;
 use crate::http::front::RequestIds;
 use crate::http::hosts::Hosts;
 use crate::http::idempotency::InFlight;
 use crate::http::rate_limit::RateLimits;
-use crate::edge::Purger;
 use crate::projects::Projects;
 use crate::random::Random;
 use crate::sandbox::{Limits as Budgets, Sandbox, SandboxConfig};
@@ -92,7 +92,10 @@ impl App {
             .finish_burning()
             .await
             .context("removing burnt shares")?;
-        deployments.end_unfinished().await.context("ending interrupted creations")?;
+        deployments
+            .end_unfinished()
+            .await
+            .context("ending interrupted creations")?;
         let workspaces = Workspaces::new(control.clone(), clock.clone(), random.clone());
         let projects = Projects::new(
             control.clone(),

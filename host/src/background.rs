@@ -46,11 +46,18 @@ pub fn start(app: &SharedApp, stop: &watch::Receiver<bool>) -> Vec<JoinHandle<()
             app.rate_limits.tidy();
             Ok(app.deployments.forget_old().await?)
         })),
-        tokio::spawn(every(SWEEP, end, "ending projects", async |app| app.teardown.run().await)),
-        tokio::spawn(every(PURGE, purge, "purging the edge", async |app| match &app.purger {
-            Some(purger) => purger.run().await,
-            None => Ok(()),
+        tokio::spawn(every(SWEEP, end, "ending projects", async |app| {
+            app.teardown.run().await
         })),
+        tokio::spawn(every(
+            PURGE,
+            purge,
+            "purging the edge",
+            async |app| match &app.purger {
+                Some(purger) => purger.run().await,
+                None => Ok(()),
+            },
+        )),
         tokio::spawn(hear_operators(listen)),
         tokio::spawn(mark_orphans(orphans)),
     ]

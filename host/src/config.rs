@@ -244,7 +244,10 @@ impl Config {
 }
 
 /// The token of the environment beats that of the file; without one there is nothing to purge with.
-#[allow(clippy::disallowed_methods, reason = "secrets of tables come from the environment")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "secrets of tables come from the environment"
+)]
 fn with_token(mut edge: Edge) -> anyhow::Result<Edge> {
     if let Ok(token) = std::env::var("SVC_EDGE_API_TOKEN") {
         edge.api_token = token;

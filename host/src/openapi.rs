@@ -14,6 +14,22 @@ use crate::http::problem::Code;
 /// Where a handler names the codes that it can answer; [`finish`] makes responses of them.
 const PROBLEMS: &str = "x-problems";
 
+/// What every owner route can answer.
+const OWNER: &[&str] = &[
+    "invalid_request",
+    "unauthorized",
+    "rate_limited",
+    "internal",
+];
+/// What every owner route with a body can answer beside that.
+const BODY: &[&str] = &[
+    "invalid_json",
+    "timeout",
+    "payload_too_large",
+    "unsupported_media_type",
+    "capacity_reached",
+];
+
 #[derive(utoipa::OpenApi)]
 #[openapi(
     info(
@@ -24,6 +40,9 @@ const PROBLEMS: &str = "x-problems";
     ),
     tags(
         (name = "quick share", description = "Publish something for a week, without an account."),
+        (name = "projects", description = "Durable envelopes of frontends, owned by a namespace."),
+        (name = "frontends", description = "A project's published pages."),
+        (name = "revisions", description = "The history of a frontend: drafts, promotions, rollbacks."),
         (name = "pages", description = "What visitors see."),
         (name = "operation", description = "For probes.")
     )
@@ -66,7 +85,14 @@ pub fn finish(description: OpenApi, base_url: &str) -> Bytes {
 }
 
 fn add_problems(operation: &mut serde_json::Map<String, Value>, codes: &str, base_url: &str) {
-    let wanted: Vec<&str> = codes.split(' ').collect();
+    let wanted: Vec<&str> = codes
+        .split(' ')
+        .flat_map(|code| match code {
+            "owner" => OWNER.to_vec(),
+            "body" => BODY.to_vec(),
+            other => vec![other],
+        })
+        .collect();
     let known = Code::ALL
         .iter()
         .filter(|code| wanted.contains(&code.as_str()));

@@ -16,12 +16,16 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
 use utoipa_axum::routes;
 
 use crate::app::SharedApp;
-use crate::deployments::routes as deployments;
+use crate::deployments::{
+    frontend_routes as frontends, preview, revision_routes as revisions, routes as deployments,
+};
 use crate::http::hosts::Host;
+use crate::http::owner;
 use crate::http::problem::{Code, Problem};
 use crate::http::problem_page;
 use crate::http::rate_limit::{self, Rule};
 use crate::openapi;
+use crate::projects::routes as projects;
 use crate::telemetry::Route;
 
 /// The routers of the three kinds of host.
@@ -42,12 +46,16 @@ impl Routers {
                 "/api/v1/openapi.json",
                 get(move |query| openapi::serve(description.clone(), query)),
             )
-            .route("/{slug}/", get(deployments::without_slash))
+            .route(
+                "/_preview/{deployment_id}/{revision_id}",
+                get(preview::with_slash),
+            )
             .route("/problems/{code}", get(problem_type))
-            .route("/", get(landing_page));
+            .route("/", get(landing_page))
+            .merge(platform_routes());
         Self {
             api: finish(api.route_layer(middleware::from_fn(name_route)), app),
-            project: finish(Router::new(), app),
+            project: finish(project().route_layer(middleware::from_fn(name_route)), app),
             landing: finish(Router::new().route("/", get(landing_page)), app),
         }
     }
@@ -62,6 +70,22 @@ impl Routers {
     }
 }
 
+/// What every host that shows pages has: the pages' runtime, and canonical addresses.
+fn platform_routes() -> Router<SharedApp> {
+    Router::new()
+        .route("/_svc/runtime/{file}", get(deployments::runtime))
+        .route("/_svc/runtime.d.ts", get(deployments::typings))
+        .route("/{slug}/", get(deployments::without_slash))
+}
+
+/// The routes of a project's origin: its own frontends, and nothing else.
+fn project() -> Router<SharedApp> {
+    platform_routes()
+        .route("/", get(frontends::only))
+        .route("/{slug}", get(deployments::page))
+        .route("/{slug}/raw", get(deployments::raw))
+}
+
 /// The routes of the API and sites hosts that the OpenAPI description describes.
 fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
     let limited = |rule| {
@@ -73,12 +97,30 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
             ))
         }
     };
+    let owned = {
+        let app = Arc::clone(app);
+        move |routes: MethodRouter<SharedApp>| {
+            let app = Arc::clone(&app);
+            routes.route_layer(middleware::from_fn_with_state(app, owner::admit))
+        }
+    };
     OpenApiRouter::with_openapi(openapi::about())
         .routes(routes!(deployments::deploy).map(limited(Rule::Deploy)))
         .routes(routes!(deployments::unlock).map(limited(Rule::Auth)))
         .routes(routes!(deployments::report).map(limited(Rule::Report)))
+        .routes(routes!(projects::create, projects::list).map(&owned))
+        .routes(routes!(projects::get, projects::update, projects::delete).map(&owned))
+        .routes(routes!(frontends::create, frontends::list).map(&owned))
+        .routes(routes!(frontends::get, frontends::republish, frontends::delete).map(&owned))
+        .routes(routes!(frontends::content).map(&owned))
+        .routes(routes!(revisions::create, revisions::list).map(&owned))
+        .routes(routes!(revisions::get).map(&owned))
+        .routes(routes!(revisions::promote).map(&owned))
+        .routes(routes!(revisions::rollback).map(&owned))
+        .routes(routes!(revisions::releases).map(&owned))
         .routes(routes!(healthz))
         .routes(routes!(readyz))
+        .routes(routes!(preview::preview))
         .routes(routes!(deployments::raw))
         .routes(routes!(deployments::page, deployments::reveal))
 }

@@ -20,7 +20,10 @@ pub struct Teardown {
 impl Teardown {
     /// Of these services.
     pub fn new(projects: Projects, deployments: Arc<Deployments>) -> Self {
-        Self { projects, deployments }
+        Self {
+            projects,
+            deployments,
+        }
     }
 
     /// Makes a project and all that is in it unreachable; durable when it answers.

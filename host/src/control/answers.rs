@@ -11,7 +11,7 @@ pub struct AnswerKey {
     /// A principal, or an anonymous client's address.
     pub principal: String,
     /// The route.
-    pub route: &'static str,
+    pub route: String,
     /// The client's key.
     pub key: String,
     /// A keyed hash of the request's body.

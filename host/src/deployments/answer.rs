@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use super::pages::{self, Page};
 use super::serve::RawSource;
 use crate::clock::Timestamp;
-use crate::content::Encoding;
+use crate::content::{Digest, Encoding};
 use crate::http::negotiate::{self, Accepted, Wanted};
 use crate::http::problem::{Code, Problem};
 use crate::sandbox::ContentType;
@@ -56,7 +56,9 @@ pub(super) fn page(
 
 /// How long an edge may keep a page: for long, but not past its end.
 fn edge_life(page: &Page, now: Timestamp) -> Result<HeaderValue, Problem> {
-    let left = page.expires_at.map_or(EDGE_SECONDS, |end| (end.0 - now.0) / 1000);
+    let left = page
+        .expires_at
+        .map_or(EDGE_SECONDS, |end| (end.0 - now.0) / 1000);
     let life = format!("max-age={}", left.clamp(0, EDGE_SECONDS));
     HeaderValue::try_from(life).map_err(|error| Problem::internal(&error))
 }
@@ -84,6 +86,28 @@ pub(super) fn raw(
     headers.insert(header::ETAG, etag.clone());
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     respond(headers, &etag, &source.bytes, request)
+}
+
+/// Something of the platform's own that is named by its content.
+///
+/// # Errors
+/// `range_not_satisfiable`.
+pub(super) fn immutable(
+    kind: &'static str,
+    digest: &Digest,
+    bytes: &Bytes,
+    request: &HeaderMap,
+) -> Result<Response, Problem> {
+    let etag = pages::etag(digest, Encoding::Identity);
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(header::CACHE_CONTROL, pages::IMMUTABLE);
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    headers.insert(header::ETAG, etag.clone());
+    respond(headers, &etag, bytes, request)
 }
 
 fn respond(

@@ -122,7 +122,9 @@ impl Deployments {
         let slugs = self
             .control
             .write(move |tx| {
-                let Some(label) = projects::begin_end(tx, &project)? else { return Ok(Vec::new()) };
+                let Some(label) = projects::begin_end(tx, &project)? else {
+                    return Ok(Vec::new());
+                };
                 let slugs = store::mark_deleting(tx, &project)?;
                 for slug in &slugs {
                     Self::purge(tx, &config, &label, slug, now)?;
@@ -139,12 +141,17 @@ impl Deployments {
     /// # Errors
     /// The database's.
     pub async fn remove_members(&self, project: ProjectId) -> Result<bool, control::Error> {
-        let members = self.control.read(move |c| store::deleting(c, &project, STEP)).await?;
+        let members = self
+            .control
+            .read(move |c| store::deleting(c, &project, STEP))
+            .await?;
         let (some, now) = (!members.is_empty(), self.clock.now());
         if some {
             self.control
                 .write(move |tx| {
-                    members.iter().try_for_each(|id| store::remove(tx, id, now).map(|_| ()))
+                    members
+                        .iter()
+                        .try_for_each(|id| store::remove(tx, id, now).map(|_| ()))
                 })
                 .await?;
         }

@@ -17,6 +17,7 @@ use crate::content::Digest;
 use crate::http::detached::detached;
 use crate::http::extract::{NoQuery, Query, UnreadBody, check_characters, invalid};
 use crate::http::front::Context;
+use crate::http::hosts::Host;
 use crate::http::idempotency;
 use crate::http::problem::{Code, Problem};
 use crate::ids::{DeploymentId, RevisionId};
@@ -149,7 +150,11 @@ pub enum ContentView {
 impl FrontendView {
     /// A frontend as it is answered.
     pub fn new(frontend: &Frontend, project: &Project, config: &Config) -> Self {
-        let url = format!("{}/{}", config.project_origin(&project.host_label), frontend.slug);
+        let url = format!(
+            "{}/{}",
+            config.project_origin(&project.host_label),
+            frontend.slug
+        );
         Self {
             id: frontend.id,
             slug: frontend.slug.clone(),
@@ -208,7 +213,13 @@ pub async fn create(
     let body = body.json::<CreateFrontend>().await?;
     let by = Some(&scope.principal);
     let attempt = idempotency::begin_in(
-        &app, &context, by, "frontends", &scope.project.id.to_string(), &headers, &body.raw,
+        &app,
+        &context,
+        by,
+        "frontends",
+        &scope.project.id.to_string(),
+        &headers,
+        &body.raw,
     )
     .await?;
     let running = match attempt {
@@ -220,12 +231,19 @@ pub async fn create(
     let (deployments, project) = (Arc::clone(&app.deployments), scope.project.clone());
     let frontend = detached(async move {
         let _running = running;
-        deployments.create_frontend(project, new, key, body_of).await
+        deployments
+            .create_frontend(project, new, key, body_of)
+            .await
     })
     .await??;
     let view = FrontendView::new(&frontend, &scope.project, &app.config);
     let location = HeaderValue::try_from(&view.url).map_err(|e| Problem::internal(&e))?;
-    Ok((StatusCode::CREATED, [(header::LOCATION, location)], axum::Json(view)).into_response())
+    Ok((
+        StatusCode::CREATED,
+        [(header::LOCATION, location)],
+        axum::Json(view),
+    )
+        .into_response())
 }
 
 fn new_frontend(request: CreateFrontend) -> Result<NewFrontend, Problem> {
@@ -271,7 +289,9 @@ pub async fn list(
 ) -> Result<axum::Json<FrontendList>, Problem> {
     let frontends = app.deployments.frontends(scope.project.id).await?;
     let view = |frontend| FrontendView::new(frontend, &scope.project, &app.config);
-    Ok(axum::Json(FrontendList { frontends: frontends.iter().map(view).collect() }))
+    Ok(axum::Json(FrontendList {
+        frontends: frontends.iter().map(view).collect(),
+    }))
 }
 
 /// Get a frontend
@@ -291,8 +311,15 @@ pub async fn get(
     Path(path): Path<TargetPath>,
     _: NoQuery,
 ) -> Result<axum::Json<FrontendView>, Problem> {
-    let frontend = app.deployments.frontend(scope.project.id, &path.target()).await?;
-    Ok(axum::Json(FrontendView::new(&frontend, &scope.project, &app.config)))
+    let frontend = app
+        .deployments
+        .frontend(scope.project.id, &path.target())
+        .await?;
+    Ok(axum::Json(FrontendView::new(
+        &frontend,
+        &scope.project,
+        &app.config,
+    )))
 }
 
 /// Republish a frontend
@@ -321,15 +348,29 @@ pub async fn republish(
     check_content(&request.content)?;
     check_characters("title", request.title.as_deref(), TITLE)?;
     if request.requested_slug.is_some_and(|slug| !slug.is_empty()) {
-        return Err(invalid("`requested_slug` is refused here: a frontend's slug never changes."));
+        return Err(invalid(
+            "`requested_slug` is refused here: a frontend's slug never changes.",
+        ));
     }
     let (deployments, project) = (Arc::clone(&app.deployments), scope.project.clone());
     let title = request.title.filter(|title| !title.is_empty());
     let frontend = detached(async move {
-        deployments.republish(project, target, request.content_type, request.content, title).await
+        deployments
+            .republish(
+                project,
+                target,
+                request.content_type,
+                request.content,
+                title,
+            )
+            .await
     })
     .await??;
-    Ok(axum::Json(FrontendView::new(&frontend, &scope.project, &app.config)))
+    Ok(axum::Json(FrontendView::new(
+        &frontend,
+        &scope.project,
+        &app.config,
+    )))
 }
 
 /// Delete a frontend
@@ -378,18 +419,27 @@ pub async fn content(
 ) -> Result<axum::Json<ContentView>, Problem> {
     let target = path.target();
     app.deployments.frontend(scope.project.id, &target).await?;
-    let revision = query.revision_id.as_deref().map(|id| revision_id("revision_id", id));
-    let known = match query.known_content_sha256.as_deref() {
-        Some(known) => Some(Digest::from_hex(&known.to_ascii_lowercase()).ok_or_else(|| {
-            invalid("`known_content_sha256` must be a SHA-256: 64 hexadecimal digits.")
-        })?),
-        None => None,
-    };
-    let stored =
-        app.deployments.stored_source(&scope.project, &target, revision.transpose()?).await?;
+    let revision = query
+        .revision_id
+        .as_deref()
+        .map(|id| revision_id("revision_id", id));
+    let known =
+        match query.known_content_sha256.as_deref() {
+            Some(known) => Some(Digest::from_hex(&known.to_ascii_lowercase()).ok_or_else(
+                || invalid("`known_content_sha256` must be a SHA-256: 64 hexadecimal digits."),
+            )?),
+            None => None,
+        };
+    let stored = app
+        .deployments
+        .stored_source(&scope.project, &target, revision.transpose()?)
+        .await?;
     let content_sha256 = stored.digest.to_string();
     if known == Some(stored.digest) {
-        return Ok(axum::Json(ContentView::Unchanged { unchanged: true, content_sha256 }));
+        return Ok(axum::Json(ContentView::Unchanged {
+            unchanged: true,
+            content_sha256,
+        }));
     }
     Ok(axum::Json(ContentView::Content {
         content: app.deployments.text_of(stored.digest).await?,
@@ -399,12 +449,38 @@ pub async fn content(
     }))
 }
 
+/// A project's origin leads to its only frontend, if it has just one.
+pub async fn only(State(app): State<SharedApp>, context: Context) -> Result<Response, Problem> {
+    let Host::Project(label) = &context.host else {
+        return Err(Problem::not_found());
+    };
+    let project = app
+        .projects
+        .by_label(label)
+        .await?
+        .ok_or_else(Problem::not_found)?;
+    let slug = app
+        .deployments
+        .only_frontend(project.id)
+        .await?
+        .ok_or_else(Problem::not_found)?;
+    let headers = [
+        (header::LOCATION, format!("/{slug}")),
+        (header::CACHE_CONTROL, "no-store".to_owned()),
+    ];
+    Ok((StatusCode::FOUND, headers).into_response())
+}
+
 /// Reads a revision's id.
 ///
 /// # Errors
 /// `invalid_request`, naming the field.
 pub fn revision_id(field: &str, text: &str) -> Result<RevisionId, Problem> {
-    text.parse().map_err(|_| invalid(format!("`{field}` must be a revision's id, which is a UUID.")))
+    text.parse().map_err(|_| {
+        invalid(format!(
+            "`{field}` must be a revision's id, which is a UUID."
+        ))
+    })
 }
 
 impl From<FrontendError> for Problem {

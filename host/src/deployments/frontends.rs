@@ -190,7 +190,9 @@ impl Deployments {
         if config.edge.is_none() {
             return Ok(());
         }
-        prefixes(config, host_label, slug).iter().try_for_each(|p| edge::enqueue(tx, p, now))
+        prefixes(config, host_label, slug)
+            .iter()
+            .try_for_each(|p| edge::enqueue(tx, p, now))
     }
 
     /// Queues what the edge holds of a slug for purging; quick shares never purge.
@@ -201,10 +203,12 @@ impl Deployments {
         let (config, now) = (std::sync::Arc::clone(&self.config), self.clock.now());
         let slug = slug.to_owned();
         self.control
-            .write(move |tx| match store::by_slug(tx, &slug)?.and_then(|d| d.host_label) {
-                Some(label) => Self::purge(tx, &config, &label, &slug, now),
-                None => Ok(()),
-            })
+            .write(
+                move |tx| match store::by_slug(tx, &slug)?.and_then(|d| d.host_label) {
+                    Some(label) => Self::purge(tx, &config, &label, &slug, now),
+                    None => Ok(()),
+                },
+            )
             .await
     }
 
@@ -238,9 +242,13 @@ impl Deployments {
         self.claim(&project, &frontend).await?;
         fault::point("create.claimed");
         let id = frontend.id;
-        let made = self.fill(project, frontend, new.content, answer, body).await;
+        let made = self
+            .fill(project, frontend, new.content, answer, body)
+            .await;
         if made.is_err() {
-            self.control.write(move |tx| store::remove_unfinished(tx, &id)).await?;
+            self.control
+                .write(move |tx| store::remove_unfinished(tx, &id))
+                .await?;
         }
         made
     }
@@ -271,7 +279,12 @@ impl Deployments {
         body: fn(&Frontend, &Project, &Config) -> String,
     ) -> Result<Frontend, FrontendError> {
         let page = self
-            .render_live(frontend.content_type, &frontend.title, &content, &frontend.slug)
+            .render_live(
+                frontend.content_type,
+                &frontend.title,
+                &content,
+                &frontend.slug,
+            )
             .await?;
         let (source, artifact) = self.store_page(Bytes::from(content), page).await?;
         fault::point("create.stored");
@@ -284,7 +297,12 @@ impl Deployments {
             .control
             .write(move |tx| {
                 let live = projects::is_live(tx, &project.id, now)?
-                    && store::activate(tx, &frontend.id, frontend.source.as_ref(), &artifact_digest)?;
+                    && store::activate(
+                        tx,
+                        &frontend.id,
+                        frontend.source.as_ref(),
+                        &artifact_digest,
+                    )?;
                 if !live {
                     return Err(FrontendError::NotFound);
                 }
@@ -305,7 +323,9 @@ impl Deployments {
     /// # Errors
     /// The database's.
     pub async fn members(&self, project: ProjectId) -> Result<Vec<MemberSummary>, control::Error> {
-        self.control.read(move |c| store::members(c, &project)).await
+        self.control
+            .read(move |c| store::members(c, &project))
+            .await
     }
 
     /// The frontends of a project, oldest first, whatever their state.
@@ -313,7 +333,9 @@ impl Deployments {
     /// # Errors
     /// The database's.
     pub async fn frontends(&self, project: ProjectId) -> Result<Vec<Frontend>, control::Error> {
-        self.control.read(move |c| store::frontends(c, &project)).await
+        self.control
+            .read(move |c| store::frontends(c, &project))
+            .await
     }
 
     /// An active frontend of a project.
@@ -326,17 +348,27 @@ impl Deployments {
         target: &Target,
     ) -> Result<Frontend, FrontendError> {
         let target = target.clone();
-        let found = self.control.read(move |c| store::frontend(c, &project, &target)).await?;
-        found.filter(|f| f.state == FrontendState::Active).ok_or(FrontendError::NotFound)
+        let found = self
+            .control
+            .read(move |c| store::frontend(c, &project, &target))
+            .await?;
+        found
+            .filter(|f| f.state == FrontendState::Active)
+            .ok_or(FrontendError::NotFound)
     }
 
     /// The slug of a project's only active frontend.
     ///
     /// # Errors
     /// The database's.
-    pub async fn only_frontend(&self, project: ProjectId) -> Result<Option<String>, control::Error> {
+    pub async fn only_frontend(
+        &self,
+        project: ProjectId,
+    ) -> Result<Option<String>, control::Error> {
         let members = self.members(project).await?;
-        let mut active = members.into_iter().filter(|m| m.state == FrontendState::Active);
+        let mut active = members
+            .into_iter()
+            .filter(|m| m.state == FrontendState::Active);
         Ok(match (active.next(), active.next()) {
             (Some(only), None) => Some(only.slug),
             _ => None,
@@ -360,8 +392,9 @@ impl Deployments {
             return Err(FrontendError::TypeMismatch(frontend.content_type));
         }
         let title = title.unwrap_or_else(|| frontend.title.clone());
-        let page =
-            self.render_live(frontend.content_type, &title, &content, &frontend.slug).await?;
+        let page = self
+            .render_live(frontend.content_type, &title, &content, &frontend.slug)
+            .await?;
         let (source, artifact) = self.store_page(Bytes::from(content), page).await?;
         fault::point("republish.stored");
         let (baseline, revision) = (self.new_revision_id()?, self.new_revision_id()?);
@@ -375,7 +408,17 @@ impl Deployments {
                 let mut frontend = Self::active_in(tx, &project.id, &id)?;
                 Self::ensure_workflow(tx, &mut frontend, baseline, now)?;
                 let kind = RevisionKind::Publish;
-                revision_store::insert(tx, &id, &revision, &title, &source_digest, None, kind, None, now)?;
+                revision_store::insert(
+                    tx,
+                    &id,
+                    &revision,
+                    &title,
+                    &source_digest,
+                    None,
+                    kind,
+                    None,
+                    now,
+                )?;
                 let released = super::releases::Released {
                     revision,
                     kind,
@@ -401,7 +444,9 @@ impl Deployments {
         id: &DeploymentId,
     ) -> Result<Frontend, FrontendError> {
         let found = store::frontend(tx, project, &Target::Id(*id)).map_err(control::Error::from)?;
-        found.filter(|f| f.state == FrontendState::Active).ok_or(FrontendError::NotFound)
+        found
+            .filter(|f| f.state == FrontendState::Active)
+            .ok_or(FrontendError::NotFound)
     }
 
     /// Removes a frontend with its history; answers whether it was there. Its slug is free when this answers.
@@ -418,7 +463,9 @@ impl Deployments {
             .control
             .write(move |tx| {
                 let found = store::frontend(tx, &project.id, &target);
-                let Some(frontend) = found.map_err(control::Error::from)? else { return Ok(None) };
+                let Some(frontend) = found.map_err(control::Error::from)? else {
+                    return Ok(None);
+                };
                 // One that is being created is its creator's to end; it has never answered.
                 if frontend.state == FrontendState::Creating {
                     return Ok(None);
@@ -444,7 +491,10 @@ mod tests {
     fn a_uuid_shape_is_an_id() {
         let id = "01a1fc20-6ee3-7da4-ae81-ade539ecfe63";
         assert!(matches!(Target::from(id), Target::Id(_)));
-        assert_eq!(Target::from(&*id.replace('-', "")), Target::Slug(id.replace('-', "")));
+        assert_eq!(
+            Target::from(&*id.replace('-', "")),
+            Target::Slug(id.replace('-', ""))
+        );
         assert_eq!(Target::from("notes"), Target::Slug("notes".into()));
     }
 }

@@ -60,23 +60,38 @@ pub async fn check(
         .read(|c| {
             let sound: String = c.query_row("PRAGMA integrity_check", [], |row| row.get(0))?;
             let broken: i64 =
-                c.query_row("SELECT count(*) FROM pragma_foreign_key_check", [], |r| r.get(0))?;
+                c.query_row("SELECT count(*) FROM pragma_foreign_key_check", [], |r| {
+                    r.get(0)
+                })?;
             let contradictions = store::contradictions(c)?;
             let references = store::references(c)?;
-            Ok((sound, broken, contradictions, references, store::one_time_ids(c)?, store::count(c)?))
+            Ok((
+                sound,
+                broken,
+                contradictions,
+                references,
+                store::one_time_ids(c)?,
+                store::count(c)?,
+            ))
         })
         .await?;
     if sound != "ok" {
         found.errors.push(format!("control database: {sound}"));
     }
     if broken_keys > 0 {
-        found.errors.push(format!("control database: {broken_keys} broken references"));
+        found
+            .errors
+            .push(format!("control database: {broken_keys} broken references"));
     }
     found.errors.extend(contradictions);
     found.deployments = deployments;
     let (objects, strangers) = content.list().await?;
     found.objects = objects.len();
-    found.leftovers.extend(strangers.into_iter().map(|path| format!("unknown file content/{path}")));
+    found.leftovers.extend(
+        strangers
+            .into_iter()
+            .map(|path| format!("unknown file content/{path}")),
+    );
     let referenced: HashSet<Digest> = references.iter().map(|r| r.digest).collect();
     let mut looked_at: HashSet<Digest> = HashSet::new();
     for reference in &references {
@@ -85,18 +100,24 @@ pub async fn check(
             continue;
         }
         match content.get(&digest).await? {
-            None => found.errors.push(format!("{}: object {digest} is missing", reference.by)),
+            None => found
+                .errors
+                .push(format!("{}: object {digest} is missing", reference.by)),
             Some(bytes) => {
                 found.bytes += bytes.len() as u64;
                 let broken = reference.is_page && Artifact::from_object(&bytes).is_none();
                 if broken || Digest::of(&bytes) != digest {
-                    found.errors.push(format!("{}: object {digest} is damaged", reference.by));
+                    found
+                        .errors
+                        .push(format!("{}: object {digest} is damaged", reference.by));
                 }
             }
         }
     }
     let unused = objects.iter().filter(|digest| !referenced.contains(digest));
-    found.leftovers.extend(unused.map(|digest| format!("unreferenced object {digest}")));
+    found
+        .leftovers
+        .extend(unused.map(|digest| format!("unreferenced object {digest}")));
     let files: HashSet<_> = once.list()?.into_iter().collect();
     let wanted: HashSet<_> = one_time.into_iter().collect();
     for id in wanted.difference(&files) {

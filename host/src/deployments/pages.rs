@@ -29,7 +29,7 @@ const REVALIDATE: HeaderValue = HeaderValue::from_static("public, max-age=0, mus
 /// Keeps what is not everybody's out of every cache.
 pub const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-store");
 /// A revision never changes.
-const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+pub const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 /// What pages are.
 pub const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
@@ -117,7 +117,9 @@ impl Page {
         policy: Policy,
     ) -> Self {
         let kind = match &deployment.host_label {
-            Some(label) => Kind::Frontend { host_label: label.clone() },
+            Some(label) => Kind::Frontend {
+                host_label: label.clone(),
+            },
             None => Kind::Share,
         };
         Self::of_kind(deployment, kind, artifact, policy)
@@ -136,12 +138,14 @@ impl Page {
     ) -> Self {
         let protected = deployment.password_hash.is_some();
         let headers = headers(&kind, protected, policy.origins);
-        let at_home = matches!(kind, Kind::Frontend { .. })
-            .then(|| headers_of(REVALIDATE, None, false));
+        let at_home =
+            matches!(kind, Kind::Frontend { .. }).then(|| headers_of(REVALIDATE, None, false));
         let variants = artifact.map(|(digest, artifact)| {
             let variants = artifact.variants.into_iter();
             variants
-                .map(|v| ReadyVariant::new(&digest, v.encoding, v.bytes, &headers, at_home.as_ref()))
+                .map(|v| {
+                    ReadyVariant::new(&digest, v.encoding, v.bytes, &headers, at_home.as_ref())
+                })
                 .collect()
         });
         Self {

@@ -15,7 +15,10 @@ use crate::ids::{DeploymentId, RevisionId};
 impl Deployments {
     /// The address of a revision's preview.
     pub fn preview_url(&self, deployment: DeploymentId, revision: RevisionId) -> String {
-        format!("{}/_preview/{deployment}/{revision}/", self.config.sites_url)
+        format!(
+            "{}/_preview/{deployment}/{revision}/",
+            self.config.sites_url
+        )
     }
 
     /// The page of a revision; rendered at the first look where it was never a draft.
@@ -30,27 +33,40 @@ impl Deployments {
         let found = self
             .control
             .read(move |c| {
-                let Some(deployment) = store::by_id(c, &deployment)? else { return Ok(None) };
+                let Some(deployment) = store::by_id(c, &deployment)? else {
+                    return Ok(None);
+                };
                 let revision = revision_store::by_id(c, &deployment.id, &revision)?;
                 Ok(revision.map(|revision| (deployment, revision)))
             })
             .await;
-        let (deployment, revision) =
-            found.map_err(anyhow::Error::from)?.ok_or(LookupError::NotFound)?;
+        let (deployment, revision) = found
+            .map_err(anyhow::Error::from)?
+            .ok_or(LookupError::NotFound)?;
         let page = |artifact| Page::preview(&deployment, artifact, self.page_policy());
         if let Some(digest) = revision.preview {
             let page = page(self.artifact(digest).await?);
             self.check(&page)?;
             return Ok(page);
         }
-        let text = self.text_of(revision.source).await.map_err(anyhow::Error::from)?;
-        let rendered = self.render(deployment.content_type, &revision.title, &text).await;
+        let text = self
+            .text_of(revision.source)
+            .await
+            .map_err(anyhow::Error::from)?;
+        let rendered = self
+            .render(deployment.content_type, &revision.title, &text)
+            .await;
         let rendered = rendered.map_err(anyhow::Error::from)?;
-        let stored = self.store_page(text.into(), rendered).await.map_err(anyhow::Error::from)?;
+        let stored = self
+            .store_page(text.into(), rendered)
+            .await
+            .map_err(anyhow::Error::from)?;
         let (_source, preview) = stored;
         let (id, digest) = (revision.id, preview.digest());
-        let kept: Result<(), control::Error> =
-            self.control.write(move |tx| revision_store::set_preview(tx, &id, &digest)).await;
+        let kept: Result<(), control::Error> = self
+            .control
+            .write(move |tx| revision_store::set_preview(tx, &id, &digest))
+            .await;
         kept.map_err(anyhow::Error::from)?;
         let page = page(self.artifact(digest).await?);
         self.check(&page)?;
@@ -93,11 +109,16 @@ pub async fn preview(
 
 /// The address of a preview ends with a slash.
 pub async fn with_slash(Path((deployment, revision)): Path<(String, String)>) -> Response {
-    let location = match (deployment.parse::<DeploymentId>(), revision.parse::<RevisionId>()) {
+    let location = match (
+        deployment.parse::<DeploymentId>(),
+        revision.parse::<RevisionId>(),
+    ) {
         (Ok(deployment), Ok(revision)) => format!("/_preview/{deployment}/{revision}/"),
         _ => return Problem::not_found().into_response(),
     };
-    let headers =
-        [(header::LOCATION, location), (header::CACHE_CONTROL, "no-store".to_owned())];
+    let headers = [
+        (header::LOCATION, location),
+        (header::CACHE_CONTROL, "no-store".to_owned()),
+    ];
     (StatusCode::PERMANENT_REDIRECT, headers).into_response()
 }

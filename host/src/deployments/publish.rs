@@ -215,7 +215,10 @@ impl Deployments {
             slug: slug.clone(),
             reserved: reservations,
         };
-        let taken = self.control.read(move |c| store::is_taken(c, &slug)).await?;
+        let taken = self
+            .control
+            .read(move |c| store::is_taken(c, &slug))
+            .await?;
         Ok((!taken).then_some(reserved))
     }
 
@@ -238,8 +241,12 @@ impl Deployments {
         slug: &str,
     ) -> Result<Bytes, PublishError> {
         let src = self.runtime_path().await?;
-        let runtime = RuntimeScript { src, slug: slug.to_owned() };
-        self.render_with(content_type, title, text, Some(runtime)).await
+        let runtime = RuntimeScript {
+            src,
+            slug: slug.to_owned(),
+        };
+        self.render_with(content_type, title, text, Some(runtime))
+            .await
     }
 
     async fn render_with(

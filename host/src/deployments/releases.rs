@@ -96,7 +96,12 @@ impl Deployments {
         }
         let text = self.text_of(revision.source).await?;
         let page = self
-            .render_live(frontend.content_type, &revision.title, &text, &frontend.slug)
+            .render_live(
+                frontend.content_type,
+                &revision.title,
+                &text,
+                &frontend.slug,
+            )
             .await?;
         let (source, artifact) = self.store_page(Bytes::from(text), page).await?;
         fault::point("release.stored");
@@ -123,8 +128,9 @@ impl Deployments {
                 release(tx, &frontend, &released, now)?;
                 Self::purge(tx, &config, &project.host_label, &slug, now)?;
                 let revision = revision_store::by_id(tx, &id, &revision.id);
-                let revision =
-                    revision.map_err(control::Error::from)?.ok_or(FrontendError::NoRevision)?;
+                let revision = revision
+                    .map_err(control::Error::from)?
+                    .ok_or(FrontendError::NoRevision)?;
                 Ok((Self::active_in(tx, &project.id, &id)?, revision))
             })
             .await?;
@@ -143,6 +149,9 @@ impl Deployments {
         target: &Target,
     ) -> Result<Vec<ReleaseEntry>, FrontendError> {
         let (frontend, _) = self.in_workflow(project, target).await?;
-        Ok(self.control.read(move |c| revision_store::releases(c, &frontend.id)).await?)
+        Ok(self
+            .control
+            .read(move |c| revision_store::releases(c, &frontend.id))
+            .await?)
     }
 }

@@ -10,9 +10,7 @@ use utoipa::ToSchema;
 
 use super::frontend_routes::{FrontendView, TITLE, TargetPath, check_content, revision_id};
 use super::releases::{NewRelease, ReleaseEntry};
-use super::revisions::{
-    DraftSource, Edit, NewDraft, Revision, RevisionKind, RevisionState,
-};
+use super::revisions::{DraftSource, Edit, NewDraft, Revision, RevisionKind, RevisionState};
 use crate::app::SharedApp;
 use crate::clock::Timestamp;
 use crate::http::detached::detached;
@@ -200,7 +198,10 @@ pub async fn list(
         })?),
         None => None,
     };
-    let history = app.deployments.history(&scope.project, &path.target(), limit, before).await?;
+    let history = app
+        .deployments
+        .history(&scope.project, &path.target(), limit, before)
+        .await?;
     Ok(axum::Json(RevisionList {
         active_revision_id: history.active,
         revisions: history.revisions.iter().map(RevisionView::from).collect(),
@@ -227,8 +228,14 @@ pub async fn get(
     Path(which): Path<RevisionPath>,
     _: NoQuery,
 ) -> Result<axum::Json<RevisionView>, Problem> {
-    let id = which.revision_id.parse().map_err(|_| Problem::not_found())?;
-    let revision = app.deployments.revision(&scope.project, &path.target(), id).await?;
+    let id = which
+        .revision_id
+        .parse()
+        .map_err(|_| Problem::not_found())?;
+    let revision = app
+        .deployments
+        .revision(&scope.project, &path.target(), id)
+        .await?;
     Ok(axum::Json(RevisionView::from(&revision)))
 }
 
@@ -267,7 +274,13 @@ pub async fn create(
     let body = body.json::<CreateRevision>().await?;
     let by = Some(&scope.principal);
     let attempt = idempotency::begin_in(
-        &app, &context, by, "revisions", &frontend.id.to_string(), &headers, &body.raw,
+        &app,
+        &context,
+        by,
+        "revisions",
+        &frontend.id.to_string(),
+        &headers,
+        &body.raw,
     )
     .await?;
     let running = match attempt {
@@ -288,7 +301,9 @@ pub async fn create(
         let _running = running;
         // Plain data always has a JSON form.
         let body = move |drafted: &_| serde_json::to_string(&kept(drafted)).unwrap_or_default();
-        deployments.create_draft(scope.project, target, new, key, body).await
+        deployments
+            .create_draft(scope.project, target, new, key, body)
+            .await
     })
     .await??;
     Ok(axum::Json(view(&drafted)).into_response())
@@ -307,23 +322,38 @@ fn new_draft(request: CreateRevision) -> Result<NewDraft, Problem> {
             check_edits(&edits)?;
             DraftSource::Edits(edits)
         }
-        (None, None) => return Err(invalid("missing field `content`: send the source, or `edits`.")),
+        (None, None) => {
+            return Err(invalid(
+                "missing field `content`: send the source, or `edits`.",
+            ));
+        }
         (Some(_), Some(_)) => return Err(invalid("Send `content` or `edits`, not both.")),
     };
     let title = request.title.filter(|title| !title.is_empty());
-    Ok(NewDraft { base, source, title, message: request.message })
+    Ok(NewDraft {
+        base,
+        source,
+        title,
+        message: request.message,
+    })
 }
 
 fn check_edits(edits: &[Edit]) -> Result<(), Problem> {
     if edits.is_empty() {
-        return Err(invalid("`edits` is empty: send at least one, or `content`."));
+        return Err(invalid(
+            "`edits` is empty: send at least one, or `content`.",
+        ));
     }
     for (index, edit) in edits.iter().enumerate() {
         if edit.find.is_empty() {
-            return Err(invalid(format!("`edits[{index}].find` is empty: it must occur in the source.")));
+            return Err(invalid(format!(
+                "`edits[{index}].find` is empty: it must occur in the source."
+            )));
         }
         if edit.count == Some(0) {
-            return Err(invalid(format!("`edits[{index}].count` must be at least 1.")));
+            return Err(invalid(format!(
+                "`edits[{index}].count` must be at least 1."
+            )));
         }
     }
     Ok(())
@@ -388,7 +418,10 @@ async fn release(
     check_characters("message", request.message.as_deref(), MESSAGE)?;
     let new = NewRelease {
         revision: revision_id("revision_id", &request.revision_id)?,
-        expected: revision_id("expected_active_revision_id", &request.expected_active_revision_id)?,
+        expected: revision_id(
+            "expected_active_revision_id",
+            &request.expected_active_revision_id,
+        )?,
         message: request.message,
         kind,
     };
@@ -420,8 +453,13 @@ pub async fn releases(
     Path(path): Path<TargetPath>,
     _: NoQuery,
 ) -> Result<axum::Json<ReleaseList>, Problem> {
-    let releases = app.deployments.releases(&scope.project, &path.target()).await?;
-    Ok(axum::Json(ReleaseList { releases: releases.into_iter().map(ReleaseEntryView::from).collect() }))
+    let releases = app
+        .deployments
+        .releases(&scope.project, &path.target())
+        .await?;
+    Ok(axum::Json(ReleaseList {
+        releases: releases.into_iter().map(ReleaseEntryView::from).collect(),
+    }))
 }
 
 impl From<ReleaseEntry> for ReleaseEntryView {

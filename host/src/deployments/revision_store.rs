@@ -79,7 +79,10 @@ pub(super) fn list(
         "SELECT {COLUMNS} FROM revisions WHERE deployment_id = ?1 AND number < ?2
          ORDER BY number DESC LIMIT ?3"
     ))?
-    .query_map(params![deployment, before.unwrap_or(i64::MAX), limit], revision)?
+    .query_map(
+        params![deployment, before.unwrap_or(i64::MAX), limit],
+        revision,
+    )?
     .collect()
 }
 
@@ -101,7 +104,16 @@ pub(super) fn insert(
             kind, state, created_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'draft', ?8)",
     )?
-    .execute(params![id, deployment, title, source, preview, message, kind.as_str(), now])?;
+    .execute(params![
+        id,
+        deployment,
+        title,
+        source,
+        preview,
+        message,
+        kind.as_str(),
+        now
+    ])?;
     Ok(())
 }
 

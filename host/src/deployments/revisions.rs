@@ -182,7 +182,17 @@ impl Deployments {
         let source = frontend.source.ok_or(FrontendError::NotFound)?;
         let kind = RevisionKind::Baseline;
         let title = &frontend.title;
-        revision_store::insert(tx, &frontend.id, &baseline, title, &source, None, kind, None, now)?;
+        revision_store::insert(
+            tx,
+            &frontend.id,
+            &baseline,
+            title,
+            &source,
+            None,
+            kind,
+            None,
+            now,
+        )?;
         revision_store::make_active(tx, &baseline, kind, now)?;
         revision_store::point(tx, &frontend.id, &baseline)?;
         revision_store::insert_release(tx, &frontend.id, &baseline, kind, None, now)?;
@@ -230,7 +240,10 @@ impl Deployments {
         frontend: DeploymentId,
         id: RevisionId,
     ) -> Result<Revision, FrontendError> {
-        let found = self.control.read(move |c| revision_store::by_id(c, &frontend, &id)).await?;
+        let found = self
+            .control
+            .read(move |c| revision_store::by_id(c, &frontend, &id))
+            .await?;
         found.ok_or(FrontendError::NoRevision)
     }
 
@@ -253,7 +266,11 @@ impl Deployments {
         let more = revisions.len() > limit as usize;
         revisions.truncate(limit as usize);
         let next = revisions.last().filter(|_| more).map(|last| last.number);
-        Ok(History { active, revisions, next })
+        Ok(History {
+            active,
+            revisions,
+            next,
+        })
     }
 
     /// Which source a frontend, or one of its revisions, has.
@@ -270,11 +287,19 @@ impl Deployments {
         match revision {
             Some(id) => {
                 let revision = self.revision_of(frontend.id, id).await?;
-                Ok(StoredSource { frontend, revision: Some(id), digest: revision.source })
+                Ok(StoredSource {
+                    frontend,
+                    revision: Some(id),
+                    digest: revision.source,
+                })
             }
             None => {
                 let digest = frontend.source.ok_or(FrontendError::NotFound)?;
-                Ok(StoredSource { revision: frontend.active_revision, digest, frontend })
+                Ok(StoredSource {
+                    revision: frontend.active_revision,
+                    digest,
+                    frontend,
+                })
             }
         }
     }
@@ -335,13 +360,26 @@ impl Deployments {
                     let message = new.message.as_deref();
                     let (kind, preview) = (RevisionKind::Draft, Some(&preview_digest));
                     revision_store::insert(
-                        tx, &deployment, &id, &title, &source_digest, preview, kind, message, now,
+                        tx,
+                        &deployment,
+                        &id,
+                        &title,
+                        &source_digest,
+                        preview,
+                        kind,
+                        message,
+                        now,
                     )?;
                 }
                 let found = revision_store::by_id(tx, &deployment, &id);
-                let revision =
-                    found.map_err(control::Error::from)?.ok_or(FrontendError::NoRevision)?;
-                let drafted = Drafted { deployment, revision, deduplicated };
+                let revision = found
+                    .map_err(control::Error::from)?
+                    .ok_or(FrontendError::NoRevision)?;
+                let drafted = Drafted {
+                    deployment,
+                    revision,
+                    deduplicated,
+                };
                 if let Some(key) = answer {
                     answers::keep(tx, &key, 200, &body(&drafted), now)?;
                 }
@@ -375,16 +413,27 @@ mod tests {
     use super::*;
 
     fn edit(find: &str, replace: &str, count: Option<u64>) -> Edit {
-        Edit { find: find.into(), replace: replace.into(), count }
+        Edit {
+            find: find.into(),
+            replace: replace.into(),
+            count,
+        }
     }
 
     #[test]
     fn edits_apply_in_order_or_not_at_all() {
         let edits = [edit("a", "b", None), edit("b", "c", Some(2))];
         assert_eq!(apply("a b".into(), &edits, 10).unwrap(), "c c");
-        let refused = apply("a a".into(), &[edit("a", "b", None)], 10).unwrap_err().to_string();
-        assert!(refused.contains("edits[0]") && refused.contains("occurs 2 times"), "{refused}");
-        let refused = apply("x".into(), &[edit("a", "b", None)], 10).unwrap_err().to_string();
+        let refused = apply("a a".into(), &[edit("a", "b", None)], 10)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            refused.contains("edits[0]") && refused.contains("occurs 2 times"),
+            "{refused}"
+        );
+        let refused = apply("x".into(), &[edit("a", "b", None)], 10)
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains("occurs 0 times"), "{refused}");
         let large = apply("aa".into(), &[edit("a", "12345", Some(2))], 9);
         assert!(matches!(large, Err(FrontendError::TooLarge(10))));

@@ -19,7 +19,7 @@ use super::publish::PublishError;
 use super::quick_share::{Deployed, NewShare};
 use super::reports::{NewReport, Reason, ReportError, Reported};
 use super::serve::{LookupError, UnlockError};
-use super::{answer, forms};
+use super::{answer, forms, runtime};
 use crate::app::{App, SharedApp};
 use crate::http::detached::detached;
 use crate::http::extract::{MaybePrincipal, UnreadBody, check_characters, invalid};
@@ -115,7 +115,12 @@ pub async fn deploy(
 ) -> Result<Response, Problem> {
     let body = body.json::<DeployRequest>().await?;
     let running = match idempotency::begin(
-        &app, &context, principal.0.as_ref(), "deploy", &headers, &body.raw,
+        &app,
+        &context,
+        principal.0.as_ref(),
+        "deploy",
+        &headers,
+        &body.raw,
     )
     .await?
     {
@@ -255,12 +260,19 @@ pub async fn report(
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body.json::<ReportRequest>().await?;
-    let running =
-        match idempotency::begin(&app, &context, principal.0.as_ref(), "reports", &headers, &body.raw).await?
-        {
-            idempotency::Attempt::Replay(response) => return Ok(response),
-            idempotency::Attempt::Run(running) => running,
-        };
+    let running = match idempotency::begin(
+        &app,
+        &context,
+        principal.0.as_ref(),
+        "reports",
+        &headers,
+        &body.raw,
+    )
+    .await?
+    {
+        idempotency::Attempt::Replay(response) => return Ok(response),
+        idempotency::Attempt::Run(running) => running,
+    };
     let request = body.value;
     check_characters("details", request.details.as_deref(), DETAILS)?;
     check_characters("contact", request.contact.as_deref(), CONTACT)?;
@@ -414,7 +426,31 @@ pub async fn raw(
         check_navigation(&headers)?;
     }
     let source = app.deployments.raw_source(&page).await?;
-    answer::raw(&page, &source, app.deployments.page_policy().origins, &headers)
+    answer::raw(
+        &page,
+        &source,
+        app.deployments.page_policy().origins,
+        &headers,
+    )
+}
+
+/// The runtime that a page names; immutable, because it is named by its content.
+pub async fn runtime(
+    State(app): State<SharedApp>,
+    Path(file): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let name = file.strip_suffix(".js").ok_or_else(Problem::not_found)?;
+    let found = app.deployments.runtime(name).await;
+    let found = found.map_err(|error| Problem::internal(&format!("{error:#}")))?;
+    let (digest, bytes) = found.ok_or_else(Problem::not_found)?;
+    answer::immutable("text/javascript; charset=utf-8", &digest, &bytes, &headers)
+}
+
+/// The typings of the newest runtime.
+pub async fn typings() -> Response {
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    ([(header::CONTENT_TYPE, kind)], runtime::TYPINGS).into_response()
 }
 
 /// The canonical address of a page has no slash at its end.

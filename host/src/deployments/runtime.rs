@@ -26,7 +26,10 @@ impl Deployments {
     }
 
     async fn keep_runtime(&self) -> Result<String, PublishError> {
-        let pin = self.content.put(Bytes::from_static(SCRIPT.as_bytes())).await?;
+        let pin = self
+            .content
+            .put(Bytes::from_static(SCRIPT.as_bytes()))
+            .await?;
         let (digest, now) = (pin.digest(), self.clock.now());
         let name: String = digest.to_string().chars().take(NAME).collect();
         let kept = name.clone();
@@ -46,6 +49,10 @@ impl Deployments {
         let Some(digest) = self.control.read(move |c| store::runtime(c, &name)).await? else {
             return Ok(None);
         };
-        Ok(self.content.get(&digest).await?.map(|bytes| (digest, bytes)))
+        Ok(self
+            .content
+            .get(&digest)
+            .await?
+            .map(|bytes| (digest, bytes)))
     }
 }

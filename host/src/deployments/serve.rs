@@ -7,7 +7,6 @@ use bytes::Bytes;
 use super::pages::{Guard, Page, Policy};
 use super::password;
 use super::{Deployments, store};
-use crate::clock::Timestamp;
 use crate::content::{Artifact, Digest};
 use crate::sandbox::Workers;
 
@@ -75,7 +74,11 @@ impl Deployments {
         if page.expires_at.is_some_and(|at| at <= self.clock.now()) {
             return Err(LookupError::NotFound);
         }
-        if page.disabled { Err(LookupError::Disabled) } else { Ok(()) }
+        if page.disabled {
+            Err(LookupError::Disabled)
+        } else {
+            Ok(())
+        }
     }
 
     async fn load(&self, slug: &str) -> Result<Arc<Page>, LookupError> {
@@ -91,7 +94,11 @@ impl Deployments {
             Some(digest) if !deployment.disabled => Some(self.artifact(digest).await?),
             _ => None,
         };
-        Ok(Arc::new(Page::new(&deployment, artifact, self.page_policy())))
+        Ok(Arc::new(Page::new(
+            &deployment,
+            artifact,
+            self.page_policy(),
+        )))
     }
 
     /// A stored page.
@@ -105,7 +112,10 @@ impl Deployments {
 
     /// What this installation says about its pages.
     pub fn page_policy(&self) -> Policy {
-        Policy { origins: self.config.sites_domain.is_some(), edge: self.config.edge.is_some() }
+        Policy {
+            origins: self.config.sites_domain.is_some(),
+            edge: self.config.edge.is_some(),
+        }
     }
 
     /// Whether a request with this cookie value may see a page.
@@ -146,7 +156,11 @@ impl Deployments {
     /// [`LookupError`].
     pub async fn raw_source(&self, page: &Page) -> Result<RawSource, LookupError> {
         let digest = page.source.ok_or(LookupError::NotFound)?;
-        let bytes = self.content.get(&digest).await.map_err(anyhow::Error::from)?;
+        let bytes = self
+            .content
+            .get(&digest)
+            .await
+            .map_err(anyhow::Error::from)?;
         let bytes = bytes.ok_or_else(|| anyhow::anyhow!("source {digest} is missing"))?;
         Ok(RawSource { digest, bytes })
     }

@@ -107,7 +107,9 @@ pub(super) fn remove(tx: &Tx<'_>, id: &DeploymentId, now: Timestamp) -> Result<b
         )?
         .query_row([id], |row| Ok([row.get(0)?, row.get(1)?]))
         .optional()?;
-    let Some(digests) = digests else { return Ok(false) };
+    let Some(digests) = digests else {
+        return Ok(false);
+    };
     for digest in digests.into_iter().flatten() {
         add_garbage(tx, &digest, now)?;
     }
@@ -294,16 +296,20 @@ pub(super) fn frontend(
         Target::Id(_) => "id",
         Target::Slug(_) => "slug",
     };
-    c.prepare_cached(&format!("{FRONTEND} WHERE d.project_id = ?1 AND d.{column} = ?2"))?
-        .query_row(params![project, target.to_string()], frontend_row)
-        .optional()
+    c.prepare_cached(&format!(
+        "{FRONTEND} WHERE d.project_id = ?1 AND d.{column} = ?2"
+    ))?
+    .query_row(params![project, target.to_string()], frontend_row)
+    .optional()
 }
 
 /// The frontends of a project, oldest first, whatever their state.
 pub(super) fn frontends(c: &Connection, project: &ProjectId) -> rusqlite::Result<Vec<Frontend>> {
-    c.prepare_cached(&format!("{FRONTEND} WHERE d.project_id = ?1 ORDER BY d.rowid"))?
-        .query_map([project], frontend_row)?
-        .collect()
+    c.prepare_cached(&format!(
+        "{FRONTEND} WHERE d.project_id = ?1 ORDER BY d.rowid"
+    ))?
+    .query_map([project], frontend_row)?
+    .collect()
 }
 
 /// The same, in short.

@@ -45,11 +45,21 @@ impl Purger {
     /// # Errors
     /// When no HTTP client can be made.
     pub fn new(control: Control, clock: Clock, edge: &Edge) -> anyhow::Result<Self> {
-        let client =
-            reqwest::Client::builder().connect_timeout(CONNECT_TIME).timeout(CALL_TIME).build()?;
+        // The first to ask for a provider of cryptography sets it for the process; a later one finds it set.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = reqwest::Client::builder()
+            .connect_timeout(CONNECT_TIME)
+            .timeout(CALL_TIME)
+            .build()?;
         let base = edge.api_base.as_str().trim_end_matches('/');
         let url = format!("{base}/zones/{}/purge_cache", edge.zone_id);
-        Ok(Self { control, clock, client, url, token: edge.api_token.clone() })
+        Ok(Self {
+            control,
+            clock,
+            client,
+            url,
+            token: edge.api_token.clone(),
+        })
     }
 
     /// Sends what is due, a batch at a time; what fails comes again later.
@@ -59,7 +69,10 @@ impl Purger {
     pub async fn run(&self) -> anyhow::Result<()> {
         loop {
             let now = self.clock.now();
-            let due = self.control.read(move |c| store::due(c, now, BATCH)).await?;
+            let due = self
+                .control
+                .read(move |c| store::due(c, now, BATCH))
+                .await?;
             if due.is_empty() {
                 return Ok(());
             }
@@ -96,8 +109,10 @@ impl Purger {
             Outcome::Refused(error) => tracing::error!(error, "a purge was refused"),
         }
         let now = self.clock.now();
-        let (purged, busy) =
-            (matches!(outcome, Outcome::Purged), matches!(outcome, Outcome::Busy(_)));
+        let (purged, busy) = (
+            matches!(outcome, Outcome::Purged),
+            matches!(outcome, Outcome::Busy(_)),
+        );
         self.control
             .write(move |tx| {
                 for purge in &due {

@@ -58,7 +58,13 @@ pub(super) fn put_off(
         "UPDATE purges SET due_at = ?3, attempts = ?4, repeats = ?5
          WHERE prefix = ?1 AND generation = ?2",
     )?
-    .execute(params![purge.prefix, purge.generation, until, attempts, repeats])?;
+    .execute(params![
+        purge.prefix,
+        purge.generation,
+        until,
+        attempts,
+        repeats
+    ])?;
     Ok(())
 }
 

@@ -9,5 +9,7 @@ use super::problem::Problem;
 pub async fn detached<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, Problem> {
-    tokio::spawn(work).await.map_err(|error| Problem::internal(&error))
+    tokio::spawn(work)
+        .await
+        .map_err(|error| Problem::internal(&error))
 }

@@ -47,7 +47,9 @@ impl FromRequestParts<SharedApp> for MaybePrincipal {
             Some(token) => app.workspaces.authenticate(token).await?,
             None => None,
         };
-        principal.map(|principal| Self(Some(principal))).ok_or_else(credential_invalid)
+        principal
+            .map(|principal| Self(Some(principal)))
+            .ok_or_else(credential_invalid)
     }
 }
 
@@ -94,11 +96,17 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
         let pairs = serde_urlencoded::Deserializer::new(form_urlencoded::parse(
             parts.uri.query().unwrap_or_default().as_bytes(),
         ));
-        serde_path_to_error::deserialize(pairs).map(Self).map_err(|error| {
-            let path = error.path().to_string();
-            let at = if path == "." { String::new() } else { format!("`{path}`: ") };
-            invalid(format!("In the query: {at}{}.", error.into_inner()))
-        })
+        serde_path_to_error::deserialize(pairs)
+            .map(Self)
+            .map_err(|error| {
+                let path = error.path().to_string();
+                let at = if path == "." {
+                    String::new()
+                } else {
+                    format!("`{path}`: ")
+                };
+                invalid(format!("In the query: {at}{}.", error.into_inner()))
+            })
     }
 }
 
@@ -113,9 +121,9 @@ pub fn invalid(detail: impl Into<String>) -> Problem {
 /// `invalid_request`, naming the field.
 pub fn check_characters(field: &str, text: Option<&str>, most: usize) -> Result<(), Problem> {
     match text.map(|text| text.chars().count()) {
-        Some(length) if length > most => {
-            Err(invalid(format!("`{field}` has {length} characters; {most} is the most.")))
-        }
+        Some(length) if length > most => Err(invalid(format!(
+            "`{field}` has {length} characters; {most} is the most."
+        ))),
         _ => Ok(()),
     }
 }

@@ -23,7 +23,7 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 const LENGTH: usize = 128;
 
 /// Keys whose first request is still running.
-pub type InFlight = Arc<Mutex<HashSet<(String, &'static str, String)>>>;
+pub type InFlight = Arc<Mutex<HashSet<(String, String, String)>>>;
 
 /// What a request with or without a key should do.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl Drop for Running {
             .unwrap_or_else(PoisonError::into_inner);
         running.remove(&(
             self.key.principal.clone(),
-            self.key.route,
+            self.key.route.clone(),
             self.key.key.clone(),
         ));
     }
@@ -75,6 +75,23 @@ pub async fn begin(
     headers: &HeaderMap,
     body: &[u8],
 ) -> Result<Attempt, Problem> {
+    begin_in(app, context, principal, route, "", headers, body).await
+}
+
+/// The same on a route with a parent in its path: a key used below one parent says nothing below another.
+///
+/// # Errors
+/// Like [`begin`].
+pub async fn begin_in(
+    app: &App,
+    context: &Context,
+    principal: Option<&Principal>,
+    route: &'static str,
+    parent: &str,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Result<Attempt, Problem> {
+    let route = format!("{route}/{parent}");
     let Some(value) = headers.get(HEADER) else {
         return Ok(Attempt::Run(None));
     };
@@ -92,7 +109,7 @@ pub async fn begin(
             Some(principal) => principal.to_string(),
             None => format!("ip:{}", context.client.bucket()),
         },
-        route,
+        route: route.clone(),
         key: key.to_owned(),
         body_mac: hmac::sign(&app.deployments.secrets.idempotency, body)
             .as_ref()

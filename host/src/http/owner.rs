@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http::header;
+use http::{HeaderValue, header};
 
 use super::extract::{bearer, credential_invalid, credential_missing};
 use super::problem::Problem;
@@ -14,7 +14,8 @@ use crate::workspaces::Principal;
 
 /// Admits a request with a valid credential and puts its principal where the `Owner` extractor finds it.
 pub async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
-    let principal = match authenticate(&app, &request).await {
+    let header = request.headers().get(header::AUTHORIZATION).cloned();
+    let principal = match authenticate(&app, header).await {
         Ok(principal) => principal,
         Err(problem) => return problem.into_response(),
     };
@@ -23,8 +24,11 @@ pub async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next
     app.rate_limits.owner.draw(&bucket, request, next).await
 }
 
-async fn authenticate(app: &App, request: &Request) -> Result<Principal, Problem> {
-    let value = request.headers().get(header::AUTHORIZATION).ok_or_else(credential_missing)?;
-    let token = bearer(value).ok_or_else(credential_invalid)?;
-    app.workspaces.authenticate(token).await?.ok_or_else(credential_invalid)
+async fn authenticate(app: &App, header: Option<HeaderValue>) -> Result<Principal, Problem> {
+    let value = header.ok_or_else(credential_missing)?;
+    let token = bearer(&value).ok_or_else(credential_invalid)?;
+    app.workspaces
+        .authenticate(token)
+        .await?
+        .ok_or_else(credential_invalid)
 }

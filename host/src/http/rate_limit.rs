@@ -50,9 +50,19 @@ impl RateLimits {
     /// Full buckets of the configured sizes.
     pub fn new(limits: &Limits, clock: &Clock) -> Self {
         Self {
-            deploy: Buckets::new("deploy", limits.deploy_per_minute, limits.deploy_burst, clock),
+            deploy: Buckets::new(
+                "deploy",
+                limits.deploy_per_minute,
+                limits.deploy_burst,
+                clock,
+            ),
             auth: Buckets::new("auth", limits.auth_per_minute, limits.auth_burst, clock),
-            report: Buckets::new("report", limits.report_per_minute, limits.report_burst, clock),
+            report: Buckets::new(
+                "report",
+                limits.report_per_minute,
+                limits.report_burst,
+                clock,
+            ),
             owner: Buckets::new("owner", limits.owner_per_minute, limits.owner_burst, clock),
         }
     }
@@ -120,7 +130,10 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
         headers.insert(POLICY, self.policy.clone());
         headers.insert(
             STATE,
-            header(&format!("\"{}\";r={remaining};t={}", self.name, self.refill)),
+            header(&format!(
+                "\"{}\";r={remaining};t={}",
+                self.name, self.refill
+            )),
         );
         response
     }
@@ -141,8 +154,17 @@ pub async fn enforce(
     request: Request,
     next: Next,
 ) -> Response {
-    match request.extensions().get::<Context>().map(|context| context.client.bucket()) {
-        Some(client) => app.rate_limits.by_client(rule).draw(&client, request, next).await,
+    match request
+        .extensions()
+        .get::<Context>()
+        .map(|context| context.client.bucket())
+    {
+        Some(client) => {
+            app.rate_limits
+                .by_client(rule)
+                .draw(&client, request, next)
+                .await
+        }
         None => Problem::internal(&"a request without a context").into_response(),
     }
 }
@@ -150,6 +172,8 @@ pub async fn enforce(
 fn refusal(name: &str) -> Problem {
     Problem::new(
         Code::RateLimited,
-        format!("Too many {name} requests from this client. Wait a minute, then go on more slowly."),
+        format!(
+            "Too many {name} requests from this client. Wait a minute, then go on more slowly."
+        ),
     )
 }

@@ -33,7 +33,10 @@ fn slugified(text: &str) -> String {
 }
 
 fn cut(label: &str, length: usize) -> &str {
-    label.get(..length.min(label.len())).unwrap_or(label).trim_matches('-')
+    label
+        .get(..length.min(label.len()))
+        .unwrap_or(label)
+        .trim_matches('-')
 }
 
 #[cfg(test)]

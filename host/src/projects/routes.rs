@@ -193,15 +193,24 @@ pub async fn create(
     let body = body.json::<CreateProject>().await?;
     let by = Some(principal.clone());
     let running =
-        match idempotency::begin(&app, &context, by.as_ref(), "projects", &headers, &body.raw).await? {
+        match idempotency::begin(&app, &context, by.as_ref(), "projects", &headers, &body.raw)
+            .await?
+        {
             idempotency::Attempt::Replay(response) => return Ok(response),
             idempotency::Attempt::Run(running) => running,
         };
-    let workspace = app.workspaces.chosen(&principal, body.value.workspace.as_deref()).await?;
+    let workspace = app
+        .workspaces
+        .chosen(&principal, body.value.workspace.as_deref())
+        .await?;
     let new = new_project(body.value)?;
     let key = running.as_ref().map(idempotency::Running::key);
     let project = app.projects.create(workspace, new, key, body_of).await?;
-    Ok((StatusCode::CREATED, axum::Json(ProjectView::new(&project, &app.config))).into_response())
+    Ok((
+        StatusCode::CREATED,
+        axum::Json(ProjectView::new(&project, &app.config)),
+    )
+        .into_response())
 }
 
 fn new_project(request: CreateProject) -> Result<NewProject, Problem> {
@@ -219,8 +228,13 @@ fn new_project(request: CreateProject) -> Result<NewProject, Problem> {
     if let Some(detail) = contradictory {
         return Err(Problem::new(Code::ContradictoryExpiry, detail));
     }
-    if request.ttl_seconds.is_some_and(|ttl| !(TTL_LEAST..=TTL_MOST).contains(&ttl)) {
-        return Err(invalid(format!("`ttl_seconds` must be from {TTL_LEAST} to {TTL_MOST}.")));
+    if request
+        .ttl_seconds
+        .is_some_and(|ttl| !(TTL_LEAST..=TTL_MOST).contains(&ttl))
+    {
+        return Err(invalid(format!(
+            "`ttl_seconds` must be from {TTL_LEAST} to {TTL_MOST}."
+        )));
     }
     Ok(NewProject {
         name: request.name,
@@ -249,9 +263,15 @@ pub async fn list(
     Owner(principal): Owner,
     Query(query): Query<ListProjects>,
 ) -> Result<axum::Json<ProjectList>, Problem> {
-    let workspace = app.workspaces.chosen(&principal, query.workspace.as_deref()).await?;
+    let workspace = app
+        .workspaces
+        .chosen(&principal, query.workspace.as_deref())
+        .await?;
     let projects = app.projects.list(workspace).await?;
-    let projects = projects.iter().map(|project| ProjectView::new(project, &app.config)).collect();
+    let projects = projects
+        .iter()
+        .map(|project| ProjectView::new(project, &app.config))
+        .collect();
     Ok(axum::Json(ProjectList { projects }))
 }
 
@@ -307,7 +327,9 @@ pub async fn update(
     body: UnreadBody,
 ) -> Result<axum::Json<ProjectView>, Problem> {
     let request = body.json::<UpdateProject>().await?.value;
-    if request.name.is_none() && request.description.is_none() && request.allowed_providers.is_none()
+    if request.name.is_none()
+        && request.description.is_none()
+        && request.allowed_providers.is_none()
     {
         return Err(Problem::new(
             Code::NothingToUpdate,
@@ -344,7 +366,9 @@ pub async fn delete(
     Path(id): Path<String>,
     _: NoQuery,
 ) -> Result<StatusCode, Problem> {
-    let Ok(id) = id.parse::<ProjectId>() else { return Ok(StatusCode::NO_CONTENT) };
+    let Ok(id) = id.parse::<ProjectId>() else {
+        return Ok(StatusCode::NO_CONTENT);
+    };
     match app.projects.owned(&principal, id).await {
         Ok(project) => begin_teardown(&app, project.id).await?,
         Err(ProjectError::NotFound) => {}
@@ -355,7 +379,10 @@ pub async fn delete(
 
 /// Makes a project unreachable now, and lets the rest of its end follow behind the answer.
 async fn begin_teardown(app: &Arc<App>, id: ProjectId) -> Result<(), Problem> {
-    app.teardown.begin(id).await.map_err(|error| Problem::internal(&format!("{error:#}")))?;
+    app.teardown
+        .begin(id)
+        .await
+        .map_err(|error| Problem::internal(&format!("{error:#}")))?;
     let app = Arc::clone(app);
     tokio::spawn(async move {
         if let Err(error) = app.teardown.finish(id).await {

@@ -34,7 +34,10 @@ impl FromRequestParts<SharedApp> for ProjectScope {
         let Path(path) = Path::<ProjectPath>::from_request_parts(parts, app)
             .await
             .map_err(|_| Problem::not_found())?;
-        let id = path.id.parse().map_err(|_| Problem::from(ProjectError::NotFound))?;
+        let id = path
+            .id
+            .parse()
+            .map_err(|_| Problem::from(ProjectError::NotFound))?;
         let project = app.projects.owned(&principal, id).await?;
         Ok(Self { principal, project })
     }
@@ -44,9 +47,10 @@ impl From<ProjectError> for Problem {
     fn from(error: ProjectError) -> Self {
         let detail = error.to_string();
         match error {
-            ProjectError::NotFound => {
-                Self::new(Code::NotFound, "There is no such project: it was deleted, has expired, or never was.")
-            }
+            ProjectError::NotFound => Self::new(
+                Code::NotFound,
+                "There is no such project: it was deleted, has expired, or never was.",
+            ),
             ProjectError::Forbidden => Self::new(
                 Code::Forbidden,
                 "The project belongs to another namespace, or to nobody. Use the credential of its owner.",

@@ -35,7 +35,13 @@ impl Projects {
         config: Arc<Config>,
         workspaces: Workspaces,
     ) -> Self {
-        Self { control, clock, random, config, workspaces }
+        Self {
+            control,
+            clock,
+            random,
+            config,
+            workspaces,
+        }
     }
 
     /// Makes a project in a workspace; `answer` keeps what `body` makes of it for an idempotency key.
@@ -49,7 +55,11 @@ impl Projects {
         answer: Option<AnswerKey>,
         body: fn(&Project, &Config) -> String,
     ) -> Result<Project, ProjectError> {
-        let owner = self.workspaces.by_id(workspace).await?.ok_or(ProjectError::Forbidden)?;
+        let owner = self
+            .workspaces
+            .by_id(workspace)
+            .await?
+            .ok_or(ProjectError::Forbidden)?;
         let most = match owner.plan {
             Plan::Free => self.config.limits.projects_free,
             Plan::Pro => self.config.limits.projects_pro,
@@ -58,7 +68,10 @@ impl Projects {
         let seconds = |ttl| i64::try_from(ttl).unwrap_or(i64::MAX);
         let mut project = Project {
             id: ProjectId::new(&self.clock, &self.random)?,
-            workspace: OwnerRef { id: owner.id, slug: owner.slug },
+            workspace: OwnerRef {
+                id: owner.id,
+                slug: owner.slug,
+            },
             name: new.name,
             description: new.description.filter(|text| !text.is_empty()),
             host_label: String::new(),
@@ -77,8 +90,9 @@ impl Projects {
                 }
                 let wanted = host_label(&project.name, &project.workspace.slug);
                 let numbered = (2..=NUMBERED).map(|n| with_suffix(&wanted, &n.to_string()));
-                let candidates =
-                    std::iter::once(wanted.clone()).chain(numbered).chain([with_suffix(&wanted, &spare)]);
+                let candidates = std::iter::once(wanted.clone())
+                    .chain(numbered)
+                    .chain([with_suffix(&wanted, &spare)]);
                 for label in candidates {
                     if !store::label_taken(tx, &label).map_err(Error::from)? {
                         project.host_label = label;
@@ -103,7 +117,10 @@ impl Projects {
             return Err(ProjectError::Forbidden);
         }
         let now = self.clock.now();
-        let found = self.control.read(move |c| store::by_id(c, &id, now)).await?;
+        let found = self
+            .control
+            .read(move |c| store::by_id(c, &id, now))
+            .await?;
         let project = found.ok_or(ProjectError::NotFound)?;
         if project.workspace.id == caller.workspace {
             Ok(project)
@@ -118,7 +135,10 @@ impl Projects {
     /// The database's.
     pub async fn by_label(&self, label: &str) -> Result<Option<Project>, ProjectError> {
         let (label, now) = (label.to_owned(), self.clock.now());
-        Ok(self.control.read(move |c| store::by_label(c, &label, now)).await?)
+        Ok(self
+            .control
+            .read(move |c| store::by_label(c, &label, now))
+            .await?)
     }
 
     /// The live projects of a workspace, oldest first.
@@ -127,7 +147,10 @@ impl Projects {
     /// The database's.
     pub async fn list(&self, workspace: WorkspaceId) -> Result<Vec<Project>, ProjectError> {
         let now = self.clock.now();
-        Ok(self.control.read(move |c| store::of_workspace(c, &workspace, now)).await?)
+        Ok(self
+            .control
+            .read(move |c| store::of_workspace(c, &workspace, now))
+            .await?)
     }
 
     /// Changes a project.

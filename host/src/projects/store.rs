@@ -17,7 +17,10 @@ fn project(row: &Row<'_>) -> rusqlite::Result<Project> {
     let providers: Option<String> = row.get(6)?;
     Ok(Project {
         id: row.get(0)?,
-        workspace: OwnerRef { id: row.get(1)?, slug: row.get(2)? },
+        workspace: OwnerRef {
+            id: row.get(1)?,
+            slug: row.get(2)?,
+        },
         name: row.get(3)?,
         description: row.get(4)?,
         host_label: row.get(5)?,
@@ -56,9 +59,11 @@ pub(super) fn of_workspace(
     workspace: &WorkspaceId,
     now: Timestamp,
 ) -> rusqlite::Result<Vec<Project>> {
-    c.prepare_cached(&format!("{SELECT} WHERE {LIVE} AND p.workspace_id = ?2 ORDER BY p.rowid"))?
-        .query_map(params![now, workspace], project)?
-        .collect()
+    c.prepare_cached(&format!(
+        "{SELECT} WHERE {LIVE} AND p.workspace_id = ?2 ORDER BY p.rowid"
+    ))?
+    .query_map(params![now, workspace], project)?
+    .collect()
 }
 
 /// How many live projects a workspace has.
@@ -67,8 +72,12 @@ pub(super) fn count(
     workspace: &WorkspaceId,
     now: Timestamp,
 ) -> rusqlite::Result<u64> {
-    c.prepare_cached(&format!("SELECT count(*) FROM projects p WHERE {LIVE} AND p.workspace_id = ?2"))?
-        .query_row(params![now, workspace], |row| row.get::<_, i64>(0).map(i64::unsigned_abs))
+    c.prepare_cached(&format!(
+        "SELECT count(*) FROM projects p WHERE {LIVE} AND p.workspace_id = ?2"
+    ))?
+    .query_row(params![now, workspace], |row| {
+        row.get::<_, i64>(0).map(i64::unsigned_abs)
+    })
 }
 
 /// Whether some project, dead or alive, has a host label.
@@ -105,7 +114,13 @@ pub(super) fn update(tx: &Tx<'_>, project: &Project) -> Result<(), Error> {
         "UPDATE projects SET name = ?2, description = ?3, allowed_providers = ?4, updated_at = ?5
          WHERE id = ?1",
     )?
-    .execute(params![project.id, project.name, project.description, providers, project.updated_at])?;
+    .execute(params![
+        project.id,
+        project.name,
+        project.description,
+        providers,
+        project.updated_at
+    ])?;
     Ok(())
 }
 
@@ -114,8 +129,10 @@ pub(super) fn update(tx: &Tx<'_>, project: &Project) -> Result<(), Error> {
 /// # Errors
 /// The database's.
 pub fn is_live(c: &Connection, id: &ProjectId, now: Timestamp) -> Result<bool, Error> {
-    Ok(c.prepare_cached(&format!("SELECT EXISTS (SELECT 1 FROM projects p WHERE {LIVE} AND p.id = ?2)"))?
-        .query_row(params![now, id], |row| row.get(0))?)
+    Ok(c.prepare_cached(&format!(
+        "SELECT EXISTS (SELECT 1 FROM projects p WHERE {LIVE} AND p.id = ?2)"
+    ))?
+    .query_row(params![now, id], |row| row.get(0))?)
 }
 
 /// Begins the end of a project: from this commit on it does not resolve. Answers its host label, if it was there.
@@ -144,6 +161,7 @@ pub(super) fn ending(c: &Connection, now: Timestamp) -> rusqlite::Result<Vec<Pro
 
 /// Removes the row: nothing of the project is left then.
 pub(super) fn remove(tx: &Tx<'_>, id: &ProjectId) -> Result<(), Error> {
-    tx.prepare_cached("DELETE FROM projects WHERE id = ?1 AND state = 'deleting'")?.execute([id])?;
+    tx.prepare_cached("DELETE FROM projects WHERE id = ?1 AND state = 'deleting'")?
+        .execute([id])?;
     Ok(())
 }

@@ -192,7 +192,9 @@ impl Workspaces {
     /// # Errors
     /// The database's.
     pub async fn by_id(&self, id: WorkspaceId) -> Result<Option<Workspace>, Error> {
-        self.control.read(move |c| store::workspace_by_id(c, &id)).await
+        self.control
+            .read(move |c| store::workspace_by_id(c, &id))
+            .await
     }
 
     /// The workspace that a caller means: the one they name (by id or slug), or their only one.
@@ -204,9 +206,14 @@ impl Workspaces {
         caller: &Principal,
         named: Option<&str>,
     ) -> Result<WorkspaceId, WorkspaceError> {
-        let Some(name) = named else { return Ok(caller.workspace) };
+        let Some(name) = named else {
+            return Ok(caller.workspace);
+        };
         let workspace = match name.parse() {
-            Ok(id) => self.by_id(id).await?.ok_or_else(|| WorkspaceError::Unknown(name.to_owned()))?,
+            Ok(id) => self
+                .by_id(id)
+                .await?
+                .ok_or_else(|| WorkspaceError::Unknown(name.to_owned()))?,
             Err(_) => self.named(name).await?,
         };
         if workspace.id == caller.workspace {

@@ -34,9 +34,11 @@ pub(super) fn workspace_by_id(
     c: &Connection,
     id: &WorkspaceId,
 ) -> rusqlite::Result<Option<Workspace>> {
-    c.prepare_cached("SELECT id, slug, display_name, plan, created_at FROM workspaces WHERE id = ?1")?
-        .query_row([id], workspace)
-        .optional()
+    c.prepare_cached(
+        "SELECT id, slug, display_name, plan, created_at FROM workspaces WHERE id = ?1",
+    )?
+    .query_row([id], workspace)
+    .optional()
 }
 
 pub(super) fn workspaces(c: &Connection) -> rusqlite::Result<Vec<Workspace>> {
