@@ -85,7 +85,7 @@ pub async fn check(
     let mut missing: HashSet<Digest> = HashSet::new();
     let mut pages: HashSet<Digest> = HashSet::new();
     let mut referenced: HashSet<Digest> = HashSet::new();
-    for (_, _, _, [source, artifact]) in &rows {
+    for (_, [source, artifact]) in &rows {
         referenced.extend(source.iter().chain(artifact));
         pages.extend(artifact);
     }
@@ -104,7 +104,7 @@ pub async fn check(
             }
         }
     }
-    for (slug, _, _, digests) in &rows {
+    for (slug, digests) in &rows {
         for digest in digests
             .iter()
             .flatten()

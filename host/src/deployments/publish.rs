@@ -215,12 +215,16 @@ impl Deployments {
             slug: slug.clone(),
             reserved: reservations,
         };
-        let taken = self
-            .control
-            .read(move |c| store::by_slug(c, &slug))
-            .await?
-            .is_some();
-        Ok((!taken).then_some(reserved))
+        let holder = self.control.read(move |c| store::by_slug(c, &slug)).await?;
+        let Some(holder) = holder else {
+            return Ok(Some(reserved));
+        };
+        let over = !holder.is_live(self.clock.now());
+        if over {
+            // Its time is over and only the sweep has not come by yet: to its visitors the slug is free.
+            self.sweep().await.map_err(PublishError::Internal)?;
+        }
+        Ok(over.then_some(reserved))
     }
 
     /// Renders a source to its page.

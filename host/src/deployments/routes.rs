@@ -24,6 +24,7 @@ use crate::http::front::Context;
 use crate::http::idempotency;
 use crate::http::problem::{Code, Problem};
 use crate::http::problem_page;
+use crate::http::serve::to_the_end;
 use crate::sandbox::ContentType;
 
 /// The longest title, in characters.
@@ -119,8 +120,11 @@ pub async fn deploy(
         idempotency::Attempt::Run(running) => running,
     };
     let share = new_share(body.value)?;
-    let key = running.as_ref().map(idempotency::Running::key);
-    let deployed = app.deployments.publish_share(share, key).await?;
+    let work = async move {
+        let key = running.as_ref().map(idempotency::Running::key);
+        app.deployments.publish_share(share, key).await
+    };
+    let deployed = to_the_end(work).await??;
     let location = HeaderValue::try_from(&deployed.url).map_err(|e| Problem::internal(&e))?;
     let mut response = (StatusCode::CREATED, axum::Json(deployed)).into_response();
     response.headers_mut().insert(header::LOCATION, location);
@@ -195,6 +199,9 @@ pub async fn unlock(
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let page = find(&app, &slug).await?;
+    if !page.is_protected() {
+        return Err(Problem::not_found());
+    }
     let body = body.form_or_json::<UnlockRequest>().await?;
     if body.value.password.len() > PASSWORD_BYTES {
         return Err(invalid(format!(
@@ -274,8 +281,11 @@ pub async fn report(
         details: request.details,
         contact: request.contact,
     };
-    let key = running.as_ref().map(idempotency::Running::key);
-    let reported = app.deployments.report(report, key).await?;
+    let work = async move {
+        let key = running.as_ref().map(idempotency::Running::key);
+        app.deployments.report(report, key).await
+    };
+    let reported = to_the_end(work).await??;
     Ok((StatusCode::ACCEPTED, axum::Json(reported)).into_response())
 }
 
@@ -297,8 +307,9 @@ pub async fn page(
     State(app): State<SharedApp>,
     Path(slug): Path<String>,
     method: Method,
-    headers: HeaderMap,
+    mut headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    only_get_has_ranges(&method, &mut headers);
     let page = match find(&app, &slug).await {
         Ok(page) => page,
         Err(LookupError::Disabled) => return Ok(disabled_page()),
@@ -368,11 +379,9 @@ pub async fn reveal(
             &forms::locked(&slug, false),
         ));
     }
-    let content = app
-        .deployments
-        .burn(&slug, page.id)
-        .await?
-        .ok_or_else(Problem::not_found)?;
+    let burning = async move { app.deployments.burn(&slug, page.id).await };
+    let content = to_the_end(burning).await??;
+    let content = content.ok_or_else(Problem::not_found)?;
     let mut headers = pages::stranger_headers(true);
     headers.insert(
         header::CONTENT_TYPE,
@@ -397,8 +406,10 @@ pub async fn reveal(
 pub async fn raw(
     State(app): State<SharedApp>,
     Path(slug): Path<String>,
-    headers: HeaderMap,
+    method: Method,
+    mut headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    only_get_has_ranges(&method, &mut headers);
     let page = find(&app, &slug).await?;
     if page.one_time {
         return Err(Problem::not_found());
@@ -449,6 +460,13 @@ fn check_slug(slug: &str) -> Result<(), Problem> {
         Ok(())
     } else {
         Err(Problem::not_found())
+    }
+}
+
+/// Ranges are defined for GET alone (RFC 9110, section 14.2): a HEAD is of the whole.
+fn only_get_has_ranges(method: &Method, headers: &mut HeaderMap) {
+    if method != Method::GET {
+        headers.remove(header::RANGE);
     }
 }
 

@@ -183,19 +183,10 @@ pub(super) fn is_referenced(c: &Connection, digest: &Digest) -> rusqlite::Result
     .query_row([digest], |row| row.get(0))
 }
 
-/// Every deployment's content, for `svc check`: slug, id, whether one-time, and its digests.
-pub(super) fn contents(
-    c: &Connection,
-) -> rusqlite::Result<Vec<(String, DeploymentId, bool, [Option<Digest>; 2])>> {
-    c.prepare("SELECT slug, id, one_time, source_digest, artifact_digest FROM deployments")?
-        .query_map([], |row| {
-            Ok((
-                row.get(0)?,
-                row.get(1)?,
-                row.get(2)?,
-                [row.get(3)?, row.get(4)?],
-            ))
-        })?
+/// Every deployment's content, for `svc check`: its slug and its digests.
+pub(super) fn contents(c: &Connection) -> rusqlite::Result<Vec<(String, [Option<Digest>; 2])>> {
+    c.prepare("SELECT slug, source_digest, artifact_digest FROM deployments")?
+        .query_map([], |row| Ok((row.get(0)?, [row.get(1)?, row.get(2)?])))?
         .collect()
 }
 

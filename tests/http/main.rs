@@ -1,0 +1,18 @@
+//! The service over the wire: each subject of its contract in a file of its own.
+
+mod errors;
+mod expiry;
+mod hosts;
+mod idempotency;
+mod limits;
+mod one_time;
+mod operators;
+mod passwords;
+mod quick_share;
+mod serving;
+mod visits;
+
+/// The `svc` command that cargo built beside these tests.
+fn svc() -> svc_tests::Binary {
+    svc_tests::Binary::new(env!("CARGO_BIN_EXE_svc-server"))
+}
