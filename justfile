@@ -21,7 +21,7 @@ slow:
 
 # Measure a release build against a minimal server
 bench *arguments:
-    cargo build --release --locked --bins
+    cargo build --release --locked --bin svc --bin bench
     target/release/bench {{arguments}}
 
 # Drive the pages in Chromium
