@@ -1,8 +1,13 @@
 //! Answers as they came over the wire, read whole.
 
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
+
+use crate::wait::DEADLINE;
 
 /// An answer, read to its end.
 #[derive(Clone, Debug)]
@@ -28,6 +33,26 @@ impl Ask for reqwest::RequestBuilder {
             status: response.status().as_u16(),
             headers: response.headers().clone(),
             body: response.bytes().await.expect("the body arrives"),
+        }
+    }
+}
+
+/// Sends these bytes, whatever they are, on a connection of their own; answers what comes until the server closes.
+///
+/// # Panics
+/// When the server neither answers nor closes.
+pub fn exchange(address: SocketAddr, request: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    // A server that refuses early may close before it has read everything.
+    let _ = stream.write_all(request);
+    let mut answer = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        match stream.read(&mut buffer) {
+            Ok(read) if read > 0 => answer.extend_from_slice(&buffer[..read]),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => panic!("no answer came"),
+            _ => return answer,
         }
     }
 }

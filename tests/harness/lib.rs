@@ -2,11 +2,13 @@
 
 mod answer;
 pub mod disk;
+mod kills;
 mod process;
 mod server;
 mod wait;
 
-pub use answer::{Answer, Ask};
+pub use answer::{Answer, Ask, exchange};
+pub use kills::Installation;
 pub use process::{Binary, Output, Process, finish};
 pub use server::{Builder, NOW, TestServer, cache};
 pub use wait::{DEADLINE, until};

@@ -1,6 +1,5 @@
 //! The real server in the test's own process, on a port of its own.
 
-use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -15,7 +14,7 @@ use svc::server::Server;
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
-use crate::answer::{Answer, Ask};
+use crate::answer::{Answer, Ask, exchange};
 use crate::process::{Binary, Output};
 use crate::wait::{DEADLINE, until};
 
@@ -245,20 +244,7 @@ impl TestServer {
     /// Sends these bytes, whatever they are, and reads until the server closes.
     pub async fn raw(&self, request: impl Into<Vec<u8>>) -> Answer {
         let (address, request) = (self.address(), request.into());
-        let exchange = move || {
-            let mut stream = std::net::TcpStream::connect(address).unwrap();
-            stream.set_read_timeout(Some(DEADLINE)).unwrap();
-            // A server that refuses early may close before it has read everything.
-            let _ = stream.write_all(&request);
-            let mut answer = Vec::new();
-            let mut buffer = [0; 4096];
-            loop {
-                match stream.read(&mut buffer) {
-                    Ok(0) | Err(_) => return Answer::parse(&answer),
-                    Ok(read) => answer.extend_from_slice(&buffer[..read]),
-                }
-            }
-        };
+        let exchange = move || Answer::parse(&exchange(address, &request));
         tokio::task::spawn_blocking(exchange).await.unwrap()
     }
 

@@ -1,5 +1,7 @@
 //! Limits: how often, how much, and how many; who counts as one client.
 
+use std::io::{Read, Write};
+
 use http::Method;
 use serde_json::json;
 use svc_tests::{Answer, Ask, TestServer};
@@ -326,4 +328,43 @@ async fn the_operators_numbers_are_used() {
     refused(&server.post("/api/v1/deploy").answer().await);
     server.advance(10);
     server.post("/api/v1/deploy").answer().await.expect(400);
+}
+
+/// Whoever writes a whole body before reading anything gets to read why it was refused, on the same connection.
+#[tokio::test]
+async fn a_refusal_reaches_those_who_are_still_sending() {
+    let server = TestServer::start().await;
+    let (address, bytes) = (server.address(), 4 * BODY);
+    let declared = format!("Content-Length: {bytes}");
+    let chunked = format!("Transfer-Encoding: chunked\r\n\r\n{bytes:x}");
+    for (line, framing, status) in [
+        ("POST /api/v1/deploy", &declared, 413),
+        ("POST /api/v1/deploy", &chunked, 413),
+        ("POST /api/v1/auth/nothing", &chunked, 404),
+        ("PUT /api/v1/deploy", &declared, 405),
+        ("POST /nothing", &declared, 404),
+        ("POST /a/b/c", &chunked, 404),
+        ("POST /api/v1/deploy?x=1", &chunked, 400),
+    ] {
+        for _ in 0..5 {
+            let head =
+                format!("{line} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{framing}");
+            let patient = move || {
+                let mut stream = std::net::TcpStream::connect(address).unwrap();
+                let chunked = head.contains("chunked");
+                // A chunk's size ends where a head's last line and the empty one after it would.
+                let end = if chunked { "\r\n" } else { "\r\n\r\n" };
+                stream.write_all((head + end).as_bytes()).unwrap();
+                stream.write_all(&vec![b'x'; bytes]).unwrap();
+                if chunked {
+                    stream.write_all(b"\r\n0\r\n\r\n").unwrap();
+                }
+                let mut answer = Vec::new();
+                stream.read_to_end(&mut answer).unwrap();
+                Answer::parse(&answer)
+            };
+            let answer = tokio::task::spawn_blocking(patient).await.unwrap();
+            assert_eq!(answer.status, status, "{line} {framing}");
+        }
+    }
 }

@@ -430,7 +430,15 @@ pub async fn raw(
     answer::raw(&source, page.is_protected(), &headers)
 }
 
+/// Leave the slash away
+///
 /// The canonical address of a page has no slash at its end.
+#[utoipa::path(
+    get, path = "/{slug}/", tag = "pages",
+    params(("slug" = String, Path, description = "The page.")),
+    responses((status = 308, description = "To the page.")),
+    extensions(("x-problems" = json!("disabled not_found internal")))
+)]
 pub async fn without_slash(
     State(app): State<SharedApp>,
     Path(slug): Path<String>,

@@ -5,6 +5,7 @@ pub mod extract;
 pub mod front;
 pub mod hosts;
 pub mod idempotency;
+mod linger;
 pub mod negotiate;
 pub mod problem;
 pub mod problem_page;
