@@ -16,11 +16,12 @@ test *arguments:
 
 # Run the tests that take minutes, too
 slow:
-    cargo test --release --locked -- --include-ignored
+    cargo test --locked
+    cargo test --release --locked --package svc-tests --test slow
 
 # Measure a release build against a minimal server
 bench *arguments:
-    cargo build --release --locked --package svc --package svc-tests --bins
+    cargo build --release --locked --bin svc --bin bench
     target/release/bench {{arguments}}
 
 # Drive the pages in Chromium

@@ -1,5 +1,6 @@
 //! The machine-readable description, from the code: routes from their handlers, problems from their table.
 
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::{HeaderValue, header};
@@ -14,6 +15,8 @@ use crate::http::problem::Code;
 /// Where a handler names the codes that it can answer; [`finish`] makes responses of them.
 const PROBLEMS: &str = "x-problems";
 
+/// What any route can answer but the probes, which answer for any host.
+const EVERYWHERE: &str = "misdirected";
 /// What every owner route can answer.
 const OWNER: &[&str] = &[
     "invalid_request",
@@ -44,8 +47,9 @@ const BODY: &[&str] = &[
         (name = "frontends", description = "A project's published pages."),
         (name = "revisions", description = "The history of a frontend: drafts, promotions, rollbacks."),
         (name = "pages", description = "What visitors see."),
-        (name = "operation", description = "For probes.")
-    )
+        (name = "operation", description = "For probes, and about the service itself.")
+    ),
+    paths(serve)
 )]
 struct About;
 
@@ -61,8 +65,12 @@ pub fn about() -> OpenApi {
     about
 }
 
+/// The whole description, written out.
+#[derive(Clone, Debug)]
+pub struct Document(Bytes);
+
 /// The whole description as JSON: the server's address, the problem schema, and each route's problems.
-pub fn finish(description: OpenApi, base_url: &str) -> Bytes {
+pub fn finish(description: OpenApi, base_url: &str) -> Document {
     let mut document = serde_json::to_value(description).unwrap_or_default();
     document["servers"] = json!([{ "url": base_url }]);
     document["components"]["schemas"]["Problem"] = problem_schema();
@@ -76,12 +84,20 @@ pub fn finish(description: OpenApi, base_url: &str) -> Bytes {
                 .flat_map(|path| path.values_mut())
         });
     for operation in operations.filter_map(Value::as_object_mut) {
-        let Some(Value::String(codes)) = operation.remove(PROBLEMS) else {
-            continue;
+        let own = operation.remove(PROBLEMS);
+        let own = own.as_ref().and_then(Value::as_str).unwrap_or_default();
+        let probe = matches!(
+            operation["operationId"].as_str(),
+            Some("healthz" | "readyz")
+        );
+        let codes = if probe {
+            own.to_owned()
+        } else {
+            format!("{own} {EVERYWHERE}")
         };
         add_problems(operation, &codes, base_url);
     }
-    document.to_string().into()
+    Document(document.to_string().into())
 }
 
 fn add_problems(operation: &mut serde_json::Map<String, Value>, codes: &str, base_url: &str) {
@@ -146,8 +162,13 @@ fn problem_schema() -> Value {
     })
 }
 
-/// `GET /api/v1/openapi.json`.
-pub async fn serve(document: Bytes, _: NoQuery) -> Response {
+/// This description
+#[utoipa::path(
+    get, path = "/api/v1/openapi.json", tag = "operation",
+    responses((status = 200, description = "OpenAPI 3.1.", content_type = "application/json", body = Value)),
+    extensions(("x-problems" = json!("invalid_request")))
+)]
+pub async fn serve(State(document): State<Document>, _: NoQuery) -> Response {
     let json = HeaderValue::from_static("application/json");
-    ([(header::CONTENT_TYPE, json)], document).into_response()
+    ([(header::CONTENT_TYPE, json)], document.0).into_response()
 }

@@ -41,18 +41,10 @@ impl Routers {
     pub fn new(app: &SharedApp) -> Self {
         let (api, description) = api(app).split_for_parts();
         let description = openapi::finish(description, &app.config.base_url);
-        let api = api
-            .route(
-                "/api/v1/openapi.json",
-                get(move |query| openapi::serve(description.clone(), query)),
-            )
-            .route(
-                "/_preview/{deployment_id}/{revision_id}",
-                get(preview::with_slash),
-            )
-            .route("/problems/{code}", get(problem_type))
-            .route("/", get(landing_page))
-            .merge(platform_routes());
+        let api = api.route(
+            "/api/v1/openapi.json",
+            get(openapi::serve).with_state(description),
+        );
         Self {
             api: finish(api.route_layer(middleware::from_fn(name_route)), app),
             project: finish(project().route_layer(middleware::from_fn(name_route)), app),
@@ -70,19 +62,14 @@ impl Routers {
     }
 }
 
-/// What every host that shows pages has: the pages' runtime, and canonical addresses.
-fn platform_routes() -> Router<SharedApp> {
-    Router::new()
-        .route("/_svc/runtime/{file}", get(deployments::runtime))
-        .route("/_svc/runtime.d.ts", get(deployments::typings))
-        .route("/{slug}/", get(deployments::without_slash))
-}
-
 /// The routes of a project's origin: its own frontends, and nothing else.
 fn project() -> Router<SharedApp> {
-    platform_routes()
+    Router::new()
         .route("/", get(frontends::only))
+        .route("/_svc/runtime/{file}", get(deployments::runtime))
+        .route("/_svc/runtime.d.ts", get(deployments::typings))
         .route("/{slug}", get(deployments::page))
+        .route("/{slug}/", get(deployments::without_slash))
         .route("/{slug}/raw", get(deployments::raw))
 }
 
@@ -121,8 +108,14 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(healthz))
         .routes(routes!(readyz))
         .routes(routes!(preview::preview))
+        .routes(routes!(preview::with_slash))
+        .routes(routes!(deployments::runtime))
+        .routes(routes!(deployments::typings))
         .routes(routes!(deployments::raw))
         .routes(routes!(deployments::page, deployments::reveal))
+        .routes(routes!(deployments::without_slash))
+        .routes(routes!(problem_type))
+        .routes(routes!(landing_page))
 }
 
 /// What every router ends with.
@@ -188,12 +181,24 @@ async fn readyz(State(app): State<SharedApp>) -> Response {
         .into_response()
 }
 
+/// What a problem's `type` means
+#[utoipa::path(
+    get, path = "/problems/{code}", tag = "operation",
+    params(("code" = String, Path, description = "A problem's code.")),
+    responses((status = 200, description = "A page that explains it.", content_type = "text/html", body = String)),
+    extensions(("x-problems" = json!("not_found")))
+)]
 async fn problem_type(Path(code): Path<String>) -> Result<Response, Problem> {
     let code = Code::ALL.iter().find(|known| known.as_str() == code);
     let code = code.ok_or_else(Problem::not_found)?;
     Ok(platform(&problem_page::about(*code)))
 }
 
+/// What this service is
+#[utoipa::path(
+    get, path = "/", tag = "operation",
+    responses((status = 200, description = "The landing page.", content_type = "text/html", body = String))
+)]
 async fn landing_page(State(app): State<SharedApp>) -> Response {
     platform(&problem_page::landing(&app.config.base_url))
 }

@@ -1,1 +1,14 @@
-//! x
+//! What tests stand on: the real server, in this process or as one of its own, and what it answers.
+
+mod answer;
+pub mod disk;
+mod kills;
+mod process;
+mod server;
+mod wait;
+
+pub use answer::{Answer, Ask, exchange};
+pub use kills::Installation;
+pub use process::{Binary, Output, Process, finish};
+pub use server::{Builder, NOW, TestServer, cache};
+pub use wait::{DEADLINE, until};

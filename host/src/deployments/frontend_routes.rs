@@ -14,12 +14,12 @@ use crate::app::SharedApp;
 use crate::clock::Timestamp;
 use crate::config::Config;
 use crate::content::Digest;
-use crate::http::detached::detached;
 use crate::http::extract::{NoQuery, Query, UnreadBody, check_characters, invalid};
 use crate::http::front::Context;
 use crate::http::hosts::Host;
 use crate::http::idempotency;
 use crate::http::problem::{Code, Problem};
+use crate::http::serve::to_the_end;
 use crate::ids::{DeploymentId, RevisionId};
 use crate::projects::Project;
 use crate::projects::scope::ProjectScope;
@@ -229,7 +229,7 @@ pub async fn create(
     let new = new_frontend(body.value)?;
     let key = running.as_ref().map(idempotency::Running::key);
     let (deployments, project) = (Arc::clone(&app.deployments), scope.project.clone());
-    let frontend = detached(async move {
+    let frontend = to_the_end(async move {
         let _running = running;
         deployments
             .create_frontend(project, new, key, body_of)
@@ -354,7 +354,7 @@ pub async fn republish(
     }
     let (deployments, project) = (Arc::clone(&app.deployments), scope.project.clone());
     let title = request.title.filter(|title| !title.is_empty());
-    let frontend = detached(async move {
+    let frontend = to_the_end(async move {
         deployments
             .republish(
                 project,
@@ -393,7 +393,7 @@ pub async fn delete(
     _: NoQuery,
 ) -> Result<StatusCode, Problem> {
     let (deployments, target) = (Arc::clone(&app.deployments), path.target());
-    detached(async move { deployments.delete_frontend(scope.project, target).await }).await??;
+    to_the_end(async move { deployments.delete_frontend(scope.project, target).await }).await??;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -107,7 +107,18 @@ pub async fn preview(
     answer::page(&page, false, app.clock.now(), &headers)
 }
 
+/// Add the slash
+///
 /// The address of a preview ends with a slash.
+#[utoipa::path(
+    get, path = "/_preview/{deployment_id}/{revision_id}", tag = "pages",
+    params(
+        ("deployment_id" = String, Path, description = "The frontend's id."),
+        ("revision_id" = String, Path, description = "The revision.")
+    ),
+    responses((status = 308, description = "To the preview.")),
+    extensions(("x-problems" = json!("not_found")))
+)]
 pub async fn with_slash(Path((deployment, revision)): Path<(String, String)>) -> Response {
     let location = match (
         deployment.parse::<DeploymentId>(),

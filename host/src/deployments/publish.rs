@@ -215,11 +215,23 @@ impl Deployments {
             slug: slug.clone(),
             reserved: reservations,
         };
-        let taken = self
+        let taken = self.holder(&slug).await?;
+        if !taken {
+            return Ok(Some(reserved));
+        }
+        // Its time may be over and only the sweep has not come by yet: to its visitors the slug is free.
+        self.sweep().await.map_err(PublishError::Internal)?;
+        let taken = self.holder(&slug).await?;
+        Ok((!taken).then_some(reserved))
+    }
+
+    /// Whether a slug is somebody's.
+    async fn holder(&self, slug: &str) -> Result<bool, PublishError> {
+        let slug = slug.to_owned();
+        Ok(self
             .control
             .read(move |c| store::is_taken(c, &slug))
-            .await?;
-        Ok((!taken).then_some(reserved))
+            .await?)
     }
 
     /// Renders a source to a page without a runtime: a quick share, or a preview.

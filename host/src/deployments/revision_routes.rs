@@ -13,11 +13,11 @@ use super::releases::{NewRelease, ReleaseEntry};
 use super::revisions::{DraftSource, Edit, NewDraft, Revision, RevisionKind, RevisionState};
 use crate::app::SharedApp;
 use crate::clock::Timestamp;
-use crate::http::detached::detached;
 use crate::http::extract::{NoQuery, Query, UnreadBody, check_characters, invalid};
 use crate::http::front::Context;
 use crate::http::idempotency;
 use crate::http::problem::Problem;
+use crate::http::serve::to_the_end;
 use crate::ids::RevisionId;
 use crate::projects::scope::ProjectScope;
 
@@ -297,7 +297,7 @@ pub async fn create(
         deduplicated: drafted.deduplicated,
     };
     let kept = view.clone();
-    let drafted = detached(async move {
+    let drafted = to_the_end(async move {
         let _running = running;
         // Plain data always has a JSON form.
         let body = move |drafted: &_| serde_json::to_string(&kept(drafted)).unwrap_or_default();
@@ -427,7 +427,7 @@ async fn release(
     };
     let (deployments, project) = (Arc::clone(&app.deployments), scope.project.clone());
     let (frontend, revision) =
-        detached(async move { deployments.release(project, target, new).await }).await??;
+        to_the_end(async move { deployments.release(project, target, new).await }).await??;
     Ok(axum::Json(ReleaseView {
         frontend: FrontendView::new(&frontend, &scope.project, &app.config),
         revision: RevisionView::from(&revision),

@@ -21,13 +21,13 @@ use super::reports::{NewReport, Reason, ReportError, Reported};
 use super::serve::{LookupError, UnlockError};
 use super::{answer, forms, runtime};
 use crate::app::{App, SharedApp};
-use crate::http::detached::detached;
 use crate::http::extract::{MaybePrincipal, UnreadBody, check_characters, invalid};
 use crate::http::front::Context;
 use crate::http::hosts::Host;
 use crate::http::idempotency;
 use crate::http::problem::{Code, Problem};
 use crate::http::problem_page;
+use crate::http::serve::to_the_end;
 use crate::sandbox::ContentType;
 
 /// The longest title, in characters.
@@ -128,13 +128,12 @@ pub async fn deploy(
         idempotency::Attempt::Run(running) => running,
     };
     let share = new_share(body.value)?;
-    let key = running.as_ref().map(idempotency::Running::key);
     let deployments = Arc::clone(&app.deployments);
-    let deployed = detached(async move {
-        let _running = running;
+    let work = async move {
+        let key = running.as_ref().map(idempotency::Running::key);
         deployments.publish_share(share, key).await
-    })
-    .await??;
+    };
+    let deployed = to_the_end(work).await??;
     let location = HeaderValue::try_from(&deployed.url).map_err(|e| Problem::internal(&e))?;
     let mut response = (StatusCode::CREATED, axum::Json(deployed)).into_response();
     response.headers_mut().insert(header::LOCATION, location);
@@ -197,6 +196,9 @@ pub async fn unlock(
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let page = find(&app, &context, &slug).await?;
+    if !page.is_protected() {
+        return Err(Problem::not_found());
+    }
     let body = body.form_or_json::<UnlockRequest>().await?;
     if body.value.password.len() > PASSWORD_BYTES {
         return Err(invalid(format!(
@@ -283,8 +285,11 @@ pub async fn report(
         details: request.details,
         contact: request.contact,
     };
-    let key = running.as_ref().map(idempotency::Running::key);
-    let reported = app.deployments.report(report, key).await?;
+    let work = async move {
+        let key = running.as_ref().map(idempotency::Running::key);
+        app.deployments.report(report, key).await
+    };
+    let reported = to_the_end(work).await??;
     Ok((StatusCode::ACCEPTED, axum::Json(reported)).into_response())
 }
 
@@ -307,8 +312,9 @@ pub async fn page(
     context: Context,
     Path(slug): Path<String>,
     method: Method,
-    headers: HeaderMap,
+    mut headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    only_get_has_ranges(&method, &mut headers);
     let page = match find(&app, &context, &slug).await {
         Ok(page) => page,
         Err(LookupError::Disabled) => return Ok(disabled_page()),
@@ -380,8 +386,8 @@ pub async fn reveal(
         ));
     }
     let (deployments, id) = (Arc::clone(&app.deployments), page.id);
-    let burnt = detached(async move { deployments.burn(&slug, id).await }).await??;
-    let content = burnt.ok_or_else(Problem::not_found)?;
+    let burning = async move { deployments.burn(&slug, id).await };
+    let content = to_the_end(burning).await??.ok_or_else(Problem::not_found)?;
     let mut headers = pages::headers(&Kind::Share, true, true);
     headers.insert(
         header::CONTENT_TYPE,
@@ -407,8 +413,10 @@ pub async fn raw(
     State(app): State<SharedApp>,
     context: Context,
     Path(slug): Path<String>,
-    headers: HeaderMap,
+    method: Method,
+    mut headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    only_get_has_ranges(&method, &mut headers);
     let page = find(&app, &context, &slug).await?;
     if page.one_time {
         return Err(Problem::not_found());
@@ -434,7 +442,19 @@ pub async fn raw(
     )
 }
 
-/// The runtime that a page names; immutable, because it is named by its content.
+/// The script of a page
+///
+/// Immutable, because it is named by its content.
+#[utoipa::path(
+    get, path = "/_svc/runtime/{file}", tag = "pages",
+    params(("file" = String, Path, description = "The runtime's name and `.js`, as a page names it.")),
+    responses(
+        (status = 200, description = "The script.", content_type = "text/javascript", body = String),
+        (status = 206, description = "The range that was asked for.", content_type = "text/javascript", body = String),
+        (status = 304, description = "It never changes.")
+    ),
+    extensions(("x-problems" = json!("not_found range_not_satisfiable internal")))
+)]
 pub async fn runtime(
     State(app): State<SharedApp>,
     Path(file): Path<String>,
@@ -447,13 +467,27 @@ pub async fn runtime(
     answer::immutable("text/javascript; charset=utf-8", &digest, &bytes, &headers)
 }
 
-/// The typings of the newest runtime.
+/// The typings of the script
+///
+/// For TypeScript: what `window.svc` offers.
+#[utoipa::path(
+    get, path = "/_svc/runtime.d.ts", tag = "pages",
+    responses((status = 200, description = "The typings.", content_type = "text/plain", body = String))
+)]
 pub async fn typings() -> Response {
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     ([(header::CONTENT_TYPE, kind)], runtime::TYPINGS).into_response()
 }
 
+/// Leave the slash away
+///
 /// The canonical address of a page has no slash at its end.
+#[utoipa::path(
+    get, path = "/{slug}/", tag = "pages",
+    params(("slug" = String, Path, description = "The page.")),
+    responses((status = 308, description = "To the page.")),
+    extensions(("x-problems" = json!("disabled not_found internal")))
+)]
 pub async fn without_slash(
     State(app): State<SharedApp>,
     context: Context,
@@ -495,6 +529,13 @@ fn check_slug(slug: &str) -> Result<(), Problem> {
         Ok(())
     } else {
         Err(Problem::not_found())
+    }
+}
+
+/// Ranges are defined for GET alone (RFC 9110, section 14.2): a HEAD is of the whole.
+fn only_get_has_ranges(method: &Method, headers: &mut HeaderMap) {
+    if method != Method::GET {
+        headers.remove(header::RANGE);
     }
 }
 

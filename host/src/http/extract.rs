@@ -292,24 +292,33 @@ fn too_large(limit: u64) -> Problem {
     )
 }
 
-/// Reads JSON: what is no JSON is `invalid_json`, what does not fit is `invalid_request` and names its place.
+/// Reads a JSON object: what is no JSON is `invalid_json`, what does not fit is `invalid_request` and names its
+/// place.
 fn parse_json<T: DeserializeOwned>(raw: &[u8]) -> Result<T, Problem> {
+    // An array of the fields' values would do for serde, but not for anybody who reads the description.
+    if raw.trim_ascii_start().first() != Some(&b'{') {
+        return Err(misfit(raw, "It must be an object"));
+    }
     let mut reader = serde_json::Deserializer::from_slice(raw);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let path = error.path().to_string();
         let error = error.into_inner();
-        if !error.is_data() {
-            return invalid_json(&error);
-        }
-        let at = if path == "." {
-            String::new()
+        if path == "." {
+            misfit(raw, &error.to_string())
         } else {
-            format!("In `{path}`: ")
-        };
-        Problem::new(Code::InvalidRequest, format!("{at}{error}."))
+            misfit(raw, &format!("`{path}`: {error}"))
+        }
     })?;
     reader.end().map_err(|error| invalid_json(&error))?;
     Ok(value)
+}
+
+/// The problem of a body that was not understood: a broken document is told as such wherever reading stopped.
+fn misfit(raw: &[u8], why: &str) -> Problem {
+    match serde_json::from_slice::<serde_json::Value>(raw) {
+        Err(error) => invalid_json(&error),
+        Ok(_) => Problem::new(Code::InvalidRequest, format!("In the body: {why}.")),
+    }
 }
 
 fn invalid_json(error: &serde_json::Error) -> Problem {
@@ -340,14 +349,16 @@ mod tests {
             ("", Code::InvalidJson, "EOF"),
             ("{", Code::InvalidJson, "EOF"),
             ("{\"content\":\"a\"} x", Code::InvalidJson, "trailing"),
-            ("[]", Code::InvalidRequest, "missing field `content`"),
-            ("7", Code::InvalidRequest, "invalid type"),
+            ("[]", Code::InvalidRequest, "object"),
+            ("[\"a\",true]", Code::InvalidRequest, "object"),
+            ("{\"kontent\":1", Code::InvalidJson, "EOF"),
+            ("7", Code::InvalidRequest, "object"),
             ("{}", Code::InvalidRequest, "missing field `content`"),
-            ("{\"content\":7}", Code::InvalidRequest, "In `content`"),
+            ("{\"content\":7}", Code::InvalidRequest, "`content`"),
             (
                 "{\"content\":\"a\",\"one_time\":\"yes\"}",
                 Code::InvalidRequest,
-                "In `one_time`",
+                "`one_time`",
             ),
             (
                 "{\"content\":\"a\",\"kontent\":1}",
@@ -359,7 +370,7 @@ mod tests {
                 Code::InvalidRequest,
                 "`content`",
             ),
-            ("{\"content\":\"\\ud800\"}", Code::InvalidJson, "surrogate"),
+            ("{\"content\":\"\\ud800\"}", Code::InvalidJson, "escape"),
         ] {
             let problem = parse_json::<Example>(body.as_bytes()).unwrap_err();
             assert_eq!(problem.code, code, "{body}: {}", problem.detail);

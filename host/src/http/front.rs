@@ -20,6 +20,7 @@ use tracing::Instrument;
 
 use super::client_ip::ClientIp;
 use super::hosts::Host;
+use super::linger;
 use super::negotiate;
 use super::problem::{Code, Problem};
 use super::problem_page;
@@ -89,9 +90,11 @@ pub async fn handle(
 ) -> Response {
     let started = app.clock.elapsed();
     let request_id = app.request_ids.next();
-    let mut request = request.map(Body::new);
+    let mut request = linger::may_be_refused(request);
+    let admitted = admit(app, peer, &mut request);
+    // By the path in canonical form, which is what the routes see.
     let shape = Shape::of(&request);
-    let mut response = match admit(app, peer, &mut request) {
+    let mut response = match admitted {
         Ok(Admitted::Preflight) => StatusCode::NO_CONTENT.into_response(),
         Ok(Admitted::Route(host)) => {
             let span = tracing::debug_span!("request", id = request_id, method = %request.method());

@@ -71,7 +71,11 @@ impl Hosts {
         if self.api.iter().any(|ours| ours == host) || self.is_literal(host) {
             return Some(Host::Api);
         }
-        if self.landing.as_deref() == Some(host) {
+        // It is configured as a name, so it answers on whatever port it is reached by.
+        if self.landing.as_deref().is_some_and(|landing| {
+            host.strip_prefix(landing)
+                .is_some_and(|rest| rest.is_empty() || is_port(rest))
+        }) {
             return Some(Host::Landing);
         }
         let label = host.strip_suffix(self.sites_suffix.as_deref()?)?;
@@ -91,6 +95,12 @@ impl Hosts {
                 .is_ok()
         })
     }
+}
+
+/// Whether this is a colon and a port's digits.
+fn is_port(text: &str) -> bool {
+    text.strip_prefix(':')
+        .is_some_and(|port| port.parse::<u16>().is_ok())
 }
 
 #[cfg(test)]
@@ -136,6 +146,8 @@ mod tests {
             ("sites.example.com", Some(Host::Api)),
             ("x.sites.example.com", Some(Host::Project("x".into()))),
             ("example.com", Some(Host::Landing)),
+            ("example.com:8080", Some(Host::Landing)),
+            ("example.com:x", None),
             ("192.0.2.7:8080", Some(Host::Api)),
             ("[2001:db8::1]:8080", Some(Host::Api)),
             ("192.0.2.7:9090", None),

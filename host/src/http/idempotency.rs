@@ -162,7 +162,17 @@ fn replay(kept: KeptAnswer) -> Result<Response, Problem> {
         ),
         (REPLAYED, HeaderValue::from_static("true")),
     ];
-    Ok((status, headers, kept.body).into_response())
+    // What was made is where its answer says.
+    let made: serde_json::Value = serde_json::from_str(&kept.body).unwrap_or_default();
+    let location = made["url"]
+        .as_str()
+        .filter(|_| status == StatusCode::CREATED)
+        .and_then(|url| HeaderValue::from_str(url).ok());
+    let mut response = (status, headers, kept.body).into_response();
+    if let Some(location) = location {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    Ok(response)
 }
 
 impl From<crate::control::Error> for Problem {

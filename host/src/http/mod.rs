@@ -1,11 +1,11 @@
 //! What every route shares: errors, extractors, limits, and the front that each request passes.
 
 pub mod client_ip;
-pub mod detached;
 pub mod extract;
 pub mod front;
 pub mod hosts;
 pub mod idempotency;
+mod linger;
 pub mod negotiate;
 pub mod owner;
 pub mod problem;

@@ -13,6 +13,7 @@ use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tracing::Instrument;
 
 use super::front;
 use super::problem::Problem;
@@ -25,6 +26,17 @@ const HEAD_TIME: Duration = Duration::from_secs(15);
 const STOP_TIME: Duration = Duration::from_secs(10);
 /// How long to wait when no connection can be accepted, as when file descriptors have run out.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
+
+/// Does work to its end even if the client who asked for it hangs up, which drops the handler half-way.
+///
+/// # Errors
+/// When the work panicked.
+pub async fn to_the_end<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<T, Problem> {
+    let done = tokio::spawn(work.in_current_span()).await;
+    done.map_err(|error| Problem::internal(&error))
+}
 
 /// Serves until `stop` becomes true, then finishes what is running.
 pub async fn serve(

@@ -1,0 +1,115 @@
+//! One keep-alive connection of plain HTTP/1.1, as plain as the answers that are asked for allow.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct Client {
+    stream: TcpStream,
+    address: SocketAddr,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Client {
+    pub(crate) fn connect(address: SocketAddr) -> anyhow::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(Self { stream, address })
+    }
+
+    pub(crate) fn get(&mut self, path: &str, encoding: &str) -> anyhow::Result<Answer> {
+        self.send(&get(self.address, path, encoding))
+    }
+
+    pub(crate) fn post(&mut self, path: &str, body: &serde_json::Value) -> anyhow::Result<Answer> {
+        let body = body.to_string();
+        let (address, length) = (self.address, body.len());
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
+        self.send(request.as_bytes())
+    }
+
+    fn send(&mut self, request: &[u8]) -> anyhow::Result<Answer> {
+        self.stream.write_all(request)?;
+        let mut bytes = Vec::new();
+        let mut chunk = [0; 16 * 1024];
+        let end = loop {
+            if let Some(end) = head_end(&bytes) {
+                break end;
+            }
+            let read = self.stream.read(&mut chunk)?;
+            if read == 0 {
+                bail!("the connection ended before an answer");
+            }
+            bytes.extend_from_slice(&chunk[..read]);
+        };
+        let head = std::str::from_utf8(&bytes[..end])?.to_owned();
+        let length = content_length(&bytes[..end]).context("an answer without a length")?;
+        while bytes.len() < end + length {
+            let read = self.stream.read(&mut chunk)?;
+            if read == 0 {
+                bail!("the connection ended within an answer");
+            }
+            bytes.extend_from_slice(&chunk[..read]);
+        }
+        Ok(Answer {
+            status: status(&bytes).context("an answer without a status")?,
+            head,
+            body: bytes.split_off(end),
+        })
+    }
+}
+
+/// A request for a page, as a browser makes it where it matters.
+pub(crate) fn get(address: SocketAddr, path: &str, encoding: &str) -> Vec<u8> {
+    format!(
+        "GET {path} HTTP/1.1\r\nHost: {address}\r\nUser-Agent: bench\r\nAccept: text/html,*/*;q=0.8\r\nAccept-Encoding: {encoding}\r\n\r\n"
+    )
+    .into_bytes()
+}
+
+/// Where the head of an answer ends, if it does.
+pub(crate) fn head_end(bytes: &[u8]) -> Option<usize> {
+    let mut from = 0;
+    // Look at line ends alone: they are few.
+    while let Some(at) = bytes[from..].iter().position(|&b| b == b'\n') {
+        let next = from + at + 1;
+        if bytes.get(next..next + 2) == Some(b"\r\n") {
+            return Some(next + 2);
+        }
+        from = next;
+    }
+    None
+}
+
+/// The `Content-Length` of a head.
+pub(crate) fn content_length(head: &[u8]) -> Option<usize> {
+    head.split(|&b| b == b'\n').find_map(|line| {
+        let (name, value) = line.split_at_checked(15)?;
+        if !name.eq_ignore_ascii_case(b"content-length:") {
+            return None;
+        }
+        std::str::from_utf8(value).ok()?.trim().parse().ok()
+    })
+}
+
+/// The status of an answer.
+pub(crate) fn status(answer: &[u8]) -> Option<u16> {
+    std::str::from_utf8(answer.get(9..12)?).ok()?.parse().ok()
+}

@@ -1,0 +1,119 @@
+//! The load: keep-alive connections that each ask again as soon as they are answered.
+//!
+//! It shares two cores with the server that it measures, so it does as little as it can: one thread, requests made
+//! beforehand, and of an answer only the status and the length are read.
+
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+use super::client::{content_length, head_end, status};
+
+/// What a run of load came to.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// Answers a second.
+    pub(crate) rate: f64,
+    /// How many answers.
+    pub(crate) answers: usize,
+    /// Microseconds from request to answer, of each.
+    pub(crate) latencies: Vec<f64>,
+}
+
+/// Asks for `time` over `connections`.
+pub(crate) fn run(
+    address: SocketAddr,
+    request: &[u8],
+    connections: usize,
+    time: Duration,
+) -> anyhow::Result<Outcome> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let request: Arc<[u8]> = request.into();
+    runtime.block_on(async {
+        let mut streams = Vec::with_capacity(connections);
+        for _ in 0..connections {
+            let stream = TcpStream::connect(address).await?;
+            stream.set_nodelay(true)?;
+            streams.push(stream);
+        }
+        let began = Instant::now();
+        let until = began + time;
+        let tasks: Vec<_> = streams
+            .into_iter()
+            .map(|stream| tokio::spawn(ask(stream, Arc::clone(&request), until)))
+            .collect();
+        let mut latencies = Vec::new();
+        for task in tasks {
+            latencies.extend(task.await??);
+        }
+        let took = began.elapsed().as_secs_f64();
+        Ok(Outcome {
+            rate: latencies.len() as f64 / took,
+            answers: latencies.len(),
+            latencies,
+        })
+    })
+}
+
+async fn ask(
+    mut stream: TcpStream,
+    request: Arc<[u8]>,
+    until: Instant,
+) -> anyhow::Result<Vec<f64>> {
+    let mut buffer = vec![0; 64 * 1024];
+    let mut latencies = Vec::with_capacity(4096);
+    let mut began = Instant::now();
+    while began < until {
+        write_all(&mut stream, &request).await?;
+        read_answer(&mut stream, &mut buffer).await?;
+        let ended = Instant::now();
+        latencies.push((ended - began).as_secs_f64() * 1e6);
+        began = ended;
+    }
+    Ok(latencies)
+}
+
+async fn write_all(stream: &mut TcpStream, mut bytes: &[u8]) -> anyhow::Result<()> {
+    while !bytes.is_empty() {
+        let written =
+            std::future::poll_fn(|cx| Pin::new(&mut *stream).poll_write(cx, bytes)).await?;
+        bytes = &bytes[written..];
+    }
+    Ok(())
+}
+
+async fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> anyhow::Result<()> {
+    let mut filled = 0;
+    let end = loop {
+        filled += read(stream, &mut buffer[filled..]).await?;
+        if let Some(end) = head_end(&buffer[..filled]) {
+            break end;
+        }
+    };
+    match status(buffer) {
+        Some(200) => {}
+        other => bail!("an answer was {other:?}"),
+    }
+    let length = content_length(&buffer[..end]).context("an answer without a length")?;
+    let mut missing = (end + length).saturating_sub(filled);
+    while missing > 0 {
+        missing -= read(stream, buffer).await?.min(missing);
+    }
+    Ok(())
+}
+
+async fn read(stream: &mut TcpStream, buffer: &mut [u8]) -> anyhow::Result<usize> {
+    let mut into = ReadBuf::new(buffer);
+    std::future::poll_fn(|cx| Pin::new(&mut *stream).poll_read(cx, &mut into)).await?;
+    match into.filled().len() {
+        0 => bail!("the server closed a connection"),
+        read => Ok(read),
+    }
+}

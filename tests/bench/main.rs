@@ -1,0 +1,68 @@
+//! `just bench`: a release build of `svc`, measured beside a minimal server that answers the same bytes.
+//!
+//! Everything runs on the loopback of one machine and in one run, so that what else the machine does hits both
+//! servers. Ratios travel between machines, absolute figures do not.
+
+mod client;
+mod load;
+mod minimal;
+mod publish;
+mod report;
+mod server;
+mod source;
+mod startup;
+mod views;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+
+use report::Goals;
+
+/// What is measured, in the order of the report.
+const PARTS: [&str; 3] = ["startup", "views", "publish"];
+
+fn main() -> anyhow::Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let mut parts: Vec<String> = Vec::new();
+    let mut svc = None;
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            // The minimal server is this program again, in a process of its own.
+            minimal::ARGUMENT => return minimal::serve(&arguments.next().context("a directory")?),
+            "--svc" => {
+                svc = Some(PathBuf::from(
+                    arguments.next().context("--svc needs a path")?,
+                ))
+            }
+            part if PARTS.contains(&part) => parts.push(argument),
+            other => bail!("unknown argument {other}: give any of {PARTS:?}, or --svc PATH"),
+        }
+    }
+    let wanted = |part: &str| parts.is_empty() || parts.iter().any(|named| named == part);
+    let me = std::env::current_exe()?;
+    let svc = svc.unwrap_or_else(|| me.with_file_name("svc"));
+    if !svc.is_file() {
+        bail!(
+            "there is no {}: build it, or name it with --svc",
+            svc.display()
+        );
+    }
+    // Beside the build, which is on a disk, as a data directory would be; /tmp often is not.
+    let home = me.parent().context("a program without a directory")?;
+    let work = tempfile::tempdir_in(home)?;
+    let bench = server::Bench::new(svc, me, work.path())?;
+
+    let mut goals = Goals::default();
+    bench.compile_guests()?;
+    if wanted("startup") {
+        startup::measure(&bench, &mut goals)?;
+    }
+    if wanted("views") {
+        views::measure(&bench, &mut goals)?;
+    }
+    if wanted("publish") {
+        publish::measure(&bench)?;
+    }
+    goals.print()
+}

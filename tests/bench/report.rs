@@ -1,0 +1,71 @@
+//! Figures: medians, tables, and whether a goal was reached.
+
+use std::io::Write;
+use std::time::Duration;
+
+/// Prints a line of the report.
+pub(crate) fn say(line: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}")?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Prints the head of a part.
+pub(crate) fn title(text: &str) -> anyhow::Result<()> {
+    say(&format!("\n{text}\n"))
+}
+
+/// The middle of some figures; `NaN` of none.
+pub(crate) fn median(figures: &[f64]) -> f64 {
+    quantile(figures, 0.5)
+}
+
+/// The figure below which a share of all lies, by nearest rank.
+pub(crate) fn quantile(figures: &[f64], share: f64) -> f64 {
+    let mut sorted = figures.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a rank is a small whole number"
+    )]
+    let rank = (share * sorted.len() as f64).ceil() as usize;
+    sorted
+        .get(rank.saturating_sub(1))
+        .copied()
+        .unwrap_or(f64::NAN)
+}
+
+/// Milliseconds, as a figure.
+pub(crate) fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// What was to be reached, and what was.
+#[derive(Debug, Default)]
+pub(crate) struct Goals(Vec<String>);
+
+impl Goals {
+    /// A figure that must be at least `least`.
+    pub(crate) fn at_least(&mut self, what: &str, found: f64, least: f64) {
+        self.note(what, found, "at least", least, found >= least);
+    }
+
+    /// A figure that must be at most `most`.
+    pub(crate) fn at_most(&mut self, what: &str, found: f64, most: f64) {
+        self.note(what, found, "at most", most, found <= most);
+    }
+
+    fn note(&mut self, what: &str, found: f64, word: &str, bound: f64, reached: bool) {
+        let verdict = if reached { "reached" } else { "MISSED" };
+        self.0
+            .push(format!("{verdict}  {what}: {found:.2} ({word} {bound})"));
+    }
+
+    /// Prints all of them.
+    pub(crate) fn print(&self) -> anyhow::Result<()> {
+        title("Goals")?;
+        self.0.iter().try_for_each(|line| say(line))
+    }
+}

@@ -1,0 +1,173 @@
+//! Servers as processes: started, asked what they have used, and ended.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+
+use super::client::Client;
+use super::minimal;
+
+/// The kernel counts processor time in hundredths of a second.
+const TICK: Duration = Duration::from_millis(10);
+/// How long guests may take to compile.
+const COMPILING: Duration = Duration::from_secs(60);
+
+/// Limits that are in nobody's way.
+const SETTINGS: &str =
+    "[limits]\ndeploy_per_minute = 1000000\ndeploy_burst = 1000000\nactive_deployments = 1000000\n";
+
+/// Where everything is.
+#[derive(Debug)]
+pub(crate) struct Bench {
+    svc: PathBuf,
+    me: PathBuf,
+    work: PathBuf,
+    settings: PathBuf,
+}
+
+/// A running server. Dropping it kills it.
+#[derive(Debug)]
+pub(crate) struct Running {
+    child: Child,
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
+    /// From its start to the line that says it serves.
+    pub(crate) ready_after: Duration,
+    /// When it was started.
+    pub(crate) began: Instant,
+}
+
+impl Bench {
+    pub(crate) fn new(svc: PathBuf, me: PathBuf, work: &Path) -> anyhow::Result<Self> {
+        let settings = work.join("svc.toml");
+        std::fs::write(&settings, SETTINGS)?;
+        Ok(Self {
+            svc,
+            me,
+            work: work.to_owned(),
+            settings,
+        })
+    }
+
+    /// A directory of the run.
+    pub(crate) fn directory(&self, name: &str) -> PathBuf {
+        self.work.join(name)
+    }
+
+    /// Starts `svc` on a data directory, with the cache of compiled guests that all parts share.
+    pub(crate) fn svc(&self, data: &str) -> anyhow::Result<Running> {
+        self.svc_with_cache(data, "cache")
+    }
+
+    /// Starts `svc` on a data directory and a cache.
+    pub(crate) fn svc_with_cache(&self, data: &str, cache: &str) -> anyhow::Result<Running> {
+        let mut command = Command::new(&self.svc);
+        command
+            .args(["serve", "--listen", "127.0.0.1:0", "--config"])
+            .arg(&self.settings)
+            .arg("--data")
+            .arg(self.directory(data))
+            .arg("--cache")
+            .arg(self.directory(cache));
+        Running::start(command)
+    }
+
+    /// Starts the minimal server on the pages in a directory.
+    pub(crate) fn minimal(&self, pages: &Path) -> anyhow::Result<Running> {
+        let mut command = Command::new(&self.me);
+        command.arg(minimal::ARGUMENT).arg(pages);
+        Running::start(command)
+    }
+
+    /// Fills the cache of compiled guests.
+    pub(crate) fn compile_guests(&self) -> anyhow::Result<()> {
+        self.svc("first")?.await_guests().map(|_| ())
+    }
+}
+
+impl Running {
+    fn start(mut command: Command) -> anyhow::Result<Self> {
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let began = Instant::now();
+        let mut child = command
+            .spawn()
+            .with_context(|| format!("starting {command:?}"))?;
+        let out = child.stdout.take().context("a server without an output")?;
+        let mut line = String::new();
+        BufReader::new(out).read_line(&mut line)?;
+        let ready_after = began.elapsed();
+        let address = line
+            .trim()
+            .strip_prefix("ready http://")
+            .and_then(|a| a.parse().ok());
+        let Some(address) = address else {
+            // Its own words went to nobody; the exit status is all there is.
+            bail!("{command:?} did not start: {:?} {line:?}", child.wait()?);
+        };
+        Ok(Self {
+            child,
+            address,
+            ready_after,
+            began,
+        })
+    }
+
+    /// A connection to it.
+    pub(crate) fn client(&self) -> anyhow::Result<Client> {
+        Client::connect(self.address)
+    }
+
+    /// Waits until pages can be published; answers how long that took from the start.
+    pub(crate) fn await_guests(&self) -> anyhow::Result<Duration> {
+        let mut client = self.client()?;
+        while client.get("/readyz", "identity")?.status != 200 {
+            if self.began.elapsed() > COMPILING {
+                bail!("the guests did not load");
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(self.began.elapsed())
+    }
+
+    /// Processor time used so far, in user and system mode.
+    pub(crate) fn cpu(&self) -> anyhow::Result<Duration> {
+        cpu_of(&self.child.id().to_string())
+    }
+
+    /// Memory in use now and at its most, in megabytes.
+    pub(crate) fn memory(&self) -> anyhow::Result<(f64, f64)> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let megabytes = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            let kilobytes: f64 = line.split_whitespace().next()?.parse().ok()?;
+            Some(kilobytes / 1024.0)
+        };
+        let now = megabytes("VmRSS:").context("no VmRSS")?;
+        Ok((now, megabytes("VmHWM:").context("no VmHWM")?))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // One that has ended already is ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Processor time of a process, by its id or `self`.
+pub(crate) fn cpu_of(process: &str) -> anyhow::Result<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // The name, in brackets, may hold anything; behind it utime and stime are the 12th and 13th.
+    let (_, rest) = stat.rsplit_once(')').context("a stat without a name")?;
+    let ticks = rest.split_whitespace().skip(11).take(2);
+    let ticks: u32 = ticks.map(str::parse::<u32>).sum::<Result<_, _>>()?;
+    Ok(TICK * ticks)
+}

@@ -1,0 +1,65 @@
+// The real server, on a free port, with a data directory of its own.
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+const root = resolve(dirname(fileURLToPath(import.meta.url)), '../../..');
+const binary = resolve(process.env.SVC_BIN ?? join(root, 'target/debug/svc'));
+const run = promisify(execFile);
+
+const settings = `[limits]
+deploy_per_minute = 100000
+deploy_burst = 100000
+auth_per_minute = 100000
+auth_burst = 100000
+`;
+
+/** Starts a server; `stop` ends it and takes its directory away. */
+export async function startSvc() {
+  const directory = await mkdtemp(join(tmpdir(), 'svc-browser-'));
+  const config = join(directory, 'svc.toml');
+  const data = join(directory, 'data');
+  await writeFile(config, settings);
+  const child = spawn(
+    binary,
+    ['serve', '--listen', '127.0.0.1:0', '--config', config, '--data', data, '--cache', join(directory, 'cache')],
+    { stdio: ['ignore', 'pipe', 'pipe'] },
+  );
+  let log = '';
+  child.stderr.on('data', (chunk) => (log += chunk));
+  const exited = once(child, 'exit');
+  const line = await Promise.race([
+    once(createInterface(child.stdout), 'line').then(([line]) => line),
+    exited.then(() => Promise.reject(new Error(`svc ended before it was ready:\n${log}`))),
+    once(child, 'error').then(([error]) => Promise.reject(error)),
+  ]);
+  const port = new URL(line.replace(/^ready /, '')).port;
+  const url = `http://localhost:${port}`;
+
+  return {
+    url,
+    /** Publishes a share; answers it. */
+    async deploy(share) {
+      const answer = await fetch(`${url}/api/v1/deploy`, { method: 'POST', body: JSON.stringify(share) });
+      const body = await answer.json();
+      if (answer.status !== 201) throw new Error(`not published: ${JSON.stringify(body)}`);
+      return body;
+    },
+    /** Runs an operator's command on the server's data directory. */
+    async operate(...command) {
+      const { stdout } = await run(binary, [...command, '--data', data, '--json']);
+      return JSON.parse(stdout);
+    },
+    async stop() {
+      child.kill('SIGTERM');
+      const [code] = await exited;
+      await rm(directory, { recursive: true, force: true });
+      if (code !== 0) throw new Error(`svc ended with ${code}:\n${log}`);
+    },
+  };
+}

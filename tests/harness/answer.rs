@@ -1,0 +1,141 @@
+//! Answers as they came over the wire, read whole.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
+
+use crate::wait::DEADLINE;
+
+/// An answer, read to its end.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The status code.
+    pub status: u16,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body, encoded as it came.
+    pub body: Bytes,
+}
+
+/// Sends a request and reads its answer.
+pub trait Ask {
+    /// The answer, whatever its status.
+    fn answer(self) -> impl Future<Output = Answer> + Send;
+}
+
+impl Ask for reqwest::RequestBuilder {
+    async fn answer(self) -> Answer {
+        let response = self.send().await.expect("the server answers");
+        Answer {
+            status: response.status().as_u16(),
+            headers: response.headers().clone(),
+            body: response.bytes().await.expect("the body arrives"),
+        }
+    }
+}
+
+/// Sends these bytes, whatever they are, on a connection of their own; answers what comes until the server closes.
+///
+/// # Panics
+/// When the server neither answers nor closes.
+pub fn exchange(address: SocketAddr, request: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    // A server that refuses early may close before it has read everything.
+    let _ = stream.write_all(request);
+    let mut answer = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        match stream.read(&mut buffer) {
+            Ok(read) if read > 0 => answer.extend_from_slice(&buffer[..read]),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => panic!("no answer came"),
+            _ => return answer,
+        }
+    }
+}
+
+impl Answer {
+    /// Reads an HTTP/1.1 answer that its sender ended by closing.
+    ///
+    /// # Panics
+    /// When it is none.
+    pub fn parse(raw: &[u8]) -> Self {
+        let end = raw.windows(4).position(|w| w == b"\r\n\r\n");
+        let end = end.unwrap_or_else(|| panic!("no answer: {:?}", String::from_utf8_lossy(raw)));
+        let head = std::str::from_utf8(&raw[..end]).unwrap();
+        let mut lines = head.split("\r\n");
+        let status = lines.next().unwrap().split(' ').nth(1).unwrap();
+        let headers = lines.map(|line| {
+            let (name, value) = line.split_once(':').unwrap();
+            let name: HeaderName = name.parse().unwrap();
+            (name, HeaderValue::from_str(value.trim()).unwrap())
+        });
+        Self {
+            status: status.parse().unwrap(),
+            headers: headers.collect(),
+            body: Bytes::copy_from_slice(&raw[end + 4..]),
+        }
+    }
+
+    /// A header's value, if it is there.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|v| v.to_str().unwrap())
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+
+    /// The body as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&self.body)))
+    }
+
+    /// The same answer, of which nothing else is expected than this status.
+    #[track_caller]
+    pub fn expect(self, status: u16) -> Self {
+        let body = String::from_utf8_lossy(&self.body);
+        assert_eq!(self.status, status, "{:.600}", body);
+        self
+    }
+
+    /// The problem document that this answer is, in everything that every problem has.
+    ///
+    /// # Panics
+    /// When it is none, or one of another status or code.
+    #[track_caller]
+    pub fn problem(&self, status: u16, code: &str) -> Value {
+        let body = String::from_utf8_lossy(&self.body);
+        assert_eq!(self.status, status, "{body:.600}");
+        let kind = self.header("content-type");
+        assert_eq!(kind, Some("application/problem+json"), "{body:.600}");
+        let problem = self.json();
+        assert_eq!(problem["code"], code, "{problem}");
+        assert_eq!(problem["status"], status, "{problem}");
+        let kind = problem["type"].as_str().unwrap();
+        assert!(kind.starts_with("http"), "{problem}");
+        assert!(kind.ends_with(&format!("/problems/{code}")), "{problem}");
+        for text in ["title", "detail"] {
+            assert!(!problem[text].as_str().unwrap().is_empty(), "{problem}");
+        }
+        assert_eq!(self.header("cache-control"), Some("no-store"));
+        let id = self.header("x-request-id").expect("every answer has an id");
+        if status >= 500 {
+            assert_eq!(problem["request_id"], id);
+        }
+        problem
+    }
+
+    /// That this is an HTML page, and its text.
+    #[track_caller]
+    pub fn html(&self) -> &str {
+        let kind = self.header("content-type");
+        assert_eq!(kind, Some("text/html; charset=utf-8"), "{}", self.text());
+        self.text()
+    }
+}

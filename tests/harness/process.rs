@@ -1,0 +1,208 @@
+//! The `svc` command as a process of its own: for signals, for kills, and for what it prints.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use reqwest::Client;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::answer::{Answer, Ask};
+use crate::server::cache;
+use crate::wait::{DEADLINE, until};
+
+/// The program to start.
+#[derive(Clone, Debug)]
+pub struct Binary(PathBuf);
+
+/// What a command that has ended said.
+#[derive(Debug)]
+pub struct Output {
+    /// Whether it succeeded.
+    pub success: bool,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Output {
+    /// The JSON document that a successful command answered.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        assert!(self.success, "{self:?}");
+        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {self:?}"))
+    }
+}
+
+impl Binary {
+    /// The program that cargo built, unless `SVC_BIN` names another, such as a release build.
+    pub fn new(built: &str) -> Self {
+        Self(std::env::var_os("SVC_BIN").map_or_else(|| built.into(), PathBuf::from))
+    }
+
+    /// The program with nothing in its environment that could change what it does.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.0);
+        command.env_clear().env("SVC_CACHE", cache());
+        command
+    }
+
+    /// Runs a command on a data directory to its end.
+    pub async fn run(&self, data: &Path, arguments: &[&str]) -> Output {
+        let mut command = self.command();
+        command.env("SVC_DATA", data).args(arguments);
+        finish(command).await
+    }
+
+    /// Starts a server on a free port and waits until it is ready.
+    pub async fn serve(&self, data: &Path, arguments: &[&str]) -> Process {
+        let mut command = self.command();
+        command
+            .env("SVC_DATA", data)
+            .env("SVC_LISTEN", "127.0.0.1:0")
+            .arg("serve")
+            .args(arguments);
+        Process::start(command).await
+    }
+}
+
+/// Runs a program to its end.
+pub async fn finish(mut command: Command) -> Output {
+    let run = move || command.output().unwrap();
+    let output = tokio::task::spawn_blocking(run).await.unwrap();
+    Output {
+        success: output.status.success(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// A server as a process. Dropping it kills it.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    address: SocketAddr,
+    stdout: JoinHandle<String>,
+    stderr: Arc<Mutex<String>>,
+    client: Client,
+}
+
+impl Process {
+    async fn start(mut command: Command) -> Self {
+        command.stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let stderr = listen(child.stderr.take().unwrap());
+        let first = move || {
+            let mut line = String::new();
+            stdout.read_line(&mut line).unwrap();
+            (line, stdout)
+        };
+        let (line, mut rest) = tokio::task::spawn_blocking(first).await.unwrap();
+        let address = line
+            .strip_prefix("ready http://")
+            .and_then(|line| line.trim_end().parse().ok());
+        let Some(address) = address else {
+            // It is ending or it is not ours to leave running.
+            let _ = child.kill();
+            let _ = child.wait();
+            panic!("not ready: {line:?} {}", stderr.lock().unwrap());
+        };
+        let stdout = std::thread::spawn(move || {
+            let mut all = line;
+            rest.read_to_string(&mut all).unwrap();
+            all
+        });
+        let client = Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .timeout(DEADLINE)
+            .no_proxy()
+            .build()
+            .unwrap();
+        Self {
+            child,
+            address,
+            stdout,
+            stderr,
+            client,
+        }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What it has said on standard error so far.
+    pub fn stderr(&self) -> String {
+        self.stderr.lock().unwrap().clone()
+    }
+
+    /// A client of it.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The URL of a path.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// A GET.
+    pub async fn get(&self, path: &str) -> Answer {
+        self.client.get(self.url(path)).answer().await
+    }
+
+    /// A POST of JSON.
+    pub async fn json(&self, path: &str, body: &Value) -> Answer {
+        self.client.post(self.url(path)).json(body).answer().await
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        let id = Pid::from_child(&self.child);
+        kill_process(id, signal).unwrap();
+    }
+
+    /// Waits until it has ended; answers how, and everything that it printed on standard output.
+    pub async fn ended(mut self) -> (ExitStatus, String) {
+        let child = &mut self.child;
+        let status = until("the process to end", async || child.try_wait().unwrap()).await;
+        let stdout = std::mem::replace(&mut self.stdout, std::thread::spawn(String::new));
+        (status, stdout.join().unwrap())
+    }
+
+    /// Kills it without a warning, as a power cut would end it.
+    pub async fn kill(self) {
+        self.signal(Signal::KILL);
+        self.ended().await;
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // One that has ended already is what we want.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Collects what a process says, so that it never waits for a reader.
+fn listen(pipe: impl Read + Send + 'static) -> Arc<Mutex<String>> {
+    let heard = Arc::new(Mutex::new(String::new()));
+    let said = Arc::clone(&heard);
+    std::thread::spawn(move || {
+        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+            let mut said = said.lock().unwrap();
+            said.push_str(&line);
+            said.push('\n');
+        }
+    });
+    heard
+}

@@ -1,0 +1,293 @@
+//! The real server in the test's own process, on a port of its own.
+
+use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use http::Method;
+use reqwest::{Client, RequestBuilder};
+use serde_json::Value;
+use svc::clock::{Clock, Timestamp};
+use svc::config::{Limits, Settings};
+use svc::server::Server;
+use tempfile::TempDir;
+use tokio::sync::OnceCell;
+
+use crate::answer::{Answer, Ask, exchange};
+use crate::process::{Binary, Output};
+use crate::wait::{DEADLINE, until};
+
+/// Where a test's clock stands at first: 2026-11-20T12:00:00.000Z.
+pub const NOW: Timestamp = Timestamp(1_795_176_000_000);
+
+/// Compiled guests, which all servers of all tests share: below cargo's target directory, and nobody else's.
+pub fn cache() -> PathBuf {
+    // The test binary lies in <target>/<profile>/deps.
+    let binary = std::env::current_exe().unwrap();
+    let target = binary.ancestors().nth(3).unwrap();
+    let cache = target.join("tests-cache");
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&cache)
+        .unwrap();
+    cache
+}
+
+/// What a server under test is made of.
+#[derive(Debug)]
+pub struct Builder {
+    settings: Settings,
+    clock: Clock,
+}
+
+impl Builder {
+    /// Changes any setting.
+    #[must_use]
+    pub fn settings(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+        change(&mut self.settings);
+        self
+    }
+
+    /// Changes limits.
+    #[must_use]
+    pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
+        change(&mut self.settings.limits);
+        self
+    }
+
+    /// The limits of the service, where a test is about them.
+    #[must_use]
+    pub fn service_limits(mut self) -> Self {
+        self.settings.limits = Limits::default();
+        self
+    }
+
+    /// The machine's clock instead of one that stands still until a test moves it.
+    #[must_use]
+    pub fn system_clock(mut self) -> Self {
+        self.clock = Clock::system();
+        self
+    }
+
+    /// Starts it on an empty data directory.
+    pub async fn start(self) -> TestServer {
+        warm().await;
+        let data = TempDir::new().unwrap();
+        TestServer::open(self.settings, self.clock, data).await
+    }
+}
+
+/// The first server of a test run may have to compile the guests; the others wait for it instead of doing it too.
+async fn warm() {
+    static WARM: OnceCell<()> = OnceCell::const_new();
+    let start = || async {
+        let data = TempDir::new().unwrap();
+        let builder = TestServer::builder();
+        let server = TestServer::open(builder.settings, builder.clock, data).await;
+        let ready = async || (server.get("/readyz").answer().await.status == 200).then_some(());
+        until("the guests to be compiled", ready).await;
+        server.stop().await;
+    };
+    WARM.get_or_init(start).await;
+}
+
+/// A running server, its data directory, and a client that does nothing unasked.
+#[derive(Debug)]
+pub struct TestServer {
+    server: Server,
+    settings: Settings,
+    data: TempDir,
+    clock: Clock,
+    client: Client,
+}
+
+impl TestServer {
+    /// A server with a manual clock and rate limits that tests of other things do not meet.
+    pub fn builder() -> Builder {
+        let mut limits = Limits::default();
+        for burst in [
+            &mut limits.deploy_burst,
+            &mut limits.auth_burst,
+            &mut limits.report_burst,
+        ] {
+            *burst = 100_000;
+        }
+        let settings = Settings {
+            listen: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
+            cache: Some(cache()),
+            limits,
+            ..Settings::default()
+        };
+        Builder {
+            settings,
+            clock: Clock::manual(NOW),
+        }
+    }
+
+    /// [`TestServer::builder`], started as it is.
+    pub async fn start() -> Self {
+        Self::builder().start().await
+    }
+
+    async fn open(mut settings: Settings, clock: Clock, data: TempDir) -> Self {
+        settings.data = Some(data.path().to_owned());
+        let server = Server::start(settings.clone(), clock.clone())
+            .await
+            .expect("the server starts");
+        let client = Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .timeout(DEADLINE)
+            .no_proxy()
+            .build()
+            .unwrap();
+        Self {
+            server,
+            settings,
+            data,
+            clock,
+            client,
+        }
+    }
+
+    /// Stops it in good order and starts it on the same data directory, on another port.
+    pub async fn restart(self) -> Self {
+        let (settings, clock) = (self.settings.clone(), self.clock.clone());
+        let data = self.stop().await;
+        Self::open(settings, clock, data).await
+    }
+
+    /// Stops it in good order; answers its data directory.
+    pub async fn stop(self) -> TempDir {
+        let Self {
+            server,
+            data,
+            client,
+            ..
+        } = self;
+        drop(client);
+        server.stop().await.expect("the server stops");
+        data
+    }
+
+    /// The server itself.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.server.address()
+    }
+
+    /// Its data directory.
+    pub fn data(&self) -> &Path {
+        self.data.path()
+    }
+
+    /// Moves its clock on.
+    pub fn advance(&self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
+    }
+
+    /// The URL of a path.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address())
+    }
+
+    /// A request.
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, self.url(path))
+    }
+
+    /// A GET.
+    pub fn get(&self, path: &str) -> RequestBuilder {
+        self.request(Method::GET, path)
+    }
+
+    /// A HEAD.
+    pub fn head(&self, path: &str) -> RequestBuilder {
+        self.request(Method::HEAD, path)
+    }
+
+    /// A POST without a body.
+    pub fn post(&self, path: &str) -> RequestBuilder {
+        self.request(Method::POST, path)
+    }
+
+    /// A POST of JSON.
+    pub fn json(&self, path: &str, body: &Value) -> RequestBuilder {
+        self.post(path).json(body)
+    }
+
+    /// Publishes; answers the document of the 201.
+    pub async fn deploy(&self, body: &Value) -> Value {
+        let answer = self.json("/api/v1/deploy", body).answer().await;
+        answer.expect(201).json()
+    }
+
+    /// Publishes; answers the slug.
+    pub async fn slug(&self, body: &Value) -> String {
+        self.deploy(body).await["slug"].as_str().unwrap().to_owned()
+    }
+
+    /// Unlocks a page; answers the cookie to send.
+    pub async fn unlock(&self, slug: &str, password: &str) -> String {
+        let body = serde_json::json!({ "password": password });
+        let path = format!("/api/v1/auth/{slug}");
+        let answer = self.json(&path, &body).answer().await.expect(200);
+        let cookie = answer.header("set-cookie").unwrap();
+        cookie.split(';').next().unwrap().to_owned()
+    }
+
+    /// Sends these bytes, whatever they are, and reads until the server closes.
+    pub async fn raw(&self, request: impl Into<Vec<u8>>) -> Answer {
+        let (address, request) = (self.address(), request.into());
+        let exchange = move || Answer::parse(&exchange(address, &request));
+        tokio::task::spawn_blocking(exchange).await.unwrap()
+    }
+
+    /// A GET of a path that no client library has tidied up, from a host of one's own choosing.
+    pub async fn get_raw(&self, host: &str, path: &str) -> Answer {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        self.raw(request).await
+    }
+
+    /// Runs an operator's command on its data directory, as a process.
+    pub async fn command(&self, binary: &Binary, arguments: &[&str]) -> Output {
+        binary.run(self.data(), arguments).await
+    }
+
+    /// How many rows each table of the control database has, but for those that every installation has.
+    pub fn rows(&self) -> Vec<(String, i64)> {
+        let count = |table: &str| {
+            let sql = format!("SELECT count(*) FROM {table}");
+            let control = &self.server.app().control;
+            control
+                .read_blocking(|c| c.query_row(&sql, [], |row| row.get(0)))
+                .unwrap()
+        };
+        ["deployments", "reports", "idempotency", "workspaces"]
+            .map(|table| (table.to_owned(), count(table)))
+            .to_vec()
+    }
+
+    /// Everything that is stored: rows, and files of content. Equal before and after what must store nothing.
+    pub fn stored(&self) -> (Vec<(String, i64)>, Vec<String>) {
+        let files = ["content", "once"].map(|part| crate::disk::names(&self.data().join(part)));
+        (self.rows(), files.concat())
+    }
+
+    /// The visits of a page that are written down.
+    pub async fn visits(&self, slug: &str) -> i64 {
+        let app = self.server.app();
+        app.deployments.flush_visits().await.unwrap();
+        let slug = slug.to_owned();
+        let sql = "SELECT visits FROM deployments WHERE slug = ?1";
+        let read = app
+            .control
+            .read(move |c| c.query_row(sql, [slug], |row| row.get(0)));
+        read.await.unwrap()
+    }
+}

@@ -1,0 +1,126 @@
+//! The end of quick shares: after seven days they are gone, their slugs free, and their content collected.
+
+use serde_json::json;
+use svc_tests::{Ask, TestServer, disk};
+
+const WEEK: u64 = 7 * 24 * 3600;
+
+async fn with_page() -> TestServer {
+    let server = TestServer::start().await;
+    let body = json!({ "content": "words-that-expire", "name": "page" });
+    server.slug(&body).await;
+    server.get("/page").answer().await.expect(200);
+    server
+}
+
+#[tokio::test]
+async fn a_share_lives_for_seven_days_to_the_second() {
+    let server = with_page().await;
+    server.advance(WEEK - 1);
+    server.get("/page").answer().await.expect(200);
+    server.get("/page/raw").answer().await.expect(200);
+    server.advance(1);
+    for path in ["/page", "/page/raw", "/page/"] {
+        server.get(path).answer().await.problem(404, "not_found");
+    }
+    server
+        .post("/page")
+        .answer()
+        .await
+        .problem(404, "not_found");
+    let report = json!({ "slug": "page", "reason": "other" });
+    let answer = server.json("/api/v1/reports", &report).answer().await;
+    answer.problem(404, "not_found");
+}
+
+#[tokio::test]
+async fn what_is_over_is_told_like_what_never_was() {
+    let server = with_page().await;
+    server.advance(WEEK);
+    let (over, never) = (
+        server.get("/page").answer().await,
+        server.get("/never").answer().await,
+    );
+    assert_eq!(over.text(), never.text());
+    assert_eq!(over.status, never.status);
+    let names = |answer: &svc_tests::Answer| {
+        let mut names: Vec<_> = answer.headers.keys().map(ToString::to_string).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&over), names(&never));
+}
+
+#[tokio::test]
+async fn the_slug_is_free_at_once() {
+    let server = with_page().await;
+    server.advance(WEEK);
+    let body = json!({ "content": "the next", "name": "page" });
+    assert_eq!(server.slug(&body).await, "page");
+    assert_eq!(server.get("/page").answer().await.text(), "the next");
+}
+
+#[tokio::test]
+async fn a_protected_share_ends_for_those_who_unlocked_it() {
+    let server = TestServer::builder()
+        .limits(|l| l.quick_share_seconds = 60)
+        .start()
+        .await;
+    let body = json!({ "content": "x", "name": "safe", "password": "p" });
+    server.slug(&body).await;
+    let cookie = server.unlock("safe", "p").await;
+    server.advance(60);
+    let answer = server.get("/safe").header("cookie", cookie).answer().await;
+    answer.problem(404, "not_found");
+    let unlock = server.json("/api/v1/auth/safe", &json!({ "password": "p" }));
+    unlock.answer().await.problem(404, "not_found");
+}
+
+#[tokio::test]
+async fn content_goes_after_a_grace_and_only_if_nobody_needs_it() {
+    let server = with_page().await;
+    server.advance(WEEK / 2);
+    let body = json!({ "content": "words-that-expire", "name": "younger" });
+    server.slug(&body).await;
+    let other = json!({ "content": "other-words-that-go", "name": "other" });
+    server.slug(&other).await;
+    server.advance(WEEK / 2);
+    let deployments = &server.server().app().deployments;
+    deployments.sweep().await.unwrap();
+    server.advance(3600);
+    deployments.collect().await.unwrap();
+    let page = server.get("/younger").answer().await.expect(200);
+    assert_eq!(page.text(), "words-that-expire");
+    server.advance(WEEK / 2);
+    deployments.sweep().await.unwrap();
+    let held = disk::holding(server.data().join("content").as_path(), "words-that");
+    assert!(!held.is_empty(), "content has its grace");
+    let sources = disk::holding(&server.data().join("content"), "other-words-that-go");
+    assert!(!sources.is_empty());
+    server.advance(3600);
+    deployments.collect().await.unwrap();
+    let content = server.data().join("content");
+    let held = disk::holding(&content, "words-that");
+    assert!(held.is_empty(), "{held:?}");
+    let checked = server
+        .command(&crate::svc(), &["check", "--json"])
+        .await
+        .json();
+    assert_eq!(checked["errors"], json!([]));
+    assert_eq!(checked["deployments"], 0);
+}
+
+#[tokio::test]
+async fn publishing_again_what_is_about_to_go_keeps_it() {
+    let server = with_page().await;
+    server.advance(WEEK);
+    let deployments = &server.server().app().deployments;
+    deployments.sweep().await.unwrap();
+    server.advance(3600);
+    let body = json!({ "content": "words-that-expire", "name": "again" });
+    server.slug(&body).await;
+    deployments.collect().await.unwrap();
+    deployments.pages.forget("again");
+    let page = server.get("/again").answer().await.expect(200);
+    assert_eq!(page.text(), "words-that-expire");
+}

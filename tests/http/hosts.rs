@@ -1,0 +1,297 @@
+//! Which hosts are ours, which paths are canonical, and which origins may ask.
+
+use http::Method;
+use serde_json::json;
+use svc_tests::{Answer, Ask, TestServer};
+
+async fn with_page() -> TestServer {
+    let server = TestServer::start().await;
+    server
+        .slug(&json!({ "content": "page", "name": "page" }))
+        .await;
+    server
+}
+
+#[tokio::test]
+async fn hosts_that_are_not_ours_are_misdirected() {
+    let server = with_page().await;
+    let port = server.address().port();
+    for (host, status) in [
+        (format!("127.0.0.1:{port}"), 200),
+        (format!("localhost:{port}"), 200),
+        (format!("LocalHost:{port}"), 200),
+        ("localhost".to_owned(), 421),
+        ("127.0.0.1".to_owned(), 421),
+        (format!("127.0.0.1:{}", port.wrapping_add(1)), 421),
+        (format!("evil.example:{port}"), 421),
+        (format!("localhost:{port}.evil.example"), 421),
+        (format!("evil-localhost:{port}"), 421),
+        (String::new(), 421),
+    ] {
+        let answer = server.get_raw(&host, "/page").await;
+        if status == 421 {
+            answer.problem(421, "misdirected");
+        }
+        assert_eq!(answer.status, status, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn probes_answer_any_host() {
+    let server = with_page().await;
+    for host in [
+        "evil.example",
+        "",
+        "10.0.0.1",
+        "[::1]:1",
+        "shop.localhost:1",
+    ] {
+        for path in ["/healthz", "/readyz"] {
+            assert_eq!(server.get_raw(host, path).await.status, 200, "{host}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_label_of_the_sites_domain_is_not_found() {
+    let server = with_page().await;
+    let port = server.address().port();
+    for path in ["/page", "/", "/api/v1/openapi.json"] {
+        let host = format!("nobody.localhost:{port}");
+        server.get_raw(&host, path).await.problem(404, "not_found");
+    }
+}
+
+#[tokio::test]
+async fn configured_hosts_serve_what_they_are_for() {
+    let server = TestServer::builder()
+        .settings(|s| {
+            s.base_url = Some("https://api.example.com".parse().unwrap());
+            s.sites_url = Some("https://sites.example.com".parse().unwrap());
+            s.sites_domain = Some("pages.example.com".to_owned());
+            s.landing_host = Some("www.example.com".to_owned());
+        })
+        .start()
+        .await;
+    let deployed = server
+        .deploy(&json!({ "content": "page", "name": "page" }))
+        .await;
+    assert_eq!(deployed["url"], "https://sites.example.com/page");
+    let ask = async |host: &str, path: &str| server.get_raw(host, path).await;
+    for host in [
+        "api.example.com",
+        "sites.example.com",
+        "api.example.com:443",
+    ] {
+        assert_eq!(ask(host, "/page").await.text(), "page", "{host}");
+        assert_eq!(
+            ask(host, "/api/v1/openapi.json").await.status,
+            200,
+            "{host}"
+        );
+        assert!(
+            ask(host, "/")
+                .await
+                .html()
+                .contains("https://api.example.com")
+        );
+    }
+    for host in ["www.example.com", "WWW.example.com", "www.example.com:443"] {
+        assert!(ask(host, "/").await.html().contains("/api/v1/deploy"));
+        ask(host, "/page").await.problem(404, "not_found");
+        ask(host, "/api/v1/openapi.json")
+            .await
+            .problem(404, "not_found");
+    }
+    let problem = ask("x.pages.example.com", "/page")
+        .await
+        .problem(404, "not_found");
+    assert_eq!(
+        problem["type"],
+        "https://api.example.com/problems/not_found"
+    );
+    for host in ["pages.example.com", "example.com", "x.sites.example.com"] {
+        ask(host, "/page").await.problem(421, "misdirected");
+    }
+}
+
+#[tokio::test]
+async fn on_a_wildcard_address_every_literal_ip_with_our_port_is_ours() {
+    let server = TestServer::builder()
+        .settings(|s| s.listen = Some(([0, 0, 0, 0], 0).into()))
+        .start()
+        .await;
+    let port = server.address().port();
+    for (host, status) in [
+        (format!("192.0.2.7:{port}"), 404),
+        (format!("[2001:db8::1]:{port}"), 404),
+        (format!("192.0.2.7:{}", port.wrapping_add(1)), 421),
+        ("192.0.2.7".to_owned(), 421),
+        (format!("evil.example:{port}"), 421),
+    ] {
+        assert_eq!(
+            server.get_raw(&host, "/nothing").await.status,
+            status,
+            "{host}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn paths_are_decoded_once_and_must_then_be_canonical() {
+    let server = with_page().await;
+    let host = server.address().to_string();
+    for (path, status) in [
+        ("/page", 200),
+        ("/p%61ge", 200),
+        ("/%70%61%67%65", 200),
+        ("/page/r%61w", 200),
+        ("/%61pi/v1/openapi.json", 200),
+        ("/page/", 308),
+        ("/p%2561ge", 404),
+        ("/page%2Fraw", 404),
+        ("/page%2fraw", 404),
+        ("/page%5Craw", 404),
+        ("//page", 404),
+        ("/page//raw", 404),
+        ("/./page", 404),
+        ("/x/../page", 404),
+        ("/x/%2e%2e/page", 404),
+        ("/%2e/page", 404),
+        ("/page/.", 404),
+        ("/page%00", 404),
+        ("/page%0a", 404),
+        ("/%ff", 404),
+        ("/page%", 404),
+        ("/page%zz", 404),
+        ("/PAGE", 404),
+        ("/page/raw/", 404),
+        ("/api/v1/openapi.json/", 404),
+        ("/page;x", 404),
+        ("/page%20", 404),
+    ] {
+        let answer = server.get_raw(&host, path).await;
+        assert_eq!(answer.status, status, "{path}: {}", answer.text());
+        if status == 404 {
+            answer.problem(404, "not_found");
+        }
+    }
+    // Whose answer it is, is decided by the decoded path too.
+    let browser = "GET /%61pi/v1/nothing HTTP/1.1\r\nAccept: text/html\r\n";
+    let request = format!("{browser}Host: {host}\r\nConnection: close\r\n\r\n");
+    server.raw(request).await.problem(404, "not_found");
+    let hidden = server.get_raw(&host, "/page/%61uth/status").await;
+    assert_eq!(hidden.header("access-control-allow-origin"), None);
+}
+
+const EXPOSED: [&str; 7] = [
+    "WWW-Authenticate",
+    "Retry-After",
+    "RateLimit",
+    "RateLimit-Policy",
+    "ETag",
+    "Location",
+    "X-Request-Id",
+];
+const ALLOWED: [&str; 7] = [
+    "Authorization",
+    "Content-Type",
+    "If-None-Match",
+    "Idempotency-Key",
+    "MCP-Protocol-Version",
+    "Mcp-Method",
+    "Mcp-Name",
+];
+
+#[track_caller]
+fn lists(answer: &Answer, header: &str, wanted: &[&str]) {
+    let value = answer.header(header).unwrap();
+    let has = |name: &&str| {
+        value
+            .split(',')
+            .any(|v| v.trim().eq_ignore_ascii_case(name))
+    };
+    assert!(wanted.iter().all(has), "{header}: {value}");
+}
+
+#[tokio::test]
+async fn any_origin_may_read_but_never_with_credentials() {
+    let server = with_page().await;
+    for (method, path) in [
+        (Method::GET, "/page"),
+        (Method::GET, "/page/raw"),
+        (Method::GET, "/page/"),
+        (Method::GET, "/nothing"),
+        (Method::PUT, "/page"),
+        (Method::POST, "/api/v1/deploy"),
+        (Method::POST, "/api/v1/auth/page"),
+        (Method::GET, "/api/v1/openapi.json"),
+        (Method::GET, "/healthz"),
+        (Method::GET, "/"),
+        (Method::GET, "/problems/internal"),
+    ] {
+        let request = server
+            .request(method, path)
+            .header("origin", "https://a.example");
+        let answer = request.answer().await;
+        let allowed = answer.header("access-control-allow-origin");
+        assert_eq!(allowed, Some("*"), "{path}");
+        assert_eq!(answer.header("access-control-allow-credentials"), None);
+        lists(&answer, "access-control-expose-headers", &EXPOSED);
+    }
+    for path in [
+        "/page/auth/status",
+        "/page/payments/status",
+        "/x/auth/login",
+    ] {
+        let answer = server
+            .get(path)
+            .header("origin", "https://a.example")
+            .answer()
+            .await;
+        assert_eq!(answer.header("access-control-allow-origin"), None, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn preflights_are_answered_for_every_path() {
+    let server = with_page().await;
+    for path in [
+        "/api/v1/deploy",
+        "/page",
+        "/api/v1/projects",
+        "/nothing/api/op",
+    ] {
+        let answer = server
+            .request(Method::OPTIONS, path)
+            .header("origin", "https://a.example")
+            .header("access-control-request-method", "POST")
+            .header(
+                "access-control-request-headers",
+                "authorization, idempotency-key",
+            )
+            .answer()
+            .await;
+        assert!(matches!(answer.status, 200 | 204), "{path}");
+        assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
+        lists(&answer, "access-control-allow-headers", &ALLOWED);
+        let methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
+        lists(&answer, "access-control-allow-methods", &methods);
+    }
+    let private = server
+        .request(Method::OPTIONS, "/page/auth/logout")
+        .answer()
+        .await;
+    assert_eq!(private.header("access-control-allow-origin"), None);
+}
+
+#[tokio::test]
+async fn a_limit_that_refuses_can_be_read_by_scripts() {
+    let server = TestServer::builder()
+        .limits(|l| l.report_burst = 1)
+        .start()
+        .await;
+    server.post("/api/v1/reports").answer().await.expect(400);
+    let answer = server.post("/api/v1/reports").answer().await.expect(429);
+    assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
+}

@@ -1,0 +1,24 @@
+//! The service over the wire: each subject of its contract in a file of its own.
+
+mod durability;
+mod errors;
+mod expiry;
+mod hostile;
+mod hosts;
+mod idempotency;
+mod limits;
+mod one_time;
+mod openapi;
+mod operators;
+mod passwords;
+mod property;
+mod quick_share;
+mod rendering;
+mod serving;
+mod tidy;
+mod visits;
+
+/// The `svc` command that cargo built beside these tests.
+fn svc() -> svc_tests::Binary {
+    svc_tests::Binary::new(env!("CARGO_BIN_EXE_svc-server"))
+}

@@ -1,0 +1,179 @@
+//! The description: OpenAPI 3.1, and as complete as the service is.
+
+use std::collections::BTreeSet;
+
+use http::Method;
+use serde_json::{Value, json};
+use svc::http::problem::Code;
+use svc_tests::{Ask, TestServer};
+
+pub(crate) async fn description(server: &TestServer) -> Value {
+    let answer = server
+        .get("/api/v1/openapi.json")
+        .answer()
+        .await
+        .expect(200);
+    assert_eq!(answer.header("content-type"), Some("application/json"));
+    answer.json()
+}
+
+/// Every operation: its path, its method, and itself.
+pub(crate) fn operations(description: &Value) -> Vec<(String, Method, Value)> {
+    let mut operations = Vec::new();
+    for (path, item) in description["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let method = method.to_uppercase().parse().unwrap();
+            operations.push((path.clone(), method, operation.clone()));
+        }
+    }
+    operations
+}
+
+/// A path with its parameters filled in.
+pub(crate) fn filled(path: &str, slug: &str) -> String {
+    path.replace("{slug}", slug).replace("{code}", "internal")
+}
+
+#[tokio::test]
+async fn it_is_of_version_31_and_names_this_server() {
+    let server = TestServer::start().await;
+    let description = description(&server).await;
+    let version = description["openapi"].as_str().unwrap();
+    assert!(version.starts_with("3.1."), "{version}");
+    assert_eq!(description["info"]["version"], "1.0.0");
+    let base = format!("http://localhost:{}", server.address().port());
+    assert_eq!(description["servers"][0]["url"], base);
+}
+
+#[tokio::test]
+async fn every_route_is_in_it_and_answers() {
+    let server = TestServer::start().await;
+    let body = json!({ "content": "x", "name": "page", "password": "p" });
+    server.slug(&body).await;
+    let description = description(&server).await;
+    let operations = operations(&description);
+    let described: BTreeSet<_> = operations
+        .iter()
+        .map(|(path, method, _)| format!("{method} {path}"))
+        .collect();
+    for route in [
+        "POST /api/v1/deploy",
+        "POST /api/v1/auth/{slug}",
+        "POST /api/v1/reports",
+        "GET /api/v1/openapi.json",
+        "GET /{slug}",
+        "POST /{slug}",
+        "GET /{slug}/",
+        "GET /{slug}/raw",
+        "GET /problems/{code}",
+        "GET /healthz",
+        "GET /readyz",
+        "GET /",
+    ] {
+        assert!(described.contains(route), "{route} is not described");
+    }
+    // Routes that the router makes beside its description are in it all the same.
+    let router = include_str!("../../host/src/router.rs");
+    for route in router.split(".route(").skip(1) {
+        let path = route.split('"').nth(1).unwrap();
+        assert!(
+            !description["paths"][path].is_null(),
+            "{path} is not described"
+        );
+    }
+    for (path, method, _) in operations {
+        let path = filled(&path, "page");
+        let answer = server.request(method.clone(), &path).answer().await;
+        let exists = !matches!(answer.status, 404 | 421)
+            && answer.header("allow").is_none_or(|_| path == "/page");
+        assert!(exists, "{method} {path}: {}", answer.text());
+    }
+}
+
+#[tokio::test]
+async fn every_operation_is_told_apart_and_explained() {
+    let server = TestServer::start().await;
+    let operations = operations(&description(&server).await);
+    let mut ids = BTreeSet::new();
+    for (path, method, operation) in operations {
+        let id = operation["operationId"].as_str().unwrap().to_owned();
+        assert!(ids.insert(id), "{method} {path}");
+        assert!(!operation["summary"].as_str().unwrap().is_empty(), "{path}");
+        for (status, response) in operation["responses"].as_object().unwrap() {
+            let said = response["description"].as_str().unwrap();
+            assert!(!said.is_empty(), "{method} {path} {status}");
+        }
+        let named: BTreeSet<_> = operation["parameters"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|parameter| parameter["in"] == "path")
+            .map(|parameter| format!("{{{}}}", parameter["name"].as_str().unwrap()))
+            .collect();
+        let wanted = path.split('/').filter(|part| part.starts_with('{'));
+        assert_eq!(named, wanted.map(str::to_owned).collect(), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn every_code_is_answered_somewhere_with_its_status() {
+    let server = TestServer::start().await;
+    let description = description(&server).await;
+    let listed = &description["components"]["schemas"]["Problem"]["properties"]["code"]["enum"];
+    let operations = operations(&description);
+    for code in Code::ALL {
+        let (name, status) = (code.as_str(), code.status().as_u16().to_string());
+        assert!(listed.as_array().unwrap().contains(&json!(name)), "{name}");
+        let answered = operations.iter().any(|(_, _, operation)| {
+            let problem = &operation["responses"][&status]["content"]["application/problem+json"];
+            problem["examples"][name]["value"]["code"] == name
+        });
+        assert!(answered, "no operation answers {name}");
+    }
+}
+
+#[tokio::test]
+async fn references_lead_somewhere() {
+    let server = TestServer::start().await;
+    let description = description(&server).await;
+    let text = description.to_string();
+    let mut seen = 0;
+    for reference in text.split("\"$ref\":\"#").skip(1) {
+        let pointer = reference.split('"').next().unwrap();
+        assert!(description.pointer(pointer).is_some(), "{pointer}");
+        seen += 1;
+    }
+    assert!(seen > 10);
+}
+
+#[tokio::test]
+async fn every_route_below_api_names_an_unknown_query_parameter() {
+    let server = TestServer::start().await;
+    let body = json!({ "content": "x", "name": "safe", "password": "p" });
+    server.slug(&body).await;
+    let mut seen = 0;
+    for (path, method, _) in operations(&description(&server).await) {
+        if !path.starts_with("/api/") && !path.starts_with("/{slug}/api/") {
+            continue;
+        }
+        let path = format!("{}?surprise=1", filled(&path, "safe"));
+        let answer = server.request(method, &path).answer().await;
+        let problem = answer.problem(400, "invalid_request");
+        assert!(
+            problem["detail"].as_str().unwrap().contains("surprise"),
+            "{path}"
+        );
+        seen += 1;
+    }
+    assert!(seen >= 4);
+}
+
+#[tokio::test]
+async fn examples_of_requests_work() {
+    let server = TestServer::start().await;
+    let description = description(&server).await;
+    let example =
+        &description["components"]["schemas"]["DeployRequest"]["properties"]["content"]["example"];
+    let body = json!({ "content": example, "type": "markdown" });
+    server.deploy(&body).await;
+}

@@ -1,0 +1,261 @@
+//! The house rules that no compiler knows, by reading the sources.
+
+use std::path::{Path, PathBuf};
+
+/// The most lines that a source file has, tests aside.
+const LINES: usize = 400;
+
+/// Files past [`LINES`], each with the reason why it is one file.
+const LONG: [(&str, &str); 2] = [
+    (
+        "host/src/deployments/routes.rs",
+        "half of it describes the routes for OpenAPI, which has to stand at the handlers",
+    ),
+    (
+        "guest-render/src/highlight/table.rs",
+        "a table: a row for each language",
+    ),
+];
+
+/// Parts of the host that are no domain: what domains are built on, and what is built on them.
+const FOUNDATION: [&str; 6] = ["cli", "config", "content", "control", "http", "sandbox"];
+
+/// Files of a domain that speak HTTP and are not its routes.
+const HTTP: [(&str, &str); 1] = [(
+    "deployments/answer.rs",
+    "the end of the page routes: from finished bytes to an answer",
+)];
+
+/// The only files that may look at the machine's clock.
+const CLOCKS: [&str; 2] = ["host/src/clock.rs", "host/src/sandbox/stopwatch.rs"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap()
+        .to_owned()
+}
+
+/// Every file of the project, by its path from the root.
+fn files() -> Vec<String> {
+    let root = root();
+    let mut found = Vec::new();
+    let mut open = vec![root.clone()];
+    while let Some(directory) = open.pop() {
+        for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
+            let (path, name) = (entry.path(), entry.file_name());
+            let ours = !matches!(
+                name.to_str(),
+                Some(".git" | "target" | "node_modules" | "data")
+            );
+            if path.is_dir() && ours {
+                open.push(path);
+            } else if path.is_file() {
+                let path = path.strip_prefix(&root).unwrap();
+                found.push(path.to_str().unwrap().to_owned());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn sources(extension: &str) -> Vec<(String, String)> {
+    let sources = files().into_iter().filter(|path| path.ends_with(extension));
+    sources
+        .map(|path| {
+            let text = std::fs::read_to_string(root().join(&path)).unwrap();
+            (path, text)
+        })
+        .collect()
+}
+
+/// The code of a file, without comments and without its unit tests.
+fn code(text: &str) -> String {
+    let production = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+    let lines = production
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The files of the host's domains: the domain, the path below `host/src`, and the code.
+fn domains() -> Vec<(String, String, String)> {
+    let host = sources(".rs").into_iter();
+    let host = host
+        .filter_map(|(path, text)| Some((path.strip_prefix("host/src/")?.to_owned(), code(&text))));
+    let files = host.filter_map(|(path, code)| {
+        let domain = path.split_once('/')?.0.to_owned();
+        (!FOUNDATION.contains(&domain.as_str())).then_some((domain, path, code))
+    });
+    let files: Vec<_> = files.collect();
+    assert!(files.iter().any(|(domain, ..)| domain == "deployments"));
+    assert!(files.iter().any(|(domain, ..)| domain == "workspaces"));
+    files
+}
+
+#[track_caller]
+fn none(found: &[String], rule: &str) {
+    assert!(found.is_empty(), "{rule}:\n  {}", found.join("\n  "));
+}
+
+#[test]
+fn every_source_says_what_it_is_for() {
+    for (extension, opening) in [(".rs", "//! "), (".wit", "/// ")] {
+        let sources = sources(extension);
+        assert!(sources.len() > 1);
+        let silent = sources
+            .into_iter()
+            .filter(|(_, text)| !text.starts_with(opening));
+        let silent: Vec<_> = silent.map(|(path, _)| path).collect();
+        none(&silent, &format!("begin with a line `{opening}…`"));
+    }
+}
+
+#[test]
+fn sql_is_for_stores_and_http_for_routes() {
+    let mut found = Vec::new();
+    for (_, path, code) in domains() {
+        let name = path.rsplit('/').next().unwrap();
+        if code.contains("rusqlite") && name != "store.rs" {
+            found.push(format!("{path} uses rusqlite"));
+        }
+        let speaks = HTTP.iter().any(|(listed, _)| *listed == path);
+        if code.contains("axum") && name != "routes.rs" && !speaks {
+            found.push(format!("{path} uses axum"));
+        }
+    }
+    none(&found, "rusqlite is for store.rs, axum for routes.rs");
+}
+
+#[test]
+fn a_domain_is_reached_through_its_front_door() {
+    let mut found = Vec::new();
+    let domains = domains();
+    let names: std::collections::BTreeSet<_> = domains.iter().map(|(domain, ..)| domain).collect();
+    for (path, text) in sources(".rs") {
+        for domain in &names {
+            let inside = path.starts_with(&format!("host/src/{domain}/"));
+            let entries = [format!("{domain}::store"), format!("{domain}::{{store")];
+            if !inside
+                && entries.iter().any(|entry| code(&text).contains(entry))
+                && !path.ends_with("tidy.rs")
+            {
+                found.push(format!("{path} uses the store of {domain}"));
+            }
+        }
+    }
+    for (domain, path, code) in &domains {
+        if path.ends_with("/mod.rs") && code.contains("pub mod store") {
+            found.push(format!("{domain} shows its store"));
+        }
+    }
+    none(&found, "a store belongs to its domain");
+}
+
+#[test]
+fn time_is_handed_in() {
+    let mut found = Vec::new();
+    for (path, text) in sources(".rs") {
+        if path.starts_with("tests/") || CLOCKS.contains(&path.as_str()) {
+            continue;
+        }
+        for clock in ["SystemTime::now", "Instant::now", "OffsetDateTime::now"] {
+            if code(&text).contains(clock) {
+                found.push(format!("{path} uses {clock}"));
+            }
+        }
+    }
+    none(&found, "ask the Clock, or measure with a Stopwatch");
+}
+
+#[test]
+fn files_are_short() {
+    let mut found = Vec::new();
+    for (path, text) in sources(".rs") {
+        let is_test = path.starts_with("tests/") || path.ends_with("/tests.rs");
+        let production = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+        let lines = production.lines().count();
+        let listed = LONG.iter().any(|(long, _)| *long == path);
+        if !is_test && lines > LINES && !listed {
+            found.push(format!("{path} has {lines} lines"));
+        }
+        if listed && lines <= LINES {
+            found.push(format!("{path} has {lines} lines: take it off the list"));
+        }
+    }
+    for (path, _) in LONG {
+        if !root().join(path).is_file() {
+            found.push(format!("{path} is listed and is not there"));
+        }
+    }
+    none(
+        &found,
+        &format!("a source has {LINES} lines at most, or a reason"),
+    );
+}
+
+#[test]
+fn no_test_is_left_out() {
+    let attribute = concat!("#[", "ignore");
+    let ignored = sources(".rs")
+        .into_iter()
+        .filter(|(_, text)| text.contains(attribute));
+    let ignored: Vec<_> = ignored.map(|(path, _)| path).collect();
+    none(&ignored, "no test is ignored");
+}
+
+#[test]
+fn every_path_that_a_document_names_exists() {
+    let files = files();
+    let exists = |path: &str| {
+        let path = path.trim_end_matches('/');
+        let (below, within) = (format!("{path}/"), format!("/{path}/"));
+        files.iter().any(|file| {
+            file == path
+                || file.ends_with(&format!("/{path}"))
+                || file.starts_with(&below)
+                || file.contains(&within)
+        })
+    };
+    let mut found = Vec::new();
+    let mut seen = 0;
+    for document in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"] {
+        let text = std::fs::read_to_string(root().join(document)).unwrap();
+        for path in text
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .filter(|code| is_path(code))
+        {
+            seen += 1;
+            if !exists(path) {
+                found.push(format!("{document}: {path}"));
+            }
+        }
+    }
+    assert!(seen > 10, "the documents name no paths?");
+    none(&found, "a document names what is not there");
+}
+
+/// Whether a piece of code in a document is meant as a path of the project.
+fn is_path(code: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
+    let relative = code.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '.');
+    // What is made while building and serving, and what is a media type.
+    let foreign = [
+        "target/",
+        "data/",
+        "text/",
+        "application/",
+        "svc/",
+        "./data",
+    ];
+    let file = [
+        ".rs", ".md", ".toml", ".wit", ".sql", ".css", ".js", ".lock",
+    ];
+    code.chars().all(plain)
+        && relative
+        && !foreign.iter().any(|prefix| code.starts_with(prefix))
+        && (code.contains('/') || file.iter().any(|end| code.ends_with(end)))
+}

@@ -1,0 +1,28 @@
+//! Tests that take minutes: `cargo test -p svc-tests --test slow`.
+
+use svc_tests::{Binary, Installation};
+
+fn svc() -> Binary {
+    Binary::new(env!("CARGO_BIN_EXE_svc-server"))
+}
+
+#[tokio::test]
+async fn fifty_kills_lose_no_promised_share() {
+    let mut installation = Installation::new(svc());
+    for round in 0..50 {
+        // Early and late in a server's life: at its first answer, and in the middle of the flood.
+        let answers = 1 + round % 5 * 8;
+        let before = installation.promised();
+        installation.kill_while_publishing(answers).await;
+        assert!(installation.promised() >= before + answers);
+    }
+}
+
+#[tokio::test]
+async fn fifty_kills_bring_no_burnt_share_back() {
+    let installation = Installation::new(svc());
+    for round in 0..50 {
+        let readers = if round % 5 == 0 { 1 } else { 50 };
+        installation.kill_while_burning(readers).await;
+    }
+}
