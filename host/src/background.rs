@@ -17,8 +17,9 @@ const TIDY: Duration = Duration::from_secs(60);
 /// Four times a second, so that a command takes effect within one.
 const LISTEN: Duration = Duration::from_millis(250);
 
-/// Starts all of it; each ends when `stop` becomes true.
-pub fn start(app: &SharedApp, stop: &watch::Receiver<bool>) -> Vec<JoinHandle<()>> {
+/// Starts all of it; each ends when `stop` becomes true. `heard` is the newest operator event from before anything
+/// was served, and so before anything could be remembered that a later one changes.
+pub fn start(app: &SharedApp, heard: i64, stop: &watch::Receiver<bool>) -> Vec<JoinHandle<()>> {
     let task = |app: &SharedApp| (Arc::clone(app), stop.clone());
     let (flush, sweep, collect) = (task(app), task(app), task(app));
     let (end, purge) = (task(app), task(app));
@@ -58,7 +59,7 @@ pub fn start(app: &SharedApp, stop: &watch::Receiver<bool>) -> Vec<JoinHandle<()
                 None => Ok(()),
             },
         )),
-        tokio::spawn(hear_operators(listen)),
+        tokio::spawn(hear_operators(listen, heard)),
         tokio::spawn(mark_orphans(orphans)),
     ]
 }
@@ -95,9 +96,8 @@ async fn mark_orphans((app, mut stop): Task) {
 }
 
 /// Acts on operators' events: a look at an index by number, which costs microseconds when there are none.
-async fn hear_operators((app, mut stop): Task) {
+async fn hear_operators((app, mut stop): Task, mut last: i64) {
     let mut ticks = tokio::time::interval(LISTEN);
-    let mut last = app.control.read(events::newest).await.unwrap_or(0);
     loop {
         tokio::select! {
             _ = ticks.tick() => {}
