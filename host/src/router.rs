@@ -16,9 +16,9 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
 use utoipa_axum::routes;
 
 use crate::app::SharedApp;
-use crate::deployments::{
-    frontend_routes as frontends, preview, revision_routes as revisions, routes as deployments,
-};
+use crate::deployments::frontends::routes as frontends;
+use crate::deployments::revisions::routes as revisions;
+use crate::deployments::routes as deployments;
 use crate::http::hosts::Host;
 use crate::http::owner;
 use crate::http::problem::{Code, Problem};
@@ -107,8 +107,8 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(revisions::releases).map(&owned))
         .routes(routes!(healthz))
         .routes(routes!(readyz))
-        .routes(routes!(preview::preview))
-        .routes(routes!(preview::with_slash))
+        .routes(routes!(revisions::preview))
+        .routes(routes!(revisions::preview_with_slash))
         .routes(routes!(deployments::runtime))
         .routes(routes!(deployments::typings))
         .routes(routes!(deployments::raw))

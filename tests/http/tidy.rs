@@ -21,10 +21,16 @@ const LONG: [(&str, &str); 2] = [
 const FOUNDATION: [&str; 6] = ["cli", "config", "content", "control", "http", "sandbox"];
 
 /// Files of a domain that speak HTTP and are not its routes.
-const HTTP: [(&str, &str); 1] = [(
-    "deployments/answer.rs",
-    "the end of the page routes: from finished bytes to an answer",
-)];
+const HTTP: [(&str, &str); 2] = [
+    (
+        "deployments/answer.rs",
+        "the end of the page routes: from finished bytes to an answer",
+    ),
+    (
+        "projects/scope.rs",
+        "the extractor that gives a handler a project of its caller's",
+    ),
+];
 
 /// The only files that may look at the machine's clock.
 const CLOCKS: [&str; 2] = ["host/src/clock.rs", "host/src/sandbox/stopwatch.rs"];

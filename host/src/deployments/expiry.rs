@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::{Deployments, store};
+use super::{Deployments, frontends, store};
 use crate::clock::Timestamp;
 use crate::control::{self, answers, events};
 use crate::ids::ProjectId;
@@ -125,7 +125,7 @@ impl Deployments {
                 let Some(label) = projects::begin_end(tx, &project)? else {
                     return Ok(Vec::new());
                 };
-                let slugs = store::mark_deleting(tx, &project)?;
+                let slugs = frontends::mark_deleting(tx, &project)?;
                 for slug in &slugs {
                     Self::purge(tx, &config, &label, slug, now)?;
                 }
@@ -143,7 +143,7 @@ impl Deployments {
     pub async fn remove_members(&self, project: ProjectId) -> Result<bool, control::Error> {
         let members = self
             .control
-            .read(move |c| store::deleting(c, &project, STEP))
+            .read(move |c| frontends::deleting(c, &project, STEP))
             .await?;
         let (some, now) = (!members.is_empty(), self.clock.now());
         if some {
@@ -163,7 +163,7 @@ impl Deployments {
     /// # Errors
     /// The database's.
     pub async fn end_unfinished(&self) -> Result<(), control::Error> {
-        self.control.write(store::remove_all_unfinished).await
+        self.control.write(frontends::remove_all_unfinished).await
     }
 
     /// Unlinks the files of one-time shares that have no row: burnt, or never answered for. Runs before serving,

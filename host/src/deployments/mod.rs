@@ -3,25 +3,20 @@
 mod answer;
 pub mod expiry;
 pub mod forms;
-pub mod frontend_routes;
 pub mod frontends;
 pub mod model;
 pub mod operate;
 pub mod pages;
 pub mod password;
-pub mod preview;
 pub mod publish;
 pub mod quick_share;
-pub mod releases;
 pub mod reports;
-pub mod revision_routes;
 pub mod revisions;
 pub mod routes;
 pub mod runtime;
 pub mod serve;
 pub mod visits;
 
-mod revision_store;
 mod store;
 
 use std::sync::Arc;

@@ -1,176 +1,25 @@
-//! Frontends: a project's published pages, with an address that lasts and a content that changes.
+//! Making, finding, republishing and deleting frontends.
 
-use std::fmt;
-use std::str::FromStr;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use serde::Serialize;
-use utoipa::ToSchema;
 
-use super::publish::PublishError;
-use super::revisions::RevisionKind;
-use super::{Deployments, revision_store, store};
+use super::model::{Frontend, FrontendError, FrontendState, MemberSummary, NewFrontend, Target};
+use super::store;
 use crate::clock::Timestamp;
 use crate::config::Config;
-use crate::content::Digest;
 use crate::control::answers::{self, AnswerKey};
 use crate::control::{self, Tx};
+use crate::deployments::revisions::{self, NewRevision, Released, RevisionKind};
+use crate::deployments::{self, Deployments};
 use crate::edge;
 use crate::fault;
-use crate::ids::{DeploymentId, ProjectId, RevisionId};
+use crate::ids::{DeploymentId, ProjectId};
 use crate::projects::{self, Project};
 use crate::sandbox::ContentType;
 
-/// Where a frontend is in its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum FrontendState {
-    /// Its slug is taken, its page is not there yet.
-    Creating,
-    /// It answers.
-    Active,
-    /// It does not answer any more, and is about to be gone.
-    Deleting,
-}
-
-impl FromStr for FrontendState {
-    type Err = ();
-    fn from_str(text: &str) -> Result<Self, ()> {
-        match text {
-            "creating" => Ok(Self::Creating),
-            "active" => Ok(Self::Active),
-            "deleting" => Ok(Self::Deleting),
-            _ => Err(()),
-        }
-    }
-}
-
-/// A frontend, as its owner sees it.
-#[derive(Clone, Debug)]
-pub struct Frontend {
-    /// Its identity.
-    pub id: DeploymentId,
-    /// Where it answers.
-    pub slug: String,
-    /// What its source is written in.
-    pub content_type: ContentType,
-    /// The live page's title.
-    pub title: String,
-    /// Where it is in its life.
-    pub state: FrontendState,
-    /// The live source.
-    pub source: Option<Digest>,
-    /// Its views.
-    pub visits: u64,
-    /// When it was made.
-    pub created_at: Timestamp,
-    /// When its page last changed.
-    pub updated_at: Timestamp,
-    /// The release pointer, once it is in the revision workflow.
-    pub active_revision: Option<RevisionId>,
-    /// How many revisions it has, drafts too.
-    pub revision_count: u64,
-}
-
-/// A frontend, in short.
-#[derive(Clone, Debug)]
-pub struct MemberSummary {
-    /// Its identity.
-    pub id: DeploymentId,
-    /// Where it answers.
-    pub slug: String,
-    /// What its source is written in.
-    pub content_type: ContentType,
-    /// Where it is in its life.
-    pub state: FrontendState,
-    /// Its views.
-    pub visits: u64,
-}
-
-/// How a frontend is named in an address.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
-    /// What has the shape of a UUID is an id.
-    Id(DeploymentId),
-    /// Everything else is a slug.
-    Slug(String),
-}
-
-impl From<&str> for Target {
-    fn from(text: &str) -> Self {
-        let hyphenated = text.len() == 36;
-        match text.parse() {
-            Ok(id) if hyphenated => Self::Id(id),
-            _ => Self::Slug(text.to_owned()),
-        }
-    }
-}
-
-/// A frontend to make; its fields are within their bounds.
-#[derive(Clone, Debug)]
-pub struct NewFrontend {
-    /// What its source is written in, for good.
-    pub content_type: ContentType,
-    /// The source.
-    pub content: String,
-    /// The wanted slug.
-    pub requested_slug: Option<String>,
-    /// The page's title; the slug, if there is none.
-    pub title: Option<String>,
-}
-
-/// Why nothing was done to a frontend.
-#[derive(Debug, thiserror::Error)]
-pub enum FrontendError {
-    /// The project has no such active frontend.
-    #[error("the project has no such frontend")]
-    NotFound,
-    /// The frontend has no such revision.
-    #[error("the frontend has no such revision")]
-    NoRevision,
-    /// Somebody else released something meanwhile.
-    #[error("the active revision is {0}")]
-    Conflict(RevisionId),
-    /// A rollback to what never was live.
-    #[error("the revision was never live, so there is nothing to roll back to: promote it instead")]
-    NeverReleased,
-    /// A republish that names another type.
-    #[error("the frontend is of type {}", .0.as_str())]
-    TypeMismatch(ContentType),
-    /// An edit that does not fit the source.
-    #[error("{0}")]
-    Edit(String),
-    /// The edited source is larger than a request may be.
-    #[error("the edited source has {0} bytes")]
-    TooLarge(usize),
-    /// The page could not be published.
-    #[error(transparent)]
-    Publish(#[from] PublishError),
-}
-
-impl From<control::Error> for FrontendError {
-    fn from(error: control::Error) -> Self {
-        Self::Publish(error.into())
-    }
-}
-
-impl From<crate::random::NoRandomness> for FrontendError {
-    fn from(error: crate::random::NoRandomness) -> Self {
-        Self::Publish(error.into())
-    }
-}
-
-impl fmt::Display for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Id(id) => id.fmt(f),
-            Self::Slug(slug) => f.write_str(slug),
-        }
-    }
-}
-
 /// The URL prefixes of a frontend that the edge may hold.
-pub(super) fn prefixes(config: &Config, host_label: &str, slug: &str) -> Vec<String> {
+fn prefixes(config: &Config, host_label: &str, slug: &str) -> Vec<String> {
     let mut prefixes = vec![format!("{}/{slug}", edge::host_of(&config.sites_url))];
     if let Some(domain) = &config.sites_domain {
         prefixes.push(format!("{host_label}.{domain}/{slug}"));
@@ -180,7 +29,7 @@ pub(super) fn prefixes(config: &Config, host_label: &str, slug: &str) -> Vec<Str
 
 impl Deployments {
     /// Queues what the edge holds of a frontend for purging, in the transaction that changes it.
-    pub(super) fn purge(
+    pub(in crate::deployments) fn purge(
         tx: &Tx<'_>,
         config: &Config,
         host_label: &str,
@@ -200,15 +49,15 @@ impl Deployments {
     /// # Errors
     /// The database's.
     pub async fn purge_slug(&self, slug: &str) -> Result<(), control::Error> {
-        let (config, now) = (std::sync::Arc::clone(&self.config), self.clock.now());
+        let (config, now) = (Arc::clone(&self.config), self.clock.now());
         let slug = slug.to_owned();
         self.control
-            .write(
-                move |tx| match store::by_slug(tx, &slug)?.and_then(|d| d.host_label) {
+            .write(move |tx| {
+                match deployments::store::by_slug(tx, &slug)?.and_then(|d| d.host_label) {
                     Some(label) => Self::purge(tx, &config, &label, &slug, now),
                     None => Ok(()),
-                },
-            )
+                }
+            })
             .await
     }
 
@@ -290,7 +139,7 @@ impl Deployments {
         fault::point("create.stored");
         frontend.state = FrontendState::Active;
         frontend.source = Some(source.digest());
-        let (config, slug) = (std::sync::Arc::clone(&self.config), frontend.slug.clone());
+        let (config, slug) = (Arc::clone(&self.config), frontend.slug.clone());
         let now = frontend.created_at;
         let artifact_digest = artifact.digest();
         let frontend = self
@@ -398,7 +247,7 @@ impl Deployments {
         let (source, artifact) = self.store_page(Bytes::from(content), page).await?;
         fault::point("republish.stored");
         let (baseline, revision) = (self.new_revision_id()?, self.new_revision_id()?);
-        let (config, now) = (std::sync::Arc::clone(&self.config), self.clock.now());
+        let (config, now) = (Arc::clone(&self.config), self.clock.now());
         let (source_digest, artifact_digest) = (source.digest(), artifact.digest());
         let (slug, id, label) = (frontend.slug, frontend.id, project.host_label);
         let forget = slug.clone();
@@ -408,18 +257,16 @@ impl Deployments {
                 let mut frontend = Self::active_in(tx, &project.id, &id)?;
                 Self::ensure_workflow(tx, &mut frontend, baseline, now)?;
                 let kind = RevisionKind::Publish;
-                revision_store::insert(
-                    tx,
-                    &id,
-                    &revision,
-                    &title,
-                    &source_digest,
-                    None,
+                let made = NewRevision {
+                    id: revision,
+                    title: &title,
+                    source: source_digest,
+                    preview: None,
+                    message: None,
                     kind,
-                    None,
-                    now,
-                )?;
-                let released = super::releases::Released {
+                };
+                revisions::insert(tx, &id, &made, now)?;
+                let released = Released {
                     revision,
                     kind,
                     message: None,
@@ -427,7 +274,7 @@ impl Deployments {
                     source: source_digest,
                     artifact: artifact_digest,
                 };
-                super::releases::release(tx, &frontend, &released, now)?;
+                revisions::release(tx, &frontend, &released, now)?;
                 Self::purge(tx, &config, &label, &slug, now)?;
                 Self::active_in(tx, &project.id, &id)
             })
@@ -438,7 +285,7 @@ impl Deployments {
     }
 
     /// An active frontend of a project, inside a transaction.
-    pub(super) fn active_in(
+    pub(in crate::deployments) fn active_in(
         tx: &Tx<'_>,
         project: &ProjectId,
         id: &DeploymentId,
@@ -458,7 +305,7 @@ impl Deployments {
         project: Project,
         target: Target,
     ) -> Result<bool, FrontendError> {
-        let (config, now) = (std::sync::Arc::clone(&self.config), self.clock.now());
+        let (config, now) = (Arc::clone(&self.config), self.clock.now());
         let slug: Option<String> = self
             .control
             .write(move |tx| {
@@ -470,7 +317,7 @@ impl Deployments {
                 if frontend.state == FrontendState::Creating {
                     return Ok(None);
                 }
-                store::remove(tx, &frontend.id, now)?;
+                deployments::store::remove(tx, &frontend.id, now)?;
                 Self::purge(tx, &config, &project.host_label, &frontend.slug, now)?;
                 Ok::<_, FrontendError>(Some(frontend.slug))
             })
@@ -480,21 +327,5 @@ impl Deployments {
             self.pages.forget(slug);
         }
         Ok(slug.is_some())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_uuid_shape_is_an_id() {
-        let id = "01a1fc20-6ee3-7da4-ae81-ade539ecfe63";
-        assert!(matches!(Target::from(id), Target::Id(_)));
-        assert_eq!(
-            Target::from(&*id.replace('-', "")),
-            Target::Slug(id.replace('-', ""))
-        );
-        assert_eq!(Target::from("notes"), Target::Slug("notes".into()));
     }
 }

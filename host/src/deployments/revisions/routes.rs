@@ -4,21 +4,27 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use http::HeaderMap;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use http::{HeaderMap, StatusCode, header};
+use serde::Deserialize;
 
-use super::frontend_routes::{FrontendView, TITLE, TargetPath, check_content, revision_id};
+use super::model::{DraftSource, Drafted, Edit, NewDraft, RevisionKind};
 use super::releases::{NewRelease, ReleaseEntry};
-use super::revisions::{DraftSource, Edit, NewDraft, Revision, RevisionKind, RevisionState};
+use super::views::{
+    CreateRevision, ReleaseEntryView, ReleaseList, ReleaseRequest, ReleaseView, RevisionCreated,
+    RevisionList, RevisionView, WhichRevisions,
+};
 use crate::app::SharedApp;
-use crate::clock::Timestamp;
+use crate::deployments::answer;
+use crate::deployments::frontends::routes::{TITLE, TargetPath, check_content, revision_id};
+use crate::deployments::frontends::views::FrontendView;
+use crate::deployments::routes::disabled_page;
+use crate::deployments::serve::LookupError;
 use crate::http::extract::{NoQuery, Query, UnreadBody, check_characters, invalid};
 use crate::http::front::Context;
 use crate::http::idempotency;
 use crate::http::problem::Problem;
 use crate::http::serve::to_the_end;
-use crate::ids::RevisionId;
+use crate::ids::{DeploymentId, RevisionId};
 use crate::projects::scope::ProjectScope;
 
 /// The longest message, in characters.
@@ -27,146 +33,6 @@ const MESSAGE: usize = 1_000;
 const PAGE: u32 = 50;
 /// Revisions on a page of the history at most.
 const PAGE_MOST: u32 = 200;
-
-/// A draft to make.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct CreateRevision {
-    /// The active revision, which the draft is made from.
-    #[schema(format = "uuid")]
-    base_revision_id: String,
-    /// The whole source. Send this or `edits`.
-    content: Option<String>,
-    /// Changes to the base revision's source, applied in order. An extension: send this or `content`.
-    edits: Option<Vec<Edit>>,
-    /// The page's title; the active revision's if absent.
-    #[schema(max_length = 200)]
-    title: Option<String>,
-    /// Why it is made.
-    #[schema(max_length = 1000)]
-    message: Option<String>,
-}
-
-/// A release.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ReleaseRequest {
-    /// What shall be live.
-    #[schema(format = "uuid")]
-    revision_id: String,
-    /// What you believe is live now; if it is not, nothing happens.
-    #[schema(format = "uuid")]
-    expected_active_revision_id: String,
-    /// Why.
-    #[schema(max_length = 1000)]
-    message: Option<String>,
-}
-
-/// A revision.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct RevisionView {
-    /// Its identity.
-    #[schema(value_type = String, format = "uuid")]
-    revision_id: RevisionId,
-    /// SHA-256 of its source, in hexadecimal.
-    content_sha256: String,
-    /// The page's title.
-    title: String,
-    /// Why it was made.
-    message: Option<String>,
-    /// Its latest release.
-    kind: RevisionKind,
-    /// Where it is in its life.
-    state: RevisionState,
-    /// When it was made.
-    #[schema(value_type = String, format = "date-time")]
-    created_at: Timestamp,
-    /// When it last became live.
-    #[schema(value_type = Option<String>, format = "date-time")]
-    promoted_at: Option<Timestamp>,
-}
-
-impl From<&Revision> for RevisionView {
-    fn from(revision: &Revision) -> Self {
-        Self {
-            revision_id: revision.id,
-            content_sha256: revision.source.to_string(),
-            title: revision.title.clone(),
-            message: revision.message.clone(),
-            kind: revision.kind,
-            state: revision.state,
-            created_at: revision.created_at,
-            promoted_at: revision.promoted_at,
-        }
-    }
-}
-
-/// A draft.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct RevisionCreated {
-    /// The revision.
-    revision: RevisionView,
-    /// Where to look at it.
-    #[schema(format = "uri")]
-    preview_url: String,
-    /// Whether an older revision has the same content and title, and is answered instead.
-    deduplicated: bool,
-}
-
-/// A page of a frontend's history.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct RevisionList {
-    /// What is live.
-    #[schema(value_type = String, format = "uuid")]
-    active_revision_id: RevisionId,
-    /// Newest first.
-    revisions: Vec<RevisionView>,
-    /// The `cursor` of the next page, if there is one.
-    next_cursor: Option<String>,
-}
-
-/// What a release did.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct ReleaseView {
-    /// The frontend as it is now.
-    frontend: FrontendView,
-    /// What is live.
-    revision: RevisionView,
-}
-
-/// Something that became live.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct ReleaseEntryView {
-    /// What.
-    #[schema(value_type = String, format = "uuid")]
-    revision_id: RevisionId,
-    /// How: baseline, publish, promote or rollback.
-    kind: String,
-    /// Why.
-    message: Option<String>,
-    /// When.
-    #[schema(value_type = String, format = "date-time")]
-    at: Timestamp,
-}
-
-/// All that ever was live.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct ReleaseList {
-    /// Newest first.
-    releases: Vec<ReleaseEntryView>,
-}
-
-/// Which part of the history.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct WhichRevisions {
-    /// How many; 50 if absent.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<u32>,
-    /// `next_cursor` of the page before.
-    cursor: Option<String>,
-}
 
 /// List revisions
 ///
@@ -291,7 +157,7 @@ pub async fn create(
     let key = running.as_ref().map(idempotency::Running::key);
     let deployments = Arc::clone(&app.deployments);
     let answered = Arc::clone(&app.deployments);
-    let view = move |drafted: &super::revisions::Drafted| RevisionCreated {
+    let view = move |drafted: &Drafted| RevisionCreated {
         revision: RevisionView::from(&drafted.revision),
         preview_url: answered.preview_url(drafted.deployment, drafted.revision.id),
         deduplicated: drafted.deduplicated,
@@ -471,4 +337,63 @@ impl From<ReleaseEntry> for ReleaseEntryView {
             at: entry.at,
         }
     }
+}
+
+/// Look at a revision
+///
+/// Unlisted, immutable and static: a preview has no runtime.
+#[utoipa::path(
+    get, path = "/_preview/{deployment_id}/{revision_id}/", tag = "pages",
+    params(
+        ("deployment_id" = String, Path, description = "The frontend's id."),
+        ("revision_id" = String, Path, description = "The revision.")
+    ),
+    responses(
+        (status = 200, description = "The page.", content_type = "text/html", body = String),
+        (status = 206, description = "The range that was asked for.", content_type = "text/html", body = String),
+        (status = 304, description = "It never changes.")
+    ),
+    extensions(("x-problems" = json!("disabled not_found range_not_satisfiable internal")))
+)]
+pub async fn preview(
+    State(app): State<SharedApp>,
+    Path((deployment, revision)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let (Ok(deployment), Ok(revision)) = (deployment.parse(), revision.parse()) else {
+        return Err(Problem::not_found());
+    };
+    let page = match app.deployments.preview(deployment, revision).await {
+        Ok(page) => page,
+        Err(LookupError::Disabled) => return Ok(disabled_page()),
+        Err(error) => return Err(error.into()),
+    };
+    answer::page(&page, false, app.clock.now(), &headers)
+}
+
+/// Add the slash
+///
+/// The address of a preview ends with a slash.
+#[utoipa::path(
+    get, path = "/_preview/{deployment_id}/{revision_id}", tag = "pages",
+    params(
+        ("deployment_id" = String, Path, description = "The frontend's id."),
+        ("revision_id" = String, Path, description = "The revision.")
+    ),
+    responses((status = 308, description = "To the preview.")),
+    extensions(("x-problems" = json!("not_found")))
+)]
+pub async fn preview_with_slash(Path((deployment, revision)): Path<(String, String)>) -> Response {
+    let location = match (
+        deployment.parse::<DeploymentId>(),
+        revision.parse::<RevisionId>(),
+    ) {
+        (Ok(deployment), Ok(revision)) => format!("/_preview/{deployment}/{revision}/"),
+        _ => return Problem::not_found().into_response(),
+    };
+    let headers = [
+        (header::LOCATION, location),
+        (header::CACHE_CONTROL, "no-store".to_owned()),
+    ];
+    (StatusCode::PERMANENT_REDIRECT, headers).into_response()
 }

@@ -1,176 +1,31 @@
-//! Revisions: a frontend's history. Each is immutable; drafts can be looked at before anybody else sees them.
+//! Making drafts and reading a frontend's history. Each revision is immutable; drafts can be looked at before
+//! anybody else sees them.
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
-use super::frontends::{Frontend, FrontendError, Target};
-use super::publish::PublishError;
-use super::{Deployments, revision_store};
+use super::model::{
+    DraftSource, Drafted, Edit, History, NewDraft, NewRevision, Revision, RevisionKind,
+    StoredSource,
+};
+use super::store;
 use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::control::answers::{self, AnswerKey};
 use crate::control::{self, Tx};
+use crate::deployments::Deployments;
+use crate::deployments::frontends::{Frontend, FrontendError, Target};
+use crate::deployments::publish::PublishError;
 use crate::fault;
 use crate::ids::{DeploymentId, RevisionId};
 use crate::projects::Project;
 
-/// How a revision last became what it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum RevisionKind {
-    /// Made, and never live.
-    Draft,
-    /// What was live when the history began.
-    Baseline,
-    /// Published at once.
-    Publish,
-    /// Promoted.
-    Promote,
-    /// Put back.
-    Rollback,
-}
-
-impl RevisionKind {
-    /// Its name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Draft => "draft",
-            Self::Baseline => "baseline",
-            Self::Publish => "publish",
-            Self::Promote => "promote",
-            Self::Rollback => "rollback",
-        }
-    }
-}
-
-/// Where a revision is in its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum RevisionState {
-    /// Never live.
-    Draft,
-    /// Live.
-    Active,
-    /// Was live, until a newer one was.
-    Superseded,
-    /// Was live, until an older one was put back.
-    RolledBack,
-}
-
-impl RevisionState {
-    /// Its name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Draft => "draft",
-            Self::Active => "active",
-            Self::Superseded => "superseded",
-            Self::RolledBack => "rolled_back",
-        }
-    }
-}
-
-/// A revision.
-#[derive(Clone, Debug)]
-pub struct Revision {
-    /// The order in which it was made.
-    pub number: i64,
-    /// Its identity.
-    pub id: RevisionId,
-    /// Its source.
-    pub source: Digest,
-    /// The page without its runtime, once somebody has looked.
-    pub preview: Option<Digest>,
-    /// The page's title.
-    pub title: String,
-    /// Why it was made.
-    pub message: Option<String>,
-    /// Its latest release.
-    pub kind: RevisionKind,
-    /// Where it is in its life.
-    pub state: RevisionState,
-    /// When it was made.
-    pub created_at: Timestamp,
-    /// When it last became live.
-    pub promoted_at: Option<Timestamp>,
-}
-
-/// What a draft is made of.
-#[derive(Clone, Debug)]
-pub enum DraftSource {
-    /// The whole source.
-    Content(String),
-    /// Changes to the base revision's source.
-    Edits(Vec<Edit>),
-}
-
-/// One change: `find`, which must occur exactly `count` times, becomes `replace`.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Edit {
-    /// What is there; never empty.
-    #[schema(min_length = 1)]
-    pub find: String,
-    /// What shall be there instead.
-    pub replace: String,
-    /// How often it must occur; once, if absent.
-    #[schema(minimum = 1, default = 1)]
-    pub count: Option<u64>,
-}
-
-/// A draft to make; its fields are within their bounds.
-#[derive(Clone, Debug)]
-pub struct NewDraft {
-    /// The revision that it was made from, which must be the active one.
-    pub base: RevisionId,
-    /// Its source.
-    pub source: DraftSource,
-    /// The page's title; the active revision's, if there is none.
-    pub title: Option<String>,
-    /// Why it was made.
-    pub message: Option<String>,
-}
-
-/// A draft, and whether an older revision has the same content and title and was taken instead.
-#[derive(Clone, Debug)]
-pub struct Drafted {
-    /// Of which frontend.
-    pub deployment: DeploymentId,
-    /// The revision.
-    pub revision: Revision,
-    /// Whether it was there already.
-    pub deduplicated: bool,
-}
-
-/// A page of a frontend's history.
-#[derive(Debug)]
-pub struct History {
-    /// The live revision.
-    pub active: RevisionId,
-    /// Newest first.
-    pub revisions: Vec<Revision>,
-    /// Where the next page begins.
-    pub next: Option<i64>,
-}
-
-/// The source of a revision, or of a frontend that has none yet.
-#[derive(Debug)]
-pub struct StoredSource {
-    /// Whose it is.
-    pub frontend: Frontend,
-    /// Which revision's; none for a frontend without a history.
-    pub revision: Option<RevisionId>,
-    /// Its name.
-    pub digest: Digest,
-}
-
 impl Deployments {
-    pub(super) fn new_revision_id(&self) -> Result<RevisionId, PublishError> {
+    pub(in crate::deployments) fn new_revision_id(&self) -> Result<RevisionId, PublishError> {
         Ok(RevisionId::new(&self.clock, &self.random)?)
     }
 
     /// Begins a frontend's history: a baseline that mirrors what is live and claims the release pointer.
-    pub(super) fn ensure_workflow(
+    pub(in crate::deployments) fn ensure_workflow(
         tx: &Tx<'_>,
         frontend: &mut Frontend,
         baseline: RevisionId,
@@ -181,27 +36,24 @@ impl Deployments {
         }
         let source = frontend.source.ok_or(FrontendError::NotFound)?;
         let kind = RevisionKind::Baseline;
-        let title = &frontend.title;
-        revision_store::insert(
-            tx,
-            &frontend.id,
-            &baseline,
-            title,
-            &source,
-            None,
+        let made = NewRevision {
+            id: baseline,
+            title: &frontend.title,
+            source,
+            preview: None,
+            message: None,
             kind,
-            None,
-            now,
-        )?;
-        revision_store::make_active(tx, &baseline, kind, now)?;
-        revision_store::point(tx, &frontend.id, &baseline)?;
-        revision_store::insert_release(tx, &frontend.id, &baseline, kind, None, now)?;
+        };
+        store::insert(tx, &frontend.id, &made, now)?;
+        store::make_active(tx, &baseline, kind, now)?;
+        store::point(tx, &frontend.id, &baseline)?;
+        store::insert_release(tx, &frontend.id, &baseline, kind, None, now)?;
         frontend.active_revision = Some(baseline);
         Ok(baseline)
     }
 
     /// An active frontend that has a history; the first call begins it.
-    pub(super) async fn in_workflow(
+    pub(in crate::deployments) async fn in_workflow(
         &self,
         project: &Project,
         target: &Target,
@@ -235,14 +87,14 @@ impl Deployments {
         self.revision_of(frontend.id, id).await
     }
 
-    pub(super) async fn revision_of(
+    pub(in crate::deployments) async fn revision_of(
         &self,
         frontend: DeploymentId,
         id: RevisionId,
     ) -> Result<Revision, FrontendError> {
         let found = self
             .control
-            .read(move |c| revision_store::by_id(c, &frontend, &id))
+            .read(move |c| store::by_id(c, &frontend, &id))
             .await?;
         found.ok_or(FrontendError::NoRevision)
     }
@@ -261,7 +113,7 @@ impl Deployments {
         let (frontend, active) = self.in_workflow(project, target).await?;
         let mut revisions = self
             .control
-            .read(move |c| revision_store::list(c, &frontend.id, before, limit + 1))
+            .read(move |c| store::list(c, &frontend.id, before, limit + 1))
             .await?;
         let more = revisions.len() > limit as usize;
         revisions.truncate(limit as usize);
@@ -352,26 +204,22 @@ impl Deployments {
                 if new.base != active {
                     return Err(FrontendError::Conflict(active));
                 }
-                let same = revision_store::same(tx, &deployment, &source_digest, &title)
+                let same = store::same(tx, &deployment, &source_digest, &title)
                     .map_err(control::Error::from)?;
                 let deduplicated = same.is_some();
                 let id = same.unwrap_or(id);
                 if !deduplicated {
-                    let message = new.message.as_deref();
-                    let (kind, preview) = (RevisionKind::Draft, Some(&preview_digest));
-                    revision_store::insert(
-                        tx,
-                        &deployment,
-                        &id,
-                        &title,
-                        &source_digest,
-                        preview,
-                        kind,
-                        message,
-                        now,
-                    )?;
+                    let made = NewRevision {
+                        id,
+                        title: &title,
+                        source: source_digest,
+                        preview: Some(preview_digest),
+                        message: new.message.as_deref(),
+                        kind: RevisionKind::Draft,
+                    };
+                    store::insert(tx, &deployment, &made, now)?;
                 }
-                let found = revision_store::by_id(tx, &deployment, &id);
+                let found = store::by_id(tx, &deployment, &id);
                 let revision = found
                     .map_err(control::Error::from)?
                     .ok_or(FrontendError::NoRevision)?;

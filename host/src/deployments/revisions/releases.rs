@@ -1,13 +1,16 @@
 //! Releases: what is live changes by one row, so that nobody ever sees a mixture of two revisions.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
-use super::frontends::{Frontend, FrontendError, Target};
-use super::revisions::{Revision, RevisionKind, RevisionState};
-use super::{Deployments, revision_store, store};
+use super::model::{Revision, RevisionKind, RevisionState};
+use super::store;
 use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::control::{self, Tx};
+use crate::deployments::Deployments;
+use crate::deployments::frontends::{Frontend, FrontendError, Target, set_live};
 use crate::fault;
 use crate::ids::RevisionId;
 use crate::projects::Project;
@@ -39,17 +42,17 @@ pub struct ReleaseEntry {
 }
 
 /// What becomes live, inside the transaction.
-pub(super) struct Released<'a> {
-    pub(super) revision: RevisionId,
-    pub(super) kind: RevisionKind,
-    pub(super) message: Option<&'a str>,
-    pub(super) title: &'a str,
-    pub(super) source: Digest,
-    pub(super) artifact: Digest,
+pub(in crate::deployments) struct Released<'a> {
+    pub(in crate::deployments) revision: RevisionId,
+    pub(in crate::deployments) kind: RevisionKind,
+    pub(in crate::deployments) message: Option<&'a str>,
+    pub(in crate::deployments) title: &'a str,
+    pub(in crate::deployments) source: Digest,
+    pub(in crate::deployments) artifact: Digest,
 }
 
 /// Makes a stored revision live and what was live history.
-pub(super) fn release(
+pub(in crate::deployments) fn release(
     tx: &Tx<'_>,
     frontend: &Frontend,
     released: &Released<'_>,
@@ -59,9 +62,9 @@ pub(super) fn release(
         RevisionKind::Rollback => RevisionState::RolledBack,
         _ => RevisionState::Superseded,
     };
-    revision_store::displace_active(tx, &frontend.id, displaced)?;
-    revision_store::make_active(tx, &released.revision, released.kind, now)?;
-    revision_store::insert_release(
+    store::displace_active(tx, &frontend.id, displaced)?;
+    store::make_active(tx, &released.revision, released.kind, now)?;
+    store::insert_release(
         tx,
         &frontend.id,
         &released.revision,
@@ -69,7 +72,7 @@ pub(super) fn release(
         released.message,
         now,
     )?;
-    store::set_live(tx, &frontend.id, released, now)
+    set_live(tx, &frontend.id, released, now)
 }
 
 impl Deployments {
@@ -105,7 +108,7 @@ impl Deployments {
             .await?;
         let (source, artifact) = self.store_page(Bytes::from(text), page).await?;
         fault::point("release.stored");
-        let (config, now) = (std::sync::Arc::clone(&self.config), self.clock.now());
+        let (config, now) = (Arc::clone(&self.config), self.clock.now());
         let (source, artifact) = ((source.digest(), source), (artifact.digest(), artifact));
         let (slug, id) = (frontend.slug, frontend.id);
         let forget = slug.clone();
@@ -127,7 +130,7 @@ impl Deployments {
                 };
                 release(tx, &frontend, &released, now)?;
                 Self::purge(tx, &config, &project.host_label, &slug, now)?;
-                let revision = revision_store::by_id(tx, &id, &revision.id);
+                let revision = store::by_id(tx, &id, &revision.id);
                 let revision = revision
                     .map_err(control::Error::from)?
                     .ok_or(FrontendError::NoRevision)?;
@@ -151,7 +154,7 @@ impl Deployments {
         let (frontend, _) = self.in_workflow(project, target).await?;
         Ok(self
             .control
-            .read(move |c| revision_store::releases(c, &frontend.id))
+            .read(move |c| store::releases(c, &frontend.id))
             .await?)
     }
 }

@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use super::model::{NewRevision, Revision, RevisionKind, RevisionState};
 use super::releases::ReleaseEntry;
-use super::revisions::{Revision, RevisionKind, RevisionState};
 use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::control::{Error, Tx};
@@ -87,16 +87,10 @@ pub(super) fn list(
 }
 
 /// Adds a revision, which is a draft until it is released.
-#[allow(clippy::too_many_arguments, reason = "one for each column")]
-pub(super) fn insert(
+pub(in crate::deployments) fn insert(
     tx: &Tx<'_>,
     deployment: &DeploymentId,
-    id: &RevisionId,
-    title: &str,
-    source: &Digest,
-    preview: Option<&Digest>,
-    kind: RevisionKind,
-    message: Option<&str>,
+    new: &NewRevision<'_>,
     now: Timestamp,
 ) -> Result<(), Error> {
     tx.prepare_cached(
@@ -105,13 +99,13 @@ pub(super) fn insert(
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'draft', ?8)",
     )?
     .execute(params![
-        id,
+        new.id,
         deployment,
-        title,
-        source,
-        preview,
-        message,
-        kind.as_str(),
+        new.title,
+        new.source,
+        new.preview,
+        new.message,
+        new.kind.as_str(),
         now
     ])?;
     Ok(())

@@ -1,13 +1,15 @@
 //! What operators do to deployments: take one down, put it back, and check what is stored.
 
+mod store;
+
 use std::collections::HashSet;
 
 use serde::Serialize;
 
-use super::store;
 use crate::clock::Clock;
 use crate::content::{Artifact, Content, Digest, OnceFiles};
 use crate::control::{Control, Error, events};
+use crate::deployments;
 
 /// Disables or enables a deployment and tells the server; answers whether there is such a slug.
 ///
@@ -22,7 +24,7 @@ pub async fn set_disabled(
     let (slug, now) = (slug.to_owned(), clock.now());
     control
         .write(move |tx| {
-            let changed = store::set_disabled(tx, &slug, disabled.then_some(now))?;
+            let changed = deployments::store::set_disabled(tx, &slug, disabled.then_some(now))?;
             if changed {
                 events::tell(tx, events::SLUG_CHANGED, &slug, now)?;
             }
@@ -70,7 +72,7 @@ pub async fn check(
                 broken,
                 contradictions,
                 references,
-                store::one_time_ids(c)?,
+                deployments::store::one_time_ids(c)?,
                 store::count(c)?,
             ))
         })

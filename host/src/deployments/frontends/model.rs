@@ -1,0 +1,178 @@
+//! What a frontend is.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::clock::Timestamp;
+use crate::content::Digest;
+use crate::control;
+use crate::deployments::publish::PublishError;
+use crate::ids::{DeploymentId, RevisionId};
+use crate::sandbox::ContentType;
+
+/// Where a frontend is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum FrontendState {
+    /// Its slug is taken, its page is not there yet.
+    Creating,
+    /// It answers.
+    Active,
+    /// It does not answer any more, and is about to be gone.
+    Deleting,
+}
+
+impl FromStr for FrontendState {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "creating" => Ok(Self::Creating),
+            "active" => Ok(Self::Active),
+            "deleting" => Ok(Self::Deleting),
+            _ => Err(()),
+        }
+    }
+}
+
+/// A frontend, as its owner sees it.
+#[derive(Clone, Debug)]
+pub struct Frontend {
+    /// Its identity.
+    pub id: DeploymentId,
+    /// Where it answers.
+    pub slug: String,
+    /// What its source is written in.
+    pub content_type: ContentType,
+    /// The live page's title.
+    pub title: String,
+    /// Where it is in its life.
+    pub state: FrontendState,
+    /// The live source.
+    pub source: Option<Digest>,
+    /// Its views.
+    pub visits: u64,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When its page last changed.
+    pub updated_at: Timestamp,
+    /// The release pointer, once it is in the revision workflow.
+    pub active_revision: Option<RevisionId>,
+    /// How many revisions it has, drafts too.
+    pub revision_count: u64,
+}
+
+/// A frontend, in short.
+#[derive(Clone, Debug)]
+pub struct MemberSummary {
+    /// Its identity.
+    pub id: DeploymentId,
+    /// Where it answers.
+    pub slug: String,
+    /// What its source is written in.
+    pub content_type: ContentType,
+    /// Where it is in its life.
+    pub state: FrontendState,
+    /// Its views.
+    pub visits: u64,
+}
+
+/// How a frontend is named in an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// What has the shape of a UUID is an id.
+    Id(DeploymentId),
+    /// Everything else is a slug.
+    Slug(String),
+}
+
+impl From<&str> for Target {
+    fn from(text: &str) -> Self {
+        let hyphenated = text.len() == 36;
+        match text.parse() {
+            Ok(id) if hyphenated => Self::Id(id),
+            _ => Self::Slug(text.to_owned()),
+        }
+    }
+}
+
+/// A frontend to make; its fields are within their bounds.
+#[derive(Clone, Debug)]
+pub struct NewFrontend {
+    /// What its source is written in, for good.
+    pub content_type: ContentType,
+    /// The source.
+    pub content: String,
+    /// The wanted slug.
+    pub requested_slug: Option<String>,
+    /// The page's title; the slug, if there is none.
+    pub title: Option<String>,
+}
+
+/// Why nothing was done to a frontend.
+#[derive(Debug, thiserror::Error)]
+pub enum FrontendError {
+    /// The project has no such active frontend.
+    #[error("the project has no such frontend")]
+    NotFound,
+    /// The frontend has no such revision.
+    #[error("the frontend has no such revision")]
+    NoRevision,
+    /// Somebody else released something meanwhile.
+    #[error("the active revision is {0}")]
+    Conflict(RevisionId),
+    /// A rollback to what never was live.
+    #[error("the revision was never live, so there is nothing to roll back to: promote it instead")]
+    NeverReleased,
+    /// A republish that names another type.
+    #[error("the frontend is of type {}", .0.as_str())]
+    TypeMismatch(ContentType),
+    /// An edit that does not fit the source.
+    #[error("{0}")]
+    Edit(String),
+    /// The edited source is larger than a request may be.
+    #[error("the edited source has {0} bytes")]
+    TooLarge(usize),
+    /// The page could not be published.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+}
+
+impl From<control::Error> for FrontendError {
+    fn from(error: control::Error) -> Self {
+        Self::Publish(error.into())
+    }
+}
+
+impl From<crate::random::NoRandomness> for FrontendError {
+    fn from(error: crate::random::NoRandomness) -> Self {
+        Self::Publish(error.into())
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Id(id) => id.fmt(f),
+            Self::Slug(slug) => f.write_str(slug),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uuid_shape_is_an_id() {
+        let id = "01a1fc20-6ee3-7da4-ae81-ade539ecfe63";
+        assert!(matches!(Target::from(id), Target::Id(_)));
+        assert_eq!(
+            Target::from(&*id.replace('-', "")),
+            Target::Slug(id.replace('-', ""))
+        );
+        assert_eq!(Target::from("notes"), Target::Slug("notes".into()));
+    }
+}

@@ -1,0 +1,187 @@
+//! Frontends in the control database.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::model::{Frontend, FrontendState, MemberSummary, Target};
+use crate::clock::Timestamp;
+use crate::content::Digest;
+use crate::control::{Error, Tx};
+use crate::deployments::revisions::Released;
+use crate::deployments::store::{add_garbage, content_type};
+use crate::ids::{DeploymentId, ProjectId};
+
+const FRONTEND: &str = "SELECT d.id, d.slug, d.content_type, d.title, d.state, d.source_digest, \
+    d.visits, d.created_at, d.updated_at, d.active_revision_id, \
+    (SELECT count(*) FROM revisions r WHERE r.deployment_id = d.id) FROM deployments d";
+
+fn frontend_row(row: &Row<'_>) -> rusqlite::Result<Frontend> {
+    Ok(Frontend {
+        id: row.get(0)?,
+        slug: row.get(1)?,
+        content_type: content_type(row.get(2)?)?,
+        title: row.get(3)?,
+        state: state(&row.get::<_, String>(4)?)?,
+        source: row.get(5)?,
+        visits: row.get::<_, i64>(6)?.unsigned_abs(),
+        created_at: row.get(7)?,
+        updated_at: row.get(8)?,
+        active_revision: row.get(9)?,
+        revision_count: row.get::<_, i64>(10)?.unsigned_abs(),
+    })
+}
+
+fn state(text: &str) -> rusqlite::Result<FrontendState> {
+    text.parse().map_err(|()| rusqlite::Error::InvalidQuery)
+}
+
+/// A frontend of a project, whatever its state.
+pub(super) fn frontend(
+    c: &Connection,
+    project: &ProjectId,
+    target: &Target,
+) -> rusqlite::Result<Option<Frontend>> {
+    let column = match target {
+        Target::Id(_) => "id",
+        Target::Slug(_) => "slug",
+    };
+    c.prepare_cached(&format!(
+        "{FRONTEND} WHERE d.project_id = ?1 AND d.{column} = ?2"
+    ))?
+    .query_row(params![project, target.to_string()], frontend_row)
+    .optional()
+}
+
+/// The frontends of a project, oldest first, whatever their state.
+pub(super) fn frontends(c: &Connection, project: &ProjectId) -> rusqlite::Result<Vec<Frontend>> {
+    c.prepare_cached(&format!(
+        "{FRONTEND} WHERE d.project_id = ?1 ORDER BY d.rowid"
+    ))?
+    .query_map([project], frontend_row)?
+    .collect()
+}
+
+/// The same, in short.
+pub(super) fn members(c: &Connection, project: &ProjectId) -> rusqlite::Result<Vec<MemberSummary>> {
+    c.prepare_cached(
+        "SELECT id, slug, content_type, state, visits FROM deployments
+         WHERE project_id = ?1 ORDER BY rowid",
+    )?
+    .query_map([project], |row| {
+        Ok(MemberSummary {
+            id: row.get(0)?,
+            slug: row.get(1)?,
+            content_type: content_type(row.get(2)?)?,
+            state: state(&row.get::<_, String>(3)?)?,
+            visits: row.get::<_, i64>(4)?.unsigned_abs(),
+        })
+    })?
+    .collect()
+}
+
+/// Takes a slug for a frontend that is being created.
+pub(super) fn insert_frontend(
+    tx: &Tx<'_>,
+    project: &ProjectId,
+    expires_at: Option<Timestamp>,
+    new: &Frontend,
+) -> Result<(), Error> {
+    tx.prepare_cached(
+        "INSERT INTO deployments
+            (id, slug, content_type, title, project_id, state, created_at, updated_at, expires_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, 'creating', ?6, ?6, ?7)",
+    )?
+    .execute(params![
+        new.id,
+        new.slug,
+        new.content_type.as_str(),
+        new.title,
+        project,
+        new.created_at,
+        expires_at,
+    ])?;
+    Ok(())
+}
+
+/// Makes a created frontend answer; answers whether it was still being created.
+pub(super) fn activate(
+    tx: &Tx<'_>,
+    id: &DeploymentId,
+    source: Option<&Digest>,
+    artifact: &Digest,
+) -> Result<bool, Error> {
+    let changed = tx
+        .prepare_cached(
+            "UPDATE deployments SET state = 'active', source_digest = ?2, artifact_digest = ?3
+             WHERE id = ?1 AND state = 'creating'",
+        )?
+        .execute(params![id, source, artifact])?;
+    Ok(changed > 0)
+}
+
+/// Ends a creation that failed; answers nothing, because there may be nothing left to end.
+pub(super) fn remove_unfinished(tx: &Tx<'_>, id: &DeploymentId) -> Result<(), Error> {
+    tx.prepare_cached("DELETE FROM deployments WHERE id = ?1 AND state = 'creating'")?
+        .execute([id])?;
+    Ok(())
+}
+
+/// Ends every creation that a crash interrupted.
+pub(in crate::deployments) fn remove_all_unfinished(tx: &Tx<'_>) -> Result<(), Error> {
+    tx.execute("DELETE FROM deployments WHERE state = 'creating'", [])?;
+    Ok(())
+}
+
+/// Makes a released revision the page: one row, so that nobody sees a mixture.
+pub(in crate::deployments) fn set_live(
+    tx: &Tx<'_>,
+    id: &DeploymentId,
+    released: &Released<'_>,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let replaced: Option<Digest> = tx
+        .prepare_cached("SELECT artifact_digest FROM deployments WHERE id = ?1")?
+        .query_row([id], |row| row.get(0))?;
+    tx.prepare_cached(
+        "UPDATE deployments SET title = ?2, source_digest = ?3, artifact_digest = ?4,
+            active_revision_id = ?5, updated_at = ?6 WHERE id = ?1",
+    )?
+    .execute(params![
+        id,
+        released.title,
+        released.source,
+        released.artifact,
+        released.revision,
+        now
+    ])?;
+    match replaced {
+        Some(digest) if digest != released.artifact => add_garbage(tx, &digest, now),
+        _ => Ok(()),
+    }
+}
+
+/// Makes all frontends of a project stop to resolve; answers their slugs.
+pub(in crate::deployments) fn mark_deleting(
+    tx: &Tx<'_>,
+    project: &ProjectId,
+) -> Result<Vec<String>, Error> {
+    let slugs = tx
+        .prepare_cached(
+            "UPDATE deployments SET state = 'deleting' WHERE project_id = ?1 RETURNING slug",
+        )?
+        .query_map([project], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    Ok(slugs)
+}
+
+/// Ids of frontends of a project that are on their way out, `most` at most.
+pub(in crate::deployments) fn deleting(
+    c: &Connection,
+    project: &ProjectId,
+    most: u32,
+) -> rusqlite::Result<Vec<DeploymentId>> {
+    c.prepare_cached(
+        "SELECT id FROM deployments WHERE project_id = ?1 AND state = 'deleting' LIMIT ?2",
+    )?
+    .query_map(params![project, most], |row| row.get(0))?
+    .collect()
+}

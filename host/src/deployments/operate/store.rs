@@ -1,0 +1,55 @@
+//! What `svc check` asks the control database.
+
+use rusqlite::Connection;
+
+use crate::content::Digest;
+
+/// Something that refers to stored content, for `svc check`.
+#[derive(Debug)]
+pub(super) struct Reference {
+    /// Who refers, for people.
+    pub(super) by: String,
+    /// To what.
+    pub(super) digest: Digest,
+    /// Whether that is a finished page.
+    pub(super) is_page: bool,
+}
+
+/// Every reference to stored content.
+pub(super) fn references(c: &Connection) -> rusqlite::Result<Vec<Reference>> {
+    c.prepare(
+        "SELECT slug, source_digest, 0 FROM deployments WHERE source_digest IS NOT NULL
+         UNION ALL SELECT slug, artifact_digest, 1 FROM deployments WHERE artifact_digest IS NOT NULL
+         UNION ALL SELECT 'revision ' || id, source_digest, 0 FROM revisions
+         UNION ALL SELECT 'preview ' || id, preview_digest, 1 FROM revisions
+            WHERE preview_digest IS NOT NULL
+         UNION ALL SELECT 'runtime ' || name, digest, 0 FROM runtimes",
+    )?
+    .query_map([], |row| Ok(Reference { by: row.get(0)?, digest: row.get(1)?, is_page: row.get(2)? }))?
+    .collect()
+}
+
+/// How many deployments there are.
+pub(super) fn count(c: &Connection) -> rusqlite::Result<u64> {
+    c.query_row("SELECT count(*) FROM deployments", [], |row| {
+        row.get::<_, i64>(0).map(i64::unsigned_abs)
+    })
+}
+
+/// What contradicts itself, for `svc check`: a sentence each.
+pub(super) fn contradictions(c: &Connection) -> rusqlite::Result<Vec<String>> {
+    c.prepare(
+        "SELECT 'frontend ' || slug || ' has no page' FROM deployments
+            WHERE state = 'active' AND one_time = 0 AND artifact_digest IS NULL
+         UNION ALL SELECT 'frontend ' || d.slug || ' points at a revision that is not active'
+            FROM deployments d LEFT JOIN revisions r ON r.id = d.active_revision_id
+            WHERE d.active_revision_id IS NOT NULL AND r.state IS NOT 'active'
+         UNION ALL SELECT 'frontend ' || d.slug || ' does not show its active revision'
+            FROM deployments d JOIN revisions r ON r.id = d.active_revision_id
+            WHERE r.source_digest IS NOT d.source_digest OR r.title IS NOT d.title
+         UNION ALL SELECT 'deployment ' || slug || ' belongs to no project' FROM deployments d
+            WHERE NOT EXISTS (SELECT 1 FROM projects p WHERE p.id = d.project_id)",
+    )?
+    .query_map([], |row| row.get(0))?
+    .collect()
+}

@@ -1,0 +1,14 @@
+//! Revisions: a frontend's history. Drafts are looked at, promoted, and rolled back, without a lost update.
+
+mod model;
+mod preview;
+mod releases;
+pub mod routes;
+mod service;
+mod store;
+pub mod views;
+
+pub use model::{NewRevision, RevisionKind};
+
+pub(super) use releases::{Released, release};
+pub(super) use store::insert;

@@ -1,0 +1,175 @@
+//! What a revision is, and what makes one.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::clock::Timestamp;
+use crate::content::Digest;
+use crate::deployments::frontends::Frontend;
+use crate::ids::{DeploymentId, RevisionId};
+
+/// How a revision last became what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RevisionKind {
+    /// Made, and never live.
+    Draft,
+    /// What was live when the history began.
+    Baseline,
+    /// Published at once.
+    Publish,
+    /// Promoted.
+    Promote,
+    /// Put back.
+    Rollback,
+}
+
+impl RevisionKind {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Draft => "draft",
+            Self::Baseline => "baseline",
+            Self::Publish => "publish",
+            Self::Promote => "promote",
+            Self::Rollback => "rollback",
+        }
+    }
+}
+
+/// Where a revision is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RevisionState {
+    /// Never live.
+    Draft,
+    /// Live.
+    Active,
+    /// Was live, until a newer one was.
+    Superseded,
+    /// Was live, until an older one was put back.
+    RolledBack,
+}
+
+impl RevisionState {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Draft => "draft",
+            Self::Active => "active",
+            Self::Superseded => "superseded",
+            Self::RolledBack => "rolled_back",
+        }
+    }
+}
+
+/// A revision.
+#[derive(Clone, Debug)]
+pub struct Revision {
+    /// The order in which it was made.
+    pub number: i64,
+    /// Its identity.
+    pub id: RevisionId,
+    /// Its source.
+    pub source: Digest,
+    /// The page without its runtime, once somebody has looked.
+    pub preview: Option<Digest>,
+    /// The page's title.
+    pub title: String,
+    /// Why it was made.
+    pub message: Option<String>,
+    /// Its latest release.
+    pub kind: RevisionKind,
+    /// Where it is in its life.
+    pub state: RevisionState,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it last became live.
+    pub promoted_at: Option<Timestamp>,
+}
+
+/// What a draft is made of.
+#[derive(Clone, Debug)]
+pub enum DraftSource {
+    /// The whole source.
+    Content(String),
+    /// Changes to the base revision's source.
+    Edits(Vec<Edit>),
+}
+
+/// One change: `find`, which must occur exactly `count` times, becomes `replace`.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Edit {
+    /// What is there; never empty.
+    #[schema(min_length = 1)]
+    pub find: String,
+    /// What shall be there instead.
+    pub replace: String,
+    /// How often it must occur; once, if absent.
+    #[schema(minimum = 1, default = 1)]
+    pub count: Option<u64>,
+}
+
+/// A draft to make; its fields are within their bounds.
+#[derive(Clone, Debug)]
+pub struct NewDraft {
+    /// The revision that it was made from, which must be the active one.
+    pub base: RevisionId,
+    /// Its source.
+    pub source: DraftSource,
+    /// The page's title; the active revision's, if there is none.
+    pub title: Option<String>,
+    /// Why it was made.
+    pub message: Option<String>,
+}
+
+/// A draft, and whether an older revision has the same content and title and was taken instead.
+#[derive(Clone, Debug)]
+pub struct Drafted {
+    /// Of which frontend.
+    pub deployment: DeploymentId,
+    /// The revision.
+    pub revision: Revision,
+    /// Whether it was there already.
+    pub deduplicated: bool,
+}
+
+/// A page of a frontend's history.
+#[derive(Debug)]
+pub struct History {
+    /// The live revision.
+    pub active: RevisionId,
+    /// Newest first.
+    pub revisions: Vec<Revision>,
+    /// Where the next page begins.
+    pub next: Option<i64>,
+}
+
+/// The source of a revision, or of a frontend that has none yet.
+#[derive(Debug)]
+pub struct StoredSource {
+    /// Whose it is.
+    pub frontend: Frontend,
+    /// Which revision's; none for a frontend without a history.
+    pub revision: Option<RevisionId>,
+    /// Its name.
+    pub digest: Digest,
+}
+
+/// A revision to add, which is a draft until it is released.
+#[derive(Debug)]
+pub struct NewRevision<'a> {
+    /// Its identity.
+    pub id: RevisionId,
+    /// The page's title.
+    pub title: &'a str,
+    /// Its source.
+    pub source: Digest,
+    /// The page without its runtime, if it was rendered.
+    pub preview: Option<Digest>,
+    /// Why it is made.
+    pub message: Option<&'a str>,
+    /// How it becomes what it is.
+    pub kind: RevisionKind,
+}
