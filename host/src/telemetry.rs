@@ -76,38 +76,38 @@ struct PageMetrics {
 impl Metrics {
     /// All numbers at zero.
     pub fn new(sandbox: &Sandbox, deployments: &Deployments) -> Self {
-        let mut registry = Registry::with_prefix("svc");
+        let mut registry = Registry::default();
         let requests = Family::<Answered, Counter>::default();
-        registry.register("http_requests", "Requests answered", requests.clone());
+        registry.register("svc_http_requests", "Requests answered", requests.clone());
         let latency =
             Family::<ByRoute, Histogram>::new_with_constructor(|| Histogram::new(BUCKETS));
         registry.register(
-            "http_request_seconds",
+            "svc_http_request_seconds",
             "Time to the head of the answer",
             latency.clone(),
         );
         let pages = &deployments.pages;
         registry.register(
-            "page_cache_hits",
+            "svc_page_cache_hits",
             "Pages found in memory",
             pages.hits.clone(),
         );
         registry.register(
-            "page_cache_misses",
+            "svc_page_cache_misses",
             "Pages loaded from disk",
             pages.misses.clone(),
         );
         let held = Arc::clone(pages);
-        let bytes = Reading::new("page_cache_bytes", "Bytes of pages in memory", move || {
+        let bytes = Reading::new("svc_page_cache_bytes", "Bytes of pages in memory", move || {
             held.size().1
         });
         registry.register_collector(Box::new(bytes));
         let held = Arc::clone(pages);
-        let entries = Reading::new("page_cache_pages", "Pages in memory", move || {
+        let entries = Reading::new("svc_page_cache_pages", "Pages in memory", move || {
             held.size().0 as u64
         });
         registry.register_collector(Box::new(entries));
-        registry.register("visits", "Views counted", deployments.visits.total.clone());
+        registry.register("svc_visits", "Views counted", deployments.visits.total.clone());
         sandbox.metrics().register(&mut registry);
         let page = |status| {
             requests.get_or_create_owned(&Answered {

@@ -19,7 +19,7 @@ fn deployment(row: &Row<'_>) -> rusqlite::Result<Deployment> {
     Ok(Deployment {
         id: row.get(0)?,
         slug: row.get(1)?,
-        content_type: content_type(row.get(2)?)?,
+        content_type: content_type(&row.get::<_, String>(2)?)?,
         title: row.get(3)?,
         one_time: row.get(4)?,
         password_hash: row.get(5)?,
@@ -32,7 +32,7 @@ fn deployment(row: &Row<'_>) -> rusqlite::Result<Deployment> {
     })
 }
 
-pub(super) fn content_type(text: String) -> rusqlite::Result<ContentType> {
+pub(super) fn content_type(text: &str) -> rusqlite::Result<ContentType> {
     text.parse().map_err(|_| rusqlite::Error::InvalidQuery)
 }
 

@@ -172,15 +172,6 @@ impl Metrics {
 }
 
 #[cfg(test)]
-impl Metrics {
-    /// The most memory that a call of the function used, in bytes.
-    pub(super) fn memory_peak(&self, function: &'static str) -> u64 {
-        let labels = FunctionLabels { function };
-        self.memory_peak.get_or_create(&labels).get()
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use super::*;
 

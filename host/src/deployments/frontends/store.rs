@@ -18,7 +18,7 @@ fn frontend_row(row: &Row<'_>) -> rusqlite::Result<Frontend> {
     Ok(Frontend {
         id: row.get(0)?,
         slug: row.get(1)?,
-        content_type: content_type(row.get(2)?)?,
+        content_type: content_type(&row.get::<_, String>(2)?)?,
         title: row.get(3)?,
         state: state(&row.get::<_, String>(4)?)?,
         source: row.get(5)?,
@@ -70,7 +70,7 @@ pub(super) fn members(c: &Connection, project: &ProjectId) -> rusqlite::Result<V
         Ok(MemberSummary {
             id: row.get(0)?,
             slug: row.get(1)?,
-            content_type: content_type(row.get(2)?)?,
+            content_type: content_type(&row.get::<_, String>(2)?)?,
             state: state(&row.get::<_, String>(3)?)?,
             visits: row.get::<_, i64>(4)?.unsigned_abs(),
         })
