@@ -12,6 +12,7 @@ pub mod deployments;
 pub mod edge;
 pub mod fault;
 pub mod http;
+pub mod http_client;
 pub mod ids;
 pub mod openapi;
 pub mod projects;

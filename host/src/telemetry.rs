@@ -98,16 +98,22 @@ impl Metrics {
             pages.misses.clone(),
         );
         let held = Arc::clone(pages);
-        let bytes = Reading::new("svc_page_cache_bytes", "Bytes of pages in memory", move || {
-            held.size().1
-        });
+        let bytes = Reading::new(
+            "svc_page_cache_bytes",
+            "Bytes of pages in memory",
+            move || held.size().1,
+        );
         registry.register_collector(Box::new(bytes));
         let held = Arc::clone(pages);
         let entries = Reading::new("svc_page_cache_pages", "Pages in memory", move || {
             held.size().0 as u64
         });
         registry.register_collector(Box::new(entries));
-        registry.register("svc_visits", "Views counted", deployments.visits.total.clone());
+        registry.register(
+            "svc_visits",
+            "Views counted",
+            deployments.visits.total.clone(),
+        );
         sandbox.metrics().register(&mut registry);
         let page = |status| {
             requests.get_or_create_owned(&Answered {

@@ -119,7 +119,7 @@ impl Process {
             rest.read_to_string(&mut all).unwrap();
             all
         });
-        let client = Client::builder()
+        let client = svc::http_client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .timeout(DEADLINE)
             .no_proxy()

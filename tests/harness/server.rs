@@ -136,7 +136,7 @@ impl TestServer {
         let server = Server::start(settings.clone(), clock.clone())
             .await
             .expect("the server starts");
-        let client = Client::builder()
+        let client = svc::http_client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .timeout(DEADLINE)
             .no_proxy()

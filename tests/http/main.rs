@@ -13,6 +13,7 @@ mod operators;
 mod passwords;
 mod property;
 mod quick_share;
+mod readme;
 mod rendering;
 mod serving;
 mod tidy;

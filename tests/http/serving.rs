@@ -372,7 +372,8 @@ async fn operators_numbers_are_on_their_own_listener() {
     server.get("/page").answer().await.expect(200);
     let ops = server.server().ops_address().unwrap();
     let url = format!("http://{ops}/metrics");
-    let numbers = reqwest::Client::new().get(url).answer().await.expect(200);
+    let ops = svc::http_client::builder().build().unwrap();
+    let numbers = ops.get(url).answer().await.expect(200);
     for line in [
         "svc_http_requests_total{route=\"/{slug}\",status=\"200\"} 1",
         "svc_http_requests_total{route=\"/api/v1/deploy\",status=\"201\"} 1",

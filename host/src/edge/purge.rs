@@ -8,6 +8,7 @@ use super::store::{self, Purge};
 use crate::clock::Clock;
 use crate::config::Edge;
 use crate::control::{Control, Error};
+use crate::http_client;
 
 /// Prefixes in one call, as the API allows.
 const BATCH: u32 = 30;
@@ -17,7 +18,6 @@ const REPEAT_AFTER: i64 = 10;
 const BACKOFF_MOST: i64 = 300;
 /// After so many failures a purge is given up: the edge holds nothing for longer than its own limit.
 const ATTEMPTS: u32 = 20;
-const CONNECT_TIME: Duration = Duration::from_secs(5);
 const CALL_TIME: Duration = Duration::from_secs(10);
 
 /// Sends purges.
@@ -45,12 +45,7 @@ impl Purger {
     /// # Errors
     /// When no HTTP client can be made.
     pub fn new(control: Control, clock: Clock, edge: &Edge) -> anyhow::Result<Self> {
-        // The first to ask for a provider of cryptography sets it for the process; a later one finds it set.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder()
-            .connect_timeout(CONNECT_TIME)
-            .timeout(CALL_TIME)
-            .build()?;
+        let client = http_client::builder().timeout(CALL_TIME).build()?;
         let base = edge.api_base.as_str().trim_end_matches('/');
         let url = format!("{base}/zones/{}/purge_cache", edge.zone_id);
         Ok(Self {
