@@ -176,6 +176,7 @@ fn body_of(project: &Project, config: &Config) -> String {
 
 /// Make a project
 #[utoipa::path(
+    operation_id = "create_project",
     post, path = "/api/v1/projects", tag = "projects",
     params(("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request answer what the first did, for 24 hours.")),
     request_body = CreateProject,
@@ -252,6 +253,7 @@ fn check_name(name: &str) -> Result<(), Problem> {
 
 /// List projects
 #[utoipa::path(
+    operation_id = "list_projects",
     get, path = "/api/v1/projects", tag = "projects",
     params(ListProjects),
     responses((status = 200, description = "The namespace's projects, oldest first.", body = ProjectList)),
@@ -279,6 +281,7 @@ pub async fn list(
 ///
 /// With its frontends and their views.
 #[utoipa::path(
+    operation_id = "get_project",
     get, path = "/api/v1/projects/{id}", tag = "projects",
     params(("id" = String, Path, description = "The project.")),
     responses((status = 200, description = "The project.", body = ProjectDetail)),
@@ -314,6 +317,7 @@ impl From<MemberSummary> for Member {
 
 /// Change a project
 #[utoipa::path(
+    operation_id = "update_project",
     patch, path = "/api/v1/projects/{id}", tag = "projects",
     params(("id" = String, Path, description = "The project.")),
     request_body = UpdateProject,
@@ -354,6 +358,7 @@ pub async fn update(
 /// With all that is in it. Its addresses stop to resolve before this is answered; a project that is gone
 /// already is answered alike.
 #[utoipa::path(
+    operation_id = "delete_project",
     delete, path = "/api/v1/projects/{id}", tag = "projects",
     params(("id" = String, Path, description = "The project.")),
     responses((status = 204, description = "Gone.")),

@@ -48,6 +48,7 @@ impl TargetPath {
 
 /// Publish a frontend
 #[utoipa::path(
+    operation_id = "create_frontend",
     post, path = "/api/v1/projects/{id}/frontends", tag = "frontends",
     params(
         ("id" = String, Path, description = "The project."),
@@ -131,6 +132,7 @@ pub fn check_content(content: &str) -> Result<(), Problem> {
 
 /// List frontends
 #[utoipa::path(
+    operation_id = "list_frontends",
     get, path = "/api/v1/projects/{id}/frontends", tag = "frontends",
     params(("id" = String, Path, description = "The project.")),
     responses((status = 200, description = "All of them, whatever their state.", body = FrontendList)),
@@ -151,6 +153,7 @@ pub async fn list(
 
 /// Get a frontend
 #[utoipa::path(
+    operation_id = "get_frontend",
     get, path = "/api/v1/projects/{id}/frontends/{target}", tag = "frontends",
     params(
         ("id" = String, Path, description = "The project."),
@@ -181,6 +184,7 @@ pub async fn get(
 ///
 /// At once, whatever is live: the last write wins. Use revisions to look before, and not to overwrite others.
 #[utoipa::path(
+    operation_id = "republish_frontend",
     put, path = "/api/v1/projects/{id}/frontends/{target}", tag = "frontends",
     params(
         ("id" = String, Path, description = "The project."),
@@ -232,6 +236,7 @@ pub async fn republish(
 ///
 /// With its history. Its slug is free when this is answered; one that is gone already is answered alike.
 #[utoipa::path(
+    operation_id = "delete_frontend",
     delete, path = "/api/v1/projects/{id}/frontends/{target}", tag = "frontends",
     params(
         ("id" = String, Path, description = "The project."),
@@ -256,6 +261,7 @@ pub async fn delete(
 ///
 /// Exactly as it was published, of what is live or of a revision; never the rendered page.
 #[utoipa::path(
+    operation_id = "get_content",
     get, path = "/api/v1/projects/{id}/frontends/{target}/content", tag = "frontends",
     params(
         ("id" = String, Path, description = "The project."),

@@ -38,6 +38,7 @@ const PAGE_MOST: u32 = 200;
 ///
 /// Newest first. The first look begins the history: its baseline is what is live.
 #[utoipa::path(
+    operation_id = "list_revisions",
     get, path = "/api/v1/projects/{id}/frontends/{target}/revisions", tag = "revisions",
     params(
         ("id" = String, Path, description = "The project."),
@@ -77,6 +78,7 @@ pub async fn list(
 
 /// Get a revision
 #[utoipa::path(
+    operation_id = "get_revision",
     get, path = "/api/v1/projects/{id}/frontends/{target}/revisions/{revision_id}", tag = "revisions",
     params(
         ("id" = String, Path, description = "The project."),
@@ -116,6 +118,7 @@ pub struct RevisionPath {
 /// It has an unlisted preview, and nobody else sees it until it is promoted. The same content and title make
 /// no second revision.
 #[utoipa::path(
+    operation_id = "create_revision",
     post, path = "/api/v1/projects/{id}/frontends/{target}/revisions", tag = "revisions",
     params(
         ("id" = String, Path, description = "The project."),
@@ -229,6 +232,7 @@ fn check_edits(edits: &[Edit]) -> Result<(), Problem> {
 ///
 /// Makes it live, if what you expect to be live is.
 #[utoipa::path(
+    operation_id = "promote_revision",
     post, path = "/api/v1/projects/{id}/frontends/{target}/promote", tag = "revisions",
     params(
         ("id" = String, Path, description = "The project."),
@@ -252,6 +256,7 @@ pub async fn promote(
 ///
 /// Puts one back that was live before, if what you expect to be live is.
 #[utoipa::path(
+    operation_id = "rollback_revision",
     post, path = "/api/v1/projects/{id}/frontends/{target}/rollback", tag = "revisions",
     params(
         ("id" = String, Path, description = "The project."),
@@ -304,6 +309,7 @@ async fn release(
 ///
 /// Everything that ever was live, newest first.
 #[utoipa::path(
+    operation_id = "list_releases",
     get, path = "/api/v1/projects/{id}/frontends/{target}/releases", tag = "revisions",
     params(
         ("id" = String, Path, description = "The project."),
@@ -343,6 +349,7 @@ impl From<ReleaseEntry> for ReleaseEntryView {
 ///
 /// Unlisted, immutable and static: a preview has no runtime.
 #[utoipa::path(
+    operation_id = "preview_revision",
     get, path = "/_preview/{deployment_id}/{revision_id}/", tag = "pages",
     params(
         ("deployment_id" = String, Path, description = "The frontend's id."),
@@ -375,6 +382,7 @@ pub async fn preview(
 ///
 /// The address of a preview ends with a slash.
 #[utoipa::path(
+    operation_id = "preview_with_slash",
     get, path = "/_preview/{deployment_id}/{revision_id}", tag = "pages",
     params(
         ("deployment_id" = String, Path, description = "The frontend's id."),
