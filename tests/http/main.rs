@@ -1,5 +1,6 @@
 //! The service over the wire: each subject of its contract in a file of its own.
 
+mod account;
 mod durability;
 mod errors;
 mod expiry;

@@ -1,0 +1,98 @@
+//! An owner: a namespace with its credential, and what it does.
+
+use http::Method;
+use reqwest::RequestBuilder;
+use serde_json::{Value, json};
+use svc::workspaces::Plan;
+use svc_tests::{Answer, Ask, TestServer};
+
+/// A namespace that calls with its credential.
+#[derive(Clone, Debug)]
+pub(crate) struct Owner {
+    pub(crate) credential: String,
+}
+
+impl Owner {
+    /// A new namespace on the pro plan.
+    pub(crate) async fn new(server: &TestServer, name: &str) -> Self {
+        Self::on(server, name, Plan::Pro).await
+    }
+
+    /// A new namespace on a plan.
+    pub(crate) async fn on(server: &TestServer, name: &str, plan: Plan) -> Self {
+        let workspaces = &server.server().app().workspaces;
+        let credential = workspaces.create(name, plan).await.unwrap().credential;
+        Self { credential }
+    }
+
+    /// A request with the credential.
+    pub(crate) fn request(
+        &self,
+        server: &TestServer,
+        method: Method,
+        path: &str,
+    ) -> RequestBuilder {
+        server.request(method, path).bearer_auth(&self.credential)
+    }
+
+    /// A GET below `/api/v1/projects`.
+    pub(crate) async fn get(&self, server: &TestServer, path: &str) -> Answer {
+        self.request(server, Method::GET, &format!("/api/v1/projects{path}"))
+            .answer()
+            .await
+    }
+
+    /// A DELETE below `/api/v1/projects`.
+    pub(crate) async fn delete(&self, server: &TestServer, path: &str) -> Answer {
+        self.request(server, Method::DELETE, &format!("/api/v1/projects{path}"))
+            .answer()
+            .await
+    }
+
+    /// A request with a JSON body below `/api/v1/projects`.
+    pub(crate) async fn send(
+        &self,
+        server: &TestServer,
+        method: Method,
+        path: &str,
+        body: &Value,
+    ) -> Answer {
+        let path = format!("/api/v1/projects{path}");
+        self.request(server, method, &path)
+            .json(body)
+            .answer()
+            .await
+    }
+
+    /// A POST below `/api/v1/projects`.
+    pub(crate) async fn post(&self, server: &TestServer, path: &str, body: &Value) -> Answer {
+        self.send(server, Method::POST, path, body).await
+    }
+
+    /// Makes a project; answers its id.
+    pub(crate) async fn project(&self, server: &TestServer, name: &str) -> String {
+        let made = self
+            .post(server, "", &json!({ "name": name }))
+            .await
+            .expect(201);
+        text(&made.json()["id"])
+    }
+
+    /// Publishes Markdown as a frontend; answers its document.
+    pub(crate) async fn frontend(&self, server: &TestServer, project: &str, slug: &str) -> Value {
+        let body = json!({ "type": "markdown", "content": "# One", "requested_slug": slug });
+        self.post(server, &format!("/{project}/frontends"), &body)
+            .await
+            .expect(201)
+            .json()
+    }
+}
+
+/// A string in a document.
+#[track_caller]
+pub(crate) fn text(value: &Value) -> String {
+    value
+        .as_str()
+        .unwrap_or_else(|| panic!("no text: {value}"))
+        .to_owned()
+}
