@@ -25,18 +25,21 @@ const PARTS: [&str; 3] = ["startup", "views", "publish"];
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let mut parts: Vec<String> = Vec::new();
-    let mut svc = None;
+    let (mut svc, mut page) = (None, None);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             // The minimal server is this program again, in a process of its own.
             minimal::ARGUMENT => return minimal::serve(&arguments.next().context("a directory")?),
             "--svc" => {
-                svc = Some(PathBuf::from(
-                    arguments.next().context("--svc needs a path")?,
-                ))
+                let path = arguments.next().context("--svc needs a path")?;
+                svc = Some(PathBuf::from(path));
             }
+            // One size of page alone, for whoever is looking for what it costs.
+            "--page" => page = Some(arguments.next().context("--page needs a size, as in 10")?),
             part if PARTS.contains(&part) => parts.push(argument),
-            other => bail!("unknown argument {other}: give any of {PARTS:?}, or --svc PATH"),
+            other => {
+                bail!("unknown argument {other}: give any of {PARTS:?}, --page KB or --svc PATH")
+            }
         }
     }
     let wanted = |part: &str| parts.is_empty() || parts.iter().any(|named| named == part);
@@ -59,7 +62,7 @@ fn main() -> anyhow::Result<()> {
         startup::measure(&bench, &mut goals)?;
     }
     if wanted("views") {
-        views::measure(&bench, &mut goals)?;
+        views::measure(&bench, page.as_deref(), &mut goals)?;
     }
     if wanted("publish") {
         publish::measure(&bench)?;

@@ -43,8 +43,8 @@ impl Figures {
     }
 }
 
-/// Measures all sizes and encodings.
-pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
+/// Measures all encodings of all sizes, or of the one that is named.
+pub(crate) fn measure(bench: &Bench, page: Option<&str>, goals: &mut Goals) -> anyhow::Result<()> {
     title(&format!(
         "Page views, {CONNECTIONS} keep-alive connections, {ROUNDS} alternating rounds of {} ms",
         ROUND.as_millis()
@@ -63,8 +63,9 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     let minimal = bench.minimal(&pages)?;
     let before = cpu_of("self")?;
     let mut answers = 0;
+    let wanted = |size: &str| page.is_none_or(|page| size.trim_end_matches(" KB") == page);
     for (at, (size, _)) in SIZES.iter().enumerate() {
-        for encoding in ENCODINGS {
+        for encoding in ENCODINGS.iter().filter(|_| wanted(size)) {
             let name = format!("page-{at}");
             let ours = client::get(svc.address, &format!("/{name}"), encoding);
             let theirs = client::get(minimal.address, &format!("/{name}.{encoding}"), encoding);
