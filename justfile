@@ -26,7 +26,7 @@ bench *arguments:
 
 # Drive the pages in Chromium
 browser *arguments:
-    cargo build --locked --package svc
+    cargo build --locked --bin svc
     cd tests/browser && npm ci --no-audit --no-fund && npm test -- {{arguments}}
 
 # Check dependencies for advisories, licences, bans and sources (needs cargo-deny)
