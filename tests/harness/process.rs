@@ -61,7 +61,18 @@ impl Binary {
 
     /// Starts a server on a free port and waits until it is ready.
     pub async fn serve(&self, data: &Path, arguments: &[&str]) -> Process {
+        self.serve_until(None, data, arguments).await
+    }
+
+    /// The same, with a server that dies at a fault point (`svc::fault`).
+    pub async fn serve_until(
+        &self,
+        fault: Option<&str>,
+        data: &Path,
+        arguments: &[&str],
+    ) -> Process {
         let mut command = self.command();
+        command.envs(fault.map(|point| ("SVC_FAULT", point)));
         command
             .env("SVC_DATA", data)
             .env("SVC_LISTEN", "127.0.0.1:0")

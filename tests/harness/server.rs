@@ -111,6 +111,7 @@ impl TestServer {
             &mut limits.deploy_burst,
             &mut limits.auth_burst,
             &mut limits.report_burst,
+            &mut limits.owner_burst,
         ] {
             *burst = 100_000;
         }

@@ -1,6 +1,7 @@
 //! The service over the wire: each subject of its contract in a file of its own.
 
 mod account;
+mod crashes;
 mod durability;
 mod errors;
 mod expiry;
@@ -11,10 +12,13 @@ mod limits;
 mod one_time;
 mod openapi;
 mod operators;
+mod owners;
 mod passwords;
+mod projects;
 mod property;
 mod quick_share;
 mod readme;
+mod releases;
 mod rendering;
 mod serving;
 mod tidy;

@@ -1,0 +1,206 @@
+//! Death at every fault point of publishing, releasing, deleting and ending: what follows is whole.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use http::Method;
+use serde_json::{Value, json};
+use svc_tests::{Ask, Process, until};
+use tempfile::TempDir;
+
+use crate::account::text;
+use crate::svc;
+
+/// A server process, and the credential of the owner who calls it.
+struct Site<'a> {
+    process: Process,
+    credential: &'a str,
+}
+
+impl Site<'_> {
+    /// A request of the owner's; `None` if the server died instead of answering.
+    async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> Option<(u16, Value)> {
+        let url = self.process.url(&format!("/api/v1/projects{path}"));
+        let mut request = self
+            .process
+            .client()
+            .request(method, url)
+            .bearer_auth(self.credential);
+        if let Some(body) = body {
+            request = request.json(&body);
+        }
+        let answer = request.send().await.ok()?;
+        let status = answer.status().as_u16();
+        let body = answer.bytes().await.ok()?;
+        Some((status, serde_json::from_slice(&body).unwrap_or(Value::Null)))
+    }
+
+    async fn get(&self, path: &str) -> (u16, Value) {
+        self.ask(Method::GET, path, None)
+            .await
+            .expect("the server answers")
+    }
+
+    async fn post(&self, path: &str, body: Value) -> (u16, Value) {
+        self.ask(Method::POST, path, Some(body))
+            .await
+            .expect("the server answers")
+    }
+}
+
+/// What was there before the crash.
+struct Before {
+    project: String,
+    live: String,
+    draft: String,
+}
+
+/// A project with a frontend `room` whose page says One, and a draft that says Two.
+async fn furnish(data: &Path, credential: &str) -> Before {
+    let site = Site {
+        process: svc().serve(data, &[]).await,
+        credential,
+    };
+    let (status, project) = site.post("", json!({ "name": "House" })).await;
+    assert_eq!(status, 201, "{project}");
+    let project = text(&project["id"]);
+    let room = json!({ "type": "markdown", "content": "# One", "requested_slug": "room" });
+    let (status, made) = site.post(&format!("/{project}/frontends"), room).await;
+    assert_eq!(status, 201, "{made}");
+    let path = format!("/{project}/frontends/room/revisions");
+    let live = text(&site.get(&path).await.1["active_revision_id"]);
+    let draft = json!({ "base_revision_id": live, "content": "# Two" });
+    let draft = text(&site.post(&path, draft).await.1["revision"]["revision_id"]);
+    site.process.kill().await;
+    Before {
+        project,
+        live,
+        draft,
+    }
+}
+
+/// What is asked for when the server dies at a point.
+fn deed(point: &str, before: &Before) -> (Method, String, Option<Value>) {
+    let room = format!("/{}/frontends/room", before.project);
+    match point.split('.').next().unwrap() {
+        "create" => {
+            let hall = json!({ "type": "markdown", "content": "# Hall", "requested_slug": "hall" });
+            (
+                Method::POST,
+                format!("/{}/frontends", before.project),
+                Some(hall),
+            )
+        }
+        "draft" => {
+            let draft = json!({ "base_revision_id": before.live, "content": "# Three" });
+            (Method::POST, format!("{room}/revisions"), Some(draft))
+        }
+        "republish" => (Method::PUT, room, Some(json!({ "content": "# Four" }))),
+        "release" => {
+            let release = json!({
+                "revision_id": before.draft, "expected_active_revision_id": before.live,
+            });
+            (Method::POST, format!("{room}/promote"), Some(release))
+        }
+        "delete" => (Method::DELETE, room, None),
+        "teardown" => (Method::DELETE, format!("/{}", before.project), None),
+        other => panic!("no deed leads to {other}"),
+    }
+}
+
+/// The page that `room` has after a crash at a point: what was committed is done, what was not is not.
+fn page_after(point: &str) -> Option<&'static str> {
+    match point {
+        "republish.committed" => Some("Four"),
+        "release.committed" => Some("Two"),
+        "delete.committed" => None,
+        ended if ended.starts_with("teardown.") => None,
+        _ => Some("One"),
+    }
+}
+
+/// Every point that the sources name.
+fn points() -> BTreeSet<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/src");
+    let mut points = BTreeSet::new();
+    let mut open = vec![root];
+    while let Some(directory) = open.pop() {
+        for entry in std::fs::read_dir(directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+        {
+            if entry.is_dir() {
+                open.push(entry);
+                continue;
+            }
+            let source = std::fs::read_to_string(&entry).unwrap();
+            let named = source.split("fault::point(\"").skip(1);
+            points.extend(named.map(|rest| rest.split('"').next().unwrap().to_owned()));
+        }
+    }
+    assert!(points.len() > 10, "{points:?}");
+    points
+}
+
+#[tokio::test]
+async fn whatever_the_point_of_death_what_follows_is_whole() {
+    for point in points() {
+        let data = TempDir::new().unwrap();
+        let made = svc()
+            .run(data.path(), &["namespace", "create", "acme", "--json"])
+            .await
+            .json();
+        let credential = text(&made["credential"]);
+        let before = furnish(data.path(), &credential).await;
+
+        let process = svc().serve_until(Some(&point), data.path(), &[]).await;
+        let dying = Site {
+            process,
+            credential: &credential,
+        };
+        let (method, path, body) = deed(&point, &before);
+        // Its answer may have left before the end, which goes on behind it.
+        let _ = dying.ask(method, &path, body).await;
+        let (status, _) = dying.process.ended().await;
+        assert!(!status.success(), "{point}: it did not die");
+
+        let process = svc().serve(data.path(), &[]).await;
+        let site = Site {
+            process,
+            credential: &credential,
+        };
+        let room = site.process.get("/room").await;
+        match page_after(&point) {
+            Some(page) => {
+                assert!(
+                    room.expect(200).text().contains(&format!(">{page}<")),
+                    "{point}"
+                );
+            }
+            None => assert_eq!(room.status, 404, "{point}"),
+        }
+        let frontends = format!("/{}/frontends", before.project);
+        if point.starts_with("teardown.") {
+            let gone = async || (site.get(&frontends).await.0 == 404).then_some(());
+            until("the project to be gone", gone).await;
+        } else {
+            let (status, list) = site.get(&frontends).await;
+            assert_eq!(status, 200, "{point}");
+            for frontend in list["frontends"].as_array().unwrap() {
+                assert_eq!(frontend["state"], "active", "{point}: half visible");
+                let page = format!("/{}", text(&frontend["slug"]));
+                site.process.get(&page).await.expect(200);
+            }
+            let hall = site.process.get("/hall").await.status;
+            assert_eq!(hall == 200, point == "create.committed", "{point}");
+        }
+        let whole = async || {
+            let found = svc().run(data.path(), &["check", "--json"]).await.json();
+            assert_eq!(found["errors"], json!([]), "{point}");
+            let none_left = !point.starts_with("teardown.") || found["deployments"] == 0;
+            none_left.then_some(())
+        };
+        until("nothing to be left of what ended", whole).await;
+        site.process.kill().await;
+    }
+}

@@ -1,0 +1,345 @@
+//! What is live: the history of a frontend, walked as a table, and races for its release pointer.
+
+use std::collections::BTreeSet;
+
+use http::Method;
+use serde_json::{Value, json};
+use svc_tests::{Ask, TestServer};
+
+use crate::account::{Owner, text};
+
+/// A frontend with a history.
+struct History {
+    owner: Owner,
+    /// Its path below `/api/v1/projects`.
+    path: String,
+    slug: &'static str,
+}
+
+impl History {
+    async fn new(server: &TestServer) -> Self {
+        let owner = Owner::new(server, "acme").await;
+        let project = owner.project(server, "House").await;
+        owner.frontend(server, &project, "room").await;
+        Self {
+            owner,
+            path: format!("/{project}/frontends/room"),
+            slug: "room",
+        }
+    }
+
+    async fn list(&self, server: &TestServer) -> Value {
+        self.owner
+            .get(server, &format!("{}/revisions", self.path))
+            .await
+            .expect(200)
+            .json()
+    }
+
+    async fn active(&self, server: &TestServer) -> String {
+        text(&self.list(server).await["active_revision_id"])
+    }
+
+    /// Makes a draft of what is live; answers its id.
+    async fn draft(&self, server: &TestServer, content: &str) -> String {
+        let body = json!({ "base_revision_id": self.active(server).await, "content": content });
+        let path = format!("{}/revisions", self.path);
+        let made = self
+            .owner
+            .post(server, &path, &body)
+            .await
+            .expect(200)
+            .json();
+        assert_eq!(made["deduplicated"], false);
+        text(&made["revision"]["revision_id"])
+    }
+
+    async fn release(
+        &self,
+        server: &TestServer,
+        how: &str,
+        revision: &str,
+        expected: &str,
+    ) -> svc_tests::Answer {
+        let body = json!({ "revision_id": revision, "expected_active_revision_id": expected });
+        self.owner
+            .post(server, &format!("{}/{how}", self.path), &body)
+            .await
+    }
+
+    /// Kind and state of a revision.
+    async fn state(&self, server: &TestServer, revision: &str) -> (String, String) {
+        let path = format!("{}/revisions/{revision}", self.path);
+        let revision = self.owner.get(server, &path).await.expect(200).json();
+        (text(&revision["kind"]), text(&revision["state"]))
+    }
+}
+
+#[tokio::test]
+async fn every_transition_is_as_the_table_says() {
+    let server = TestServer::start().await;
+    let history = History::new(&server).await;
+    let frontend = history
+        .owner
+        .get(&server, &history.path)
+        .await
+        .expect(200)
+        .json();
+    assert_eq!(
+        frontend.get("active_revision_id"),
+        None,
+        "not yet in the workflow"
+    );
+    let one = history.active(&server).await;
+    let check = async |revision: &str, kind: &str, state: &str| {
+        let found = history.state(&server, revision).await;
+        assert_eq!(found, (kind.to_owned(), state.to_owned()), "{revision}");
+    };
+    check(&one, "baseline", "active").await;
+    let two = history.draft(&server, "# Two").await;
+    check(&two, "draft", "draft").await;
+    let page = async || server.get("/room").answer().await.expect(200);
+    assert!(
+        page().await.text().contains("One"),
+        "a draft is nobody's to see"
+    );
+
+    history
+        .release(&server, "promote", &two, &one)
+        .await
+        .expect(200);
+    check(&two, "promote", "active").await;
+    check(&one, "baseline", "superseded").await;
+    assert!(page().await.text().contains("Two"));
+
+    history
+        .release(&server, "rollback", &one, &two)
+        .await
+        .expect(200);
+    check(&one, "rollback", "active").await;
+    check(&two, "promote", "rolled_back").await;
+    assert!(page().await.text().contains("One"));
+
+    let content = json!({ "content": "# Three" });
+    let put = history
+        .owner
+        .send(&server, Method::PUT, &history.path, &content)
+        .await
+        .expect(200);
+    let three = text(&put.json()["active_revision_id"]);
+    check(&three, "publish", "active").await;
+    check(&one, "rollback", "superseded").await;
+    assert_eq!(put.json()["revision_count"], 3);
+
+    // What changes nothing, and what is refused.
+    let same = history
+        .release(&server, "promote", &three, &three)
+        .await
+        .expect(200)
+        .json();
+    assert_eq!(same["revision"]["kind"], "publish");
+    let four = history.draft(&server, "# Four").await;
+    history
+        .release(&server, "rollback", &four, &three)
+        .await
+        .problem(400, "invalid_request");
+    let nobody = "01a1fc50-0000-7000-8000-000000000000";
+    history
+        .release(&server, "promote", nobody, &three)
+        .await
+        .problem(404, "not_found");
+    history
+        .release(&server, "promote", "x", &three)
+        .await
+        .problem(400, "invalid_request");
+    let stale = history.release(&server, "promote", &four, &one).await;
+    let conflict = stale.problem(409, "revision_conflict");
+    assert_eq!(conflict["active_revision_id"], three);
+    check(&four, "draft", "draft").await;
+
+    let releases = history
+        .owner
+        .get(&server, &format!("{}/releases", history.path))
+        .await
+        .json();
+    let kinds: Vec<_> = releases["releases"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| text(&entry["kind"]))
+        .collect();
+    assert_eq!(kinds, ["publish", "rollback", "promote", "baseline"]);
+}
+
+#[tokio::test]
+async fn drafts_deduplicate_by_content_and_title() {
+    let server = TestServer::start().await;
+    let history = History::new(&server).await;
+    let base = history.active(&server).await;
+    let path = format!("{}/revisions", history.path);
+    let draft = async |content: &str, title: &str| {
+        let body = json!({ "base_revision_id": base, "content": content, "title": title });
+        let made = history
+            .owner
+            .post(&server, &path, &body)
+            .await
+            .expect(200)
+            .json();
+        (
+            text(&made["revision"]["revision_id"]),
+            made["deduplicated"].as_bool().unwrap(),
+        )
+    };
+    let (first, _) = draft("# Two", "a").await;
+    assert_eq!(draft("# Two", "a").await, (first.clone(), true));
+    assert!(!draft("# Two", "b").await.1);
+    assert_eq!(
+        draft("# One", "room").await,
+        (base.clone(), true),
+        "the baseline counts too"
+    );
+    assert_eq!(
+        history.list(&server).await["revisions"]
+            .as_array()
+            .unwrap()
+            .len(),
+        3
+    );
+}
+
+#[tokio::test]
+async fn edits_say_what_did_not_fit() {
+    let server = TestServer::start().await;
+    let history = History::new(&server).await;
+    let base = history.active(&server).await;
+    let path = format!("{}/revisions", history.path);
+    let edit = async |edits: Value| {
+        let body = json!({ "base_revision_id": base, "edits": edits });
+        history.owner.post(&server, &path, &body).await
+    };
+    let made = edit(json!([{ "find": "One", "replace": "Two Two" }, { "find": "Two", "replace": "2", "count": 2 }])).await;
+    let id = text(&made.expect(200).json()["revision"]["revision_id"]);
+    let source = format!("{}/content?revision_id={id}", history.path);
+    let source = history.owner.get(&server, &source).await.expect(200).json();
+    assert_eq!(source["content"], "# 2 2");
+    for (edits, says) in [
+        (
+            json!([{ "find": "Zero", "replace": "x" }]),
+            "`edits[0]`: `find` occurs 0 times, not 1",
+        ),
+        (
+            json!([{ "find": "One", "replace": "x" }, { "find": "x", "replace": "y", "count": 3 }]),
+            "`edits[1]`: `find` occurs 1 times, not 3",
+        ),
+        (json!([{ "find": "", "replace": "x" }]), "`edits[0].find`"),
+        (
+            json!([{ "find": "One", "replace": "x", "count": 0 }]),
+            "`edits[0].count`",
+        ),
+        (json!([]), "`edits`"),
+    ] {
+        let problem = edit(edits).await.problem(400, "invalid_request");
+        assert!(text(&problem["detail"]).contains(says), "{problem}");
+    }
+    let both = json!({ "base_revision_id": base, "content": "x", "edits": [{ "find": "One", "replace": "x" }] });
+    history
+        .owner
+        .post(&server, &path, &both)
+        .await
+        .problem(400, "invalid_request");
+    assert_eq!(
+        history.list(&server).await["revisions"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
+}
+
+#[tokio::test]
+async fn of_many_promotes_with_one_expectation_one_wins() {
+    let server = TestServer::start().await;
+    let history = History::new(&server).await;
+    let base = history.active(&server).await;
+    let mut drafts = Vec::new();
+    for number in 0..50 {
+        drafts.push(history.draft(&server, &format!("# Draft {number}")).await);
+    }
+    let promotes = drafts
+        .iter()
+        .map(|draft| history.release(&server, "promote", draft, &base));
+    let answers = futures_util::future::join_all(promotes).await;
+    let won: Vec<_> = answers
+        .iter()
+        .filter(|answer| answer.status == 200)
+        .collect();
+    assert_eq!(won.len(), 1);
+    let live = text(&won[0].json()["revision"]["revision_id"]);
+    assert_eq!(history.active(&server).await, live);
+    for lost in answers.iter().filter(|answer| answer.status != 200) {
+        assert_eq!(
+            lost.problem(409, "revision_conflict")["active_revision_id"],
+            live
+        );
+    }
+}
+
+#[tokio::test]
+async fn of_many_frontends_with_one_wish_each_gets_a_slug() {
+    let server = TestServer::start().await;
+    let owner = Owner::new(&server, "acme").await;
+    let project = owner.project(&server, "House").await;
+    let creates = (0..50).map(|_| owner.frontend(&server, &project, "wish"));
+    let made = futures_util::future::join_all(creates).await;
+    let slugs: BTreeSet<_> = made
+        .iter()
+        .map(|frontend| text(&frontend["slug"]))
+        .collect();
+    assert_eq!(slugs.len(), 50);
+    for slug in slugs {
+        server.get(&format!("/{slug}")).answer().await.expect(200);
+    }
+}
+
+#[tokio::test]
+async fn readers_see_one_revision_at_a_time() {
+    let server = TestServer::start().await;
+    let history = History::new(&server).await;
+    let one = history.active(&server).await;
+    let two = history.draft(&server, "# Two").await;
+    let page = format!("/{}", history.slug);
+    let raw = format!("{page}/raw");
+    let reading = async {
+        let mut seen = BTreeSet::new();
+        for _ in 0..200 {
+            let answer = server.get(&page).answer().await.expect(200);
+            let (first, second) = (
+                answer.text().contains(">One<"),
+                answer.text().contains(">Two<"),
+            );
+            assert!(first != second, "a mixture: {}", answer.text());
+            seen.insert((text(&json!(answer.header("etag"))), first));
+            let source = server.get(&raw).answer().await.expect(200);
+            assert!(["# One", "# Two"].contains(&source.text()));
+        }
+        seen
+    };
+    let releasing = async {
+        let (mut live, mut next) = (one.clone(), two.clone());
+        for _ in 0..20 {
+            history
+                .release(&server, "promote", &next, &live)
+                .await
+                .expect(200);
+            let now = server.get(&raw).answer().await;
+            assert_eq!(
+                now.text() == "# Two",
+                next == two,
+                "what was answered is what is read"
+            );
+            std::mem::swap(&mut live, &mut next);
+        }
+    };
+    let (seen, ()) = tokio::join!(reading, releasing);
+    assert_eq!(seen.len(), 2, "an entity tag for each revision: {seen:?}");
+}
