@@ -5,7 +5,7 @@ use std::path::Path;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Ask, Process, until};
+use svc_tests::{Process, until};
 use tempfile::TempDir;
 
 use crate::account::text;
