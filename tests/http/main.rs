@@ -3,6 +3,7 @@
 mod account;
 mod crashes;
 mod durability;
+mod edge;
 mod errors;
 mod expiry;
 mod hostile;

@@ -347,3 +347,58 @@ async fn a_projects_origin_has_its_own_frontends_and_nothing_else() {
         "no longer the only one"
     );
 }
+
+#[tokio::test]
+async fn five_thousand_members_end_while_pages_are_served() {
+    const MEMBERS: i64 = 5_000;
+    let roomy = TestServer::builder().limits(|limits| limits.active_deployments = 6_000);
+    let server = roomy.start().await;
+    let owner = Owner::new(&server, "acme").await;
+    let made = owner
+        .post(&server, "", &json!({ "name": "Many", "ttl_seconds": 60 }))
+        .await;
+    let project = text(&made.expect(201).json()["id"]);
+    owner.frontend(&server, &project, "member-0").await;
+    // The others are rows alone: what ends is the same, and no renderer is under test here.
+    let rows = rusqlite::Connection::open(server.data().join("control.db")).unwrap();
+    rows.busy_timeout(std::time::Duration::from_secs(5))
+        .unwrap();
+    rows.execute_batch("BEGIN IMMEDIATE").unwrap();
+    for number in 1..MEMBERS {
+        rows.execute(
+            "INSERT INTO deployments (id, slug, content_type, title, project_id, state, updated_at,
+                created_at, expires_at, source_digest, artifact_digest)
+             SELECT substr(id, 1, 24) || printf('%012d', ?1), 'member-' || ?1, content_type, title,
+                project_id, state, updated_at, created_at, expires_at, source_digest, artifact_digest
+             FROM deployments WHERE slug = 'member-0'",
+            [number],
+        )
+        .unwrap();
+    }
+    rows.execute_batch("COMMIT").unwrap();
+    let long = owner.project(&server, "Long").await;
+    owner.frontend(&server, &long, "stays").await;
+    server.get("/member-4999").answer().await.expect(200);
+    server.advance(60);
+    for number in [0, 1, 4_999] {
+        server
+            .get(&format!("/member-{number}"))
+            .answer()
+            .await
+            .problem(404, "not_found");
+    }
+    let ended = async || {
+        server.get("/stays").answer().await.expect(200);
+        let left: i64 = rows
+            .query_row(
+                "SELECT count(*) FROM deployments WHERE slug LIKE 'member-%'",
+                [],
+                |row| row.get(0),
+            )
+            .unwrap();
+        (left == 0).then_some(())
+    };
+    until("all members to be gone", ended).await;
+    let again = owner.frontend(&server, &long, "member-4999").await;
+    assert_eq!(again["slug"], "member-4999");
+}

@@ -1,0 +1,220 @@
+//! The edge: what it is told to forget, and that it never stands in the way.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::extract::{Request, State};
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use svc::config::Edge;
+use svc_tests::{Ask, TestServer, until};
+
+use crate::account::Owner;
+use crate::svc;
+
+/// A recording double of the purge API: the calls so far, and how the next ones are answered.
+#[derive(Clone, Debug, Default)]
+struct Recorder(Arc<Mutex<(Vec<Value>, Vec<u16>)>>);
+
+impl Recorder {
+    async fn start() -> (Self, Edge) {
+        let recorder = Self::default();
+        let router = Router::new().fallback(record).with_state(recorder.clone());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        let edge = Edge {
+            zone_id: "zone".into(),
+            api_token: "token".into(),
+            api_base: format!("http://{address}/client/v4").parse().unwrap(),
+        };
+        (recorder, edge)
+    }
+
+    /// How the next calls are answered, before all others are a 200.
+    fn answer(&self, statuses: &[u16]) {
+        self.0.lock().unwrap().1 = statuses.iter().rev().copied().collect();
+    }
+
+    fn calls(&self) -> Vec<Value> {
+        self.0.lock().unwrap().0.clone()
+    }
+
+    /// Waits for so many calls; answers the prefixes of the last.
+    async fn call(&self, count: usize) -> BTreeSet<String> {
+        let there = async || self.calls().get(count - 1).cloned();
+        let call = until("the edge to be called", there).await;
+        let prefixes = call["prefixes"].as_array().unwrap().iter();
+        prefixes
+            .map(|prefix| prefix.as_str().unwrap().to_owned())
+            .collect()
+    }
+}
+
+async fn record(State(recorder): State<Recorder>, request: Request) -> StatusCode {
+    assert_eq!(
+        (request.method(), request.uri().path()),
+        (&Method::POST, "/client/v4/zones/zone/purge_cache")
+    );
+    assert_eq!(request.headers()["authorization"], "Bearer token");
+    let body = axum::body::to_bytes(request.into_body(), 1 << 20)
+        .await
+        .unwrap();
+    let mut state = recorder.0.lock().unwrap();
+    state.0.push(serde_json::from_slice(&body).unwrap());
+    StatusCode::from_u16(state.1.pop().unwrap_or(200)).unwrap()
+}
+
+async fn served(edge: Edge) -> TestServer {
+    TestServer::builder()
+        .settings(|settings| settings.edge = Some(edge))
+        .start()
+        .await
+}
+
+fn both(server: &TestServer, slug: &str) -> BTreeSet<String> {
+    let port = server.address().port();
+    [
+        format!("localhost:{port}/{slug}"),
+        format!("house-acme.localhost:{port}/{slug}"),
+    ]
+    .into()
+}
+
+#[tokio::test]
+async fn every_change_of_a_frontend_is_purged_twice() {
+    let (recorder, edge) = Recorder::start().await;
+    let server = served(edge).await;
+    let owner = Owner::new(&server, "acme").await;
+    let project = owner.project(&server, "House").await;
+    let path = format!("/{project}/frontends/room");
+    let mut calls = 0;
+    let mut purged_twice = async |what: &str| {
+        for _ in 0..2 {
+            calls += 1;
+            assert_eq!(recorder.call(calls).await, both(&server, "room"), "{what}");
+            server.advance(10);
+        }
+    };
+    owner.frontend(&server, &project, "room").await;
+    purged_twice("create").await;
+    let two = json!({ "content": "# Two" });
+    owner
+        .send(&server, Method::PUT, &path, &two)
+        .await
+        .expect(200);
+    purged_twice("republish").await;
+    let history = owner
+        .get(&server, &format!("{path}/revisions"))
+        .await
+        .json();
+    let (live, old) = (
+        &history["active_revision_id"],
+        &history["revisions"][1]["revision_id"],
+    );
+    let release = json!({ "revision_id": old, "expected_active_revision_id": live });
+    owner
+        .post(&server, &format!("{path}/rollback"), &release)
+        .await
+        .expect(200);
+    purged_twice("rollback").await;
+    let release = json!({ "revision_id": live, "expected_active_revision_id": old });
+    owner
+        .post(&server, &format!("{path}/promote"), &release)
+        .await
+        .expect(200);
+    purged_twice("promote").await;
+    let done = server
+        .command(&svc(), &["deployment", "disable", "room"])
+        .await;
+    assert!(done.success, "{done:?}");
+    purged_twice("disable").await;
+    owner.delete(&server, &path).await.expect(204);
+    purged_twice("delete").await;
+    server
+        .slug(&json!({ "content": "x", "name": "share" }))
+        .await;
+    owner.frontend(&server, &project, "room").await;
+    purged_twice("create again, and no quick share").await;
+    owner
+        .delete(&server, &format!("/{project}"))
+        .await
+        .expect(204);
+    purged_twice("the project's end").await;
+}
+
+#[tokio::test]
+async fn an_edge_that_fails_delays_nobody_and_is_asked_again() {
+    let (recorder, edge) = Recorder::start().await;
+    recorder.answer(&[500, 429]);
+    let server = served(edge).await;
+    let owner = Owner::new(&server, "acme").await;
+    let project = owner.project(&server, "House").await;
+    owner.frontend(&server, &project, "room").await;
+    server.get("/room").answer().await.expect(200);
+    for call in 1..=3 {
+        assert_eq!(recorder.call(call).await, both(&server, "room"));
+        server.advance(5);
+    }
+}
+
+#[tokio::test]
+async fn a_call_has_thirty_prefixes_at_most() {
+    let (recorder, edge) = Recorder::start().await;
+    let server = served(edge).await;
+    let owner = Owner::new(&server, "acme").await;
+    let made = json!({ "name": "House", "ttl_seconds": 60 });
+    let made = owner.post(&server, "", &made).await.expect(201).json();
+    let project = made["id"].as_str().unwrap();
+    let slugs: Vec<_> = (0..40).map(|number| format!("room-{number}")).collect();
+    for slug in &slugs {
+        owner.frontend(&server, project, slug).await;
+    }
+    let wanted: BTreeSet<_> = slugs.iter().flat_map(|slug| both(&server, slug)).collect();
+    let all = async |from: usize| {
+        let calls = recorder.calls();
+        let prefixes = calls[from..]
+            .iter()
+            .flat_map(|call| call["prefixes"].as_array().unwrap());
+        let seen: BTreeSet<_> = prefixes.map(|p| p.as_str().unwrap().to_owned()).collect();
+        (seen == wanted).then_some(calls.len())
+    };
+    let before = until("all to be purged", async || all(0).await).await;
+    // The project's end purges them all at once.
+    server.advance(60);
+    until("all to be purged again", async || all(before).await).await;
+    for call in recorder.calls() {
+        assert!(call["prefixes"].as_array().unwrap().len() <= 30);
+    }
+}
+
+#[tokio::test]
+async fn the_edge_may_keep_a_frontend_no_longer_than_its_project_lives() {
+    let (_, edge) = Recorder::start().await;
+    let server = served(edge).await;
+    let owner = Owner::new(&server, "acme").await;
+    for (name, project, life) in [
+        ("long", json!({ "name": "Long" }), "max-age=31536000"),
+        (
+            "short",
+            json!({ "name": "Short", "ttl_seconds": 100 }),
+            "max-age=100",
+        ),
+    ] {
+        let made = owner.post(&server, "", &project).await.expect(201).json();
+        owner
+            .frontend(&server, made["id"].as_str().unwrap(), name)
+            .await;
+        let page = server.get(&format!("/{name}")).answer().await.expect(200);
+        assert_eq!(page.header("cdn-cache-control"), Some(life));
+    }
+    server.advance(40);
+    let page = server.get("/short").answer().await.expect(200);
+    assert_eq!(page.header("cdn-cache-control"), Some("max-age=60"));
+    server
+        .slug(&json!({ "content": "x", "name": "share" }))
+        .await;
+    let share = server.get("/share").answer().await.expect(200);
+    assert_eq!(share.header("cdn-cache-control"), None);
+}
