@@ -6,6 +6,7 @@ mod durability;
 mod edge;
 mod errors;
 mod expiry;
+mod frontends;
 mod hostile;
 mod hosts;
 mod idempotency;
