@@ -37,10 +37,32 @@ impl Client {
     }
 
     pub(crate) fn post(&mut self, path: &str, body: &serde_json::Value) -> anyhow::Result<Answer> {
+        self.ask("POST", path, "", body)
+    }
+
+    /// The same of an owner: any method, with a credential.
+    pub(crate) fn owned(
+        &mut self,
+        method: &str,
+        path: &str,
+        credential: &str,
+        body: &serde_json::Value,
+    ) -> anyhow::Result<Answer> {
+        let header = format!("Authorization: Bearer {credential}\r\n");
+        self.ask(method, path, &header, body)
+    }
+
+    fn ask(
+        &mut self,
+        method: &str,
+        path: &str,
+        header: &str,
+        body: &serde_json::Value,
+    ) -> anyhow::Result<Answer> {
         let body = body.to_string();
         let (address, length) = (self.address, body.len());
         let request = format!(
-            "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+            "{method} {path} HTTP/1.1\r\nHost: {address}\r\n{header}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
         );
         self.send(request.as_bytes())
     }

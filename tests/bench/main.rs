@@ -7,6 +7,7 @@ mod client;
 mod load;
 mod minimal;
 mod publish;
+mod releases;
 mod report;
 mod server;
 mod source;
@@ -20,7 +21,7 @@ use anyhow::{Context, bail};
 use report::Goals;
 
 /// What is measured, in the order of the report.
-const PARTS: [&str; 3] = ["startup", "views", "publish"];
+const PARTS: [&str; 4] = ["startup", "views", "publish", "releases"];
 
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
@@ -66,6 +67,9 @@ fn main() -> anyhow::Result<()> {
     }
     if wanted("publish") {
         publish::measure(&bench)?;
+    }
+    if wanted("releases") {
+        releases::measure(&bench, &mut goals)?;
     }
     goals.print()
 }

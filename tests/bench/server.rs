@@ -17,8 +17,7 @@ const TICK: Duration = Duration::from_millis(10);
 const COMPILING: Duration = Duration::from_secs(60);
 
 /// Limits that are in nobody's way.
-const SETTINGS: &str =
-    "[limits]\ndeploy_per_minute = 1000000\ndeploy_burst = 1000000\nactive_deployments = 1000000\n";
+const SETTINGS: &str = "[limits]\ndeploy_per_minute = 1000000\ndeploy_burst = 1000000\nactive_deployments = 1000000\nowner_per_minute = 1000000\nowner_burst = 1000000\n";
 
 /// Where everything is.
 #[derive(Debug)]
@@ -74,6 +73,17 @@ impl Bench {
             .arg("--cache")
             .arg(self.directory(cache));
         Running::start(command)
+    }
+
+    /// Makes a namespace in a data directory; answers its credential.
+    pub(crate) fn namespace(&self, data: &str) -> anyhow::Result<String> {
+        let mut command = Command::new(&self.svc);
+        command.args(["namespace", "create", "bench", "--data"]);
+        let output = command.arg(self.directory(data)).output()?;
+        if !output.status.success() {
+            bail!("{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(String::from_utf8(output.stdout)?.trim().to_owned())
     }
 
     /// Starts the minimal server on the pages in a directory.

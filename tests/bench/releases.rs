@@ -1,0 +1,162 @@
+//! Republishing and promoting, and what page views notice of a stream of publishes.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use serde_json::{Value, json};
+
+use super::client::{self, Client};
+use super::load;
+use super::report::{Goals, median, millis, quantile, say, title};
+use super::server::Bench;
+use super::source::Author;
+
+const BYTES: usize = 10 * 1024;
+const COUNT: usize = 200;
+const RUNS: usize = 5;
+const RUN: Duration = Duration::from_millis(1500);
+/// Visitors at once: enough to notice a stall, few enough not to be one.
+const VISITORS: usize = 8;
+
+/// An owner's frontend `page` on one connection.
+struct Owner {
+    client: Client,
+    credential: String,
+    /// Of the frontend, below the API.
+    path: String,
+}
+
+impl Owner {
+    fn send(&mut self, method: &str, path: &str, body: &Value) -> anyhow::Result<(Value, f64)> {
+        let path = format!("{}{path}", self.path);
+        let began = Instant::now();
+        let answer = self.client.owned(method, &path, &self.credential, body)?;
+        let took = millis(began.elapsed());
+        let said = String::from_utf8_lossy(&answer.body);
+        ensure!(
+            matches!(answer.status, 200 | 201),
+            "{method} {path}: {said}"
+        );
+        Ok((serde_json::from_slice(&answer.body)?, took))
+    }
+
+    fn republish(&mut self, author: &mut Author) -> anyhow::Result<(Value, f64)> {
+        self.send("PUT", "", &json!({ "content": author.markdown(BYTES) }))
+    }
+}
+
+/// Measures both.
+pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
+    std::fs::create_dir_all(bench.directory("releases"))?;
+    let credential = bench.namespace("releases")?;
+    let svc = bench.svc("releases")?;
+    svc.await_guests()?;
+    let mut author = Author::new(11);
+    let mut owner = Owner {
+        client: svc.client()?,
+        credential,
+        path: "/api/v1/projects".into(),
+    };
+    let project = text(
+        &owner.send("POST", "", &json!({ "name": "Bench" }))?.0,
+        "id",
+    )?;
+    owner.path = format!("/api/v1/projects/{project}/frontends");
+    let page =
+        json!({ "type": "markdown", "content": author.markdown(BYTES), "requested_slug": "page" });
+    owner.send("POST", "", &page)?;
+    owner.path.push_str("/page");
+
+    title(&format!(
+        "Releasing Markdown of {} KB, {COUNT} times one after the other",
+        BYTES / 1024
+    ))?;
+    say(&format!("{:16} {:>8} {:>8}", "", "p50 ms", "p99 ms"))?;
+    let mut took = Vec::new();
+    let mut live = String::new();
+    for _ in 0..COUNT {
+        let (frontend, time) = owner.republish(&mut author)?;
+        live = text(&frontend, "active_revision_id")?;
+        took.push(time);
+    }
+    say(&row("republish", &took))?;
+    took.clear();
+    let draft = json!({ "base_revision_id": live, "content": author.markdown(BYTES) });
+    let mut next = text(
+        &owner.send("POST", "/revisions", &draft)?.0["revision"],
+        "revision_id",
+    )?;
+    for _ in 0..COUNT {
+        let body = json!({ "revision_id": next, "expected_active_revision_id": live });
+        took.push(owner.send("POST", "/promote", &body)?.1);
+        std::mem::swap(&mut live, &mut next);
+    }
+    say(&row("promote", &took))?;
+    views(svc.address, &mut owner, &mut author, goals)
+}
+
+/// Page views of another page, with and without a stream of publishes beside them.
+fn views(
+    address: std::net::SocketAddr,
+    owner: &mut Owner,
+    author: &mut Author,
+    goals: &mut Goals,
+) -> anyhow::Result<()> {
+    let share = json!({ "name": "other", "content": author.html(BYTES) });
+    let published = owner.client.post("/api/v1/deploy", &share)?;
+    ensure!(published.status == 201, "not published: {published:?}");
+    let request = client::get(address, "/other", "br");
+    title(&format!(
+        "Page views over {VISITORS} connections, {RUNS} alternating runs of {} ms",
+        RUN.as_millis()
+    ))?;
+    let (mut quiet, mut busy, mut published) = (Vec::new(), Vec::new(), 0);
+    load::run(address, &request, VISITORS, RUN / 3)?;
+    for _ in 0..RUNS {
+        let alone = load::run(address, &request, VISITORS, RUN)?;
+        quiet.push(quantile(&alone.latencies, 0.99) / 1e3);
+        let stop = AtomicBool::new(false);
+        let beside = std::thread::scope(|scope| {
+            let stream = scope.spawn(|| {
+                let mut count = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    owner.republish(author)?;
+                    count += 1;
+                }
+                anyhow::Ok(count)
+            });
+            let beside = load::run(address, &request, VISITORS, RUN);
+            stop.store(true, Ordering::Relaxed);
+            let count = stream.join().ok().context("the publisher panicked")??;
+            anyhow::Ok((beside?, count))
+        })?;
+        busy.push(quantile(&beside.0.latencies, 0.99) / 1e3);
+        published += beside.1;
+    }
+    let (quiet, busy) = (median(&quiet), median(&busy));
+    say(&format!(
+        "p99 quiet {quiet:.2} ms, beside {published} publishes {busy:.2} ms"
+    ))?;
+    goals.at_most(
+        "views beside publishes: p99, ms",
+        busy,
+        (2.0 * quiet).max(10.0),
+    );
+    Ok(())
+}
+
+fn row(what: &str, took: &[f64]) -> String {
+    format!(
+        "{what:16} {:>8.1} {:>8.1}",
+        quantile(took, 0.5),
+        quantile(took, 0.99)
+    )
+}
+
+fn text(document: &Value, field: &str) -> anyhow::Result<String> {
+    let value = document[field].as_str();
+    value
+        .map(str::to_owned)
+        .with_context(|| format!("no {field} in {document}"))
+}
