@@ -11,12 +11,14 @@ use axum::extract::{MatchedPath, Path, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
-use http::{HeaderValue, StatusCode, header};
+use http::request::Parts;
+use http::{HeaderValue, Method, StatusCode, Uri, header};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
 use utoipa_axum::routes;
 
-use crate::app::SharedApp;
+use crate::app::{App, SharedApp};
 use crate::deployments::frontends::routes as frontends;
+use crate::deployments::model::{is_reserved, is_slug};
 use crate::deployments::revisions::routes as revisions;
 use crate::deployments::routes as deployments;
 use crate::http::hosts::Host;
@@ -60,6 +62,26 @@ impl Routers {
             Host::Landing => &self.landing,
         }
     }
+}
+
+/// Whether a request is a page view, which `view` answers as the route `GET /{slug}` does.
+pub fn is_view(host: &Host, request: &Request) -> bool {
+    let pages = matches!(host, Host::Api | Host::Project(_));
+    pages && request.method() == Method::GET && slug(request.uri()).is_some()
+}
+
+/// Answers a page view: by far the most requests, and the router's boxes would cost it as much as the page does.
+pub async fn view(app: &App, host: &Host, request: &Parts) -> Response {
+    let slug = slug(&request.uri).unwrap_or_default();
+    deployments::show(app, host, slug, &request.method, &request.headers)
+        .await
+        .into_response()
+}
+
+/// The path, if it is a slug in its only form and nothing else.
+fn slug(uri: &Uri) -> Option<&str> {
+    let slug = uri.path().strip_prefix('/')?;
+    (is_slug(slug) && !is_reserved(slug)).then_some(slug)
 }
 
 /// The routes of a project's origin: its own frontends, and nothing else.

@@ -142,13 +142,7 @@ impl Metrics {
             .get::<Route>()
             .map(|route| route.0.as_str());
         if route == Some(PAGE) {
-            match status {
-                200 => self.pages.ok.inc(),
-                304 => self.pages.not_modified.inc(),
-                _ => self.count(PAGE, status),
-            };
-            self.pages.latency.observe(took.as_secs_f64());
-            return;
+            return self.count_view(status, took);
         }
         let route = route.unwrap_or("none");
         self.count(route, status);
@@ -158,6 +152,16 @@ impl Metrics {
         self.latency
             .get_or_create(&labels)
             .observe(took.as_secs_f64());
+    }
+
+    /// Counts a page view.
+    pub fn count_view(&self, status: u16, took: Duration) {
+        match status {
+            200 => self.pages.ok.inc(),
+            304 => self.pages.not_modified.inc(),
+            _ => self.count(PAGE, status),
+        };
+        self.pages.latency.observe(took.as_secs_f64());
     }
 
     fn count(&self, route: &str, status: u16) -> u64 {

@@ -195,7 +195,7 @@ pub async fn unlock(
     Path(slug): Path<String>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    let page = find(&app, &context, &slug).await?;
+    let page = find(&app, &context.host, &slug).await?;
     if !page.is_protected() {
         return Err(Problem::not_found());
     }
@@ -315,30 +315,44 @@ pub async fn page(
     mut headers: HeaderMap,
 ) -> Result<Response, Problem> {
     only_get_has_ranges(&method, &mut headers);
-    let page = match find(&app, &context, &slug).await {
+    show(&app, &context.host, &slug, &method, &headers).await
+}
+
+/// A page, its form or its error; `Range` is heard whatever the method.
+///
+/// # Errors
+/// What the route describes.
+pub async fn show(
+    app: &App,
+    host: &Host,
+    slug: &str,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    let page = match find(app, host, slug).await {
         Ok(page) => page,
         Err(LookupError::Disabled) => return Ok(disabled_page()),
         Err(error) => return Err(error.into()),
     };
     if !app
         .deployments
-        .is_unlocked(&page, unlock_cookie(&headers).as_deref())
+        .is_unlocked(&page, unlock_cookie(headers).as_deref())
     {
         return Ok(platform_page(
             StatusCode::UNAUTHORIZED,
-            &forms::locked(&slug, false),
+            &forms::locked(slug, false),
         ));
     }
     if page.one_time {
-        return Ok(platform_page(StatusCode::OK, &forms::one_time(&slug)));
+        return Ok(platform_page(StatusCode::OK, &forms::one_time(slug)));
     }
     if page.is_protected() {
-        check_navigation(&headers)?;
+        check_navigation(headers)?;
     }
-    let at_home = matches!(context.host, Host::Project(_));
-    let response = answer::page(&page, at_home, app.clock.now(), &headers)?;
+    let at_home = matches!(host, Host::Project(_));
+    let response = answer::page(&page, at_home, app.clock.now(), headers)?;
     let counted = matches!(response.status(), StatusCode::OK | StatusCode::NOT_MODIFIED);
-    if counted && method == Method::GET {
+    if counted && *method == Method::GET {
         app.deployments.visits.count(&page.visits);
     }
     Ok(response)
@@ -362,7 +376,7 @@ pub async fn reveal(
     Path(slug): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let page = match find(&app, &context, &slug).await {
+    let page = match find(&app, &context.host, &slug).await {
         Ok(page) => page,
         Err(LookupError::Disabled) => return Ok(disabled_page()),
         Err(error) => return Err(error.into()),
@@ -417,7 +431,7 @@ pub async fn raw(
     mut headers: HeaderMap,
 ) -> Result<Response, Problem> {
     only_get_has_ranges(&method, &mut headers);
-    let page = find(&app, &context, &slug).await?;
+    let page = find(&app, &context.host, &slug).await?;
     if page.one_time {
         return Err(Problem::not_found());
     }
@@ -493,7 +507,7 @@ pub async fn without_slash(
     context: Context,
     Path(slug): Path<String>,
 ) -> Result<Response, Problem> {
-    match find(&app, &context, &slug).await {
+    match find(&app, &context.host, &slug).await {
         Ok(_) => {}
         Err(LookupError::Disabled) => return Ok(disabled_page()),
         Err(error) => return Err(error.into()),
@@ -506,12 +520,12 @@ pub async fn without_slash(
 }
 
 /// The page at a slug, on the host that was asked: a project's origin has its own frontends and nothing else.
-async fn find(app: &App, context: &Context, slug: &str) -> Result<Arc<Page>, LookupError> {
+async fn find(app: &App, host: &Host, slug: &str) -> Result<Arc<Page>, LookupError> {
     if !is_slug(slug) {
         return Err(LookupError::NotFound);
     }
     let page = app.deployments.page(slug).await?;
-    let here = match &context.host {
+    let here = match host {
         Host::Project(label) => {
             matches!(&page.kind, Kind::Frontend { host_label } if host_label == label)
         }

@@ -62,7 +62,8 @@ impl Deployments {
     pub async fn page(&self, slug: &str) -> Result<Arc<Page>, LookupError> {
         match self.pages.get(slug) {
             Some(page) => Ok(page),
-            None => self.pages.get_or_load(slug, self.load(slug)).await,
+            // Boxed, so that a view that finds its page does not carry the state of a load around.
+            None => Box::pin(self.pages.get_or_load(slug, self.load(slug))).await,
         }
     }
 

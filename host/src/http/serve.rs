@@ -49,8 +49,7 @@ pub async fn serve(
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME)
-        .pipeline_flush(true);
+        .header_read_timeout(HEAD_TIME);
     builder
         .http2()
         .timer(TokioTimer::new())
