@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use tokio::sync::OnceCell;
 
+use crate::backends::Backends;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::content::{Content, OnceFiles};
@@ -40,6 +41,8 @@ pub struct App {
     pub sandbox: Sandbox,
     /// Whatever answers at a slug.
     pub deployments: Arc<Deployments>,
+    /// Projects' databases and their actions.
+    pub backends: Arc<Backends>,
     /// Envelopes of frontends.
     pub projects: Projects,
     /// The end of projects.
@@ -96,6 +99,18 @@ impl App {
             .end_unfinished()
             .await
             .context("ending interrupted creations")?;
+        let backends = Arc::new(Backends::new(
+            control.clone(),
+            clock.clone(),
+            random.clone(),
+            Arc::clone(&config),
+            Arc::clone(&deployments),
+            sandbox.clone(),
+        )?);
+        backends
+            .remove_orphans()
+            .await
+            .context("removing databases that no backend owns")?;
         let workspaces = Workspaces::new(control.clone(), clock.clone(), random.clone());
         let projects = Projects::new(
             control.clone(),
@@ -109,7 +124,11 @@ impl App {
             None => None,
         };
         Ok(Arc::new(Self {
-            teardown: Teardown::new(projects.clone(), Arc::clone(&deployments)),
+            teardown: Teardown::new(
+                projects.clone(),
+                Arc::clone(&deployments),
+                Arc::clone(&backends),
+            ),
             projects,
             purger,
             hosts: Hosts::new(&config),
@@ -123,6 +142,7 @@ impl App {
             control,
             sandbox,
             deployments,
+            backends,
         }))
     }
 }

@@ -45,6 +45,7 @@ pub fn start(app: &SharedApp, heard: i64, stop: &watch::Receiver<bool>) -> Vec<J
         )),
         tokio::spawn(every(TIDY, tidy, "forgetting what is old", async |app| {
             app.rate_limits.tidy();
+            app.backends.close_idle();
             Ok(app.deployments.forget_old().await?)
         })),
         tokio::spawn(every(SWEEP, end, "ending projects", async |app| {

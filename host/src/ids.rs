@@ -58,6 +58,8 @@ macro_rules! ids {
 }
 
 ids! {
+    /// A project's backend, and its one database.
+    BackendId,
     /// A published thing with a slug: a quick share or a project's frontend.
     DeploymentId,
     /// A durable envelope of frontends and a backend.

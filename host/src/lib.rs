@@ -1,6 +1,7 @@
 //! The host: everything of `svc` that is not a guest.
 
 pub mod app;
+pub mod backends;
 pub mod background;
 pub mod cli;
 pub mod clock;

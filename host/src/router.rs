@@ -10,13 +10,15 @@ use axum::Router;
 use axum::extract::{MatchedPath, Path, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, get};
+use axum::routing::{MethodRouter, get, post};
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode, Uri, header};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
 use utoipa_axum::routes;
 
 use crate::app::{App, SharedApp};
+use crate::backends::routes as backends;
+use crate::backends::visitor_routes as visitors;
 use crate::deployments::frontends::routes as frontends;
 use crate::deployments::model::{is_reserved, is_slug};
 use crate::deployments::revisions::routes as revisions;
@@ -49,7 +51,7 @@ impl Routers {
         );
         Self {
             api: finish(api.route_layer(middleware::from_fn(name_route)), app),
-            project: finish(project().route_layer(middleware::from_fn(name_route)), app),
+            project: finish(project(app).route_layer(middleware::from_fn(name_route)), app),
             landing: finish(Router::new().route("/", get(landing_page)), app),
         }
     }
@@ -85,14 +87,23 @@ fn slug(uri: &Uri) -> Option<&str> {
 }
 
 /// The routes of a project's origin: its own frontends, and nothing else.
-fn project() -> Router<SharedApp> {
+fn project(app: &SharedApp) -> Router<SharedApp> {
     Router::new()
+        .route("/{slug}/api/op", called(post(visitors::op), app))
+        .route("/{slug}/api/query", called(post(visitors::query), app))
+        .route("/{slug}/api/schema", called(get(visitors::schema), app))
         .route("/", get(frontends::only))
         .route("/_svc/runtime/{file}", get(deployments::runtime))
         .route("/_svc/runtime.d.ts", get(deployments::typings))
         .route("/{slug}", get(deployments::page))
         .route("/{slug}/", get(deployments::without_slash))
         .route("/{slug}/raw", get(deployments::raw))
+}
+
+/// The layer of calls of a backend: a token of the client's bucket, then one of the deployment's.
+fn called(routes: MethodRouter<SharedApp>, app: &SharedApp) -> MethodRouter<SharedApp> {
+    let app = Arc::clone(app);
+    routes.route_layer(middleware::from_fn_with_state(app, visitors::limit))
 }
 
 /// The routes of the API and sites hosts that the OpenAPI description describes.
@@ -113,6 +124,10 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
             routes.route_layer(middleware::from_fn_with_state(app, owner::admit))
         }
     };
+    let called = {
+        let app = Arc::clone(app);
+        move |routes: MethodRouter<SharedApp>| called(routes, &app)
+    };
     OpenApiRouter::with_openapi(openapi::about())
         .routes(routes!(deployments::deploy).map(limited(Rule::Deploy)))
         .routes(routes!(deployments::unlock).map(limited(Rule::Auth)))
@@ -127,6 +142,19 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(revisions::promote).map(&owned))
         .routes(routes!(revisions::rollback).map(&owned))
         .routes(routes!(revisions::releases).map(&owned))
+        .routes(
+            routes!(
+                backends::create,
+                backends::get,
+                backends::update,
+                backends::delete
+            )
+            .map(&owned),
+        )
+        .routes(routes!(backends::define).map(&owned))
+        .routes(routes!(visitors::op).map(&called))
+        .routes(routes!(visitors::query).map(&called))
+        .routes(routes!(visitors::schema).map(&called))
         .routes(routes!(healthz))
         .routes(routes!(readyz))
         .routes(routes!(revisions::preview))

@@ -1,10 +1,11 @@
 //! The end of a project: what it has stops to resolve at once, and is then removed step by step.
 //!
-//! The order is frontends, then the project's row. Each step is a transaction, and each begins by looking at
+//! The order is frontends, then the backend, then the project's row. Each step is a transaction, and each begins by looking at
 //! what is left, so that a teardown which a crash interrupts goes on where it was.
 
 use std::sync::Arc;
 
+use crate::backends::Backends;
 use crate::deployments::Deployments;
 use crate::fault;
 use crate::ids::ProjectId;
@@ -15,14 +16,20 @@ use crate::projects::Projects;
 pub struct Teardown {
     projects: Projects,
     deployments: Arc<Deployments>,
+    backends: Arc<Backends>,
 }
 
 impl Teardown {
     /// Of these services.
-    pub fn new(projects: Projects, deployments: Arc<Deployments>) -> Self {
+    pub fn new(
+        projects: Projects,
+        deployments: Arc<Deployments>,
+        backends: Arc<Backends>,
+    ) -> Self {
         Self {
             projects,
             deployments,
+            backends,
         }
     }
 
@@ -45,6 +52,8 @@ impl Teardown {
             fault::point("teardown.step");
         }
         fault::point("teardown.members");
+        self.backends.delete(project).await?;
+        fault::point("teardown.backend");
         self.projects.remove(project).await?;
         fault::point("teardown.removed");
         Ok(())

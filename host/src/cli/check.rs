@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use super::Operate;
+use crate::backends::database::Files;
+use crate::backends;
 use crate::content::{Content, OnceFiles};
 use crate::deployments::operate;
 
@@ -20,7 +22,11 @@ impl Check {
         let data = self.operate.data();
         let content = Content::open(&data.join("content"))?;
         let once = OnceFiles::open(&data.join("once"))?;
-        let found = operate::check(&control, &content, &once).await?;
+        let mut found = operate::check(&control, &content, &once).await?;
+        let files = Files::open(&data.join("backends"))?;
+        let backends = backends::check::check(&control, &files).await?;
+        found.errors.extend(backends.errors);
+        found.leftovers.extend(backends.leftovers);
         let mut text = format!(
             "{} deployments, {} objects, {} bytes in use\n",
             found.deployments, found.objects, found.bytes

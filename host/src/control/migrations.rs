@@ -8,6 +8,7 @@ use super::Error;
 const SCRIPTS: &[&str] = &[
     include_str!("../../migrations/0001_house.sql"),
     include_str!("../../migrations/0002_projects.sql"),
+    include_str!("../../migrations/0003_backends.sql"),
 ];
 
 /// Brings a database to the newest schema. Safe to call from several processes at once.

@@ -2,7 +2,7 @@
 
 use crate::clock::Timestamp;
 use crate::content::Digest;
-use crate::ids::DeploymentId;
+use crate::ids::{BackendId, DeploymentId};
 use crate::sandbox::ContentType;
 
 /// The longest slug, in characters.
@@ -33,6 +33,8 @@ pub struct Deployment {
     pub artifact: Option<Digest>,
     /// The host label of its project; a quick share has none.
     pub host_label: Option<String>,
+    /// The live backend that its page was published with.
+    pub backend: Option<BackendId>,
     /// Whether the operator has taken it down.
     pub disabled: bool,
     /// When it was published.

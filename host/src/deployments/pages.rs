@@ -12,7 +12,7 @@ use super::model::Deployment;
 use super::visits::Counter as Visits;
 use crate::clock::Timestamp;
 use crate::content::{Artifact, Digest, Encoding};
-use crate::ids::DeploymentId;
+use crate::ids::{BackendId, DeploymentId};
 use crate::sandbox::ContentType;
 
 /// What an entry weighs beside its bytes: headers, strings, the map's own.
@@ -78,6 +78,8 @@ pub struct Page {
     pub content_type: ContentType,
     /// Its source; a one-time share has none here.
     pub source: Option<Digest>,
+    /// The live backend that it calls.
+    pub backend: Option<BackendId>,
     /// Whether an edge in front may keep it for long.
     pub at_edge: bool,
     /// Who may see it.
@@ -152,6 +154,7 @@ impl Page {
             id: deployment.id,
             content_type: deployment.content_type,
             source: deployment.source,
+            backend: deployment.backend,
             at_edge: policy.edge && matches!(kind, Kind::Frontend { .. }),
             kind,
             guard: match &deployment.password_hash {

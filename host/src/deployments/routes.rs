@@ -520,7 +520,10 @@ pub async fn without_slash(
 }
 
 /// The page at a slug, on the host that was asked: a project's origin has its own frontends and nothing else.
-async fn find(app: &App, host: &Host, slug: &str) -> Result<Arc<Page>, LookupError> {
+///
+/// # Errors
+/// [`LookupError`].
+pub async fn find(app: &App, host: &Host, slug: &str) -> Result<Arc<Page>, LookupError> {
     if !is_slug(slug) {
         return Err(LookupError::NotFound);
     }

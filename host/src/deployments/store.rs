@@ -11,7 +11,8 @@ use crate::sandbox::ContentType;
 
 /// A deployment with its project. What is not active, or belongs to a project that is not, does not resolve.
 const SELECT: &str = "SELECT d.id, d.slug, d.content_type, d.title, d.one_time, d.password_hash, \
-    d.source_digest, d.artifact_digest, d.disabled_at, d.created_at, d.expires_at, p.host_label \
+    d.source_digest, d.artifact_digest, d.disabled_at, d.created_at, d.expires_at, p.host_label, \
+    (SELECT b.id FROM backends b WHERE b.id = d.backend_id) \
     FROM deployments d JOIN projects p ON p.id = d.project_id";
 const RESOLVES: &str = "d.state = 'active' AND p.state = 'active'";
 
@@ -29,6 +30,7 @@ fn deployment(row: &Row<'_>) -> rusqlite::Result<Deployment> {
         created_at: row.get(9)?,
         expires_at: row.get(10)?,
         host_label: row.get(11)?,
+        backend: row.get(12)?,
     })
 }
 

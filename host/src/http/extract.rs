@@ -164,6 +164,16 @@ impl FromRequest<SharedApp> for UnreadBody {
 }
 
 impl UnreadBody {
+    /// The same on a route that takes less.
+    ///
+    /// # Errors
+    /// `payload_too_large`, by the declared length.
+    pub fn at_most(mut self, limit: u64) -> Result<Self, Problem> {
+        self.limit = self.limit.min(limit);
+        check_length(self.request.headers(), self.limit)?;
+        Ok(self)
+    }
+
     /// Reads JSON, whatever the `Content-Type`, on a request without query parameters.
     ///
     /// # Errors

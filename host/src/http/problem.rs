@@ -50,7 +50,13 @@ codes! {
     NothingToUpdate "nothing_to_update" 400 "Nothing to update" "The request names no field to change. Send at least one.";
     TypeMismatch "type_mismatch" 400 "Type mismatch" "A frontend keeps the type that it was made with. Leave `type` out, or make a new frontend.";
     RenderFailed "render_failed" 400 "The content cannot be rendered" "The content breaks the rules of its type, at the line and column given, or exhausted the budget that is named.";
+    DdlRefused "ddl_refused" 400 "Script refused" "A script that makes or migrates a backend has a statement that is not additive, or that SQLite does not take. `reason`, `statement` and `position` say which, where and why.";
+    StatementRefused "statement_refused" 400 "Statement refused" "The SQL of an action or a query is not allowed, or SQLite does not take it. `reason` and `position` say why and where.";
+    ParamsMismatch "params_mismatch" 400 "Params differ" "A call must name exactly the params of its statement: `missing` and `extra` list the difference.";
+    ReservedParam "reserved_param" 400 "Reserved param" "Params that begin with svc_ are given by the platform. Leave them out of the call.";
+    QueryTimeout "query_timeout" 400 "The statement took too much" "The statement ran for too long or needed too much temporary space, and was undone. Add an index or a LIMIT, or do less at once.";
     Unauthorized "unauthorized" 401 "Not authorized" "The credential or password is missing, wrong or revoked. Send a valid credential as Authorization: Bearer, or unlock the page with its password first.";
+    IdentityRequired "identity_required" 401 "Sign-in required" "The action is for signed-in visitors. Send the visitor to the page's sign-in, then call it again.";
     Forbidden "forbidden" 403 "Forbidden" "The credential is valid, but what it asks for belongs to somebody else.";
     PlanLimit "plan_limit" 403 "Plan limit" "The workspace has as many projects as its plan allows. Delete one, or ask for a larger plan.";
     Disabled "disabled" 403 "Disabled for safety" "The operator has disabled this deployment. Its owner can ask the operator why.";
@@ -58,14 +64,19 @@ codes! {
     NotFound "not_found" 404 "Not found" "Nothing is here: the address is wrong, or what was here has expired, was read once, or was deleted.";
     MethodNotAllowed "method_not_allowed" 405 "Method not allowed" "The address exists, but not for this method. The Allow header lists those that it answers.";
     Timeout "timeout" 408 "The request took too long" "The body did not arrive in time. Send it again over a steadier connection.";
+    ConstraintViolation "constraint_violation" 409 "Constraint violation" "A constraint of the database stands against the statement, and nothing was written. The detail names the constraint.";
+    BackendExists "backend_exists" 409 "Backend exists" "A project has one backend at most. Change it with PATCH, or delete it first.";
+    MigrationNotRecorded "migration_not_recorded" 409 "Migration not recorded" "The migration was applied but could not be recorded. Send the same one again: it is recorded then, and not applied twice.";
     IdempotencyConflict "idempotency_conflict" 409 "Idempotency key conflict" "The key was used for another request body, or its first request is still running. Use a new key for a new request; repeat the same request after Retry-After.";
     RevisionConflict "revision_conflict" 409 "Revision conflict" "Somebody else has released another revision meanwhile. Look at active_revision_id, decide again, and repeat with it.";
-    PayloadTooLarge "payload_too_large" 413 "Too large" "The request body is larger than this route takes. The detail gives the limit.";
+    PayloadTooLarge "payload_too_large" 413 "Too large" "The request body, or the result of a statement, is larger than this route takes. The detail gives the limit.";
+    DatabaseFull "database_full" 413 "Database full" "The write would make the database larger than it may be, and nothing was written. Delete rows first.";
     UnsupportedMediaType "unsupported_media_type" 415 "Unsupported media type" "The body is encoded in a way that the service does not read. Send it without a Content-Encoding.";
     RangeNotSatisfiable "range_not_satisfiable" 416 "Range not satisfiable" "The page is shorter than the range that was asked for. Content-Range gives its length.";
     Misdirected "misdirected" 421 "Misdirected request" "The Host of the request is none that this server answers for.";
     RateLimited "rate_limited" 429 "Too many requests" "The client, or this deployment, has spent its requests for now. Wait as long as Retry-After says.";
     Internal "internal" 500 "Internal error" "Something failed in the service. Give the request id to the operator.";
+    DatabaseBusy "database_busy" 503 "Database busy" "The database did not get to the request in time, and nothing was done. Try again after Retry-After.";
     CapacityReached "capacity_reached" 503 "Capacity reached" "The server has no room or no free worker for this just now. Try again after Retry-After.";
 }
 

@@ -14,13 +14,14 @@ use governor::middleware::StateInformationMiddleware;
 use governor::nanos::Nanos;
 use governor::state::keyed::DashMapStateStore;
 use governor::{Quota, RateLimiter};
-use http::{HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::front::Context;
 use super::problem::{Code, Problem};
 use crate::app::App;
 use crate::clock::Clock;
 use crate::config::Limits;
+use crate::ids::DeploymentId;
 
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const STATE: HeaderName = HeaderName::from_static("ratelimit");
@@ -34,6 +35,8 @@ pub enum Rule {
     Auth,
     /// Reports of abuse.
     Report,
+    /// Calls of a backend; a deployment has a bucket for them too.
+    Op,
 }
 
 /// All buckets.
@@ -42,6 +45,9 @@ pub struct RateLimits {
     deploy: Buckets<IpAddr>,
     auth: Buckets<IpAddr>,
     report: Buckets<IpAddr>,
+    op: Buckets<IpAddr>,
+    /// Calls of the backend behind a deployment, by deployment, whoever makes them.
+    pub op_deployment: Buckets<DeploymentId>,
     /// Owner routes without a limit of their own, by principal.
     pub owner: Buckets<String>,
 }
@@ -63,6 +69,13 @@ impl RateLimits {
                 limits.report_burst,
                 clock,
             ),
+            op: Buckets::new("op", limits.op_per_minute, limits.op_burst, clock),
+            op_deployment: Buckets::new(
+                "op_deployment",
+                limits.op_deployment_per_minute,
+                limits.op_deployment_burst,
+                clock,
+            ),
             owner: Buckets::new("owner", limits.owner_per_minute, limits.owner_burst, clock),
         }
     }
@@ -72,14 +85,18 @@ impl RateLimits {
         self.deploy.tidy();
         self.auth.tidy();
         self.report.tidy();
+        self.op.tidy();
+        self.op_deployment.tidy();
         self.owner.tidy();
     }
 
-    fn by_client(&self, rule: Rule) -> &Buckets<IpAddr> {
+    /// The clients' buckets of a rule.
+    pub fn by_client(&self, rule: Rule) -> &Buckets<IpAddr> {
         match rule {
             Rule::Deploy => &self.deploy,
             Rule::Auth => &self.auth,
             Rule::Report => &self.report,
+            Rule::Op => &self.op,
         }
     }
 }
@@ -122,20 +139,38 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
 
     /// Runs a request if its bucket has a token, and says in its answer what is left.
     pub async fn draw(&self, key: &K, request: Request, next: Next) -> Response {
-        let (remaining, mut response) = match self.limiter.check_key(key) {
-            Ok(state) => (state.remaining_burst_capacity(), next.run(request).await),
-            Err(_) => (0, refusal(self.name).into_response()),
+        let left = self.take(key);
+        let mut response = match left {
+            Some(_) => next.run(request).await,
+            None => self.refusal().into_response(),
         };
-        let headers = response.headers_mut();
-        headers.insert(POLICY, self.policy.clone());
-        headers.insert(
-            STATE,
-            header(&format!(
-                "\"{}\";r={remaining};t={}",
-                self.name, self.refill
-            )),
-        );
+        self.announce(left, response.headers_mut());
         response
+    }
+
+    /// Takes a token; answers how many are left, or that there was none.
+    pub fn take(&self, key: &K) -> Option<u32> {
+        let taken = self.limiter.check_key(key).ok()?;
+        Some(taken.remaining_burst_capacity())
+    }
+
+    /// Adds what a bucket allows, and what is left in it, to an answer's headers.
+    pub fn announce(&self, left: Option<u32>, headers: &mut HeaderMap) {
+        headers.append(POLICY, self.policy.clone());
+        let left = left.unwrap_or(0);
+        let state = format!("\"{}\";r={left};t={}", self.name, self.refill);
+        headers.append(STATE, header(&state));
+    }
+
+    /// The answer to a request for which there was no token.
+    pub fn refusal(&self) -> Problem {
+        Problem::new(
+            Code::RateLimited,
+            format!(
+                "Too many {} requests for now. Wait a minute, then go on more slowly.",
+                self.name
+            ),
+        )
     }
 
     fn tidy(&self) {
@@ -167,13 +202,4 @@ pub async fn enforce(
         }
         None => Problem::internal(&"a request without a context").into_response(),
     }
-}
-
-fn refusal(name: &str) -> Problem {
-    Problem::new(
-        Code::RateLimited,
-        format!(
-            "Too many {name} requests from this client. Wait a minute, then go on more slowly."
-        ),
-    )
 }

@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use crate::clock::Timestamp;
 use crate::control;
-use crate::ids::{ProjectId, WorkspaceId};
+use crate::ids::{BackendId, ProjectId, WorkspaceId};
 use crate::random::NoRandomness;
 
 /// The longest name, in characters.
@@ -36,6 +36,8 @@ pub struct Project {
     pub created_at: Timestamp,
     /// When its fields last changed.
     pub updated_at: Timestamp,
+    /// Its backend, if it has one.
+    pub backend: Option<BackendId>,
     /// When it ends, with all that is in it.
     pub expires_at: Option<Timestamp>,
 }

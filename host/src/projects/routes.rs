@@ -21,7 +21,7 @@ use crate::http::extract::{NoQuery, Owner, Query, UnreadBody, check_characters, 
 use crate::http::front::Context;
 use crate::http::idempotency;
 use crate::http::problem::{Code, Problem};
-use crate::ids::{DeploymentId, ProjectId};
+use crate::ids::{BackendId, DeploymentId, ProjectId};
 use crate::sandbox::ContentType;
 
 /// A project to make.
@@ -95,7 +95,8 @@ pub struct ProjectView {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct BackendRef {
     /// Its identity.
-    id: String,
+    #[schema(value_type = String, format = "uuid")]
+    id: BackendId,
 }
 
 /// A project with what is in it.
@@ -164,7 +165,7 @@ impl ProjectView {
             updated_at: project.updated_at,
             expires_at: project.expires_at,
             allowed_providers: project.allowed_providers.clone(),
-            backend: None,
+            backend: project.backend.map(|id| BackendRef { id }),
         }
     }
 }

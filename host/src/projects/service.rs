@@ -76,6 +76,7 @@ impl Projects {
             description: new.description.filter(|text| !text.is_empty()),
             host_label: String::new(),
             allowed_providers: None,
+            backend: None,
             created_at: now,
             updated_at: now,
             expires_at: new.ttl_seconds.map(|ttl| now.plus_seconds(seconds(ttl))),

@@ -8,7 +8,8 @@ use crate::control::{Error, Tx};
 use crate::ids::{ProjectId, WorkspaceId};
 
 const SELECT: &str = "SELECT p.id, w.id, w.slug, p.name, p.description, p.host_label, \
-    p.allowed_providers, p.created_at, p.updated_at, p.expires_at \
+    p.allowed_providers, p.created_at, p.updated_at, p.expires_at, \
+    (SELECT b.id FROM backends b WHERE b.project_id = p.id) \
     FROM projects p JOIN workspaces w ON w.id = p.workspace_id";
 /// A project that is being torn down, or whose time is over, is nobody's any more.
 const LIVE: &str = "p.state = 'active' AND (p.expires_at IS NULL OR p.expires_at > ?1)";
@@ -28,6 +29,7 @@ fn project(row: &Row<'_>) -> rusqlite::Result<Project> {
         created_at: row.get(7)?,
         updated_at: row.get(8)?,
         expires_at: row.get(9)?,
+        backend: row.get(10)?,
     })
 }
 

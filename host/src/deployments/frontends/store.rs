@@ -111,7 +111,8 @@ pub(super) fn activate(
 ) -> Result<bool, Error> {
     let changed = tx
         .prepare_cached(
-            "UPDATE deployments SET state = 'active', source_digest = ?2, artifact_digest = ?3
+            "UPDATE deployments SET state = 'active', source_digest = ?2, artifact_digest = ?3,
+                backend_id = (SELECT b.id FROM backends b WHERE b.project_id = deployments.project_id)
              WHERE id = ?1 AND state = 'creating'",
         )?
         .execute(params![id, source, artifact])?;
@@ -143,7 +144,9 @@ pub(in crate::deployments) fn set_live(
         .query_row([id], |row| row.get(0))?;
     tx.prepare_cached(
         "UPDATE deployments SET title = ?2, source_digest = ?3, artifact_digest = ?4,
-            active_revision_id = ?5, updated_at = ?6 WHERE id = ?1",
+            active_revision_id = ?5, updated_at = ?6, backend_id = coalesce(
+                (SELECT b.id FROM backends b WHERE b.project_id = deployments.project_id), backend_id)
+         WHERE id = ?1",
     )?
     .execute(params![
         id,

@@ -1,0 +1,210 @@
+//! Actions: defined in batches, all or nothing, and judged again when another gate serves.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::database::RunError;
+use super::model::{
+    Action, ActionRow, BATCH, BackendError, BadAction, NOTE, NewAction, is_action_name,
+};
+use super::service::Backends;
+use super::{store, verdicts};
+use crate::content::Digest;
+use crate::control;
+use crate::ids::{BackendId, ProjectId};
+use crate::sandbox::{Purpose, STATEMENT_BYTES, Statement};
+
+/// The actions of a backend, by name.
+pub(super) type Actions = HashMap<String, Arc<Action>>;
+
+impl Backends {
+    /// Defines actions: all of them, or none. Answers the newest version of every action that the backend has.
+    ///
+    /// # Errors
+    /// [`BackendError::Batch`] names every entry that cannot be.
+    pub async fn define(
+        &self,
+        project: ProjectId,
+        batch: Vec<NewAction>,
+    ) -> Result<Vec<ActionRow>, BackendError> {
+        let id = self.required(project).await?.id;
+        if batch.is_empty() || batch.len() > BATCH {
+            return Err(BackendError::Invalid(format!(
+                "`actions` has {} entries; send 1 to {BATCH}.",
+                batch.len()
+            )));
+        }
+        let rows = self.judge_batch(id, batch).await?;
+        let now = self.clock.now();
+        let actions = self
+            .control
+            .write(move |tx| {
+                if !store::exists(tx, &id).map_err(control::Error::from)? {
+                    return Err(BackendError::NotFound);
+                }
+                let known = store::actions(tx, &id).map_err(control::Error::from)?;
+                for mut row in rows {
+                    let newest = known.iter().find(|action| action.name == row.name);
+                    match newest {
+                        Some(same) if same.checksum == row.checksum => continue,
+                        newest => row.version = newest.map_or(1, |action| action.version + 1),
+                    }
+                    row.created_at = now;
+                    store::insert_action(tx, &id, &row)?;
+                }
+                Ok(store::actions(tx, &id).map_err(control::Error::from)?)
+            })
+            .await?;
+        self.actions.remove(&id);
+        Ok(actions)
+    }
+
+    /// Judges every entry, and has SQLite prepare it.
+    async fn judge_batch(
+        &self,
+        id: BackendId,
+        batch: Vec<NewAction>,
+    ) -> Result<Vec<ActionRow>, BackendError> {
+        let mut seen = HashSet::new();
+        let (mut rows, mut bad) = (Vec::with_capacity(batch.len()), Vec::new());
+        for new in batch {
+            let name = new.name.clone();
+            let again = !seen.insert(name.clone());
+            match self.judge_action(id, new, again).await {
+                Ok(row) => rows.push(row),
+                Err(error) if is_authors(&error) => bad.push(BadAction { name, error }),
+                Err(error) => return Err(error),
+            }
+        }
+        if bad.is_empty() {
+            Ok(rows)
+        } else {
+            Err(BackendError::Batch(bad))
+        }
+    }
+
+    async fn judge_action(
+        &self,
+        id: BackendId,
+        new: NewAction,
+        again: bool,
+    ) -> Result<ActionRow, BackendError> {
+        let invalid = |detail: String| Err(BackendError::Invalid(detail));
+        if !is_action_name(&new.name) {
+            return invalid(
+                "The name of an action is a lower-case letter, then up to 63 of a-z, 0-9 and _."
+                    .to_owned(),
+            );
+        }
+        if again {
+            return invalid("The batch has an action of this name already.".to_owned());
+        }
+        if new.sql.len() > STATEMENT_BYTES {
+            return invalid(format!(
+                "`sql` has {} bytes; {STATEMENT_BYTES} is the most.",
+                new.sql.len()
+            ));
+        }
+        let note = new.note.as_deref().map_or(0, |note| note.chars().count());
+        if note > NOTE {
+            return invalid(format!("`note` has {note} characters; {NOTE} is the most."));
+        }
+        let gate = self.verdicts.gate();
+        let verdict = self.verdicts.statement(&new.sql, Purpose::Action).await?;
+        self.prepare(id, &new.sql, &verdict).await?;
+        Ok(ActionRow {
+            checksum: Digest::of(new.sql.as_bytes()).to_string(),
+            name: new.name,
+            version: 1,
+            sql: new.sql,
+            note: new.note,
+            created_at: self.clock.now(),
+            verdict,
+            gate: gate.map_or([0; 32], |gate| *gate.as_bytes()),
+        })
+    }
+
+    /// Has SQLite prepare a statement against the schema as it is.
+    async fn prepare(
+        &self,
+        id: BackendId,
+        sql: &str,
+        verdict: &Statement,
+    ) -> Result<(), BackendError> {
+        let statement: Arc<str> = sql.get(verdict.start..verdict.end).unwrap_or_default().into();
+        let writes = super::model::writes(verdict);
+        let prepared = self.databases.get(id)?.prepare(statement, writes).await;
+        prepared.map_err(|error| refused(sql, verdict, error))
+    }
+
+    /// An action of a backend, as it is now; judged again if another gate has judged it.
+    ///
+    /// # Errors
+    /// `NoAction`, or what a newer gate says.
+    pub(super) async fn action(
+        &self,
+        id: BackendId,
+        name: &str,
+    ) -> Result<Arc<Action>, BackendError> {
+        let actions = match self.actions.get(&id) {
+            Some(actions) => actions,
+            None => self.load_actions(id).await?,
+        };
+        let action = actions
+            .get(name)
+            .ok_or_else(|| BackendError::NoAction(name.to_owned()))?;
+        match self.verdicts.gate() {
+            Some(gate) if *gate.as_bytes() != action.row.gate => {
+                self.judge_again(id, action.row.clone()).await
+            }
+            _ => Ok(Arc::clone(action)),
+        }
+    }
+
+    async fn load_actions(&self, id: BackendId) -> Result<Arc<Actions>, BackendError> {
+        // Boxed, so that a call that finds its action does not carry the state of a load around.
+        Box::pin(self.actions.get_or_insert_async(&id, async {
+            let rows = self.control.read(move |c| store::actions(c, &id)).await?;
+            let by_name = rows
+                .into_iter()
+                .map(|row| (row.name.clone(), Arc::new(Action::from(row))));
+            Ok(Arc::new(by_name.collect()))
+        }))
+        .await
+    }
+
+    async fn judge_again(
+        &self,
+        id: BackendId,
+        mut row: ActionRow,
+    ) -> Result<Arc<Action>, BackendError> {
+        let gate = self.verdicts.gate();
+        row.verdict = self.verdicts.statement(&row.sql, Purpose::Action).await?;
+        row.gate = gate.map_or(row.gate, |gate| *gate.as_bytes());
+        let stored = row.clone();
+        self.control
+            .write(move |tx| store::set_verdict(tx, &id, &stored))
+            .await?;
+        self.actions.remove(&id);
+        Ok(Arc::new(Action::from(row)))
+    }
+}
+
+/// What the author of a statement is told when SQLite does not take it.
+pub(super) fn refused(sql: &str, verdict: &Statement, error: RunError) -> BackendError {
+    match error {
+        RunError::Refused { reason, offset } => {
+            let offset = verdict.start + offset.unwrap_or(0);
+            BackendError::Refused(verdicts::refusal(sql, 0, offset, reason))
+        }
+        other => other.into(),
+    }
+}
+
+/// Whether an entry's author can mend it; everything else fails the batch at once.
+fn is_authors(error: &BackendError) -> bool {
+    matches!(
+        error,
+        BackendError::Invalid(_) | BackendError::Refused(_) | BackendError::TooMuchToJudge(_)
+    )
+}

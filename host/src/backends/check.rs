@@ -1,0 +1,78 @@
+//! Whether backends are whole: their files sound, and what the ledger says in them.
+
+use super::database::{Files, examine};
+use super::store;
+use crate::control::Control;
+use crate::ids::BackendId;
+
+/// What a check of the backends found.
+#[derive(Clone, Debug, Default)]
+pub struct BackendFindings {
+    /// What is wrong: a loss, or damage.
+    pub errors: Vec<String>,
+    /// What the next start removes, or somebody has to send again: not wrong.
+    pub leftovers: Vec<String>,
+}
+
+/// Verifies every backend, beside a server that may be using them.
+///
+/// # Errors
+/// When the control database or the directory cannot be read at all.
+pub async fn check(control: &Control, files: &Files) -> anyhow::Result<BackendFindings> {
+    let mut found = BackendFindings::default();
+    let owned = control.read(store::ids).await?;
+    for id in &owned {
+        if let Err(line) = check_one(control, files, *id, &mut found).await? {
+            // One that was deleted meanwhile is not damaged.
+            let id = *id;
+            if control.read(move |c| store::exists(c, &id)).await? {
+                found.errors.push(line);
+            }
+        }
+    }
+    for id in files.list()? {
+        // One that is just being made has no row yet.
+        if !owned.contains(&id) && !control.read(move |c| store::exists(c, &id)).await? {
+            found
+                .leftovers
+                .push(format!("backends/{id} belongs to no project"));
+        }
+    }
+    Ok(found)
+}
+
+async fn check_one(
+    control: &Control,
+    files: &Files,
+    id: BackendId,
+    found: &mut BackendFindings,
+) -> anyhow::Result<Result<(), String>> {
+    let ledger = control.read(move |c| store::ledger(c, &id)).await?;
+    let directory = files.clone();
+    let examined = tokio::task::spawn_blocking(move || examine(&directory, &id)).await?;
+    let (damage, markers) = match examined {
+        Ok(examined) => examined,
+        Err(error) => return Ok(Err(format!("backend {id}: {error}"))),
+    };
+    found
+        .errors
+        .extend(damage.into_iter().map(|line| format!("backend {id}: {line}")));
+    for entry in &ledger {
+        let there = markers
+            .iter()
+            .any(|m| m.version == entry.version && m.checksum == entry.checksum);
+        if !there {
+            found.errors.push(format!(
+                "backend {id}: migration {} is recorded but not in the database",
+                entry.version
+            ));
+        }
+    }
+    let unrecorded = markers
+        .iter()
+        .filter(|marker| ledger.iter().all(|entry| entry.version != marker.version));
+    found.leftovers.extend(
+        unrecorded.map(|m| format!("backend {id}: migration {} is not recorded", m.version)),
+    );
+    Ok(Ok(()))
+}

@@ -1,0 +1,93 @@
+//! What can go wrong when a statement runs in a tenant's database, told apart once.
+
+use rusqlite::ErrorCode;
+use rusqlite::ffi;
+
+use super::meter::Exceeded;
+
+/// Why a statement did nothing.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum RunError {
+    /// SQLite, or the wall around it, does not take the statement: its author's to change.
+    #[error("{reason}")]
+    Refused {
+        /// SQLite's words.
+        reason: String,
+        /// Where in the statement, in bytes, if SQLite says so.
+        offset: Option<usize>,
+    },
+    /// A constraint stands against it; the text names the constraint, never a row.
+    #[error("{0}")]
+    Constraint(String),
+    /// The database is as large as it may be.
+    #[error("the database is as large as it may be")]
+    DatabaseFull,
+    /// The disk is full.
+    #[error("the disk is full")]
+    DiskFull,
+    /// It ran for longer than a statement may.
+    #[error("the statement ran for too long")]
+    Timeout,
+    /// It needed more temporary space than a statement may use.
+    #[error("the statement needed too much temporary space")]
+    TooMuchSpace,
+    /// Its result is larger than a result may be.
+    #[error("the result is too large")]
+    ResultTooLarge,
+    /// It was not begun in time.
+    #[error("the database is busy")]
+    Busy,
+    /// The database is gone.
+    #[error("the database is closed")]
+    Closed,
+    /// Everything else, for the log.
+    #[error("tenant database: {0}")]
+    Internal(String),
+}
+
+impl RunError {
+    /// Tells an error of SQLite apart. `exceeded` is what the meter stopped the statement for, if it did.
+    pub(super) fn from_sqlite(error: rusqlite::Error, exceeded: Option<Exceeded>) -> Self {
+        let (code, message, offset) = match error {
+            rusqlite::Error::SqliteFailure(code, message) => {
+                (code, message.unwrap_or_else(|| code.to_string()), None)
+            }
+            rusqlite::Error::SqlInputError {
+                error, msg, offset, ..
+            } => (error, msg, usize::try_from(offset).ok()),
+            other => return Self::Internal(other.to_string()),
+        };
+        match code.code {
+            ErrorCode::OperationInterrupted => match exceeded {
+                Some(Exceeded::Space) => Self::TooMuchSpace,
+                _ => Self::Timeout,
+            },
+            ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch => Self::Constraint(message),
+            ErrorCode::DiskFull => Self::DatabaseFull,
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Busy,
+            ErrorCode::SystemIoFailure if is_disk(code.extended_code) => Self::DiskFull,
+            ErrorCode::Unknown
+            | ErrorCode::TooBig
+            | ErrorCode::AuthorizationForStatementDenied
+            | ErrorCode::ReadOnly
+            | ErrorCode::ParameterOutOfRange => Self::Refused {
+                reason: message,
+                offset,
+            },
+            _ => Self::Internal(format!("{code}: {message}")),
+        }
+    }
+}
+
+/// Failures to make room for, or to keep, what is written: on a full disk SQLite reports some of them so.
+fn is_disk(extended: i32) -> bool {
+    matches!(
+        extended,
+        ffi::SQLITE_IOERR_WRITE
+            | ffi::SQLITE_IOERR_FSYNC
+            | ffi::SQLITE_IOERR_TRUNCATE
+            | ffi::SQLITE_IOERR_SHMSIZE
+            | ffi::SQLITE_IOERR_SHMOPEN
+            | ffi::SQLITE_IOERR_SHMMAP
+    )
+}

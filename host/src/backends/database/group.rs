@@ -1,0 +1,216 @@
+//! Group commit: the writes that wait for one database share a transaction and one sync, and none harms another.
+//!
+//! Each write has a savepoint. Some failures take the whole transaction with them (an interrupt, a full database, `OR
+//! ROLLBACK`): then nobody is answered but the one who caused it, and the others run again. A key that is checked at
+//! the commit would fail everybody's, so a database with such keys commits its writes one by one.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::error::RunError;
+use super::handle::{Handle, internal};
+use super::pace::{Pace, SHORT};
+use super::run::{Call, ResultJson, ResultLimits, run};
+use crate::sandbox::Stopwatch;
+
+/// The most writes that share a commit.
+pub(super) const CALLERS: usize = 128;
+/// The most bytes of parameters that share a commit.
+pub(super) const BYTES: usize = 1 << 20;
+/// How long a group may go on taking writes in.
+const GROUP_TIME: Duration = Duration::from_millis(40);
+
+/// A write that waits.
+#[derive(Debug)]
+pub(super) struct Write {
+    pub(super) call: Call,
+    pub(super) pace: Arc<Pace>,
+    pub(super) turn: Arc<Turn>,
+    pub(super) answer: oneshot::Sender<Result<ResultJson, RunError>>,
+}
+
+impl Write {
+    /// Answers its caller, who may have gone away.
+    pub(super) fn answer(self, result: Result<ResultJson, RunError>) {
+        let _ = self.answer.send(result);
+    }
+
+    /// What it weighs in a group.
+    pub(super) fn bytes(&self) -> usize {
+        self.call.bytes()
+    }
+}
+
+/// Whether queued work has begun, agreed between who waits and who works.
+#[derive(Debug, Default)]
+pub(super) struct Turn(AtomicU8);
+
+const WAITING: u8 = 0;
+const BEGUN: u8 = 1;
+const GIVEN_UP: u8 = 2;
+
+impl Turn {
+    /// Begins, unless its caller has given up; beginning again is fine.
+    pub(super) fn begin(&self) -> bool {
+        self.0
+            .compare_exchange(WAITING, BEGUN, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
+            || self.0.load(Ordering::Relaxed) == BEGUN
+    }
+
+    /// Gives up, unless it has begun.
+    pub(super) fn give_up(&self) -> bool {
+        self.0
+            .compare_exchange(WAITING, GIVEN_UP, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
+    }
+}
+
+/// What of a group is to be done elsewhere.
+#[derive(Debug, Default)]
+pub(super) struct Left {
+    /// Writes that take too long for a group.
+    pub(super) long: Vec<Write>,
+    /// Writes that the group had no time for.
+    pub(super) rest: Vec<Write>,
+}
+
+/// Runs writes in one transaction, and answers them when it is durable.
+pub(super) fn run_group(handle: &Handle, writes: Vec<Write>, limits: &ResultLimits) -> Left {
+    let mut left = Left::default();
+    let mut waiting: Vec<Write> = writes.into_iter().filter(|w| w.turn.begin()).collect();
+    while !waiting.is_empty() {
+        match attempt(handle, &mut waiting, limits, &mut left) {
+            Ok(results) => {
+                for (write, result) in waiting.into_iter().zip(results) {
+                    write.answer(result);
+                }
+                break;
+            }
+            Err(Lost::To(offender, error)) => {
+                let offender = waiting.remove(offender);
+                if matches!(error, RunError::Timeout) {
+                    offender.pace.too_long();
+                    left.long.push(offender);
+                } else {
+                    offender.answer(Err(error));
+                }
+            }
+            Err(Lost::Commit(error)) => {
+                for write in waiting {
+                    write.answer(Err(error.clone()));
+                }
+                break;
+            }
+        }
+    }
+    left
+}
+
+/// Runs a write alone, for as long as a statement may take.
+pub(super) fn run_alone(handle: &Handle, write: Write, limits: &ResultLimits) {
+    if !write.turn.begin() {
+        return;
+    }
+    let watch = Stopwatch::start();
+    let result = begin(handle)
+        .and_then(|()| {
+            let result = run(handle, &write.call, limits, limits.time);
+            match result {
+                Ok(json) => commit(handle).map(|()| json),
+                Err(error) => Err(error),
+            }
+        })
+        .inspect_err(|_| abandon(handle));
+    write.pace.took(watch.elapsed());
+    write.answer(result);
+}
+
+/// How a shared transaction was lost.
+enum Lost {
+    /// To the write with this number.
+    To(usize, RunError),
+    /// At its beginning or end, which is everybody's.
+    Commit(RunError),
+}
+
+/// Runs all of `waiting` and commits: a result for each. Those that there is no time for are moved to `left`.
+fn attempt(
+    handle: &Handle,
+    waiting: &mut Vec<Write>,
+    limits: &ResultLimits,
+    left: &mut Left,
+) -> Result<Vec<Result<ResultJson, RunError>>, Lost> {
+    begin(handle).map_err(Lost::Commit)?;
+    let watch = Stopwatch::start();
+    let shared = waiting.len() > 1;
+    let mut results = Vec::with_capacity(waiting.len());
+    for (number, write) in waiting.iter().enumerate() {
+        if watch.elapsed() > GROUP_TIME {
+            break;
+        }
+        let started = watch.elapsed();
+        if shared {
+            handle.platform("SAVEPOINT caller").map_err(lost(handle))?;
+        }
+        let result = run(handle, &write.call, limits, SHORT);
+        write.pace.took(watch.elapsed().saturating_sub(started));
+        match &result {
+            Ok(_) if shared => handle.platform("RELEASE caller").map_err(lost(handle))?,
+            Ok(_) => {}
+            Err(error) if handle.is_idle() || matches!(error, RunError::Timeout) => {
+                let error = error.clone();
+                abandon(handle);
+                return Err(Lost::To(number, error));
+            }
+            Err(_) if shared => {
+                handle
+                    .platform("ROLLBACK TO caller")
+                    .and_then(|()| handle.platform("RELEASE caller"))
+                    .map_err(lost(handle))?;
+            }
+            Err(error) => {
+                let error = error.clone();
+                abandon(handle);
+                return Err(Lost::To(number, error));
+            }
+        }
+        results.push(result);
+    }
+    left.rest.extend(waiting.drain(results.len()..));
+    commit(handle).map_err(|error| {
+        abandon(handle);
+        Lost::Commit(error)
+    })?;
+    Ok(results)
+}
+
+fn lost(handle: &Handle) -> impl FnOnce(rusqlite::Error) -> Lost + '_ {
+    |error| {
+        abandon(handle);
+        Lost::Commit(internal(error))
+    }
+}
+
+pub(super) fn begin(handle: &Handle) -> Result<(), RunError> {
+    handle.platform("BEGIN IMMEDIATE").map_err(internal)
+}
+
+/// Commits; a key that is checked only now can still fail.
+pub(super) fn commit(handle: &Handle) -> Result<(), RunError> {
+    handle
+        .platform("COMMIT")
+        .map_err(|error| RunError::from_sqlite(error, None))
+}
+
+/// Ends a transaction without its changes, if it has not ended by itself.
+pub(super) fn abandon(handle: &Handle) {
+    if !handle.is_idle()
+        && let Err(error) = handle.platform("ROLLBACK")
+    {
+        tracing::error!(%error, "a tenant's transaction cannot be rolled back");
+    }
+}

@@ -1,0 +1,296 @@
+//! Tenants' databases: opened as they are needed, closed as they are not, and run behind the second wall.
+
+mod error;
+mod files;
+mod group;
+mod handle;
+mod lanes;
+mod meter;
+mod migrate;
+mod open;
+mod pace;
+mod run;
+mod schema;
+#[cfg(test)]
+mod tests;
+mod trim;
+pub mod values;
+mod walls;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+pub use error::RunError;
+pub use files::Files;
+pub use migrate::{Migrated, Script, ScriptError};
+pub use open::Database;
+pub use pace::Pace;
+pub use run::{Call, ResultJson, ResultLimits};
+pub use schema::{Inventory, Marker, Schema, TableRows};
+pub use walls::FUNCTIONS;
+
+use tokio::sync::oneshot;
+
+use crate::config::Limits;
+use crate::fault;
+use crate::ids::BackendId;
+use crate::sandbox::Stopwatch;
+use handle::{Handle, Settings, internal};
+use lanes::Lanes;
+
+/// How many databases are open at once: with all their connections' caches they stay within some 150 MB.
+const OPEN: usize = 128;
+/// A database that nobody has called for so long is closed.
+const IDLE: Duration = Duration::from_secs(60);
+/// A migration may run as long as this many statements.
+const MIGRATION: u32 = 5;
+
+/// The databases of an installation.
+#[derive(Debug)]
+pub struct Databases {
+    files: Files,
+    lanes: Arc<Lanes>,
+    limits: ResultLimits,
+    most_bytes: u64,
+    open: Mutex<HashMap<BackendId, Entry>>,
+    clock: Stopwatch,
+}
+
+#[derive(Debug)]
+struct Entry {
+    database: Arc<Database>,
+    /// By the registry's clock.
+    used: Duration,
+}
+
+impl Databases {
+    /// The databases below `data`; none is opened yet.
+    ///
+    /// # Errors
+    /// When a directory cannot be opened, or the system has no threads.
+    pub fn open(data: &Path, limits: &Limits) -> anyhow::Result<Self> {
+        let files = Files::open(&data.join("backends"))?;
+        set_temporary_directory(&data.join("tmp"))?;
+        Ok(Self {
+            files,
+            lanes: Arc::new(Lanes::start()?),
+            limits: ResultLimits {
+                rows: limits.query_rows,
+                bytes: usize::try_from(limits.result_bytes).unwrap_or(usize::MAX),
+                time: Duration::from_millis(limits.statement_ms),
+            },
+            most_bytes: limits.database_bytes,
+            open: Mutex::default(),
+            clock: Stopwatch::start(),
+        })
+    }
+
+    /// The directories of the databases.
+    pub fn files(&self) -> &Files {
+        &self.files
+    }
+
+    /// A database, opened if it is not.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn get(&self, id: BackendId) -> Result<Arc<Database>, RunError> {
+        let now = self.clock.elapsed();
+        let mut open = self.lock();
+        if let Some(entry) = open.get_mut(&id) {
+            entry.used = now;
+            return Ok(Arc::clone(&entry.database));
+        }
+        let closed = (open.len() >= OPEN).then(|| take_oldest(&mut open));
+        let database =
+            Database::new(id, self.settings(&id), self.limits, Arc::clone(&self.lanes))?;
+        let entry = Entry {
+            database: Arc::clone(&database),
+            used: now,
+        };
+        open.insert(id, entry);
+        drop(open);
+        // Closing copies the log into the database, which takes a while: not under the lock.
+        drop(closed);
+        Ok(database)
+    }
+
+    /// Makes a new database with its first script, durably.
+    ///
+    /// # Errors
+    /// [`ScriptError`]; nothing is left then.
+    pub async fn create(
+        self: &Arc<Self>,
+        id: BackendId,
+        script: Script,
+    ) -> Result<Inventory, ScriptError> {
+        let (answer, answered) = oneshot::channel();
+        let me = Arc::clone(self);
+        let job = Box::new(move || {
+            // A caller that has gone away leaves a directory that nobody refers to, which the next start removes.
+            let _ = answer.send(me.make(&id, &script));
+        });
+        if !self.lanes.long(id, job) {
+            return Err(RunError::Busy.into());
+        }
+        answered
+            .await
+            .unwrap_or_else(|_| Err(RunError::Closed.into()))
+    }
+
+    fn make(&self, id: &BackendId, script: &Script) -> Result<Inventory, ScriptError> {
+        let disk = |error: std::io::Error| disk_error(&error);
+        self.files.make(id).map_err(disk)?;
+        let budget = self.limits.time * MIGRATION;
+        let made = Handle::create(&self.settings(id))
+            .map_err(ScriptError::from)
+            .and_then(|handle| {
+                migrate::create(&handle, script, budget)?;
+                Ok(schema::inventory(&handle.connection).map_err(internal)?)
+            })
+            .and_then(|inventory| {
+                fault::point("backend.made");
+                self.files.sync(id).map_err(disk)?;
+                Ok(inventory)
+            });
+        if made.is_err()
+            && let Err(error) = self.files.remove(id)
+        {
+            // The next start removes it.
+            tracing::warn!(%error, "a database that was not made cannot be removed");
+        }
+        made
+    }
+
+    /// Applies a script to a database, in its turn.
+    ///
+    /// # Errors
+    /// [`ScriptError`]; nothing of the script is kept then.
+    pub async fn migrate(&self, id: BackendId, script: Script) -> Result<Migrated, ScriptError> {
+        let budget = self.limits.time * MIGRATION;
+        self.get(id)?
+            .with_writer(move |handle| Ok(migrate::migrate(handle, &script, budget)))
+            .await?
+            .map_err(|failure| ScriptError {
+                error: self.settings(&id).told_full(failure.error),
+                ..failure
+            })
+    }
+
+    /// What is in a database.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub async fn inventory(&self, id: BackendId) -> Result<Inventory, RunError> {
+        self.get(id)?
+            .inspect(schema::inventory)
+            .await
+    }
+
+    /// The schema of a database.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub async fn schema(&self, id: BackendId) -> Result<Schema, RunError> {
+        self.get(id)?.inspect(schema::schema).await
+    }
+
+    /// Forgets a database, whose calls end, and removes it. Blocks.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn remove(&self, id: &BackendId) -> std::io::Result<()> {
+        let entry = self.lock().remove(id);
+        if let Some(entry) = entry {
+            entry.database.close();
+        }
+        self.files.remove(id)
+    }
+
+    /// Closes what nobody has called for a while.
+    pub fn close_idle(&self) {
+        let now = self.clock.elapsed();
+        let idle: Vec<Entry> = {
+            let mut open = self.lock();
+            open.extract_if(|_, entry| {
+                now.saturating_sub(entry.used) > IDLE && Arc::strong_count(&entry.database) == 1
+            })
+            .map(|(_, entry)| entry)
+            .collect()
+        };
+        // Not under the lock, as above.
+        drop(idle);
+    }
+
+    fn settings(&self, id: &BackendId) -> Settings {
+        Settings {
+            path: self.files.path(id),
+            most_bytes: self.most_bytes,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<BackendId, Entry>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes room for another database. One that is in use stays; then there are more for a while.
+fn take_oldest(open: &mut HashMap<BackendId, Entry>) -> Option<Entry> {
+    let oldest = open
+        .iter()
+        .filter(|(_, entry)| Arc::strong_count(&entry.database) == 1)
+        .min_by_key(|(_, entry)| entry.used)
+        .map(|(id, _)| *id)?;
+    open.remove(&oldest)
+}
+
+fn disk_error(error: &std::io::Error) -> RunError {
+    match error.kind() {
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => RunError::DiskFull,
+        _ => RunError::Internal(error.to_string()),
+    }
+}
+
+/// Looks at a database beside whoever uses it: what SQLite finds damaged in it, one line each, and its markers. Blocks.
+///
+/// # Errors
+/// When it cannot be opened or read.
+pub fn examine(files: &Files, id: &BackendId) -> Result<(Vec<String>, Vec<Marker>), RunError> {
+    let handle = Handle::reader(&Settings {
+        path: files.path(id),
+        most_bytes: 0,
+    })?;
+    let connection = &handle.connection;
+    let look = || {
+        let mut check = connection.prepare("PRAGMA integrity_check")?;
+        let lines = check.query_map([], |row| row.get::<_, String>(0))?;
+        let mut damage: Vec<String> = lines.collect::<rusqlite::Result<_>>()?;
+        damage.retain(|line| line != "ok");
+        let sql = "SELECT count(*) FROM pragma_foreign_key_check";
+        let broken: i64 = connection.query_row(sql, [], |row| row.get(0))?;
+        if broken > 0 {
+            damage.push(format!("{broken} broken references"));
+        }
+        Ok((damage, schema::markers(connection)?))
+    };
+    look().map_err(internal)
+}
+
+/// Lets SQLite put its temporary files below the data directory: one directory for the whole process, set once,
+/// because SQLite reads it without a lock.
+fn set_temporary_directory(directory: &Path) -> anyhow::Result<()> {
+    static SET: std::sync::Once = std::sync::Once::new();
+    std::fs::create_dir_all(directory)?;
+    let directory = directory.canonicalize()?;
+    let mut result = Ok(());
+    SET.call_once(|| {
+        let set = || {
+            let connection = rusqlite::Connection::open_in_memory()?;
+            connection.pragma_update(None, "temp_store_directory", directory.to_str())
+        };
+        result = set();
+    });
+    Ok(result?)
+}

@@ -1,0 +1,494 @@
+//! An open database: one connection that writes, a few that read, and the queue between them and the lanes.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use rusqlite::hooks::CheckpointMode;
+use tokio::sync::oneshot;
+
+use super::error::RunError;
+use super::group::{BYTES, CALLERS, Turn, Write, run_alone, run_group};
+use super::handle::{Handle, Settings, internal};
+use super::lanes::Lanes;
+use super::pace::{INLINE, Lane, Pace, SHORT};
+use super::run::{Call, ResultJson, ResultLimits, prepare, run};
+use crate::ids::BackendId;
+use crate::sandbox::Stopwatch;
+
+/// How many connections of a database read at once.
+const READERS: usize = 4;
+/// How many writes of a database may wait.
+const WAITING: usize = 1024;
+/// How long a call waits to begin.
+pub(super) const WAIT: Duration = Duration::from_secs(5);
+/// The log is copied into the database from this many pages, and cut from the second on.
+const CHECKPOINT_PAGES: i32 = 1000;
+const CUT_PAGES: i32 = 4000;
+
+/// An open database.
+#[derive(Debug)]
+pub struct Database {
+    id: BackendId,
+    settings: Settings,
+    limits: ResultLimits,
+    lanes: Arc<Lanes>,
+    /// Itself, for the work that it queues.
+    me: Weak<Self>,
+    readers: Mutex<Readers>,
+    writes: Mutex<Writes>,
+    writer: Mutex<Option<Handle>>,
+    /// Whether a key is checked at the commit, so that writes cannot share one.
+    deferred_keys: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Readers {
+    idle: Vec<Handle>,
+    open: usize,
+}
+
+#[derive(Debug, Default)]
+struct Writes {
+    waiting: VecDeque<Waiting>,
+    /// Whether somebody has the writer, or is about to.
+    taken: bool,
+    closed: bool,
+}
+
+type WriterJob = Box<dyn FnOnce(&Handle) + Send>;
+
+enum Waiting {
+    /// A write for a group.
+    Write(Write),
+    /// What needs the writer for itself.
+    Alone(WriterJob),
+}
+
+impl std::fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Write(_) => "Write",
+            Self::Alone(_) => "Alone",
+        })
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Database {
+    pub(super) fn new(
+        id: BackendId,
+        settings: Settings,
+        limits: ResultLimits,
+        lanes: Arc<Lanes>,
+    ) -> Result<Arc<Self>, RunError> {
+        // The file is looked at when it is first used; whether it is there shows now.
+        if !settings.path.is_file() {
+            return Err(RunError::Internal(format!("the file of backend {id} is missing")));
+        }
+        Ok(Arc::new_cyclic(|me| Self {
+            id,
+            settings,
+            limits,
+            lanes,
+            me: me.clone(),
+            readers: Mutex::default(),
+            writes: Mutex::default(),
+            writer: Mutex::default(),
+            deferred_keys: AtomicBool::new(true),
+        }))
+    }
+
+    /// Runs a statement; a write is durable when it is answered.
+    ///
+    /// # Errors
+    /// [`RunError`]; nothing is changed then.
+    pub async fn call(&self, call: Call, pace: &Arc<Pace>) -> Result<ResultJson, RunError> {
+        if call.writes {
+            let written = self.write(call, Arc::clone(pace)).await;
+            written.map_err(|error| self.settings.told_full(error))
+        } else {
+            self.read(call, pace).await
+        }
+    }
+
+    async fn read(&self, call: Call, pace: &Arc<Pace>) -> Result<ResultJson, RunError> {
+        let lane = pace.lane();
+        if lane == Lane::Inline
+            && let Some(reader) = self.idle_reader()?
+        {
+            match self.read_with(reader, &call, pace, INLINE) {
+                Err(RunError::Timeout) => pace.too_long(),
+                result => return result,
+            }
+        } else if lane != Lane::Long {
+            match self.queue_read(call.clone(), pace, Lane::Short).await {
+                Err(RunError::Timeout) => pace.too_long(),
+                result => return result,
+            }
+        }
+        self.queue_read(call, pace, Lane::Long).await
+    }
+
+    async fn queue_read(
+        &self,
+        call: Call,
+        pace: &Arc<Pace>,
+        lane: Lane,
+    ) -> Result<ResultJson, RunError> {
+        let (answer, answered) = oneshot::channel();
+        let (turn, pace) = (Arc::new(Turn::default()), Arc::clone(pace));
+        let (me, begun) = (self.myself()?, Arc::clone(&turn));
+        let budget = if lane == Lane::Long {
+            self.limits.time
+        } else {
+            SHORT.min(self.limits.time)
+        };
+        let job = Box::new(move || {
+            if begun.begin() {
+                let result = me
+                    .reader()
+                    .and_then(|reader| me.read_with(reader, &call, &pace, budget));
+                // A caller that has gone away does not want it.
+                let _ = answer.send(result);
+            }
+        });
+        if lane != Lane::Long {
+            self.lanes.short(job);
+        } else if !self.lanes.long(self.id, job) {
+            return Err(RunError::Busy);
+        }
+        answer_of(answered, &turn).await
+    }
+
+    fn read_with(
+        &self,
+        reader: Handle,
+        call: &Call,
+        pace: &Pace,
+        budget: Duration,
+    ) -> Result<ResultJson, RunError> {
+        let watch = Stopwatch::start();
+        let result = run(&reader, call, &self.limits, budget);
+        pace.took(watch.elapsed());
+        lock(&self.readers).idle.push(reader);
+        result
+    }
+
+    /// A reader, if one is idle or may be opened.
+    fn idle_reader(&self) -> Result<Option<Handle>, RunError> {
+        let mut readers = lock(&self.readers);
+        if let Some(reader) = readers.idle.pop() {
+            return Ok(Some(reader));
+        }
+        if readers.open >= READERS {
+            return Ok(None);
+        }
+        readers.open += 1;
+        drop(readers);
+        match Handle::reader(&self.settings) {
+            Ok(reader) => Ok(Some(reader)),
+            Err(error) => {
+                lock(&self.readers).open -= 1;
+                Err(error)
+            }
+        }
+    }
+
+    /// A reader of its own, past the bound if all are taken: the lanes have few threads.
+    fn reader(&self) -> Result<Handle, RunError> {
+        match self.idle_reader()? {
+            Some(reader) => Ok(reader),
+            None => {
+                lock(&self.readers).open += 1;
+                Handle::reader(&self.settings)
+            }
+        }
+    }
+
+    async fn write(&self, call: Call, pace: Arc<Pace>) -> Result<ResultJson, RunError> {
+        let (answer, answered) = oneshot::channel();
+        let turn = Arc::new(Turn::default());
+        let write = Write {
+            call,
+            pace,
+            turn: Arc::clone(&turn),
+            answer,
+        };
+        let long = write.pace.lane() == Lane::Long;
+        self.enqueue(if long {
+            self.alone(write)
+        } else {
+            Waiting::Write(write)
+        })?;
+        answer_of(answered, &turn).await
+    }
+
+    /// Runs `work` with the writer for itself, in the order of the queue.
+    ///
+    /// # Errors
+    /// The work's own, `Busy`, or `Closed`.
+    pub(super) async fn with_writer<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Handle) -> Result<T, RunError> + Send + 'static,
+    ) -> Result<T, RunError> {
+        let (answer, answered) = oneshot::channel();
+        let turn = Arc::new(Turn::default());
+        let begun = Arc::clone(&turn);
+        let me = self.myself()?;
+        self.enqueue(Waiting::Alone(Box::new(move |handle| {
+            if begun.begin() {
+                let result = work(handle);
+                match has_deferred_keys(handle) {
+                    Ok(deferred) => me.deferred_keys.store(deferred, Ordering::Relaxed),
+                    Err(error) => tracing::error!(%error, "a schema cannot be read"),
+                }
+                // A caller that has gone away does not want it.
+                let _ = answer.send(result);
+            }
+        })))?;
+        answer_of(answered, &turn).await
+    }
+
+    /// Has SQLite prepare a tenant's statement, without running it.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] above all.
+    pub async fn prepare(&self, sql: Arc<str>, writes: bool) -> Result<(), RunError> {
+        self.with_reader(move |reader| prepare(reader, &sql, writes))
+            .await
+    }
+
+    /// Looks at the database with the platform's eyes.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub(super) async fn inspect<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, RunError> {
+        self.with_reader(move |reader| look(&reader.connection).map_err(internal))
+            .await
+    }
+
+    /// Runs `work` with a reader, in the short lane.
+    async fn with_reader<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Handle) -> Result<T, RunError> + Send + 'static,
+    ) -> Result<T, RunError> {
+        let (answer, answered) = oneshot::channel();
+        let turn = Arc::new(Turn::default());
+        let (me, begun) = (self.myself()?, Arc::clone(&turn));
+        self.lanes.short(Box::new(move || {
+            if begun.begin() {
+                let result = me.reader().and_then(|reader| {
+                    let result = work(&reader);
+                    lock(&me.readers).idle.push(reader);
+                    result
+                });
+                // A caller that has gone away does not want it.
+                let _ = answer.send(result);
+            }
+        }));
+        answer_of(answered, &turn).await
+    }
+
+    fn alone(&self, write: Write) -> Waiting {
+        let limits = self.limits;
+        Waiting::Alone(Box::new(move |handle| run_alone(handle, write, &limits)))
+    }
+
+    fn myself(&self) -> Result<Arc<Self>, RunError> {
+        self.me.upgrade().ok_or(RunError::Closed)
+    }
+
+    fn enqueue(&self, work: Waiting) -> Result<(), RunError> {
+        let mut writes = lock(&self.writes);
+        if writes.closed {
+            return Err(RunError::Closed);
+        }
+        if writes.waiting.len() >= WAITING {
+            return Err(RunError::Busy);
+        }
+        writes.waiting.push_back(work);
+        self.schedule(&mut writes)
+    }
+
+    /// Sends the writer to the lane of what waits first, if it is free.
+    fn schedule(&self, writes: &mut Writes) -> Result<(), RunError> {
+        if writes.taken {
+            return Ok(());
+        }
+        let me = self.myself()?;
+        match writes.waiting.front() {
+            None => Ok(()),
+            Some(Waiting::Write(_)) => {
+                writes.taken = true;
+                self.lanes.short(Box::new(move || me.commit_group()));
+                Ok(())
+            }
+            Some(Waiting::Alone(_)) => {
+                writes.taken = true;
+                if self.lanes.long(self.id, Box::new(move || me.work_alone())) {
+                    Ok(())
+                } else {
+                    writes.taken = false;
+                    writes.waiting.pop_front();
+                    Err(RunError::Busy)
+                }
+            }
+        }
+    }
+
+    /// Commits the writes that wait first, together.
+    fn commit_group(&self) {
+        let _passes_on = PassOn(self);
+        let handle = self.take_writer();
+        let most = if self.deferred_keys.load(Ordering::Relaxed) {
+            1
+        } else {
+            CALLERS
+        };
+        let group = {
+            let mut writes = lock(&self.writes);
+            let (mut group, mut bytes) = (Vec::new(), 0);
+            while group.len() < most && bytes < BYTES {
+                match writes.waiting.pop_front() {
+                    Some(Waiting::Write(write)) => {
+                        bytes += write.bytes();
+                        group.push(write);
+                    }
+                    Some(alone) => {
+                        writes.waiting.push_front(alone);
+                        break;
+                    }
+                    None => break,
+                }
+            }
+            group
+        };
+        let handle = match handle {
+            Ok(handle) => handle,
+            Err(error) => {
+                group
+                    .into_iter()
+                    .for_each(|write| write.answer(Err(error.clone())));
+                return;
+            }
+        };
+        let left = run_group(&handle, group, &self.limits);
+        keep_log_short(&handle);
+        *lock(&self.writer) = Some(handle);
+        let mut writes = lock(&self.writes);
+        for write in left.rest.into_iter().rev() {
+            writes.waiting.push_front(Waiting::Write(write));
+        }
+        for write in left.long.into_iter().rev() {
+            writes.waiting.push_front(self.alone(write));
+        }
+    }
+
+    /// Does the work that waits first and needs the writer for itself.
+    fn work_alone(&self) {
+        let job = {
+            let mut writes = lock(&self.writes);
+            match writes.waiting.pop_front() {
+                Some(Waiting::Alone(job)) => Some(job),
+                Some(write) => {
+                    writes.waiting.push_front(write);
+                    None
+                }
+                None => None,
+            }
+        };
+        let _passes_on = PassOn(self);
+        match (job, self.take_writer()) {
+            (Some(job), Ok(handle)) => {
+                job(&handle);
+                keep_log_short(&handle);
+                *lock(&self.writer) = Some(handle);
+            }
+            (None, Ok(handle)) => *lock(&self.writer) = Some(handle),
+            // Whoever waits learns it from the drop of their channel.
+            (_, Err(error)) => tracing::error!(%error, "a tenant's database cannot be opened"),
+        }
+    }
+
+    /// The connection that writes, taken out while it works: a panic must not leave its transaction to the next.
+    fn take_writer(&self) -> Result<Handle, RunError> {
+        if let Some(handle) = lock(&self.writer).take() {
+            return Ok(handle);
+        }
+        let handle = Handle::writer(&self.settings)?;
+        let deferred = has_deferred_keys(&handle)?;
+        self.deferred_keys.store(deferred, Ordering::Relaxed);
+        Ok(handle)
+    }
+
+    /// Takes no more work; what is queued is answered `Closed`.
+    pub(super) fn close(&self) {
+        let mut writes = lock(&self.writes);
+        writes.closed = true;
+        writes.waiting.clear();
+    }
+}
+
+/// Lets the writer go to whatever waits next, however its work ends.
+struct PassOn<'d>(&'d Database);
+
+impl Drop for PassOn<'_> {
+    fn drop(&mut self) {
+        let mut writes = lock(&self.0.writes);
+        writes.taken = false;
+        // What is refused is answered by the drop of its channel, and the next is tried.
+        while let Err(error) = self.0.schedule(&mut writes) {
+            tracing::warn!(%error, "work on a tenant's database was refused");
+            if writes.waiting.is_empty() {
+                break;
+            }
+        }
+    }
+}
+
+/// Waits for an answer; for its beginning, only so long.
+async fn answer_of<T>(
+    mut answered: oneshot::Receiver<Result<T, RunError>>,
+    turn: &Turn,
+) -> Result<T, RunError> {
+    match tokio::time::timeout(WAIT, &mut answered).await {
+        Ok(answer) => answer.unwrap_or(Err(RunError::Closed)),
+        Err(_) if turn.give_up() => Err(RunError::Busy),
+        Err(_) => answered.await.unwrap_or(Err(RunError::Closed)),
+    }
+}
+
+/// Whether a foreign key may be checked at the commit. Reading the word in a comment as one costs only speed.
+fn has_deferred_keys(handle: &Handle) -> Result<bool, RunError> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE sql LIKE '%deferred%')";
+    handle
+        .connection
+        .query_row(sql, [], |row| row.get(0))
+        .map_err(internal)
+}
+
+/// Copies the log into the database once it is long. Readers pin it for no longer than a statement runs, so that it
+/// can always be cut.
+fn keep_log_short(handle: &Handle) {
+    let pages = handle.log_pages();
+    if pages < CHECKPOINT_PAGES {
+        return;
+    }
+    let mode = if pages < CUT_PAGES {
+        CheckpointMode::PASSIVE
+    } else {
+        CheckpointMode::TRUNCATE
+    };
+    if let Err(error) = handle.checkpoint(mode) {
+        tracing::warn!(%error, "a tenant's log cannot be copied");
+    }
+}

@@ -1,0 +1,167 @@
+//! Runs one statement of a tenant's and writes its result as JSON.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::{CachedStatement, Connection, Rows};
+
+use super::error::RunError;
+use super::handle::{Failure, Handle};
+use super::values::{self, Params, Value};
+use super::walls::Role;
+
+/// A statement to run, as the gate allowed it.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The one statement, without what follows it.
+    pub sql: Arc<str>,
+    /// Whether it changes rows.
+    pub writes: bool,
+    /// Its binds' values.
+    pub params: Params,
+}
+
+/// What one result may be.
+#[derive(Clone, Copy, Debug)]
+pub struct ResultLimits {
+    /// Rows.
+    pub rows: u64,
+    /// Bytes of its JSON.
+    pub bytes: usize,
+    /// How long a statement may run.
+    pub time: Duration,
+}
+
+/// A result in its JSON form: `{"columns", "rows", "rows_affected", "truncated"}`.
+pub type ResultJson = Vec<u8>;
+
+/// Runs a statement within `budget`.
+pub(super) fn run(
+    handle: &Handle,
+    call: &Call,
+    limits: &ResultLimits,
+    budget: Duration,
+) -> Result<ResultJson, RunError> {
+    let role = if call.writes { Role::Write } else { Role::Read };
+    handle.tenant(role, budget, |connection| {
+        let mut statement = connection.prepare_cached(&call.sql)?;
+        bind(&mut statement, &call.params)?;
+        let keys = keys(&statement)?;
+        let mut out = Vec::with_capacity(256);
+        out.extend_from_slice(b"{\"columns\":");
+        values::write_json(&mut out, &statement.column_names());
+        out.extend_from_slice(b",\"rows\":[");
+        let truncated = if keys.is_empty() {
+            statement.raw_execute()?;
+            false
+        } else {
+            write_rows(&mut out, &keys, &mut statement.raw_query(), limits)?
+        };
+        drop(statement);
+        finish(&mut out, connection, call.writes, truncated);
+        if out.len() > limits.bytes {
+            return Err(RunError::ResultTooLarge.into());
+        }
+        Ok(out)
+    })
+}
+
+/// Has SQLite prepare a statement, without running it: whether it could run against the schema as it is.
+pub(super) fn prepare(handle: &Handle, sql: &str, writes: bool) -> Result<(), RunError> {
+    let role = if writes { Role::Write } else { Role::Read };
+    handle.tenant(role, Duration::MAX, |connection| {
+        let statement = connection.prepare(sql)?;
+        Ok(check_columns(&statement.column_names())?)
+    })
+}
+
+fn bind(statement: &mut CachedStatement<'_>, params: &[(String, Value)]) -> rusqlite::Result<()> {
+    for index in 1..=statement.parameter_count() {
+        let value = statement
+            .parameter_name(index)
+            .and_then(|name| name.strip_prefix(':'))
+            .and_then(|name| params.iter().find(|(param, _)| param == name))
+            .map_or(&Value::Null, |(_, value)| value);
+        // The caller has compared the names; one that is missing all the same is NULL.
+        statement.raw_bind_parameter(index, value)?;
+    }
+    Ok(())
+}
+
+/// The members' names of a row, each with what stands before its value. Two columns of one name cannot both be members.
+fn keys(statement: &CachedStatement<'_>) -> Result<Vec<Vec<u8>>, RunError> {
+    let names = statement.column_names();
+    check_columns(&names)?;
+    let mut keys = Vec::with_capacity(names.len());
+    for (number, name) in names.iter().enumerate() {
+        let mut key = Vec::with_capacity(name.len() + 4);
+        key.push(if number == 0 { b'{' } else { b',' });
+        values::write_json(&mut key, *name);
+        key.push(b':');
+        keys.push(key);
+    }
+    Ok(keys)
+}
+
+fn check_columns(names: &[&str]) -> Result<(), RunError> {
+    let mut sorted = names.to_vec();
+    sorted.sort_unstable();
+    let twice = sorted.windows(2).find(|pair| pair[0] == pair[1]);
+    match twice {
+        Some(pair) => Err(RunError::Refused {
+            reason: format!(
+                "two columns of the result are named {}: give one another name with AS",
+                pair[0]
+            ),
+            offset: None,
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Writes rows up to the limit; answers whether there are more. A write is run to its end all the same.
+fn write_rows(
+    out: &mut Vec<u8>,
+    keys: &[Vec<u8>],
+    rows: &mut Rows<'_>,
+    limits: &ResultLimits,
+) -> Result<bool, Failure> {
+    let mut written = 0;
+    while let Some(row) = rows.next()? {
+        if written == limits.rows {
+            return Ok(true);
+        }
+        if written > 0 {
+            out.push(b',');
+        }
+        for (index, key) in keys.iter().enumerate() {
+            out.extend_from_slice(key);
+            values::write(out, row.get_ref(index)?);
+            if out.len() > limits.bytes {
+                return Err(RunError::ResultTooLarge.into());
+            }
+        }
+        out.push(b'}');
+        written += 1;
+    }
+    Ok(false)
+}
+
+fn finish(out: &mut Vec<u8>, connection: &Connection, writes: bool, truncated: bool) {
+    out.extend_from_slice(b"],\"rows_affected\":");
+    values::write_json(out, &if writes { connection.changes() } else { 0 });
+    out.extend_from_slice(b",\"truncated\":");
+    out.extend_from_slice(if truncated { b"true}" } else { b"false}" });
+}
+
+impl Call {
+    /// What it weighs, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        let weight = |value: &Value| match value {
+            Value::Text(text) => text.len(),
+            Value::Blob(bytes) => bytes.len(),
+            _ => 8,
+        };
+        self.sql.len() + self.params.iter().map(|(_, v)| weight(v)).sum::<usize>()
+    }
+}

@@ -1,0 +1,203 @@
+//! What is in a database, read from its file.
+
+use rusqlite::{Connection, Row};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// The tables, indexes and views of a database.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Schema {
+    /// In the order in which they were made.
+    pub tables: Vec<Table>,
+    /// Those that were made by name.
+    pub indexes: Vec<Index>,
+    /// In the order in which they were made.
+    pub views: Vec<View>,
+}
+
+/// A table.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Table {
+    /// Its name, as it was written.
+    pub name: String,
+    /// In their order.
+    pub columns: Vec<Column>,
+}
+
+/// A column.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Column {
+    /// Its name, as it was written.
+    pub name: String,
+    /// Its declared type; empty if it has none.
+    #[serde(rename = "type")]
+    pub declared: String,
+    /// Whether it refuses NULL.
+    pub not_null: bool,
+    /// The expression of its default, as it was written.
+    pub default: Option<String>,
+    /// Whether it is of the primary key.
+    pub primary_key: bool,
+}
+
+/// An index.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Index {
+    /// Its name, as it was written.
+    pub name: String,
+    /// What it is on.
+    pub table: String,
+    /// Its columns in their order; null for an expression.
+    pub columns: Vec<Option<String>>,
+    /// Whether it refuses equal rows.
+    pub unique: bool,
+}
+
+/// A view.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct View {
+    /// Its name, as it was written.
+    pub name: String,
+}
+
+/// How many rows a table has.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct TableRows {
+    /// The table.
+    pub name: String,
+    /// Its rows.
+    pub rows: u64,
+}
+
+/// What is seen of a database besides its rows.
+#[derive(Clone, Debug)]
+pub struct Inventory {
+    /// Its schema.
+    pub schema: Schema,
+    /// Its tables' rows.
+    pub tables: Vec<TableRows>,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Migrations that the file has, whatever the ledger says: version and checksum.
+    pub markers: Vec<Marker>,
+}
+
+/// What a migration leaves in the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marker {
+    /// Its version.
+    pub version: u32,
+    /// SHA-256 of its script, in hexadecimal.
+    pub checksum: String,
+}
+
+/// Which names the platform shows: a tenant's own, and the payments' mirror.
+const SHOWN: &str = "name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \
+    AND (name NOT LIKE 'svc\\_%' ESCAPE '\\' OR name = 'svc_payments' COLLATE NOCASE)";
+
+/// Reads the schema.
+pub(super) fn schema(c: &Connection) -> rusqlite::Result<Schema> {
+    let mut tables = Vec::new();
+    for name in names(c, "table")? {
+        tables.push(Table {
+            columns: columns(c, &name)?,
+            name,
+        });
+    }
+    let views = names(c, "view")?.into_iter().map(|name| View { name });
+    Ok(Schema {
+        tables,
+        indexes: indexes(c)?,
+        views: views.collect(),
+    })
+}
+
+/// Reads everything.
+pub(super) fn inventory(c: &Connection) -> rusqlite::Result<Inventory> {
+    let schema = schema(c)?;
+    let mut tables = Vec::with_capacity(schema.tables.len());
+    for table in &schema.tables {
+        let sql = format!("SELECT count(*) FROM \"{}\"", table.name.replace('"', "\"\""));
+        tables.push(TableRows {
+            name: table.name.clone(),
+            rows: c.query_row(&sql, [], unsigned)?,
+        });
+    }
+    let sql = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
+    Ok(Inventory {
+        schema,
+        tables,
+        bytes: c.query_row(sql, [], unsigned)?,
+        markers: markers(c)?,
+    })
+}
+
+/// The migrations that the file has, oldest first.
+pub(super) fn markers(c: &Connection) -> rusqlite::Result<Vec<Marker>> {
+    c.prepare("SELECT version, checksum FROM svc_migrations ORDER BY version")?
+        .query_map([], |row| {
+            Ok(Marker {
+                version: row.get(0)?,
+                checksum: row.get(1)?,
+            })
+        })?
+        .collect()
+}
+
+fn unsigned(row: &Row<'_>) -> rusqlite::Result<u64> {
+    row.get::<_, i64>(0).map(i64::unsigned_abs)
+}
+
+fn names(c: &Connection, kind: &str) -> rusqlite::Result<Vec<String>> {
+    c.prepare(&format!(
+        "SELECT name FROM sqlite_schema WHERE type = ?1 AND {SHOWN} ORDER BY rowid"
+    ))?
+    .query_map([kind], |row| row.get(0))?
+    .collect()
+}
+
+fn columns(c: &Connection, table: &str) -> rusqlite::Result<Vec<Column>> {
+    // Generated columns are `hidden` too, but 1 are those of virtual tables that nobody names.
+    c.prepare(
+        "SELECT name, type, \"notnull\", dflt_value, pk FROM pragma_table_xinfo(?1) WHERE hidden <> 1",
+    )?
+    .query_map([table], |row| {
+        Ok(Column {
+            name: row.get(0)?,
+            declared: row.get(1)?,
+            not_null: row.get(2)?,
+            default: row.get(3)?,
+            primary_key: row.get::<_, u32>(4)? > 0,
+        })
+    })?
+    .collect()
+}
+
+fn indexes(c: &Connection) -> rusqlite::Result<Vec<Index>> {
+    let found: Vec<(String, String)> = c
+        .prepare(&format!(
+            "SELECT name, tbl_name FROM sqlite_schema WHERE type = 'index' AND {SHOWN} ORDER BY rowid"
+        ))?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    found
+        .into_iter()
+        .map(|(name, table)| {
+            let columns = c
+                .prepare("SELECT name FROM pragma_index_info(?1) ORDER BY seqno")?
+                .query_map([&name], |row| row.get(0))?
+                .collect::<rusqlite::Result<_>>()?;
+            let unique = c.query_row(
+                "SELECT \"unique\" FROM pragma_index_list(?1) WHERE name = ?2",
+                [&table, &name],
+                |row| row.get(0),
+            )?;
+            Ok(Index {
+                name,
+                table,
+                columns,
+                unique,
+            })
+        })
+        .collect()
+}

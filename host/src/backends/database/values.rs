@@ -1,0 +1,137 @@
+//! Values as they cross the wire: JSON on one side, SQLite on the other.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rusqlite::types::ValueRef;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// A value that a parameter is bound to.
+pub use rusqlite::types::Value;
+
+/// The named values of a call, in the order in which they came.
+pub type Params = Vec<(String, Value)>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Blob {
+    base64: String,
+}
+
+/// Reads a parameter: null, a boolean (as 0 or 1), a number, a string, or `{"base64": "…"}`.
+///
+/// # Errors
+/// One sentence that says what is wrong with it.
+pub fn parse(json: &RawValue) -> Result<Value, &'static str> {
+    let text = json.get();
+    match text.as_bytes().first() {
+        Some(b'n') => Ok(Value::Null),
+        Some(b't') => Ok(Value::Integer(1)),
+        Some(b'f') => Ok(Value::Integer(0)),
+        Some(b'"') => serde_json::from_str(text)
+            .map(Value::Text)
+            .map_err(|_| "is not valid text"),
+        Some(b'-' | b'0'..=b'9') => number(text),
+        Some(b'{') => {
+            let blob: Blob = serde_json::from_str(text)
+                .map_err(|_| "is an object other than {\"base64\": \"…\"}")?;
+            STANDARD
+                .decode(blob.base64)
+                .map(Value::Blob)
+                .map_err(|_| "is not valid base64")
+        }
+        _ => Err("is an array: send null, a boolean, a number, a string or {\"base64\": \"…\"}"),
+    }
+}
+
+fn number(text: &str) -> Result<Value, &'static str> {
+    if text.contains(['.', 'e', 'E']) {
+        match text.parse::<f64>() {
+            Ok(real) if real.is_finite() => Ok(Value::Real(real)),
+            _ => Err("is a number outside of what a double holds"),
+        }
+    } else {
+        text.parse()
+            .map(Value::Integer)
+            .map_err(|_| "is an integer outside of 64 bits")
+    }
+}
+
+/// Writes a value of a row as JSON. A non-finite number is null; text that is not UTF-8 is mended.
+pub(super) fn write(out: &mut Vec<u8>, value: ValueRef<'_>) {
+    match value {
+        ValueRef::Null => out.extend_from_slice(b"null"),
+        ValueRef::Integer(integer) => write_json(out, &integer),
+        ValueRef::Real(real) if real.is_finite() => write_json(out, &real),
+        ValueRef::Real(_) => out.extend_from_slice(b"null"),
+        ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) => write_json(out, text),
+            Err(_) => write_json(out, &*String::from_utf8_lossy(bytes)),
+        },
+        ValueRef::Blob(bytes) => {
+            out.extend_from_slice(b"{\"base64\":\"");
+            out.extend_from_slice(STANDARD.encode(bytes).as_bytes());
+            out.extend_from_slice(b"\"}");
+        }
+    }
+}
+
+/// Writes plain data, which always has a JSON form, into memory, which always takes it.
+pub(super) fn write_json<T: serde::Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+    let _ = serde_json::to_writer(out, value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(json: &str) -> Result<Value, &'static str> {
+        parse(&serde_json::from_str::<Box<RawValue>>(json).unwrap())
+    }
+
+    #[test]
+    fn values_come_in_exactly() {
+        for (json, value) in [
+            ("null", Value::Null),
+            ("true", Value::Integer(1)),
+            ("false", Value::Integer(0)),
+            ("-9223372036854775808", Value::Integer(i64::MIN)),
+            ("9223372036854775807", Value::Integer(i64::MAX)),
+            ("1.0", Value::Real(1.0)),
+            ("1e3", Value::Real(1000.0)),
+            ("\"a\\u00e9\"", Value::Text("aé".into())),
+            ("{\"base64\":\"AAEC\"}", Value::Blob(vec![0, 1, 2])),
+        ] {
+            assert_eq!(parsed(json), Ok(value), "{json}");
+        }
+        for json in [
+            "9223372036854775808",
+            "-9223372036854775809",
+            "1e999",
+            "[]",
+            "{}",
+            "{\"base64\":\"?\"}",
+            "{\"base64\":\"\",\"x\":1}",
+            "{\"base64\":1}",
+        ] {
+            assert!(parsed(json).is_err(), "{json}");
+        }
+    }
+
+    #[test]
+    fn values_go_out_exactly() {
+        for (value, json) in [
+            (ValueRef::Null, "null"),
+            (ValueRef::Integer(i64::MIN), "-9223372036854775808"),
+            (ValueRef::Real(1.0), "1.0"),
+            (ValueRef::Real(f64::INFINITY), "null"),
+            (ValueRef::Text(b"\"<\x01"), "\"\\\"<\\u0001\""),
+            (ValueRef::Text(b"\xff"), "\"\u{fffd}\""),
+            (ValueRef::Blob(&[0, 255]), "{\"base64\":\"AP8=\"}"),
+        ] {
+            let mut out = Vec::new();
+            write(&mut out, value);
+            assert_eq!(String::from_utf8(out).unwrap(), json);
+        }
+    }
+}

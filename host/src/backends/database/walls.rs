@@ -1,0 +1,284 @@
+//! The second wall: what a connection to a tenant's database may do, whatever the gate let through.
+//!
+//! Everything here allows by list. A statement passes only if each of its actions is on the list of the role that
+//! the connection plays at the moment; the platform's own statements are prepared in a role of their own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use rusqlite::config::DbConfig;
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use rusqlite::limits::Limit;
+use rusqlite::{Connection, Result};
+
+use super::trim;
+
+/// The longest value, and the longest statement, in bytes: what functions that no deadline interrupts still end with.
+pub(super) const VALUE_BYTES: i32 = 262_144;
+
+/// For whom a statement is prepared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Role {
+    /// The platform itself.
+    Platform = 0,
+    /// A tenant's read.
+    Read = 1,
+    /// A tenant's write.
+    Write = 2,
+    /// A tenant's migration.
+    Migrate = 3,
+}
+
+/// Switches the role of a connection.
+#[derive(Debug)]
+pub(super) struct Walls(Arc<AtomicU8>);
+
+impl Walls {
+    /// Builds the walls around a connection.
+    pub(super) fn build(connection: &mut Connection) -> Result<Self> {
+        for (config, value) in [
+            (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
+            (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
+            (DbConfig::SQLITE_DBCONFIG_DQS_DML, false),
+            (DbConfig::SQLITE_DBCONFIG_DQS_DDL, false),
+            (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
+            (DbConfig::SQLITE_DBCONFIG_ENABLE_ATTACH_CREATE, false),
+            (DbConfig::SQLITE_DBCONFIG_ENABLE_ATTACH_WRITE, false),
+            (DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true),
+        ] {
+            connection.set_db_config(config, value)?;
+        }
+        for (limit, value) in [
+            (Limit::SQLITE_LIMIT_LENGTH, VALUE_BYTES),
+            (Limit::SQLITE_LIMIT_SQL_LENGTH, VALUE_BYTES),
+            (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000),
+            (Limit::SQLITE_LIMIT_ATTACHED, 0),
+            (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
+            (Limit::SQLITE_LIMIT_VDBE_OP, 100_000),
+        ] {
+            connection.set_limit(limit, value)?;
+        }
+        trim::register(connection)?;
+        let modules = modules(connection)?;
+        let role = Arc::new(AtomicU8::new(Role::Platform as u8));
+        let played = Arc::clone(&role);
+        connection.authorizer(Some(move |context: AuthContext<'_>| {
+            let role = match played.load(Ordering::Relaxed) {
+                1 => Role::Read,
+                2 => Role::Write,
+                3 => Role::Migrate,
+                _ => return Authorization::Allow,
+            };
+            if allows(role, &context, &modules) {
+                Authorization::Allow
+            } else {
+                Authorization::Deny
+            }
+        }))?;
+        Ok(Self(role))
+    }
+
+    /// Plays a role until told otherwise.
+    pub(super) fn play(&self, role: Role) {
+        self.0.store(role as u8, Ordering::Relaxed);
+    }
+}
+
+/// The modules behind table-valued functions that tenants may not use.
+fn modules(connection: &Connection) -> Result<Vec<String>> {
+    let mut statement = connection.prepare("SELECT name FROM pragma_module_list")?;
+    let names = statement.query_map([], |row| row.get::<_, String>(0))?;
+    names
+        .map(|name| name.map(|name| name.to_ascii_lowercase()))
+        .filter(|name| !matches!(name.as_deref(), Ok("json_each" | "json_tree")))
+        .collect()
+}
+
+fn allows(role: Role, context: &AuthContext<'_>, modules: &[String]) -> bool {
+    // Where a name is resolved within a statement there is no database; everywhere else it must be the tenant's own.
+    if context.database_name.is_some_and(|name| name != "main") {
+        return false;
+    }
+    let writes = role == Role::Write;
+    let migrates = role == Role::Migrate;
+    match context.action {
+        AuthAction::Select | AuthAction::Recursive => true,
+        AuthAction::Read { table_name, .. } => {
+            is_readable(table_name, modules) || (migrates && is_schema(table_name))
+        }
+        AuthAction::Function { function_name } => {
+            is_function(function_name) || (migrates && is_migration_function(function_name))
+        }
+        AuthAction::Insert { table_name } => {
+            ((writes || migrates) && is_own(table_name)) || (migrates && is_schema(table_name))
+        }
+        AuthAction::Delete { table_name } => writes && is_own(table_name),
+        AuthAction::Update { table_name, .. } => {
+            (writes && is_own(table_name)) || (migrates && is_schema(table_name))
+        }
+        AuthAction::CreateTable { table_name } => migrates && is_own(table_name),
+        AuthAction::CreateView { view_name } => migrates && is_own(view_name),
+        AuthAction::CreateIndex {
+            index_name,
+            table_name,
+        } => migrates && is_index(index_name) && is_own(table_name),
+        AuthAction::Reindex { index_name } => migrates && is_index(index_name),
+        AuthAction::AlterTable {
+            database_name,
+            table_name,
+        } => migrates && database_name == "main" && is_own(table_name),
+        // What SQLite runs itself to see whether old rows satisfy a new column's constraints.
+        AuthAction::Pragma { pragma_name, .. } => migrates && pragma_name == "quick_check",
+        _ => false,
+    }
+}
+
+fn has_prefix(name: &str, prefix: &str) -> bool {
+    name.get(..prefix.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+}
+
+/// A name that a tenant's own table, view or index may have.
+fn is_own(name: &str) -> bool {
+    !has_prefix(name, "svc_") && !has_prefix(name, "sqlite_")
+}
+
+/// Indexes that SQLite makes for constraints have names of its own.
+fn is_index(name: &str) -> bool {
+    is_own(name) || has_prefix(name, "sqlite_autoindex_")
+}
+
+fn is_readable(table: &str, modules: &[String]) -> bool {
+    (is_own(table) || table.eq_ignore_ascii_case("svc_payments"))
+        && !has_prefix(table, "pragma_")
+        && !modules
+            .iter()
+            .any(|module| module.eq_ignore_ascii_case(table))
+}
+
+/// The schema's own table, which SQLite itself reads and writes under a migration; defensive mode keeps it from
+/// everybody else.
+fn is_schema(table: &str) -> bool {
+    table.eq_ignore_ascii_case("sqlite_master") || table.eq_ignore_ascii_case("pragma_quick_check")
+}
+
+/// What SQLite itself calls to alter a table.
+fn is_migration_function(name: &str) -> bool {
+    [
+        "sqlite_rename_column",
+        "sqlite_rename_quotefix",
+        "sqlite_rename_table",
+        "sqlite_rename_test",
+        "sqlite_drop_column",
+        "sqlite_fail",
+        "sqlite_add_constraint",
+        "sqlite_find_constraint",
+    ]
+    .iter()
+    .any(|own| own.eq_ignore_ascii_case(name))
+}
+
+fn is_function(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    FUNCTIONS.binary_search(&lower.as_str()).is_ok()
+}
+
+/// The functions that tenants may call, sorted.
+pub const FUNCTIONS: &[&str] = &[
+    "abs",
+    "avg",
+    "char",
+    "coalesce",
+    "concat",
+    "concat_ws",
+    "count",
+    "cume_dist",
+    "date",
+    "datetime",
+    "dense_rank",
+    "first_value",
+    "format",
+    "glob",
+    "group_concat",
+    "hex",
+    "if",
+    "ifnull",
+    "iif",
+    "instr",
+    "json",
+    "json_array",
+    "json_array_insert",
+    "json_array_length",
+    "json_error_position",
+    "json_extract",
+    "json_group_array",
+    "json_group_object",
+    "json_insert",
+    "json_object",
+    "json_patch",
+    "json_pretty",
+    "json_quote",
+    "json_remove",
+    "json_replace",
+    "json_set",
+    "json_type",
+    "json_valid",
+    "jsonb",
+    "jsonb_array",
+    "jsonb_array_insert",
+    "jsonb_extract",
+    "jsonb_group_array",
+    "jsonb_group_object",
+    "jsonb_insert",
+    "jsonb_object",
+    "jsonb_patch",
+    "jsonb_remove",
+    "jsonb_replace",
+    "jsonb_set",
+    "julianday",
+    "lag",
+    "last_value",
+    "lead",
+    "length",
+    "like",
+    "likelihood",
+    "likely",
+    "lower",
+    "ltrim",
+    "max",
+    "min",
+    "nth_value",
+    "ntile",
+    "nullif",
+    "octet_length",
+    "percent_rank",
+    "printf",
+    "quote",
+    "random",
+    "randomblob",
+    "rank",
+    "replace",
+    "round",
+    "row_number",
+    "rtrim",
+    "sign",
+    "soundex",
+    "strftime",
+    "string_agg",
+    "substr",
+    "substring",
+    "sum",
+    "time",
+    "timediff",
+    "total",
+    "trim",
+    "typeof",
+    "unhex",
+    "unicode",
+    "unistr",
+    "unixepoch",
+    "unlikely",
+    "upper",
+    "zeroblob",
+];

@@ -1,0 +1,132 @@
+//! Migrations: the tenant's file first, then the ledger, so that what is recorded is always there.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::database::{Migrated, RunError, Script, ScriptError};
+use super::model::{BackendError, LedgerEntry, MigrationResult, MigrationStatus};
+use super::service::Backends;
+use super::{store, verdicts};
+use crate::content::Digest;
+use crate::control;
+use crate::fault;
+use crate::ids::{BackendId, ProjectId};
+use crate::sandbox::Purpose;
+
+/// The longest script, in bytes.
+pub const SCRIPT: usize = 262_144;
+
+/// Whose turn it is to migrate a backend.
+pub(super) type Turns = Mutex<HashMap<BackendId, Arc<tokio::sync::Mutex<()>>>>;
+
+impl Backends {
+    /// Judges a script.
+    pub(super) async fn judged(
+        &self,
+        sql: String,
+        purpose: Purpose,
+    ) -> Result<Script, BackendError> {
+        if sql.len() > SCRIPT {
+            return Err(BackendError::Invalid(format!(
+                "`ddl` has {} bytes; {SCRIPT} is the most.",
+                sql.len()
+            )));
+        }
+        let statements = self.verdicts.script(&sql, purpose).await?;
+        Ok(Script {
+            checksum: Digest::of(sql.as_bytes()).to_string(),
+            statements: statements.iter().map(|s| s.start..s.end).collect(),
+            sql,
+        })
+    }
+
+    /// Migrates a project's backend. A script that is in the file and not in the ledger is recorded; one that is in
+    /// both changes nothing.
+    ///
+    /// # Errors
+    /// [`BackendError`]; nothing of the script is kept then, but for `NotRecorded`.
+    pub async fn migrate(
+        &self,
+        project: ProjectId,
+        ddl: String,
+        note: Option<String>,
+    ) -> Result<MigrationResult, BackendError> {
+        let id = self.required(project).await?.id;
+        let script = self.judged(ddl, Purpose::Migration).await?;
+        let turn = self.turn(id);
+        let _mine = turn.lock().await;
+        let checksum = script.checksum.clone();
+        let known = self
+            .control
+            .read(move |c| store::recorded(c, &id, &checksum))
+            .await?;
+        if let Some(version) = known {
+            return Ok(MigrationResult {
+                status: MigrationStatus::AlreadyApplied,
+                version,
+                checksum: script.checksum,
+            });
+        }
+        let migrated = self.databases.migrate(id, script.clone()).await;
+        let (status, marker) = match migrated.map_err(|error| failed(&script, error))? {
+            Migrated::Applied(marker) => (MigrationStatus::Applied, marker),
+            Migrated::Found(marker) => (MigrationStatus::Healed, marker),
+        };
+        let entry = LedgerEntry {
+            version: marker.version,
+            checksum: marker.checksum.clone(),
+            sql: script.sql,
+            note,
+            applied_at: self.clock.now(),
+        };
+        self.append(id, entry).await?;
+        Ok(MigrationResult {
+            status,
+            version: marker.version,
+            checksum: marker.checksum,
+        })
+    }
+
+    async fn append(&self, id: BackendId, entry: LedgerEntry) -> Result<(), BackendError> {
+        let appended = self
+            .control
+            .write(move |tx| {
+                fault::point("migrate.recording");
+                if !store::exists(tx, &id).map_err(control::Error::from)? {
+                    return Ok(false);
+                }
+                store::append(tx, &id, &entry).map(|()| true)
+            })
+            .await;
+        match appended {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(BackendError::NotFound),
+            Err(error) => {
+                tracing::error!(%error, backend = %id, "a migration was applied but not recorded");
+                Err(BackendError::NotRecorded)
+            }
+        }
+    }
+
+    fn turn(&self, id: BackendId) -> Arc<tokio::sync::Mutex<()>> {
+        let mut turns = self
+            .migrating
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        // Nobody waits for, or has, a turn that only the map knows.
+        turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+        Arc::clone(turns.entry(id).or_default())
+    }
+}
+
+/// What a script's author is told.
+pub(super) fn failed(script: &Script, failure: ScriptError) -> BackendError {
+    match (failure.error, failure.statement) {
+        (RunError::Refused { reason, offset }, Some(number)) => {
+            let start = script.statements.get(number).map_or(0, |range| range.start);
+            let offset = start + offset.unwrap_or(0);
+            BackendError::ScriptRefused(verdicts::refusal(&script.sql, number, offset, reason))
+        }
+        (error, _) => error.into(),
+    }
+}

@@ -1,0 +1,17 @@
+//! Backends: one database a project, whose schema grows by migrations and which visitors reach through named actions.
+
+mod actions;
+pub mod check;
+pub mod database;
+mod migrations;
+pub mod model;
+mod operate;
+pub mod routes;
+mod service;
+mod store;
+mod verdicts;
+mod views;
+pub mod visitor_routes;
+
+pub use model::{Backend, BackendError};
+pub use service::Backends;

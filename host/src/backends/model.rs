@@ -1,0 +1,276 @@
+//! What a backend is.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::database::{Inventory, Pace, RunError};
+use crate::clock::Timestamp;
+use crate::control;
+use crate::ids::{BackendId, ProjectId};
+use crate::sandbox::{GateFailure, Refusal, Statement, StatementKind};
+
+/// The bind that is a signed-in visitor's id.
+pub const USER_ID: &str = "svc_user_id";
+/// The bind that is a signed-in visitor's verified address.
+pub const USER_EMAIL: &str = "svc_user_email";
+/// The longest note, in characters.
+pub const NOTE: usize = 1_000;
+/// The most actions in a batch.
+pub const BATCH: usize = 200;
+/// The longest name of an action, in characters.
+const ACTION_NAME: usize = 64;
+
+/// A project's backend.
+#[derive(Clone, Debug)]
+pub struct Backend {
+    /// Its identity.
+    pub id: BackendId,
+    /// Whose it is.
+    pub project: ProjectId,
+    /// Whether its rooms may be joined.
+    pub realtime: bool,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+/// An entry of the ledger: what was done to the schema, verbatim.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct LedgerEntry {
+    /// From 1; the script that made the backend is the first.
+    pub version: u32,
+    /// SHA-256 of the script, in hexadecimal.
+    pub checksum: String,
+    /// The script.
+    pub sql: String,
+    /// What its author said about it.
+    pub note: Option<String>,
+    /// When it was applied.
+    #[schema(value_type = String, format = "date-time")]
+    pub applied_at: Timestamp,
+}
+
+/// A version of an action, as it is stored.
+#[derive(Clone, Debug)]
+pub struct ActionRow {
+    /// Its name.
+    pub name: String,
+    /// From 1; a changed body makes the next.
+    pub version: u32,
+    /// Its one statement.
+    pub sql: String,
+    /// SHA-256 of that, in hexadecimal.
+    pub checksum: String,
+    /// What its author said about it.
+    pub note: Option<String>,
+    /// When this version was made.
+    pub created_at: Timestamp,
+    /// What the gate said.
+    pub verdict: Statement,
+    /// Which gate it was.
+    pub gate: [u8; 32],
+}
+
+/// An action, ready to be called.
+#[derive(Debug)]
+pub struct Action {
+    /// As it is stored.
+    pub row: ActionRow,
+    /// The statement itself, without what stands around it.
+    pub statement: Arc<str>,
+    /// How long it takes.
+    pub pace: Arc<Pace>,
+}
+
+impl From<ActionRow> for Action {
+    fn from(row: ActionRow) -> Self {
+        let range = row.verdict.start..row.verdict.end;
+        Self {
+            statement: row.sql.get(range).unwrap_or_default().into(),
+            pace: Arc::default(),
+            row,
+        }
+    }
+}
+
+/// The values that a call of a statement names.
+pub fn params(statement: &Statement) -> impl Iterator<Item = &String> {
+    let binds = statement.binds.iter();
+    binds.filter(|bind| !is_identity(bind))
+}
+
+/// Whether only a signed-in visitor can call a statement.
+pub fn requires_identity(statement: &Statement) -> bool {
+    statement.binds.iter().any(|bind| is_identity(bind))
+}
+
+/// Whether a statement changes rows.
+pub fn writes(statement: &Statement) -> bool {
+    statement.kind != StatementKind::Read
+}
+
+fn is_identity(bind: &str) -> bool {
+    matches!(bind, USER_ID | USER_EMAIL)
+}
+
+/// Whether `name` can be an action's: `^[a-z][a-z0-9_]{0,63}$`.
+pub fn is_action_name(name: &str) -> bool {
+    name.len() <= ACTION_NAME
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+}
+
+/// An action to define.
+#[derive(Clone, Debug)]
+pub struct NewAction {
+    /// Its name.
+    pub name: String,
+    /// Its one statement.
+    pub sql: String,
+    /// What its author says about it.
+    pub note: Option<String>,
+}
+
+/// All that there is to see of a backend.
+#[derive(Debug)]
+pub struct Detail {
+    /// The backend.
+    pub backend: Backend,
+    /// What is in its file.
+    pub inventory: Inventory,
+    /// How many bytes it takes on the disk.
+    pub bytes_on_disk: u64,
+    /// The ledger, oldest first.
+    pub ledger: Vec<LedgerEntry>,
+    /// The actions' newest versions, by name.
+    pub actions: Vec<ActionRow>,
+}
+
+/// What became of a migration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MigrationStatus {
+    /// It was applied now.
+    Applied,
+    /// It had been applied and recorded before.
+    AlreadyApplied,
+    /// It had been applied before, and is recorded now.
+    Healed,
+}
+
+/// A migration that is in the file and in the ledger.
+#[derive(Clone, Debug)]
+pub struct MigrationResult {
+    /// How it came there.
+    pub status: MigrationStatus,
+    /// Its version.
+    pub version: u32,
+    /// SHA-256 of its script, in hexadecimal.
+    pub checksum: String,
+}
+
+/// An entry of a batch of actions that cannot be.
+#[derive(Debug)]
+pub struct BadAction {
+    /// Its name.
+    pub name: String,
+    /// What is wrong with it.
+    pub error: BackendError,
+}
+
+/// Why nothing was done to a backend, or by it.
+#[derive(Debug, thiserror::Error)]
+pub enum BackendError {
+    /// The project has none, or the page is not bound to it.
+    #[error("there is no backend")]
+    NotFound,
+    /// The backend has no action of this name.
+    #[error("the backend has no action {0}")]
+    NoAction(String),
+    /// The project has one.
+    #[error("the project has a backend already")]
+    Exists,
+    /// The project is gone.
+    #[error("the project is gone")]
+    NoProject,
+    /// A field breaks a rule.
+    #[error("{0}")]
+    Invalid(String),
+    /// The gate, or SQLite, refuses a script.
+    #[error("{}", .0.reason)]
+    ScriptRefused(Refusal),
+    /// The gate, or SQLite, refuses a statement.
+    #[error("{}", .0.reason)]
+    Refused(Refusal),
+    /// The SQL takes more to judge than a call may use.
+    #[error("{0}")]
+    TooMuchToJudge(String),
+    /// Entries of a batch that cannot be: at least one.
+    #[error("the batch has entries that cannot be")]
+    Batch(Vec<BadAction>),
+    /// A call names other values than the statement.
+    #[error("the params differ from those of the statement")]
+    Mismatch {
+        /// What it does not name.
+        missing: Vec<String>,
+        /// What it names in vain.
+        extra: Vec<String>,
+    },
+    /// A call names a value that only the platform gives.
+    #[error("{0} is given by the platform")]
+    Reserved(String),
+    /// Only a signed-in visitor may call it.
+    #[error("the action needs a signed-in visitor")]
+    IdentityRequired,
+    /// A migration is in the file but not in the ledger.
+    #[error("the migration was applied but not recorded")]
+    NotRecorded,
+    /// There is no room for more.
+    #[error("{0}")]
+    Capacity(&'static str),
+    /// A statement failed.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The gate has no thread free.
+    #[error("the gate is busy")]
+    GateBusy,
+    /// The control database's.
+    #[error(transparent)]
+    Store(#[from] control::Error),
+    /// Everything else, for the log.
+    #[error(transparent)]
+    Internal(#[from] anyhow::Error),
+}
+
+impl From<GateFailure> for BackendError {
+    fn from(failure: GateFailure) -> Self {
+        match failure {
+            GateFailure::Refused(refusal) => Self::Refused(refusal),
+            GateFailure::Budget(budget) => Self::TooMuchToJudge(format!(
+                "Judging the SQL takes more than its budget of {budget}: make it shorter or simpler."
+            )),
+            GateFailure::Busy => Self::GateBusy,
+            GateFailure::Broken(error) => Self::Internal(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_actions() {
+        let longest = "a".repeat(64);
+        for good in ["a", "add_note", "a1", "a_", &longest] {
+            assert!(is_action_name(good), "{good}");
+        }
+        let longer = "a".repeat(65);
+        for bad in ["", "A", "1a", "_a", "a-b", "a.b", "ä", "a b", &longer] {
+            assert!(!is_action_name(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! The routes of backends that their owners use.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, StatusCode};
+use serde_json::{Value, json};
+
+use super::database::RunError;
+use super::model::{BackendError, Detail, NOTE};
+use super::service::NewBackend;
+use super::views::{
+    ActionList, ActionView, BackendView, CreateBackend, DefineActions, MigrationView, UpdateBackend,
+};
+use crate::app::SharedApp;
+use crate::config::Config;
+use crate::http::extract::{NoQuery, UnreadBody, check_characters, invalid};
+use crate::http::front::Context;
+use crate::http::idempotency;
+use crate::http::problem::{Code, Problem};
+use crate::http::serve::to_the_end;
+use crate::projects::scope::ProjectScope;
+use crate::sandbox::Refusal;
+
+fn body_of(detail: &Detail, config: &Config) -> String {
+    // Plain data always has a JSON form.
+    serde_json::to_string(&BackendView::new(detail, config)).unwrap_or_default()
+}
+
+/// Make a backend
+///
+/// One SQLite database, which starts with this script. The project's frontends that never had a backend are bound to it.
+#[utoipa::path(
+    operation_id = "create_backend",
+    post, path = "/api/v1/projects/{id}/backend", tag = "backend",
+    params(
+        ("id" = String, Path, description = "The project."),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request answer what the first did, for 24 hours.")
+    ),
+    request_body = CreateBackend,
+    responses((status = 201, description = "Made, and durable.", body = BackendView)),
+    extensions(("x-problems" = json!("owner body idempotency_conflict forbidden not_found ddl_refused query_timeout constraint_violation backend_exists database_full database_busy capacity_reached"))),
+    security(("bearer" = []))
+)]
+pub async fn create(
+    State(app): State<SharedApp>,
+    context: Context,
+    scope: ProjectScope,
+    headers: HeaderMap,
+    body: UnreadBody,
+) -> Result<Response, Problem> {
+    let body = body.json::<CreateBackend>().await?;
+    let attempt = idempotency::begin_in(
+        &app,
+        &context,
+        Some(&scope.principal),
+        "backend",
+        &scope.project.id.to_string(),
+        &headers,
+        &body.raw,
+    )
+    .await?;
+    let running = match attempt {
+        idempotency::Attempt::Replay(response) => return Ok(response),
+        idempotency::Attempt::Run(running) => running,
+    };
+    let new = NewBackend {
+        ddl: body.value.ddl,
+        realtime: body.value.realtime.unwrap_or(false),
+    };
+    let key = running.as_ref().map(idempotency::Running::key);
+    let (backends, project) = (Arc::clone(&app.backends), scope.project);
+    let detail = to_the_end(async move {
+        let _running = running;
+        backends.create(&project, new, key, body_of).await
+    })
+    .await??;
+    let view = BackendView::new(&detail, &app.config);
+    Ok((StatusCode::CREATED, axum::Json(view)).into_response())
+}
+
+/// Get the backend
+///
+/// With its schema as it is in the file, its ledger, its actions, and how much is in it.
+#[utoipa::path(
+    operation_id = "get_backend",
+    get, path = "/api/v1/projects/{id}/backend", tag = "backend",
+    params(("id" = String, Path, description = "The project.")),
+    responses((status = 200, description = "The backend.", body = BackendView)),
+    extensions(("x-problems" = json!("owner forbidden not_found database_busy"))),
+    security(("bearer" = []))
+)]
+pub async fn get(
+    State(app): State<SharedApp>,
+    scope: ProjectScope,
+    query: Result<NoQuery, Problem>,
+) -> Result<axum::Json<BackendView>, Problem> {
+    let detail = app.backends.detail(scope.project.id).await?;
+    query?;
+    Ok(axum::Json(BackendView::new(&detail, &app.config)))
+}
+
+/// Migrate the backend, or switch its rooms
+///
+/// Either one additive migration or the realtime flag. A migration that was applied before changes nothing, so that a
+/// request whose answer was lost can be sent again.
+#[utoipa::path(
+    operation_id = "update_backend",
+    patch, path = "/api/v1/projects/{id}/backend", tag = "backend",
+    params(("id" = String, Path, description = "The project.")),
+    request_body = UpdateBackend,
+    responses(
+        (status = 200, description = "What became of the migration; after a switch, the backend.", body = Updated)
+    ),
+    extensions(("x-problems" = json!("owner body forbidden not_found nothing_to_update ddl_refused query_timeout constraint_violation migration_not_recorded database_full database_busy capacity_reached"))),
+    security(("bearer" = []))
+)]
+pub async fn update(
+    State(app): State<SharedApp>,
+    scope: ProjectScope,
+    body: UnreadBody,
+) -> Result<axum::Json<Updated>, Problem> {
+    let project = scope.project.id;
+    if app.backends.of_project(project).await?.is_none() {
+        return Err(BackendError::NotFound.into());
+    }
+    let request = body.json::<UpdateBackend>().await?.value;
+    check_characters("note", request.note.as_deref(), NOTE)?;
+    let backends = Arc::clone(&app.backends);
+    let updated = match (request.ddl, request.realtime) {
+        (Some(ddl), None) => {
+            let note = request.note;
+            let result = to_the_end(async move { backends.migrate(project, ddl, note).await });
+            Updated::Migrated(result.await??.into())
+        }
+        (None, Some(realtime)) if request.note.is_none() => {
+            let result = to_the_end(async move { backends.set_realtime(project, realtime).await });
+            let view = BackendView::new(&result.await??, &app.config);
+            Updated::Switched(Box::new(view))
+        }
+        (None, None) => {
+            return Err(Problem::new(
+                Code::NothingToUpdate,
+                "Nothing to update: send `ddl`, or `realtime` alone.",
+            ));
+        }
+        _ => return Err(invalid("`realtime` is sent alone, without `ddl` and `note`.")),
+    };
+    Ok(axum::Json(updated))
+}
+
+/// What a change of a backend answers.
+#[derive(Debug, serde::Serialize, utoipa::ToSchema)]
+#[serde(untagged)]
+pub enum Updated {
+    /// Of a migration.
+    Migrated(MigrationView),
+    /// Of a switch: the backend as it is now.
+    Switched(Box<BackendView>),
+}
+
+/// Delete the backend
+///
+/// With all its rows. The project's frontends go on serving; their calls answer 404 until there is a new backend and
+/// they are published again.
+#[utoipa::path(
+    operation_id = "delete_backend",
+    delete, path = "/api/v1/projects/{id}/backend", tag = "backend",
+    params(("id" = String, Path, description = "The project.")),
+    responses((status = 204, description = "Gone.")),
+    extensions(("x-problems" = json!("owner forbidden not_found"))),
+    security(("bearer" = []))
+)]
+pub async fn delete(
+    State(app): State<SharedApp>,
+    scope: ProjectScope,
+    _: NoQuery,
+) -> Result<StatusCode, Problem> {
+    let backends = Arc::clone(&app.backends);
+    to_the_end(async move { backends.delete(scope.project.id).await }).await??;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Define actions
+///
+/// All or none. An unchanged body is a no-op, a changed one is the action's next version; an action that is left out stays.
+#[utoipa::path(
+    operation_id = "define_actions",
+    put, path = "/api/v1/projects/{id}/backend/actions", tag = "backend",
+    params(("id" = String, Path, description = "The project.")),
+    request_body = DefineActions,
+    responses((status = 200, description = "The newest version of every action.", body = ActionList)),
+    extensions(("x-problems" = json!("owner body forbidden not_found statement_refused database_busy capacity_reached"))),
+    security(("bearer" = []))
+)]
+pub async fn define(
+    State(app): State<SharedApp>,
+    scope: ProjectScope,
+    body: UnreadBody,
+) -> Result<axum::Json<ActionList>, Problem> {
+    let project = scope.project.id;
+    if app.backends.of_project(project).await?.is_none() {
+        return Err(BackendError::NotFound.into());
+    }
+    let request = body.json::<DefineActions>().await?.value;
+    let batch = request.actions.into_iter().map(Into::into).collect();
+    let backends = Arc::clone(&app.backends);
+    let actions = to_the_end(async move { backends.define(project, batch).await }).await??;
+    Ok(axum::Json(ActionList {
+        actions: actions.iter().map(ActionView::from).collect(),
+    }))
+}
+
+fn refused(code: Code, refusal: &Refusal) -> Problem {
+    let position = refusal.position;
+    Problem::new(
+        code,
+        format!(
+            "Statement {}, line {}, column {}: {}",
+            refusal.statement, position.line, position.column, refusal.reason
+        ),
+    )
+    .with("reason", refusal.reason.clone())
+    .with("statement", refusal.statement)
+    .with(
+        "position",
+        json!({ "line": position.line, "column": position.column, "offset": position.offset }),
+    )
+}
+
+impl From<BackendError> for Problem {
+    fn from(error: BackendError) -> Self {
+        let detail = error.to_string();
+        match error {
+            BackendError::NotFound => Self::new(
+                Code::NotFound,
+                "There is no backend here: the project has none, or the page was published without it. Make one, then publish the page again.",
+            ),
+            BackendError::NoAction(name) => Self::new(
+                Code::NotFound,
+                format!("The backend has no action `{name}`. Define it with PUT …/backend/actions."),
+            ),
+            BackendError::Exists => Self::new(
+                Code::BackendExists,
+                "The project has a backend already. Change it with PATCH, or delete it first.",
+            ),
+            BackendError::NoProject => Self::new(
+                Code::NotFound,
+                "There is no such project: it was deleted, has expired, or never was.",
+            ),
+            BackendError::Invalid(detail) | BackendError::TooMuchToJudge(detail) => invalid(detail),
+            BackendError::ScriptRefused(refusal) => refused(Code::DdlRefused, &refusal),
+            BackendError::Refused(refusal) => refused(Code::StatementRefused, &refusal),
+            BackendError::Batch(bad) => {
+                let problems: Vec<(String, Self)> = bad
+                    .into_iter()
+                    .map(|entry| (entry.name, Self::from(entry.error)))
+                    .collect();
+                let code = problems.first().map_or(Code::InvalidRequest, |(_, p)| p.code);
+                let entries: Vec<Value> = problems
+                    .iter()
+                    .map(|(name, p)| json!({ "name": name, "code": p.code.as_str(), "detail": p.detail }))
+                    .collect();
+                let mut whole = problems.into_iter().next().map_or_else(
+                    || Self::new(code, detail),
+                    |(name, first)| Self {
+                        detail: format!("Action `{name}`: {}", first.detail),
+                        ..first
+                    },
+                );
+                whole = whole.with("errors", entries);
+                whole
+            }
+            BackendError::Mismatch { missing, extra } => Self::new(
+                Code::ParamsMismatch,
+                "`params` must name exactly what the statement does: see `missing` and `extra`.",
+            )
+            .with("missing", missing)
+            .with("extra", extra),
+            BackendError::Reserved(name) => Self::new(
+                Code::ReservedParam,
+                format!("`{name}`: params that begin with svc_ are given by the platform. Leave it out."),
+            ),
+            BackendError::IdentityRequired => Self::new(
+                Code::IdentityRequired,
+                "The action is for signed-in visitors. Send the visitor to the page's sign-in first.",
+            ),
+            BackendError::NotRecorded => Self::new(
+                Code::MigrationNotRecorded,
+                "The migration was applied but could not be recorded. Send the same one again: it is recorded then, and not applied twice.",
+            ),
+            BackendError::Capacity(why) => Self::new(Code::CapacityReached, why),
+            BackendError::GateBusy => Self::new(
+                Code::CapacityReached,
+                "No worker was free to judge the SQL. Try again in a minute.",
+            ),
+            BackendError::Run(error) => error.into(),
+            BackendError::Store(error) => error.into(),
+            BackendError::Internal(error) => Self::internal(&format!("{error:#}")),
+        }
+    }
+}
+
+impl From<RunError> for Problem {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Refused { reason, .. } => Self::new(Code::StatementRefused, reason),
+            RunError::Constraint(constraint) => Self::new(Code::ConstraintViolation, constraint),
+            RunError::DatabaseFull => Self::new(
+                Code::DatabaseFull,
+                "The database is as large as it may be, so nothing was written. Delete rows first.",
+            ),
+            RunError::DiskFull => Self::new(
+                Code::CapacityReached,
+                "The server's disk is full, so nothing was written. Try again later.",
+            ),
+            RunError::Timeout => Self::new(
+                Code::QueryTimeout,
+                "The statement ran for too long and was undone. Add an index, a LIMIT, or do less at once.",
+            ),
+            RunError::TooMuchSpace => Self::new(
+                Code::QueryTimeout,
+                "The statement needed more temporary space than one may use, and was undone. Sort or join less at once.",
+            ),
+            RunError::ResultTooLarge => Self::new(
+                Code::PayloadTooLarge,
+                "The result is larger than a result may be. Select fewer columns or rows; if it was a write, it was undone.",
+            ),
+            RunError::Busy => Self::new(
+                Code::DatabaseBusy,
+                "The database was busy for too long, and nothing was done. Try again.",
+            ),
+            RunError::Closed => BackendError::NotFound.into(),
+            RunError::Internal(cause) => Self::internal(&cause),
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! Making, describing and deleting backends.
+
+use std::sync::Arc;
+
+use quick_cache::sync::Cache;
+
+use super::actions::Actions;
+use super::database::{Databases, Schema};
+use super::model::{Backend, BackendError, Detail, LedgerEntry};
+use super::store;
+use super::verdicts::Verdicts;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::control::answers::{self, AnswerKey};
+use crate::control::{self, Control};
+use crate::deployments::Deployments;
+use crate::fault;
+use crate::ids::{BackendId, ProjectId};
+use crate::projects::{self, Project};
+use crate::random::Random;
+use crate::sandbox::{Purpose, Sandbox};
+
+const DISK_FULL: &str = "The server's disk is nearly full. Try again later.";
+const TOO_MANY: &str = "The server has as many backends as it may. Try again later.";
+
+/// Of how many backends the actions are kept in memory.
+const ACTIONS: usize = 1024;
+
+/// The backends of an installation.
+#[derive(Debug)]
+pub struct Backends {
+    pub(super) control: Control,
+    pub(super) clock: Clock,
+    pub(super) random: Random,
+    pub(super) config: Arc<Config>,
+    pub(super) deployments: Arc<Deployments>,
+    pub(super) databases: Arc<Databases>,
+    pub(super) verdicts: Verdicts,
+    pub(super) actions: Cache<BackendId, Arc<Actions>>,
+    /// The migrations of one project run one at a time.
+    pub(super) migrating: super::migrations::Turns,
+}
+
+/// A backend to make.
+#[derive(Clone, Debug)]
+pub struct NewBackend {
+    /// Its first script.
+    pub ddl: String,
+    /// Whether its rooms may be joined.
+    pub realtime: bool,
+}
+
+impl Backends {
+    /// The backends in a data directory; no database is opened yet.
+    ///
+    /// # Errors
+    /// When a directory cannot be opened.
+    pub fn new(
+        control: Control,
+        clock: Clock,
+        random: Random,
+        config: Arc<Config>,
+        deployments: Arc<Deployments>,
+        sandbox: Sandbox,
+    ) -> anyhow::Result<Self> {
+        Ok(Self {
+            databases: Arc::new(Databases::open(&config.data, &config.limits)?),
+            verdicts: Verdicts::new(sandbox),
+            actions: Cache::new(ACTIONS),
+            migrating: super::migrations::Turns::default(),
+            control,
+            clock,
+            random,
+            config,
+            deployments,
+        })
+    }
+
+    /// Makes a project's backend; `answer` keeps what `body` makes of it for an idempotency key. Durable when it answers.
+    ///
+    /// # Errors
+    /// [`BackendError`]; nothing is left of the attempt then.
+    pub async fn create(
+        &self,
+        project: &Project,
+        new: NewBackend,
+        answer: Option<AnswerKey>,
+        body: fn(&Detail, &Config) -> String,
+    ) -> Result<Detail, BackendError> {
+        if self.of_project(project.id).await?.is_some() {
+            return Err(BackendError::Exists);
+        }
+        let script = self.judged(new.ddl, Purpose::Schema).await?;
+        self.check_room().await?;
+        let backend = Backend {
+            id: BackendId::new(&self.clock, &self.random).map_err(anyhow::Error::from)?,
+            project: project.id,
+            realtime: new.realtime,
+            created_at: self.clock.now(),
+        };
+        let entry = LedgerEntry {
+            version: 1,
+            checksum: script.checksum.clone(),
+            sql: script.sql.clone(),
+            note: None,
+            applied_at: backend.created_at,
+        };
+        let made = self.databases.create(backend.id, script.clone()).await;
+        let inventory = made.map_err(|error| super::migrations::failed(&script, error))?;
+        let id = backend.id;
+        let detail = Detail {
+            bytes_on_disk: self.bytes_on_disk(id).await?,
+            backend,
+            inventory,
+            ledger: vec![entry],
+            actions: Vec::new(),
+        };
+        let recorded = self.record(detail, answer, body).await;
+        if recorded.is_err() {
+            self.remove_files(id).await?;
+        }
+        let detail = recorded?;
+        fault::point("backend.recorded");
+        self.forget_pages(project.id).await?;
+        Ok(detail)
+    }
+
+    /// Makes a new database the project's backend, and its frontends' that never had one.
+    async fn record(
+        &self,
+        detail: Detail,
+        answer: Option<AnswerKey>,
+        body: fn(&Detail, &Config) -> String,
+    ) -> Result<Detail, BackendError> {
+        let (config, now) = (Arc::clone(&self.config), self.clock.now());
+        self.control
+            .write(move |tx| {
+                let backend = &detail.backend;
+                let found = store::of_project(tx, &backend.project);
+                if !projects::is_live(tx, &backend.project, now)? {
+                    return Err(BackendError::NoProject);
+                }
+                if found.map_err(control::Error::from)?.is_some() {
+                    return Err(BackendError::Exists);
+                }
+                if store::count(tx).map_err(control::Error::from)? >= config.limits.backends {
+                    return Err(BackendError::Capacity(TOO_MANY));
+                }
+                store::insert(tx, backend)?;
+                for entry in &detail.ledger {
+                    store::append(tx, &backend.id, entry)?;
+                }
+                store::bind_frontends(tx, &backend.project, &backend.id)?;
+                if let Some(key) = answer {
+                    answers::keep(tx, &key, 201, &body(&detail, &config), now)?;
+                }
+                Ok(detail)
+            })
+            .await
+    }
+
+    /// Whether there is room for another backend.
+    async fn check_room(&self) -> Result<(), BackendError> {
+        let disk = rustix::fs::statvfs(&self.config.data).map_err(anyhow::Error::from)?;
+        if disk.f_bavail.saturating_mul(disk.f_frsize) < self.config.limits.free_disk_bytes {
+            return Err(BackendError::Capacity(DISK_FULL));
+        }
+        if self.control.read(store::count).await? >= self.config.limits.backends {
+            return Err(BackendError::Capacity(TOO_MANY));
+        }
+        Ok(())
+    }
+
+    /// The backend of a project.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn of_project(&self, project: ProjectId) -> Result<Option<Backend>, control::Error> {
+        self.control
+            .read(move |c| store::of_project(c, &project))
+            .await
+    }
+
+    /// The backend of a project, which must have one.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub(super) async fn required(&self, project: ProjectId) -> Result<Backend, BackendError> {
+        self.of_project(project)
+            .await?
+            .ok_or(BackendError::NotFound)
+    }
+
+    /// All that there is to see of a project's backend.
+    ///
+    /// # Errors
+    /// `NotFound` if it has none.
+    pub async fn detail(&self, project: ProjectId) -> Result<Detail, BackendError> {
+        let backend = self.required(project).await?;
+        let id = backend.id;
+        let inventory = self.databases.inventory(id).await?;
+        let (ledger, actions) = self
+            .control
+            .read(move |c| Ok((store::ledger(c, &id)?, store::actions(c, &id)?)))
+            .await?;
+        Ok(Detail {
+            bytes_on_disk: self.bytes_on_disk(id).await?,
+            backend,
+            inventory,
+            ledger,
+            actions,
+        })
+    }
+
+    async fn bytes_on_disk(&self, id: BackendId) -> Result<u64, BackendError> {
+        let files = self.databases.files().clone();
+        let bytes = tokio::task::spawn_blocking(move || files.bytes(&id)).await;
+        Ok(bytes
+            .map_err(anyhow::Error::from)?
+            .map_err(anyhow::Error::from)?)
+    }
+
+    /// The schema of a backend.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn schema(&self, id: BackendId) -> Result<Schema, BackendError> {
+        Ok(self.databases.schema(id).await?)
+    }
+
+    /// Opens or closes the rooms of a project's backend.
+    ///
+    /// # Errors
+    /// `NotFound` if it has none.
+    pub async fn set_realtime(
+        &self,
+        project: ProjectId,
+        realtime: bool,
+    ) -> Result<Detail, BackendError> {
+        let id = self.required(project).await?.id;
+        let there = self
+            .control
+            .write(move |tx| store::set_realtime(tx, &id, realtime))
+            .await?;
+        if !there {
+            return Err(BackendError::NotFound);
+        }
+        self.detail(project).await
+    }
+
+    /// Deletes a project's backend, if it has one: its calls end with this answer.
+    ///
+    /// # Errors
+    /// The database's or the disk's; what is left then is removed at the next start.
+    pub async fn delete(&self, project: ProjectId) -> Result<(), BackendError> {
+        let removed = self
+            .control
+            .write(move |tx| store::remove(tx, &project))
+            .await?;
+        fault::point("backend.deleted");
+        let Some(id) = removed else {
+            return Ok(());
+        };
+        self.actions.remove(&id);
+        self.forget_pages(project).await?;
+        self.remove_files(id).await?;
+        fault::point("backend.removed");
+        Ok(())
+    }
+
+    /// Pages carry the backend that they are bound to.
+    async fn forget_pages(&self, project: ProjectId) -> Result<(), control::Error> {
+        for member in self.deployments.members(project).await? {
+            self.deployments.pages.forget(&member.slug);
+        }
+        Ok(())
+    }
+
+    async fn remove_files(&self, id: BackendId) -> Result<(), BackendError> {
+        let databases = Arc::clone(&self.databases);
+        tokio::task::spawn_blocking(move || databases.remove(&id))
+            .await
+            .map_err(anyhow::Error::from)?
+            .map_err(anyhow::Error::from)?;
+        Ok(())
+    }
+
+    /// Removes databases that no backend owns: made or deleted when a crash came. Runs before serving.
+    ///
+    /// # Errors
+    /// The database's or the disk's.
+    pub async fn remove_orphans(&self) -> anyhow::Result<()> {
+        let owned = self.control.read(store::ids).await?;
+        for id in self.databases.files().list()? {
+            if !owned.contains(&id) {
+                self.databases.files().remove(&id)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes databases that nobody has called for a while.
+    pub fn close_idle(&self) {
+        self.databases.close_idle();
+    }
+}

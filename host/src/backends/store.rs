@@ -1,0 +1,202 @@
+//! Backends, their ledgers and their actions in the control database.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::model::{ActionRow, Backend, LedgerEntry};
+use crate::control::{Error, Tx};
+use crate::ids::{BackendId, ProjectId};
+use crate::sandbox::Statement;
+
+const BACKEND: &str = "SELECT id, project_id, realtime, created_at FROM backends";
+
+fn backend(row: &Row<'_>) -> rusqlite::Result<Backend> {
+    Ok(Backend {
+        id: row.get(0)?,
+        project: row.get(1)?,
+        realtime: row.get(2)?,
+        created_at: row.get(3)?,
+    })
+}
+
+/// The backend of a project.
+pub(super) fn of_project(
+    c: &Connection,
+    project: &ProjectId,
+) -> rusqlite::Result<Option<Backend>> {
+    c.prepare_cached(&format!("{BACKEND} WHERE project_id = ?1"))?
+        .query_row([project], backend)
+        .optional()
+}
+
+/// Whether a backend is there.
+pub(super) fn exists(c: &Connection, id: &BackendId) -> rusqlite::Result<bool> {
+    c.prepare_cached("SELECT EXISTS (SELECT 1 FROM backends WHERE id = ?1)")?
+        .query_row([id], |row| row.get(0))
+}
+
+/// The ids of all backends.
+pub(super) fn ids(c: &Connection) -> rusqlite::Result<Vec<BackendId>> {
+    c.prepare_cached("SELECT id FROM backends")?
+        .query_map([], |row| row.get(0))?
+        .collect()
+}
+
+/// How many backends there are.
+pub(super) fn count(c: &Connection) -> rusqlite::Result<u64> {
+    c.prepare_cached("SELECT count(*) FROM backends")?
+        .query_row([], |row| row.get::<_, i64>(0).map(i64::unsigned_abs))
+}
+
+/// Adds a backend.
+pub(super) fn insert(tx: &Tx<'_>, new: &Backend) -> Result<(), Error> {
+    tx.prepare_cached(
+        "INSERT INTO backends (id, project_id, realtime, created_at) VALUES (?1, ?2, ?3, ?4)",
+    )?
+    .execute(params![new.id, new.project, new.realtime, new.created_at])?;
+    Ok(())
+}
+
+/// Opens or closes a backend's rooms.
+pub(super) fn set_realtime(tx: &Tx<'_>, id: &BackendId, realtime: bool) -> Result<bool, Error> {
+    let changed = tx
+        .prepare_cached("UPDATE backends SET realtime = ?2 WHERE id = ?1")?
+        .execute(params![id, realtime])?;
+    Ok(changed > 0)
+}
+
+/// Removes a project's backend with its ledger and actions; answers which it was.
+pub(super) fn remove(tx: &Tx<'_>, project: &ProjectId) -> Result<Option<BackendId>, Error> {
+    Ok(tx
+        .prepare_cached("DELETE FROM backends WHERE project_id = ?1 RETURNING id")?
+        .query_row([project], |row| row.get(0))
+        .optional()?)
+}
+
+/// Binds the frontends of a project that never had a backend to its first.
+pub(super) fn bind_frontends(
+    tx: &Tx<'_>,
+    project: &ProjectId,
+    backend: &BackendId,
+) -> Result<(), Error> {
+    tx.prepare_cached(
+        "UPDATE deployments SET backend_id = ?2 WHERE project_id = ?1 AND backend_id IS NULL",
+    )?
+    .execute(params![project, backend])?;
+    Ok(())
+}
+
+/// The ledger, oldest first.
+pub(super) fn ledger(c: &Connection, id: &BackendId) -> rusqlite::Result<Vec<LedgerEntry>> {
+    c.prepare_cached(
+        "SELECT version, checksum, sql, note, applied_at FROM ledger
+         WHERE backend_id = ?1 ORDER BY version",
+    )?
+    .query_map([id], |row| {
+        Ok(LedgerEntry {
+            version: row.get(0)?,
+            checksum: row.get(1)?,
+            sql: row.get(2)?,
+            note: row.get(3)?,
+            applied_at: row.get(4)?,
+        })
+    })?
+    .collect()
+}
+
+/// The version under which a script is in the ledger.
+pub(super) fn recorded(
+    c: &Connection,
+    id: &BackendId,
+    checksum: &str,
+) -> rusqlite::Result<Option<u32>> {
+    c.prepare_cached("SELECT version FROM ledger WHERE backend_id = ?1 AND checksum = ?2")?
+        .query_row(params![id, checksum], |row| row.get(0))
+        .optional()
+}
+
+/// Appends to the ledger.
+pub(super) fn append(tx: &Tx<'_>, id: &BackendId, entry: &LedgerEntry) -> Result<(), Error> {
+    tx.prepare_cached(
+        "INSERT INTO ledger (backend_id, version, checksum, sql, note, applied_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )?
+    .execute(params![
+        id,
+        entry.version,
+        entry.checksum,
+        entry.sql,
+        entry.note,
+        entry.applied_at
+    ])?;
+    Ok(())
+}
+
+fn action(row: &Row<'_>) -> rusqlite::Result<ActionRow> {
+    let verdict: String = row.get(6)?;
+    let verdict: Statement =
+        serde_json::from_str(&verdict).map_err(|_| rusqlite::Error::InvalidQuery)?;
+    Ok(ActionRow {
+        name: row.get(0)?,
+        version: row.get(1)?,
+        sql: row.get(2)?,
+        checksum: row.get(3)?,
+        note: row.get(4)?,
+        created_at: row.get(5)?,
+        verdict,
+        gate: row.get(7)?,
+    })
+}
+
+/// The newest version of every action, by name.
+pub(super) fn actions(c: &Connection, id: &BackendId) -> rusqlite::Result<Vec<ActionRow>> {
+    c.prepare_cached(
+        "SELECT name, version, sql, checksum, note, created_at, verdict, gate FROM actions a
+         WHERE backend_id = ?1 AND version = (SELECT max(version) FROM actions b
+            WHERE b.backend_id = a.backend_id AND b.name = a.name)
+         ORDER BY name",
+    )?
+    .query_map([id], action)?
+    .collect()
+}
+
+/// Appends a version of an action.
+pub(super) fn insert_action(tx: &Tx<'_>, id: &BackendId, new: &ActionRow) -> Result<(), Error> {
+    tx.prepare_cached(
+        "INSERT INTO actions
+            (backend_id, name, version, sql, checksum, note, created_at, verdict, gate)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    )?
+    .execute(params![
+        id,
+        new.name,
+        new.version,
+        new.sql,
+        new.checksum,
+        new.note,
+        new.created_at,
+        // Plain data always has a JSON form.
+        serde_json::to_string(&new.verdict).unwrap_or_default(),
+        new.gate,
+    ])?;
+    Ok(())
+}
+
+/// Notes what a newer gate said about a version of an action.
+pub(super) fn set_verdict(
+    tx: &Tx<'_>,
+    id: &BackendId,
+    action: &ActionRow,
+) -> Result<(), Error> {
+    tx.prepare_cached(
+        "UPDATE actions SET verdict = ?4, gate = ?5
+         WHERE backend_id = ?1 AND name = ?2 AND version = ?3",
+    )?
+    .execute(params![
+        id,
+        action.name,
+        action.version,
+        serde_json::to_string(&action.verdict).unwrap_or_default(),
+        action.gate
+    ])?;
+    Ok(())
+}

@@ -1,0 +1,137 @@
+//! Judging SQL, and remembering what was said of the queries that owners repeat.
+
+use std::sync::Arc;
+
+use quick_cache::sync::Cache;
+
+use super::database::Pace;
+use super::model::BackendError;
+use crate::sandbox::{GuestDigest, Position, Purpose, Refusal, Sandbox, Statement};
+
+/// How many queries are remembered.
+const QUERIES: usize = 512;
+
+/// A query that the gate allows.
+#[derive(Debug)]
+pub(super) struct Query {
+    /// What the gate said.
+    pub(super) verdict: Statement,
+    /// The statement itself.
+    pub(super) statement: Arc<str>,
+    /// How long it takes.
+    pub(super) pace: Arc<Pace>,
+}
+
+/// What is remembered: by the text itself, and by the gate that judged it.
+#[derive(Debug)]
+pub(super) struct Verdicts {
+    sandbox: Sandbox,
+    queries: Cache<(Option<GuestDigest>, String), Arc<Query>>,
+}
+
+impl Verdicts {
+    /// Nothing yet.
+    pub(super) fn new(sandbox: Sandbox) -> Self {
+        Self {
+            sandbox,
+            queries: Cache::new(QUERIES),
+        }
+    }
+
+    /// Which gate judges now.
+    pub(super) fn gate(&self) -> Option<GuestDigest> {
+        self.sandbox.gate()
+    }
+
+    /// Judges an owner's query.
+    ///
+    /// # Errors
+    /// [`BackendError::Refused`] above all.
+    pub(super) async fn query(&self, sql: String) -> Result<Arc<Query>, BackendError> {
+        let key = (self.gate(), sql);
+        if let Some(known) = self.queries.get(&key) {
+            return Ok(known);
+        }
+        let verdict = self.statement(&key.1, Purpose::Query).await?;
+        let range = verdict.start..verdict.end;
+        let query = Arc::new(Query {
+            statement: key.1.get(range).unwrap_or_default().into(),
+            verdict,
+            pace: Arc::default(),
+        });
+        self.queries.insert(key, Arc::clone(&query));
+        Ok(query)
+    }
+
+    /// Judges one statement.
+    ///
+    /// # Errors
+    /// [`BackendError::Refused`] above all.
+    pub(super) async fn statement(
+        &self,
+        sql: &str,
+        purpose: Purpose,
+    ) -> Result<Statement, BackendError> {
+        let mut statements = self.sandbox.check_sql(sql, purpose).await?;
+        statements
+            .pop()
+            .ok_or_else(|| anyhow::anyhow!("the gate allowed no statement").into())
+    }
+
+    /// Judges a script.
+    ///
+    /// # Errors
+    /// [`BackendError::ScriptRefused`] above all.
+    pub(super) async fn script(
+        &self,
+        sql: &str,
+        purpose: Purpose,
+    ) -> Result<Vec<Statement>, BackendError> {
+        self.sandbox
+            .check_sql(sql, purpose)
+            .await
+            .map_err(|failure| match failure.into() {
+                BackendError::Refused(refusal) => BackendError::ScriptRefused(refusal),
+                other => other,
+            })
+    }
+}
+
+/// What SQLite says against a statement, as the gate would say it.
+pub(super) fn refusal(sql: &str, number: usize, offset: usize, reason: String) -> Refusal {
+    Refusal {
+        reason,
+        statement: u32::try_from(number + 1).unwrap_or(u32::MAX),
+        position: position(sql, offset),
+    }
+}
+
+/// The place of a byte in SQL.
+fn position(sql: &str, offset: usize) -> Position {
+    let before = sql.get(..offset).unwrap_or(sql);
+    let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+    let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    Position {
+        line: number(before.matches('\n').count() + 1),
+        column: number(before[line_start..].chars().count() + 1),
+        offset: number(before.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_has_a_line_and_a_column() {
+        for (sql, offset, line, column) in [
+            ("SELECT x", 7, 1, 8),
+            ("SELECT\n é, x", 11, 2, 5),
+            ("a", 9, 1, 2),
+            ("", 0, 1, 1),
+        ] {
+            let place = position(sql, offset);
+            assert_eq!((place.line, place.column), (line, column), "{sql}");
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! The routes below a page's address: its visitors call actions, its owner runs queries.
+
+use bytes::Bytes;
+use axum::extract::{Path, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderValue, header};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::database::Schema;
+use super::database::values::{self, Params};
+use crate::app::SharedApp;
+use crate::deployments::pages::{Kind, Page};
+use crate::deployments::routes::find;
+use crate::http::extract::{MaybePrincipal, NoQuery, UnreadBody, invalid};
+use crate::http::front::Context;
+use crate::http::problem::{Code, Problem};
+use crate::http::rate_limit::Rule;
+use crate::http::serve::to_the_end;
+use crate::ids::BackendId;
+
+/// A call of an action.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CallAction {
+    /// Its name.
+    #[schema(example = "add_note")]
+    action: String,
+    /// A value for each of its params, and nothing else; may be absent for an action without any.
+    #[serde(default)]
+    #[schema(value_type = Option<std::collections::HashMap<String, Value>>)]
+    params: Named,
+}
+
+/// A query of the owner's.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunQuery {
+    /// One `SELECT`, `INSERT`, `UPDATE` or `DELETE`.
+    #[schema(max_length = 65_536, example = "SELECT count(*) AS n FROM notes")]
+    sql: String,
+    /// A value for each of its binds, and nothing else.
+    #[serde(default)]
+    #[schema(value_type = Option<std::collections::HashMap<String, Value>>)]
+    params: Named,
+}
+
+/// A value of a row or a param.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "describes what values.rs reads and writes")]
+pub enum Value {
+    /// NULL.
+    Null,
+    /// A boolean, which becomes 0 or 1.
+    Boolean(bool),
+    /// INTEGER.
+    Integer(i64),
+    /// REAL.
+    Real(f64),
+    /// TEXT.
+    Text(String),
+    /// BLOB.
+    Blob {
+        /// Its bytes.
+        base64: String,
+    },
+}
+
+/// What a statement answers.
+#[derive(Debug, Serialize, ToSchema)]
+#[allow(dead_code, reason = "describes what run.rs writes")]
+pub struct QueryResult {
+    /// The names of the columns, in their order.
+    columns: Vec<String>,
+    /// The rows: at most 500.
+    rows: Vec<std::collections::HashMap<String, Value>>,
+    /// How many rows a write changed.
+    rows_affected: u64,
+    /// Whether there were more rows.
+    truncated: bool,
+}
+
+/// Params, each by its name.
+#[derive(Debug, Default)]
+struct Named(Params);
+
+impl<'de> Deserialize<'de> for Named {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = Named;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_unit<E>(self) -> Result<Named, E> {
+                Ok(Named::default())
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Named, A::Error> {
+                use serde::de::Error;
+                let mut params = Params::new();
+                while let Some(name) = map.next_key::<String>()? {
+                    let value: Box<RawValue> = map.next_value()?;
+                    let value = values::parse(&value)
+                        .map_err(|why| A::Error::custom(format_args!("`{name}` {why}")))?;
+                    if params.iter().any(|(known, _)| *known == name) {
+                        return Err(A::Error::custom(format_args!("`{name}` is named twice")));
+                    }
+                    params.push((name, value));
+                }
+                Ok(Named(params))
+            }
+        }
+
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+/// Call an action
+///
+/// As anybody who visits the page may. A write is durable when it is answered.
+#[utoipa::path(
+    operation_id = "call_action",
+    post, path = "/{slug}/api/op", tag = "visitors",
+    params(("slug" = String, Path, description = "A project's frontend.")),
+    request_body = CallAction,
+    responses((status = 200, description = "What the action's statement answers.", body = QueryResult)),
+    extensions(("x-problems" = json!("body rate_limited not_found disabled params_mismatch reserved_param identity_required statement_refused query_timeout constraint_violation database_full database_busy capacity_reached")))
+)]
+pub async fn op(
+    State(app): State<SharedApp>,
+    context: Context,
+    Path(slug): Path<String>,
+    body: UnreadBody,
+) -> Result<Response, Problem> {
+    let body = body.at_most(app.config.limits.op_body_bytes)?;
+    let page = find(&app, &context.host, &slug).await?;
+    let backend = bound(&page)?;
+    let request = body.json::<CallAction>().await?.value;
+    let result = app
+        .backends
+        .op(backend, &request.action, request.params.0)
+        .await?;
+    Ok(json_answer(result))
+}
+
+/// Run a query
+///
+/// The owner's own SQL, one statement: it reads and changes rows, never the schema.
+#[utoipa::path(
+    operation_id = "run_query",
+    post, path = "/{slug}/api/query", tag = "visitors",
+    params(("slug" = String, Path, description = "A project's frontend.")),
+    request_body = RunQuery,
+    responses((status = 200, description = "What the statement answers.", body = QueryResult)),
+    extensions(("x-problems" = json!("body unauthorized rate_limited not_found disabled params_mismatch reserved_param statement_refused query_timeout constraint_violation database_full database_busy capacity_reached"))),
+    security(("bearer" = []))
+)]
+pub async fn query(
+    State(app): State<SharedApp>,
+    context: Context,
+    Path(slug): Path<String>,
+    principal: Result<MaybePrincipal, Problem>,
+    body: UnreadBody,
+) -> Result<Response, Problem> {
+    let body = body.at_most(app.config.limits.op_body_bytes);
+    let backend = owned(&app, &context, &slug, principal).await?;
+    let request = body?.json::<RunQuery>().await?.value;
+    let most = crate::sandbox::STATEMENT_BYTES;
+    if request.sql.len() > most {
+        return Err(invalid(format!(
+            "`sql` has {} bytes; {most} is the most.",
+            request.sql.len()
+        )));
+    }
+    let backends = std::sync::Arc::clone(&app.backends);
+    let work = async move { backends.query(backend, request.sql, request.params.0).await };
+    Ok(json_answer(to_the_end(work).await??))
+}
+
+/// Get the schema
+///
+/// The tables and columns as they are in the file, for the owner.
+#[utoipa::path(
+    operation_id = "get_schema",
+    get, path = "/{slug}/api/schema", tag = "visitors",
+    params(("slug" = String, Path, description = "A project's frontend.")),
+    responses((status = 200, description = "The schema.", body = Schema)),
+    extensions(("x-problems" = json!("unauthorized rate_limited not_found disabled database_busy invalid_request"))),
+    security(("bearer" = []))
+)]
+pub async fn schema(
+    State(app): State<SharedApp>,
+    context: Context,
+    Path(slug): Path<String>,
+    principal: Result<MaybePrincipal, Problem>,
+    query: Result<NoQuery, Problem>,
+) -> Result<Response, Problem> {
+    let backend = owned(&app, &context, &slug, principal).await?;
+    query?;
+    let schema = app.backends.schema(backend).await?;
+    Ok((no_store(), axum::Json(schema)).into_response())
+}
+
+/// The layer of these routes: a token of the client's bucket, then one of the deployment's, if there is one.
+pub async fn limit(State(app): State<SharedApp>, request: Request, next: Next) -> Response {
+    let Some(context) = request.extensions().get::<Context>().cloned() else {
+        return Problem::internal(&"a request without a context").into_response();
+    };
+    let clients = app.rate_limits.by_client(Rule::Op);
+    let deployments = &app.rate_limits.op_deployment;
+    let left = clients.take(&context.client.bucket());
+    if left.is_none() {
+        let mut response = clients.refusal().into_response();
+        clients.announce(left, response.headers_mut());
+        return response;
+    }
+    let slug = request.uri().path().split('/').nth(1).unwrap_or_default();
+    let deployment = find(&app, &context.host, slug).await.ok().map(|p| p.id);
+    let left_of_deployment = deployment.map(|id| deployments.take(&id));
+    let mut response = match left_of_deployment {
+        Some(None) => deployments.refusal().into_response(),
+        _ => next.run(request).await,
+    };
+    clients.announce(left, response.headers_mut());
+    if let Some(left) = left_of_deployment {
+        deployments.announce(left, response.headers_mut());
+    }
+    response
+}
+
+/// The live backend that a page is bound to.
+fn bound(page: &Page) -> Result<BackendId, Problem> {
+    match (&page.kind, page.backend) {
+        (Kind::Frontend { .. }, Some(backend)) => Ok(backend),
+        _ => Err(super::BackendError::NotFound.into()),
+    }
+}
+
+/// The backend of a page whose owner calls.
+async fn owned(
+    app: &SharedApp,
+    context: &Context,
+    slug: &str,
+    principal: Result<MaybePrincipal, Problem>,
+) -> Result<BackendId, Problem> {
+    let principal = match principal {
+        Ok(MaybePrincipal(principal)) => principal.ok_or_else(owners_only)?,
+        Err(problem) if problem.code == Code::Unauthorized => return Err(owners_only()),
+        Err(problem) => return Err(problem),
+    };
+    let page = find(app, &context.host, slug).await?;
+    let backend = bound(&page)?;
+    let Kind::Frontend { host_label } = &page.kind else {
+        return Err(Problem::not_found());
+    };
+    let project = app
+        .projects
+        .by_label(host_label)
+        .await?
+        .ok_or_else(Problem::not_found)?;
+    match app.projects.owned(&principal, project.id).await {
+        Ok(_) => Ok(backend),
+        Err(crate::projects::ProjectError::Forbidden) => Err(owners_only()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The 401 of what only a page's owner may do.
+fn owners_only() -> Problem {
+    Problem::new(
+        Code::Unauthorized,
+        "Only the owner may do this: send the credential of the namespace that owns the page as Authorization: Bearer. Visitors call the page's named actions at /op.",
+    )
+    .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+}
+
+fn no_store() -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers
+}
+
+fn json_answer(json: Vec<u8>) -> Response {
+    let mut headers = no_store();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
+    (headers, Bytes::from(json)).into_response()
+}
