@@ -1,6 +1,14 @@
 //! The gate guest: judges SQL before SQLite sees it. This file is the component's export and nothing else.
 
+mod class;
+pub mod functions;
+pub mod names;
+pub mod params;
+pub mod parse;
+pub mod place;
 pub mod statement;
+mod token;
+mod walk;
 
 /// The component's side of `svc:gate`. Absent from native builds, whose linkers cannot spell its exports' names.
 #[cfg(target_family = "wasm")]
@@ -26,6 +34,7 @@ mod component {
             let purpose = match purpose {
                 Purpose::Action => statement::Purpose::Action,
                 Purpose::Query => statement::Purpose::Query,
+                Purpose::Schema => statement::Purpose::Schema,
                 Purpose::Migration => statement::Purpose::Migration,
             };
             match statement::check(&sql, purpose) {

@@ -1,6 +1,10 @@
-//! What kind of statement a piece of SQL is, or why it is refused.
-//!
-//! So far one kind is known, `SELECT` of an integer literal: the frame that the real gate grows in.
+//! What each statement of a piece of SQL is, or why it is refused.
+
+use sqlite3_parser::Bump;
+
+use crate::place::{Fault, Place, count};
+use crate::token::{self, Token};
+use crate::{class, params, parse, walk};
 
 /// Why the SQL is asked about.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -9,7 +13,9 @@ pub enum Purpose {
     Action,
     /// The one statement of an owner's query.
     Query,
-    /// A script of additive statements.
+    /// The script that makes a backend: at least one table.
+    Schema,
+    /// A script of additive statements for a backend that is there.
     Migration,
 }
 
@@ -22,17 +28,6 @@ pub enum Kind {
     Write,
     /// Changes the schema.
     Migration,
-}
-
-/// A place in the SQL: `line` and `column` from 1, `column` in characters, `offset` in bytes from 0.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Place {
-    /// Line, from 1.
-    pub line: u32,
-    /// Column in characters, from 1.
-    pub column: u32,
-    /// Offset in bytes, from 0.
-    pub offset: u32,
 }
 
 /// An allowed statement.
@@ -67,143 +62,74 @@ pub struct Refusal {
 ///
 /// # Errors
 ///
-/// The first statement that is not a `SELECT` of one integer literal, with its place.
+/// The first thing that the purpose does not allow, with its place.
 pub fn check(sql: &str, purpose: Purpose) -> Result<Vec<Statement>, Refusal> {
-    if purpose == Purpose::Migration {
-        return Err(refusal(sql, 0, "Schemas cannot be changed yet."));
+    let tokens = token::cut(sql);
+    let pieces: Vec<&[Token]> = tokens
+        .split(|token| token.kind == token::Kind::Semicolon)
+        .filter(|piece| !piece.is_empty())
+        .collect();
+    let refusal = |statement: usize, fault: Fault| Refusal {
+        reason: fault.reason,
+        statement: count(statement + 1),
+        place: Place::of(sql, fault.offset),
+    };
+    if let Some(offset) = sql.find('\0') {
+        let before =
+            pieces.partition_point(|piece| piece.last().is_some_and(|last| last.end <= offset));
+        let reason = "The SQL holds a NUL byte, where SQLite would stop reading: take it out.";
+        return Err(refusal(before, Fault::new(offset, reason)));
     }
-    let start = skip_space(sql, 0);
-    if start == sql.len() {
-        return Err(refusal(sql, start, "There is no statement."));
-    }
-    let expected = "Write a SELECT of one integer, as in `SELECT 1`.";
-    let word = word_end(sql, start);
-    if !sql[start..word].eq_ignore_ascii_case("select") {
-        return Err(refusal(sql, start, expected));
-    }
-    let literal = skip_space(sql, word);
-    let end = digits_end(sql, literal);
-    // The space is part of the rule: `SELECT1` is a name.
-    if literal == word || end == literal {
-        return Err(refusal(sql, literal, expected));
-    }
-    let mut rest = skip_space(sql, end);
-    if sql[rest..].starts_with(';') {
-        rest = skip_space(sql, rest + 1);
-    }
-    if rest != sql.len() {
-        return Err(refusal(
-            sql,
-            rest,
-            "Nothing may follow the statement but one semicolon.",
-        ));
-    }
-    Ok(vec![Statement {
-        kind: Kind::Read,
-        binds: Vec::new(),
-        returns_rows: true,
-        tables: Vec::new(),
-        start: count(start),
-        end: count(end),
-    }])
-}
-
-/// Where the run of bytes that satisfy `of` ends. Only ASCII may satisfy it, so that the end is a character's boundary.
-fn run_end(sql: &str, from: usize, of: impl Fn(u8) -> bool) -> usize {
-    sql.as_bytes()[from..]
-        .iter()
-        .position(|byte| !of(*byte))
-        .map_or(sql.len(), |length| from + length)
-}
-
-fn skip_space(sql: &str, from: usize) -> usize {
-    run_end(sql, from, |byte| byte.is_ascii_whitespace())
-}
-
-fn word_end(sql: &str, from: usize) -> usize {
-    run_end(sql, from, |byte| {
-        byte.is_ascii_alphanumeric() || byte == b'_'
-    })
-}
-
-fn digits_end(sql: &str, from: usize) -> usize {
-    run_end(sql, from, |byte| byte.is_ascii_digit())
-}
-
-fn refusal(sql: &str, offset: usize, reason: &str) -> Refusal {
-    Refusal {
-        reason: reason.to_owned(),
-        statement: 1,
-        place: place(sql, offset),
-    }
-}
-
-fn place(sql: &str, offset: usize) -> Place {
-    let before = &sql[..offset];
-    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    Place {
-        line: count(before.matches('\n').count()).saturating_add(1),
-        column: count(before[line_start..].chars().count()).saturating_add(1),
-        offset: count(offset),
-    }
-}
-
-/// A count as it crosses to the host; SQL is far shorter than 4 GiB.
-fn count(number: usize) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn refused_at(sql: &str, line: u32, column: u32, offset: u32) {
-        let refusal = check(sql, Purpose::Query).unwrap_err();
-        let expected = Place {
-            line,
-            column,
-            offset,
+    let mut statements = Vec::with_capacity(pieces.len());
+    let mut makes_table = false;
+    for (index, piece) in pieces.iter().enumerate() {
+        let at_start = |reason: &str| {
+            let start = piece.first().map_or(0, |token| token.start);
+            Err(refusal(index, Fault::new(start, reason)))
         };
-        assert_eq!(refusal.place, expected, "{sql:?}: {}", refusal.reason);
-        assert_eq!(refusal.statement, 1);
-    }
-
-    #[test]
-    fn a_select_of_an_integer_is_one_read() {
-        for (sql, start, end) in [
-            ("SELECT 1", 0, 8),
-            ("select\t42;", 0, 9),
-            ("\n SeLeCt\n007 ;\n", 2, 12),
-        ] {
-            let expected = Statement {
-                kind: Kind::Read,
-                binds: Vec::new(),
-                returns_rows: true,
-                tables: Vec::new(),
-                start,
-                end,
-            };
-            assert_eq!(check(sql, Purpose::Query), Ok(vec![expected]), "{sql:?}");
+        if index > 0 && matches!(purpose, Purpose::Action | Purpose::Query) {
+            return at_start(
+                "Only one statement is allowed here: take out what follows the first.",
+            );
         }
+        let (statement, table) =
+            judge(sql, piece, purpose).map_err(|fault| refusal(index, fault))?;
+        makes_table |= table;
+        statements.push(statement);
     }
+    let missing = match purpose {
+        _ if statements.is_empty() => "There is no statement.",
+        Purpose::Schema if !makes_table => {
+            "A schema makes at least one table: write a CREATE TABLE."
+        }
+        _ => return Ok(statements),
+    };
+    let offset = tokens.first().map_or(sql.len(), |token| token.start);
+    Err(refusal(0, Fault::new(offset, missing)))
+}
 
-    #[test]
-    fn anything_else_is_refused_where_it_begins() {
-        refused_at("", 1, 1, 0);
-        refused_at(" \n", 2, 1, 2);
-        refused_at("DELETE FROM t", 1, 1, 0);
-        refused_at("SELECT1", 1, 1, 0);
-        refused_at("SELECT", 1, 7, 6);
-        refused_at("SELECT é", 1, 8, 7);
-        refused_at("SELECT 1é, 2", 1, 9, 8);
-        refused_at("SELECT 1;;", 1, 10, 9);
-        refused_at("SELECT 1;\nSELECT 2", 2, 1, 10);
-        refused_at("é", 1, 1, 0);
+/// One statement, and whether it makes a table.
+fn judge(sql: &str, tokens: &[Token], purpose: Purpose) -> Result<(Statement, bool), Fault> {
+    class::check(sql, tokens, purpose)?;
+    if let Some(Token {
+        kind: token::Kind::Illegal(reason),
+        start,
+        ..
+    }) = tokens.last()
+    {
+        return Err(Fault::new(*start, *reason));
     }
-
-    #[test]
-    fn schemas_are_not_changed_yet() {
-        assert!(check("SELECT 1", Purpose::Migration).is_err());
-    }
+    let binds = params::check(sql, tokens, purpose)?;
+    let arena = Bump::new();
+    let tree = parse::parse(&arena, sql, tokens)?;
+    let found = walk::walk(sql, tokens, purpose, tree)?;
+    let statement = Statement {
+        kind: found.kind,
+        binds,
+        returns_rows: found.returns_rows,
+        tables: found.tables,
+        start: count(tokens.first().map_or(0, |token| token.start)),
+        end: count(tokens.last().map_or(0, |token| token.end)),
+    };
+    Ok((statement, found.makes_table))
 }

@@ -47,7 +47,7 @@ pub(super) async fn check(
 ) -> Result<Vec<Statement>, GateFailure> {
     let longest = match purpose {
         Purpose::Action | Purpose::Query => STATEMENT_BYTES,
-        Purpose::Migration => SCRIPT_BYTES,
+        Purpose::Schema | Purpose::Migration => SCRIPT_BYTES,
     };
     if sql.len() > longest {
         return Err(GateFailure::Budget(Budget::SourceBytes));
@@ -59,6 +59,7 @@ pub(super) async fn check(
         let purpose = match purpose {
             Purpose::Action => types::Purpose::Action,
             Purpose::Query => types::Purpose::Query,
+            Purpose::Schema => types::Purpose::Schema,
             Purpose::Migration => types::Purpose::Migration,
         };
         let called = engine.call(Function::Check, &limits, |store| {
@@ -86,7 +87,8 @@ fn allowed(
             sql.len()
         ))
     };
-    if purpose != Purpose::Migration && statements.len() != 1 {
+    let takes_one = matches!(purpose, Purpose::Action | Purpose::Query);
+    if takes_one && statements.len() != 1 {
         return Err(broken("another number of statements than one"));
     }
     let mut free_from = 0;

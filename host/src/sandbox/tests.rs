@@ -47,7 +47,7 @@ fn gate_wat(imports: &str, core: &str, body: &str) -> Vec<u8> {
     let text = format!(
         r#"(component
   (import "svc:gate/types@1.0.0" (instance $types
-    (type $p (enum "action" "query" "migration"))
+    (type $p (enum "action" "query" "schema" "migration"))
     (export "purpose" (type (eq $p)))
     (type $k (enum "read" "write" "migration"))
     (export "kind" (type $kind (eq $k)))

@@ -175,7 +175,9 @@ pub enum Purpose {
     Action,
     /// The one statement of an owner's query.
     Query,
-    /// A script of additive statements that makes or migrates a schema.
+    /// The script that makes a backend, with at least one table.
+    Schema,
+    /// A script of additive statements for a backend that is there.
     Migration,
 }
 

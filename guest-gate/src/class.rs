@@ -1,0 +1,80 @@
+//! The class of a statement by the words that it begins with: what is not in an allowed class is refused by name, whatever follows.
+
+use sqlite3_parser::dialect::TokenType::*;
+
+use crate::place::{Fault, quoted};
+use crate::statement::Purpose;
+use crate::token::Token;
+
+/// Refuses what does not begin like an allowed statement.
+pub(crate) fn check(sql: &str, tokens: &[Token], purpose: Purpose) -> Result<(), Fault> {
+    let Some(first) = tokens.first() else {
+        return Ok(());
+    };
+    match purpose {
+        Purpose::Action | Purpose::Query => {
+            let begins = [
+                TK_SELECT, TK_INSERT, TK_REPLACE, TK_UPDATE, TK_DELETE, TK_VALUES, TK_WITH,
+            ];
+            if begins.iter().any(|keyword| first.is(*keyword)) {
+                return Ok(());
+            }
+            let what = match purpose {
+                Purpose::Action => "an action",
+                _ => "a query",
+            };
+            let elsewhere = if [TK_CREATE, TK_ALTER].iter().any(|k| first.is(*k)) {
+                "; a migration changes the schema"
+            } else {
+                ""
+            };
+            Err(Fault::new(
+                first.start,
+                format!(
+                    "{} is not allowed: {what} is one SELECT, INSERT, UPDATE or DELETE, with WITH before it if need be{elsewhere}.",
+                    quoted(&upper(first, sql)),
+                ),
+            ))
+        }
+        Purpose::Schema | Purpose::Migration => script(sql, tokens, first, purpose),
+    }
+}
+
+fn script(sql: &str, tokens: &[Token], first: &Token, purpose: Purpose) -> Result<(), Fault> {
+    if first.is(TK_INSERT) || first.is(TK_WITH) {
+        return Ok(());
+    }
+    let (what, instead) = match purpose {
+        Purpose::Schema => (
+            "a schema",
+            "CREATE TABLE, CREATE INDEX, CREATE VIEW and seeds by INSERT",
+        ),
+        _ => (
+            "a migration",
+            "CREATE TABLE, CREATE INDEX, CREATE VIEW, ALTER TABLE … ADD COLUMN and seeds by INSERT",
+        ),
+    };
+    let refused = |token: &Token, words: &str| {
+        Err(Fault::new(
+            token.start,
+            format!("{} is not allowed: {what} holds {instead}.", quoted(words)),
+        ))
+    };
+    if first.is(TK_ALTER) && purpose == Purpose::Migration {
+        return Ok(());
+    }
+    if !first.is(TK_CREATE) {
+        return refused(first, &upper(first, sql));
+    }
+    let Some(second) = tokens.get(1) else {
+        return Ok(());
+    };
+    if second.is(TK_TABLE) || second.is(TK_INDEX) || second.is(TK_VIEW) || second.is(TK_UNIQUE) {
+        return Ok(());
+    }
+    refused(second, &format!("CREATE {}", upper(second, sql)))
+}
+
+fn upper(token: &Token, sql: &str) -> String {
+    token.text(sql).to_ascii_uppercase()
+}

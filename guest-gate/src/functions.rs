@@ -1,0 +1,149 @@
+//! The functions that SQL may call.
+
+/// The functions, in lower case and sorted: those of SQLite's build that depend on nothing but their arguments, the clock and chance,
+/// and that reach nothing outside the statement.
+///
+/// Left out on purpose: `last_insert_rowid`, `changes` and `total_changes` (a shared writer would show another's),
+/// `load_extension`, `fts3_tokenizer`, `subtype`, all of `sqlite_…`, and what only the full-text and R-tree tables use.
+pub const ALLOWED: &[&str] = &[
+    "abs",
+    "avg",
+    "char",
+    "coalesce",
+    "concat",
+    "concat_ws",
+    "count",
+    "cume_dist",
+    "date",
+    "datetime",
+    "dense_rank",
+    "first_value",
+    "format",
+    "glob",
+    "group_concat",
+    "hex",
+    "if",
+    "ifnull",
+    "iif",
+    "instr",
+    "json",
+    "json_array",
+    "json_array_insert",
+    "json_array_length",
+    "json_error_position",
+    "json_extract",
+    "json_group_array",
+    "json_group_object",
+    "json_insert",
+    "json_object",
+    "json_patch",
+    "json_pretty",
+    "json_quote",
+    "json_remove",
+    "json_replace",
+    "json_set",
+    "json_type",
+    "json_valid",
+    "jsonb",
+    "jsonb_array",
+    "jsonb_array_insert",
+    "jsonb_extract",
+    "jsonb_group_array",
+    "jsonb_group_object",
+    "jsonb_insert",
+    "jsonb_object",
+    "jsonb_patch",
+    "jsonb_remove",
+    "jsonb_replace",
+    "jsonb_set",
+    "julianday",
+    "lag",
+    "last_value",
+    "lead",
+    "length",
+    "like",
+    "likelihood",
+    "likely",
+    "lower",
+    "ltrim",
+    "max",
+    "min",
+    "nth_value",
+    "ntile",
+    "nullif",
+    "octet_length",
+    "percent_rank",
+    "printf",
+    "quote",
+    "random",
+    "randomblob",
+    "rank",
+    "replace",
+    "round",
+    "row_number",
+    "rtrim",
+    "sign",
+    "soundex",
+    "strftime",
+    "string_agg",
+    "substr",
+    "substring",
+    "sum",
+    "time",
+    "timediff",
+    "total",
+    "trim",
+    "typeof",
+    "unhex",
+    "unicode",
+    "unistr",
+    "unixepoch",
+    "unlikely",
+    "upper",
+    "zeroblob",
+];
+
+/// What SQLite calls on its own for operators and keywords: an authorizer meets these names, a statement cannot spell them as calls.
+pub const IMPLIED: &[&str] = &[
+    "->",
+    "->>",
+    "current_date",
+    "current_time",
+    "current_timestamp",
+];
+
+/// The table-valued functions, sorted: they stand in a FROM clause, with arguments or without.
+pub const TABLE_VALUED: &[&str] = &["json_each", "json_tree", "jsonb_each", "jsonb_tree"];
+
+/// What is wrong with calling the function of this name, in lower case.
+pub(crate) fn fault(name: &str) -> Option<String> {
+    if ALLOWED.binary_search(&name).is_ok() {
+        return None;
+    }
+    let shown = crate::place::quoted(name);
+    Some(match name {
+        "last_insert_rowid" => format!(
+            "The function {shown} is not available, as the database is shared: write INSERT … RETURNING with the key's column."
+        ),
+        "changes" | "total_changes" => format!(
+            "The function {shown} is not available, as the database is shared: read rows_affected in the answer."
+        ),
+        _ if TABLE_VALUED.binary_search(&name).is_ok() => {
+            format!("The function {shown} makes a table: write it behind FROM.")
+        }
+        _ => format!("The function {shown} is not available here."),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lists_are_sorted_and_in_lower_case() {
+        for list in [ALLOWED, IMPLIED, TABLE_VALUED] {
+            assert!(list.is_sorted());
+            assert!(list.iter().all(|name| *name == name.to_lowercase()));
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The names of tables, views, indexes and schemas: which may be named, and for what.
+
+use crate::functions::TABLE_VALUED;
+use crate::place::quoted;
+
+/// The one table of the server's that may be read.
+pub const READABLE: &str = "svc_payments";
+
+/// The modules of SQLite's build whose names are, or could become, tables without being made.
+pub const MODULES: &[&str] = &[
+    "bytecode",
+    "dbstat",
+    "fts3",
+    "fts3tokenize",
+    "fts4",
+    "fts4aux",
+    "fts5",
+    "fts5vocab",
+    "rtree",
+    "rtree_i32",
+    "tables_used",
+];
+
+/// What a name is written for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Use {
+    /// Rows are read.
+    Read,
+    /// Rows are written.
+    Write,
+    /// A table, a view or an index is made; a common table expression gets its name.
+    Make,
+    /// A table gets a column or an index, or a foreign key refers to it.
+    Build,
+    /// An index is chosen.
+    Index,
+}
+
+/// What is wrong with naming a table, a view or an index this, in lower case.
+pub(crate) fn fault(name: &str, used: Use) -> Option<String> {
+    let shown = quoted(name);
+    if name == READABLE && used == Use::Read {
+        return None;
+    }
+    if name == READABLE && matches!(used, Use::Write | Use::Build) {
+        return Some(format!(
+            "{shown} is kept by the server: it can be read, and nothing else."
+        ));
+    }
+    if name.starts_with("svc_") {
+        return Some(match used {
+            Use::Make => {
+                format!("{shown} begins with `svc_`, which is reserved: choose another name.")
+            }
+            _ => format!("{shown} is internal to the server: `svc_` is a reserved prefix."),
+        });
+    }
+    if name.starts_with("sqlite_") {
+        return Some(format!(
+            "{shown} is SQLite's own and cannot be used: the schema can be read through GET …/api/schema."
+        ));
+    }
+    if name.starts_with("pragma_") || MODULES.binary_search(&name).is_ok() {
+        return Some(format!(
+            "{shown} is a name of SQLite's own and cannot be used here."
+        ));
+    }
+    if TABLE_VALUED.binary_search(&name).is_ok() && used != Use::Read {
+        return Some(format!(
+            "{shown} is a table-valued function: it can be read, and nothing else."
+        ));
+    }
+    None
+}
+
+/// What is wrong with calling a table-valued function of this name, in lower case.
+pub(crate) fn call_fault(name: &str) -> Option<String> {
+    if TABLE_VALUED.binary_search(&name).is_ok() {
+        return None;
+    }
+    fault(name, Use::Read).or_else(|| {
+        Some(format!(
+            "{} is not a table-valued function: `json_each` and `json_tree` are.",
+            quoted(name)
+        ))
+    })
+}
+
+/// What is wrong with naming this schema, in lower case.
+pub(crate) fn schema_fault(name: &str) -> Option<String> {
+    (name != "main").then(|| {
+        format!(
+            "The schema {} cannot be named: there is `main` alone, and it goes without saying.",
+            quoted(name)
+        )
+    })
+}

@@ -1,0 +1,73 @@
+//! The binds of a statement.
+
+use std::collections::BTreeSet;
+
+use crate::place::{Fault, quoted};
+use crate::statement::Purpose;
+use crate::token::{Kind, Token};
+
+/// What the server itself fills in: who is signed in.
+pub const RESERVED: [&str; 2] = ["svc_user_id", "svc_user_email"];
+
+/// The longest name of a bind.
+const LONGEST: usize = 64;
+
+/// The binds' names in order of first appearance, or the first that is not allowed.
+pub(crate) fn check(sql: &str, tokens: &[Token], purpose: Purpose) -> Result<Vec<String>, Fault> {
+    let mut binds = Vec::new();
+    let mut known = BTreeSet::new();
+    for token in tokens.iter().filter(|token| token.kind == Kind::Bind) {
+        let text = token.text(sql);
+        if let Some(reason) = fault(text, purpose) {
+            return Err(Fault::new(token.start, reason));
+        }
+        let name = text.trim_start_matches(':');
+        if known.insert(name) {
+            binds.push(name.to_owned());
+        }
+    }
+    Ok(binds)
+}
+
+fn fault(text: &str, purpose: Purpose) -> Option<String> {
+    let shown = quoted(text);
+    if matches!(purpose, Purpose::Schema | Purpose::Migration) {
+        return Some(format!(
+            "The bind {shown} cannot be filled in a script: write the value itself."
+        ));
+    }
+    let Some(name) = text.strip_prefix(':') else {
+        return Some(format!(
+            "The bind {shown} has no name with a colon: write `:name`."
+        ));
+    };
+    let mut letters = name.bytes();
+    let is_name = letters
+        .next()
+        .is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
+        && letters.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if !is_name {
+        return Some(format!(
+            "The bind {shown} is not a name of ASCII letters, digits and _, with no digit first."
+        ));
+    }
+    if name.len() > LONGEST {
+        return Some(format!(
+            "The bind {shown} is longer than {LONGEST} characters."
+        ));
+    }
+    let reserved = name
+        .get(..4)
+        .is_some_and(|start| start.eq_ignore_ascii_case("svc_"));
+    if !reserved {
+        return None;
+    }
+    if purpose == Purpose::Query {
+        return Some(format!(
+            "The bind {shown} is reserved: a query has no visitor, so name the bind otherwise."
+        ));
+    }
+    (!RESERVED.contains(&name)).then(|| {
+        format!("The bind {shown} is reserved: only `:svc_user_id` and `:svc_user_email` begin so.")
+    })
+}
