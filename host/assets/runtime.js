@@ -18,10 +18,28 @@
   const fail = (what) => () => {
     throw missing(what);
   };
+  const waits = (response) => Number(response.headers.get('Retry-After')) || undefined;
+  // Calls this page's own routes; every failure is an SvcError.
+  const call = async (path, body) => {
+    let response, answer;
+    try {
+      response = await fetch(`/${slug}${path}`, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json' },
+        body: JSON.stringify(body),
+      });
+      answer = await response.json();
+    } catch (error) {
+      throw new SvcError('unreachable', String(error), response ? response.status : 0);
+    }
+    if (response.ok) return answer;
+    const { code = 'internal', detail = response.statusText } = answer || {};
+    throw new SvcError(code, detail, response.status, answer, waits(response));
+  };
   const svc = {
     slug,
     SvcError,
-    db: { op: refuse('svc.db') },
+    db: { op: (action, params = {}) => call('/api/op', { action, params }) },
     auth: {
       // A page that asks who its visitor is goes on with nobody.
       user: () => Promise.resolve(null),

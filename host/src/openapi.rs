@@ -46,6 +46,8 @@ const BODY: &[&str] = &[
         (name = "projects", description = "Durable envelopes of frontends, owned by a namespace."),
         (name = "frontends", description = "A project's published pages."),
         (name = "revisions", description = "The history of a frontend: drafts, promotions, rollbacks."),
+        (name = "backend", description = "A project's database: its schema, its migrations, its actions."),
+        (name = "visitors", description = "Below a page's address: actions for its visitors, queries for its owner."),
         (name = "pages", description = "What visitors see."),
         (name = "operation", description = "For probes, and about the service itself.")
     ),
@@ -157,6 +159,18 @@ fn problem_schema() -> Value {
             "request_id": { "type": "string", "description": "With 5xx: what to tell the operator." },
             "line": { "type": "integer", "description": "With `render_failed`: where in the content, from 1." },
             "column": { "type": "integer", "description": "With `render_failed`: where in the line, from 1." },
+            "reason": { "type": "string", "description": "With `ddl_refused` and `statement_refused`: why." },
+            "statement": { "type": "integer", "description": "With the same: which statement, from 1." },
+            "position": {
+                "type": "object", "description": "With the same: where in the SQL; lines and columns from 1, the offset in bytes.",
+                "properties": { "line": { "type": "integer" }, "column": { "type": "integer" }, "offset": { "type": "integer" } }
+            },
+            "missing": { "type": "array", "items": { "type": "string" }, "description": "With `params_mismatch`: what the call does not name." },
+            "extra": { "type": "array", "items": { "type": "string" }, "description": "With `params_mismatch`: what it names in vain." },
+            "errors": {
+                "type": "array", "description": "With a refused batch: every entry that cannot be.",
+                "items": { "type": "object", "properties": { "name": { "type": "string" }, "code": { "type": "string" }, "detail": { "type": "string" } } }
+            },
             "budget": { "type": "string", "description": "With `render_failed`: which budget ran out." }
         }
     })

@@ -51,7 +51,10 @@ impl Routers {
         );
         Self {
             api: finish(api.route_layer(middleware::from_fn(name_route)), app),
-            project: finish(project(app).route_layer(middleware::from_fn(name_route)), app),
+            project: finish(
+                project(app).route_layer(middleware::from_fn(name_route)),
+                app,
+            ),
             landing: finish(Router::new().route("/", get(landing_page)), app),
         }
     }

@@ -21,11 +21,7 @@ pub struct Teardown {
 
 impl Teardown {
     /// Of these services.
-    pub fn new(
-        projects: Projects,
-        deployments: Arc<Deployments>,
-        backends: Arc<Backends>,
-    ) -> Self {
+    pub fn new(projects: Projects, deployments: Arc<Deployments>, backends: Arc<Backends>) -> Self {
         Self {
             projects,
             deployments,

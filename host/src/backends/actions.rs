@@ -131,7 +131,10 @@ impl Backends {
         sql: &str,
         verdict: &Statement,
     ) -> Result<(), BackendError> {
-        let statement: Arc<str> = sql.get(verdict.start..verdict.end).unwrap_or_default().into();
+        let statement: Arc<str> = sql
+            .get(verdict.start..verdict.end)
+            .unwrap_or_default()
+            .into();
         let writes = super::model::writes(verdict);
         let prepared = self.databases.get(id)?.prepare(statement, writes).await;
         prepared.map_err(|error| refused(sql, verdict, error))

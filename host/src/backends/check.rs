@@ -54,9 +54,11 @@ async fn check_one(
         Ok(examined) => examined,
         Err(error) => return Ok(Err(format!("backend {id}: {error}"))),
     };
-    found
-        .errors
-        .extend(damage.into_iter().map(|line| format!("backend {id}: {line}")));
+    found.errors.extend(
+        damage
+            .into_iter()
+            .map(|line| format!("backend {id}: {line}")),
+    );
     for entry in &ledger {
         let there = markers
             .iter()

@@ -11,10 +11,7 @@ use crate::content::Digest;
 use crate::control;
 use crate::fault;
 use crate::ids::{BackendId, ProjectId};
-use crate::sandbox::Purpose;
-
-/// The longest script, in bytes.
-pub const SCRIPT: usize = 262_144;
+use crate::sandbox::{Purpose, SCRIPT_BYTES};
 
 /// Whose turn it is to migrate a backend.
 pub(super) type Turns = Mutex<HashMap<BackendId, Arc<tokio::sync::Mutex<()>>>>;
@@ -26,9 +23,9 @@ impl Backends {
         sql: String,
         purpose: Purpose,
     ) -> Result<Script, BackendError> {
-        if sql.len() > SCRIPT {
+        if sql.len() > SCRIPT_BYTES {
             return Err(BackendError::Invalid(format!(
-                "`ddl` has {} bytes; {SCRIPT} is the most.",
+                "`ddl` has {} bytes; {SCRIPT_BYTES} is the most.",
                 sql.len()
             )));
         }

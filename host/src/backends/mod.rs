@@ -10,7 +10,7 @@ pub mod routes;
 mod service;
 mod store;
 mod verdicts;
-mod views;
+pub mod views;
 pub mod visitor_routes;
 
 pub use model::{Backend, BackendError};

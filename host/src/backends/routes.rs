@@ -145,7 +145,11 @@ pub async fn update(
                 "Nothing to update: send `ddl`, or `realtime` alone.",
             ));
         }
-        _ => return Err(invalid("`realtime` is sent alone, without `ddl` and `note`.")),
+        _ => {
+            return Err(invalid(
+                "`realtime` is sent alone, without `ddl` and `note`.",
+            ));
+        }
     };
     Ok(axum::Json(updated))
 }
@@ -239,7 +243,9 @@ impl From<BackendError> for Problem {
             ),
             BackendError::NoAction(name) => Self::new(
                 Code::NotFound,
-                format!("The backend has no action `{name}`. Define it with PUT …/backend/actions."),
+                format!(
+                    "The backend has no action `{name}`. Define it with PUT …/backend/actions."
+                ),
             ),
             BackendError::Exists => Self::new(
                 Code::BackendExists,
@@ -257,7 +263,9 @@ impl From<BackendError> for Problem {
                     .into_iter()
                     .map(|entry| (entry.name, Self::from(entry.error)))
                     .collect();
-                let code = problems.first().map_or(Code::InvalidRequest, |(_, p)| p.code);
+                let code = problems
+                    .first()
+                    .map_or(Code::InvalidRequest, |(_, p)| p.code);
                 let entries: Vec<Value> = problems
                     .iter()
                     .map(|(name, p)| json!({ "name": name, "code": p.code.as_str(), "detail": p.detail }))
@@ -280,7 +288,9 @@ impl From<BackendError> for Problem {
             .with("extra", extra),
             BackendError::Reserved(name) => Self::new(
                 Code::ReservedParam,
-                format!("`{name}`: params that begin with svc_ are given by the platform. Leave it out."),
+                format!(
+                    "`{name}`: params that begin with svc_ are given by the platform. Leave it out."
+                ),
             ),
             BackendError::IdentityRequired => Self::new(
                 Code::IdentityRequired,

@@ -19,10 +19,7 @@ fn backend(row: &Row<'_>) -> rusqlite::Result<Backend> {
 }
 
 /// The backend of a project.
-pub(super) fn of_project(
-    c: &Connection,
-    project: &ProjectId,
-) -> rusqlite::Result<Option<Backend>> {
+pub(super) fn of_project(c: &Connection, project: &ProjectId) -> rusqlite::Result<Option<Backend>> {
     c.prepare_cached(&format!("{BACKEND} WHERE project_id = ?1"))?
         .query_row([project], backend)
         .optional()
@@ -182,11 +179,7 @@ pub(super) fn insert_action(tx: &Tx<'_>, id: &BackendId, new: &ActionRow) -> Res
 }
 
 /// Notes what a newer gate said about a version of an action.
-pub(super) fn set_verdict(
-    tx: &Tx<'_>,
-    id: &BackendId,
-    action: &ActionRow,
-) -> Result<(), Error> {
+pub(super) fn set_verdict(tx: &Tx<'_>, id: &BackendId, action: &ActionRow) -> Result<(), Error> {
     tx.prepare_cached(
         "UPDATE actions SET verdict = ?4, gate = ?5
          WHERE backend_id = ?1 AND name = ?2 AND version = ?3",

@@ -1,9 +1,9 @@
 //! The routes below a page's address: its visitors call actions, its owner runs queries.
 
-use bytes::Bytes;
 use axum::extract::{Path, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
@@ -102,7 +102,10 @@ impl<'de> Deserialize<'de> for Named {
                 Ok(Named::default())
             }
 
-            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Named, A::Error> {
+            fn visit_map<A: serde::de::MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> Result<Named, A::Error> {
                 use serde::de::Error;
                 let mut params = Params::new();
                 while let Some(name) = map.next_key::<String>()? {

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use super::Operate;
-use crate::backends::database::Files;
 use crate::backends;
+use crate::backends::database::Files;
 use crate::content::{Content, OnceFiles};
 use crate::deployments::operate;
 

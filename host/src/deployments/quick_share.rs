@@ -87,6 +87,7 @@ impl Deployments {
             source: None,
             artifact: None,
             host_label: None,
+            backend: None,
             disabled: false,
             created_at,
             expires_at: Some(created_at.plus_seconds(seconds)),

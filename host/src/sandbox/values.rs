@@ -182,7 +182,7 @@ pub enum Purpose {
 }
 
 /// What running a statement does.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum StatementKind {
     /// Answers rows and changes nothing.

@@ -94,7 +94,11 @@ impl Files {
         let mut ids = Vec::new();
         for entry in self.dir.entries()? {
             // What is not an id is not ours to touch.
-            ids.extend(entry?.file_name().to_str().and_then(|n| n.parse().ok()));
+            let name = entry?.file_name();
+            let id = name
+                .to_str()
+                .and_then(|name| name.parse::<BackendId>().ok());
+            ids.extend(id);
         }
         Ok(ids)
     }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-use rusqlite::hooks::{CheckpointMode, Wal};
+use rusqlite::hooks::Wal;
+use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, OpenFlags};
 
 use super::error::RunError;
@@ -190,4 +191,3 @@ pub(super) fn internal(error: rusqlite::Error) -> RunError {
         other => other,
     }
 }
-

@@ -70,12 +70,13 @@ pub enum Migrated {
 }
 
 /// Makes a new database of what every one has and of its first script.
-pub(super) fn create(handle: &Handle, script: &Script, budget: Duration) -> Result<(), ScriptError> {
+pub(super) fn create(
+    handle: &Handle,
+    script: &Script,
+    budget: Duration,
+) -> Result<(), ScriptError> {
     begin(handle)?;
-    handle
-        .connection
-        .execute_batch(HOUSE)
-        .map_err(internal)?;
+    handle.connection.execute_batch(HOUSE).map_err(internal)?;
     apply(handle, script, budget)?;
     mark(handle, 1, script)?;
     Ok(commit(handle)?)

@@ -104,8 +104,7 @@ impl Databases {
             return Ok(Arc::clone(&entry.database));
         }
         let closed = (open.len() >= OPEN).then(|| take_oldest(&mut open));
-        let database =
-            Database::new(id, self.settings(&id), self.limits, Arc::clone(&self.lanes))?;
+        let database = Database::new(id, self.settings(&id), self.limits, Arc::clone(&self.lanes))?;
         let entry = Entry {
             database: Arc::clone(&database),
             used: now,
@@ -184,9 +183,7 @@ impl Databases {
     /// # Errors
     /// [`RunError`].
     pub async fn inventory(&self, id: BackendId) -> Result<Inventory, RunError> {
-        self.get(id)?
-            .inspect(schema::inventory)
-            .await
+        self.get(id)?.inspect(schema::inventory).await
     }
 
     /// The schema of a database.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use rusqlite::Connection;
-use rusqlite::hooks::CheckpointMode;
+use rusqlite::wal::CheckpointMode;
 use tokio::sync::oneshot;
 
 use super::error::RunError;
@@ -89,7 +89,9 @@ impl Database {
     ) -> Result<Arc<Self>, RunError> {
         // The file is looked at when it is first used; whether it is there shows now.
         if !settings.path.is_file() {
-            return Err(RunError::Internal(format!("the file of backend {id} is missing")));
+            return Err(RunError::Internal(format!(
+                "the file of backend {id} is missing"
+            )));
         }
         Ok(Arc::new_cyclic(|me| Self {
             id,

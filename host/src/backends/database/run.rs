@@ -49,7 +49,7 @@ pub(super) fn run(
         let keys = keys(&statement)?;
         let mut out = Vec::with_capacity(256);
         out.extend_from_slice(b"{\"columns\":");
-        values::write_json(&mut out, &statement.column_names());
+        values::write_json(&mut out, &names_of(&statement));
         out.extend_from_slice(b",\"rows\":[");
         let truncated = if keys.is_empty() {
             statement.raw_execute()?;
@@ -71,7 +71,7 @@ pub(super) fn prepare(handle: &Handle, sql: &str, writes: bool) -> Result<(), Ru
     let role = if writes { Role::Write } else { Role::Read };
     handle.tenant(role, Duration::MAX, |connection| {
         let statement = connection.prepare(sql)?;
-        Ok(check_columns(&statement.column_names())?)
+        Ok(check_columns(&names_of(&statement))?)
     })
 }
 
@@ -90,7 +90,7 @@ fn bind(statement: &mut CachedStatement<'_>, params: &[(String, Value)]) -> rusq
 
 /// The members' names of a row, each with what stands before its value. Two columns of one name cannot both be members.
 fn keys(statement: &CachedStatement<'_>) -> Result<Vec<Vec<u8>>, RunError> {
-    let names = statement.column_names();
+    let names = names_of(statement);
     check_columns(&names)?;
     let mut keys = Vec::with_capacity(names.len());
     for (number, name) in names.iter().enumerate() {
@@ -101,6 +101,10 @@ fn keys(statement: &CachedStatement<'_>) -> Result<Vec<Vec<u8>>, RunError> {
         keys.push(key);
     }
     Ok(keys)
+}
+
+fn names_of<'s>(statement: &'s rusqlite::Statement<'_>) -> Vec<&'s str> {
+    statement.column_names().collect()
 }
 
 fn check_columns(names: &[&str]) -> Result<(), RunError> {

@@ -117,7 +117,10 @@ pub(super) fn inventory(c: &Connection) -> rusqlite::Result<Inventory> {
     let schema = schema(c)?;
     let mut tables = Vec::with_capacity(schema.tables.len());
     for table in &schema.tables {
-        let sql = format!("SELECT count(*) FROM \"{}\"", table.name.replace('"', "\"\""));
+        let sql = format!(
+            "SELECT count(*) FROM \"{}\"",
+            table.name.replace('"', "\"\"")
+        );
         tables.push(TableRows {
             name: table.name.clone(),
             rows: c.query_row(&sql, [], unsigned)?,
