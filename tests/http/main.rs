@@ -4,7 +4,7 @@ mod account;
 mod actions;
 mod backends;
 mod bindings;
-mod calls;
+mod bounds;
 mod crashes;
 mod ddl;
 mod durability;
@@ -32,7 +32,9 @@ mod readme;
 mod releases;
 mod rendering;
 mod serving;
+mod statements;
 mod tidy;
+mod values;
 mod visits;
 
 /// The `svc` command that cargo built beside these tests.
