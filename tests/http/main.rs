@@ -2,6 +2,7 @@
 
 mod account;
 mod actions;
+mod backend_crashes;
 mod backends;
 mod bindings;
 mod bounds;

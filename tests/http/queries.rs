@@ -315,3 +315,34 @@ async fn without_a_live_backend_there_is_nothing_to_query() {
     ask(&house, owner, &body).await.problem(404, "not_found");
     schema(&house, owner).await.problem(404, "not_found");
 }
+
+#[tokio::test]
+async fn checks_of_queries_run_in_their_order() {
+    let house = House::new(GUESTS).await;
+    let owner = format!("Authorization: Bearer {}\r\n", house.owner.credential);
+    let ask = async |method: &str, path: &str, credential: &str| {
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{credential}Content-Length: 99999\r\n\r\n",
+            house.server.address()
+        );
+        house.server.raw(request).await
+    };
+    // The method before the credential, the credential before the length, the length before what is there.
+    let path = "/room/api/query";
+    ask("PUT", path, "")
+        .await
+        .problem(405, "method_not_allowed");
+    ask("POST", path, "").await.problem(401, "unauthorized");
+    ask("POST", path, &owner)
+        .await
+        .problem(413, "payload_too_large");
+    let nothing = "/nothing/api/query";
+    ask("POST", nothing, &owner)
+        .await
+        .problem(413, "payload_too_large");
+    ask("POST", "/nothing/api/op", "")
+        .await
+        .problem(413, "payload_too_large");
+    let request = house.owner.request(&house.server, Method::POST, nothing);
+    request.body("{").answer().await.problem(404, "not_found");
+}
