@@ -12,7 +12,7 @@ fn it(sql: &str) -> Value {
 }
 
 /// What no action may be. Some the gate refuses, some SQLite; all are refused as statements.
-pub(crate) const REFUSED: [&str; 53] = [
+const REFUSED: [&str; 53] = [
     "-- nothing",
     "SELECT 1 AS a; SELECT 2 AS b",
     "INSERT INTO guests (name) VALUES ('a'); DROP TABLE guests",
