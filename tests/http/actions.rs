@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use svc::content::Digest;
 
 use crate::account::text;
-use crate::house::{GUESTS, House, named, names};
+use crate::house::{GUESTS, House, named, names, padded};
 
 /// A batch of one action `it`.
 fn it(sql: &str) -> Value {
@@ -259,10 +259,7 @@ async fn a_bad_batch_is_refused_by_name() {
         (with("note", json!(7)), "note"),
         (with("kind", json!("read")), "kind"),
         (with("note", json!("n".repeat(1001))), "note"),
-        (
-            with("sql", json!(format!("SELECT 1 AS n{:65536}", ""))),
-            "sql",
-        ),
+        (with("sql", json!(padded("SELECT 1 AS n", 65_537))), "sql"),
     ] {
         let answer = house.send(http::Method::PUT, "/actions", &body).await;
         let problem = answer.problem(400, "invalid_request");
@@ -270,7 +267,7 @@ async fn a_bad_batch_is_refused_by_name() {
     }
     assert_eq!(house.detail().await["actions"], json!([]));
     house.put(&json!(many[..200])).await.expect(200);
-    let longest = json!([{ "name": "one", "sql": format!("{:65536}", "SELECT 1 AS n"), "note": "ü".repeat(1000) }]);
+    let longest = json!([{ "name": "one", "sql": padded("SELECT 1 AS n", 65_536), "note": "ü".repeat(1000) }]);
     house.put(&longest).await.expect(200);
 }
 

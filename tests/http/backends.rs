@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use svc_tests::{Ask, TestServer, disk, until};
 
 use crate::account::{Owner, text};
-use crate::house::{GUESTS, House, named, names};
+use crate::house::{GUESTS, House, named, names, padded};
 
 const HOTEL: &str = "-- A hotel.
 CREATE TABLE guests (
@@ -152,7 +152,7 @@ async fn what_is_wrong_is_named_and_makes_nothing() {
         (json!({ "ddl": GUESTS, "realtime": 1 }), "realtime"),
         (json!({ "ddl": GUESTS, "note": "first" }), "`note`"),
         (json!({ "ddl": GUESTS, "name": "default" }), "`name`"),
-        (json!({ "ddl": format!("{GUESTS}{:262144}", "") }), "`ddl`"),
+        (json!({ "ddl": padded(GUESTS, 262_145) }), "`ddl`"),
     ] {
         let answer = house.send(Method::POST, "", &body).await;
         let problem = answer.problem(400, "invalid_request");
@@ -160,7 +160,7 @@ async fn what_is_wrong_is_named_and_makes_nothing() {
         assert!(detail.contains(says), "{says}: {detail}");
     }
     house.get().await.problem(404, "not_found");
-    let longest = format!("{GUESTS:262144}");
+    let longest = padded(GUESTS, 262_144);
     house.create(&longest).await.expect(201);
     assert_eq!(house.detail().await["migrations"][0]["sql"], longest);
 }

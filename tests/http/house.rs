@@ -137,6 +137,13 @@ impl House {
     }
 }
 
+/// SQL with as many spaces after it as make it this long.
+pub(crate) fn padded(sql: &str, bytes: usize) -> String {
+    let padded = sql.to_owned() + &" ".repeat(bytes - sql.len());
+    assert_eq!(padded.len(), bytes);
+    padded
+}
+
 /// That SQL was refused: a reason, a statement, and a place whose line, column and offset are one place in it.
 #[track_caller]
 pub(crate) fn refused(answer: &Answer, code: &str, sql: &str) -> Value {

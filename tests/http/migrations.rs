@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use svc_tests::Ask;
 
 use crate::account::text;
-use crate::house::{GUESTS, House, named, names};
+use crate::house::{GUESTS, House, named, names, padded};
 
 const MORE: &str = "CREATE TABLE more (a);\nINSERT INTO more VALUES (1), (2);";
 
@@ -81,7 +81,7 @@ async fn the_ledger_survives_a_restart() {
 async fn a_change_is_of_one_kind() {
     let house = House::new(GUESTS).await;
     let long = "n".repeat(1001);
-    let script = format!("{MORE}{:262144}", "");
+    let script = padded(MORE, 262_145);
     for (body, says) in [
         (json!({}), "ddl"),
         (json!({ "ddl": null, "realtime": null }), "ddl"),
