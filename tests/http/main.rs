@@ -1,7 +1,13 @@
 //! The service over the wire: each subject of its contract in a file of its own.
 
 mod account;
+mod actions;
+mod backend_crashes;
+mod backends;
+mod bindings;
+mod bounds;
 mod crashes;
+mod ddl;
 mod durability;
 mod edge;
 mod errors;
@@ -9,21 +15,27 @@ mod expiry;
 mod frontends;
 mod hostile;
 mod hosts;
+mod house;
 mod idempotency;
 mod limits;
+mod migrations;
 mod one_time;
 mod openapi;
+mod operations;
 mod operators;
 mod owners;
 mod passwords;
 mod projects;
 mod property;
+mod queries;
 mod quick_share;
 mod readme;
 mod releases;
 mod rendering;
 mod serving;
+mod statements;
 mod tidy;
+mod values;
 mod visits;
 
 /// The `svc` command that cargo built beside these tests.

@@ -22,13 +22,14 @@ async fn owner_routes(server: &TestServer) -> Vec<(Method, String)> {
         !schemes.is_empty() && schemes.iter().all(|scheme| scheme.get("bearer").is_some())
     });
     let routes: Vec<_> = secured.map(|(path, method, _)| (method, path)).collect();
-    assert!(routes.len() >= 16, "{routes:?}");
+    assert!(routes.len() >= 23, "{routes:?}");
     routes
 }
 
 fn below(path: &str, project: &str) -> String {
     path.replace("{id}", project)
         .replace("{target}", "room")
+        .replace("{slug}", "room")
         .replace("{revision_id}", NOBODYS)
 }
 

@@ -1,5 +1,7 @@
 //! Tests that take minutes: `cargo test -p svc-tests --test slow`.
 
+mod backends;
+
 use svc_tests::{Binary, Installation};
 
 fn svc() -> Binary {

@@ -17,6 +17,8 @@ deploy_per_minute = 100000
 deploy_burst = 100000
 auth_per_minute = 100000
 auth_burst = 100000
+op_per_minute = 100000
+op_burst = 100000
 `;
 
 /** Starts a server; `stop` ends it and takes its directory away. */
@@ -49,6 +51,20 @@ export async function startSvc() {
       const body = await answer.json();
       if (answer.status !== 201) throw new Error(`not published: ${JSON.stringify(body)}`);
       return body;
+    },
+    /** Makes a namespace; answers what calls `/api/v1/projects` with its credential. */
+    async owner(name) {
+      const { credential } = await this.operate('namespace', 'create', name);
+      return async (method, path, body) => {
+        const answer = await fetch(`${url}/api/v1/projects${path}`, {
+          method,
+          headers: { authorization: `Bearer ${credential}` },
+          body: body && JSON.stringify(body),
+        });
+        const said = await answer.text();
+        if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${said}`);
+        return said && JSON.parse(said);
+      };
     },
     /** Runs an operator's command on the server's data directory. */
     async operate(...command) {

@@ -1,0 +1,188 @@
+//! Death at every fault point of a backend's life: what follows is the state before or after, and a repetition
+//! leads to the state after.
+
+use std::path::Path;
+
+use http::Method;
+use serde_json::{Value, json};
+use svc_tests::until;
+use tempfile::TempDir;
+
+use crate::account::text;
+use crate::crashes::{Site, deed_of, points};
+use crate::house::{GUESTS, named, names};
+use crate::svc;
+
+/// What an owner does to a backend, as fault points are named: `provision.committed`.
+pub(crate) const DEEDS: [&str; 4] = ["provision", "migrate", "define", "raze"];
+
+const MORE: &str = "CREATE TABLE more (a); INSERT INTO more VALUES (1), (2)";
+
+/// A project with its page, and with a backend unless the deed is to make one; answers the backend's path.
+async fn furnish(data: &Path, credential: &str, deed: &str) -> String {
+    let process = svc().serve(data, &[]).await;
+    let site = Site {
+        process,
+        credential,
+    };
+    let (status, project) = site.post("", json!({ "name": "House" })).await;
+    assert_eq!(status, 201, "{project}");
+    let project = text(&project["id"]);
+    let room = json!({ "type": "markdown", "content": "# One", "requested_slug": "room" });
+    let (status, made) = site.post(&format!("/{project}/frontends"), room).await;
+    assert_eq!(status, 201, "{made}");
+    let backend = format!("/{project}/backend");
+    if deed != "provision" {
+        let (status, made) = site.post(&backend, json!({ "ddl": GUESTS })).await;
+        assert_eq!(status, 201, "{made}");
+        define(&site, &backend, 1).await;
+    }
+    site.process.kill().await;
+    backend
+}
+
+/// The body that defines an action which says a number.
+fn saying(n: u64) -> Value {
+    json!({ "actions": [{ "name": "say", "sql": format!("SELECT {n} AS n") }] })
+}
+
+async fn define(site: &Site<'_>, backend: &str, n: u64) -> Value {
+    let path = format!("{backend}/actions");
+    let answer = site.ask(Method::PUT, &path, Some(saying(n))).await;
+    let (status, answer) = answer.expect("the server answers");
+    assert_eq!(status, 200, "{answer}");
+    named(&answer["actions"], "say").clone()
+}
+
+/// What is asked for, once before the death and once after.
+fn deed(deed: &str, backend: &str) -> (Method, String, Option<Value>) {
+    let (method, below, body) = match deed {
+        "provision" => (Method::POST, "", Some(json!({ "ddl": GUESTS }))),
+        "migrate" => (Method::PATCH, "", Some(json!({ "ddl": MORE }))),
+        "define" => (Method::PUT, "/actions", Some(saying(2))),
+        "raze" => (Method::DELETE, "", None),
+        other => panic!("nobody does {other}"),
+    };
+    (method, format!("{backend}{below}"), body)
+}
+
+/// What the page answers when it is told to say its number; `None` without a backend.
+async fn said(site: &Site<'_>) -> Option<Value> {
+    let answer = site
+        .process
+        .json("/room/api/op", &json!({ "action": "say" }))
+        .await;
+    if answer.status == 404 {
+        return None;
+    }
+    Some(answer.expect(200).json()["rows"][0]["n"].take())
+}
+
+/// That the file and its ledger agree, or the detail says that they do not; answers whether they do.
+#[track_caller]
+fn agree(detail: &Value) -> bool {
+    let migrated = names(&detail["schema"]["tables"]).contains(&"more".to_owned());
+    let ledger = detail["migrations"].as_array().unwrap();
+    let recorded = ledger.iter().filter(|entry| entry["sql"] == MORE).count();
+    assert!(recorded <= usize::from(migrated), "{detail}");
+    let agree = recorded == usize::from(migrated);
+    let warnings = detail["warnings"].as_array().unwrap();
+    let codes: Vec<_> = warnings
+        .iter()
+        .map(|warning| text(&warning["code"]))
+        .collect();
+    let expected: &[&str] = if agree {
+        &[]
+    } else {
+        &["schema_ahead_of_ledger"]
+    };
+    assert_eq!(codes, expected, "{detail}");
+    agree
+}
+
+/// The state after a death, that repeating the deed leads on, and the state then.
+async fn follow(site: &Site<'_>, point: &str, backend: &str) {
+    let (there, before) = site.get(backend).await;
+    assert!(matches!(there, 200 | 404), "{point}: {before}");
+    let ahead = there == 200 && !agree(&before);
+    let kind = deed_of(point);
+    let (method, path, body) = deed(kind, backend);
+    let again = site.ask(method, &path, body).await;
+    let (status, again) = again.expect("the server answers");
+    match kind {
+        "provision" => assert_eq!(
+            status,
+            if there == 200 { 409 } else { 201 },
+            "{point}: {again}"
+        ),
+        "migrate" => {
+            let status = text(&again["status"]);
+            assert_eq!(status == "healed", ahead, "{point}: {again}");
+            assert_eq!(again["version"], 2, "{point}");
+        }
+        "define" => assert_eq!(named(&again["actions"], "say")["version"], 2, "{point}"),
+        _ => assert_eq!(status, 204, "{point}"),
+    }
+    let (there, after) = site.get(backend).await;
+    if kind == "raze" {
+        assert_eq!((there, said(site).await), (404, None), "{point}");
+        return;
+    }
+    assert!(there == 200 && agree(&after), "{point}: {after}");
+    match kind {
+        "provision" => {
+            define(site, backend, 1).await;
+            assert_eq!(said(site).await, Some(json!(1)), "{point}");
+        }
+        "migrate" => {
+            let more = named(&after["inventory"]["tables"], "more");
+            assert_eq!(more["rows"], 2, "{point}: seeds are sown once");
+        }
+        _ => assert_eq!(said(site).await, Some(json!(2)), "{point}"),
+    }
+}
+
+#[tokio::test]
+async fn whatever_the_point_of_a_backends_death_it_can_be_gone_on_with() {
+    let points = points().into_iter();
+    let points: Vec<_> = points
+        .filter(|point| DEEDS.contains(&deed_of(point)))
+        .collect();
+    for deed in DEEDS {
+        let named = points.iter().any(|point| deed_of(point) == deed);
+        assert!(named, "no fault point is on the way of {deed}");
+    }
+    for point in points {
+        let data = TempDir::new().unwrap();
+        let create = ["namespace", "create", "acme", "--json"];
+        let made = svc().run(data.path(), &create).await.json();
+        let credential = &*text(&made["credential"]);
+        let backend = furnish(data.path(), credential, deed_of(&point)).await;
+
+        let process = svc().serve_until(Some(&point), data.path(), &[]).await;
+        let dying = Site {
+            process,
+            credential,
+        };
+        let (method, path, body) = deed(deed_of(&point), &backend);
+        // Its answer may have left before the end, which goes on behind it.
+        let _ = dying.ask(method, &path, body).await;
+        let (status, _) = dying.process.ended().await;
+        assert!(!status.success(), "{point}: it did not die");
+
+        let process = svc().serve(data.path(), &[]).await;
+        let site = Site {
+            process,
+            credential,
+        };
+        site.process.get("/room").await.expect(200);
+        follow(&site, &point, &backend).await;
+        let whole = async || {
+            let found = svc().run(data.path(), &["check", "--json"]).await.json();
+            assert_eq!(found["errors"], json!([]), "{point}");
+            (found["leftovers"] == json!([])).then_some(())
+        };
+        until("nothing to be left over", whole).await;
+        site.process.kill().await;
+    }
+}
