@@ -11,6 +11,7 @@ use super::service::Backends;
 use super::{store, verdicts};
 use crate::content::Digest;
 use crate::control;
+use crate::fault;
 use crate::ids::{BackendId, ProjectId};
 use crate::sandbox::{Purpose, STATEMENT_BYTES, Statement};
 
@@ -55,6 +56,7 @@ impl Backends {
                 Ok(store::actions(tx, &id).map_err(control::Error::from)?)
             })
             .await?;
+        fault::point("define.committed");
         self.actions.remove(&id);
         Ok(actions)
     }

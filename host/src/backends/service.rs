@@ -120,7 +120,7 @@ impl Backends {
             self.remove_files(id).await?;
         }
         let detail = recorded?;
-        fault::point("backend.recorded");
+        fault::point("provision.recorded");
         self.forget_pages(project.id).await?;
         Ok(detail)
     }
@@ -257,14 +257,14 @@ impl Backends {
             .control
             .write(move |tx| store::remove(tx, &project))
             .await?;
-        fault::point("backend.deleted");
+        fault::point("raze.deleted");
         let Some(id) = removed else {
             return Ok(());
         };
         self.actions.remove(&id);
         self.forget_pages(project).await?;
         self.remove_files(id).await?;
-        fault::point("backend.removed");
+        fault::point("raze.removed");
         Ok(())
     }
 

@@ -126,7 +126,7 @@ mod tests {
     fn a_byte_has_a_line_and_a_column() {
         for (sql, offset, line, column) in [
             ("SELECT x", 7, 1, 8),
-            ("SELECT\n é, x", 11, 2, 5),
+            ("SELECT\n é, x", 12, 2, 5),
             ("a", 9, 1, 2),
             ("", 0, 1, 1),
         ] {

@@ -105,5 +105,6 @@ impl Files {
 }
 
 fn sync(dir: &Dir) -> io::Result<()> {
-    dir.try_clone()?.into_std_file().sync_all()
+    // A directory that is opened to look into it is synced through a name of its own.
+    dir.open(".")?.sync_all()
 }

@@ -135,7 +135,7 @@ impl Handle {
         work: impl FnOnce(&Connection) -> Result<T, Failure>,
     ) -> Result<T, RunError> {
         self.walls.play(role);
-        self.meter.start(&self.connection, budget);
+        self.meter.start(budget);
         let result = work(&self.connection);
         let exceeded = self.meter.stop();
         self.walls.play(Role::Platform);

@@ -4,15 +4,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
-use rusqlite::{Connection, ffi};
+use rusqlite::Connection;
 
 use crate::sandbox::Stopwatch;
 
 /// Steps of SQLite's machine between two looks: some tens of microseconds.
 const STEPS: i32 = 1000;
+/// How often a running statement's writes are looked at, from the first time on. What it writes before is little.
+const LOOK: Duration = Duration::from_millis(10);
 /// The most that one statement may write to temporary files, in bytes: an endless CTE with `ORDER BY` writes
 /// hundreds of megabytes a second.
 const SPACE: u64 = 64 << 20;
+/// What the system says that the calling thread has written.
+const WRITTEN: &str = "/proc/thread-self/io";
 
 /// What a statement was stopped for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,12 +34,16 @@ pub(super) struct Meter(Arc<State>);
 #[derive(Debug)]
 struct State {
     clock: Stopwatch,
-    /// In nanoseconds of `clock`.
+    /// In nanoseconds of `clock`, like the next.
     deadline: AtomicU64,
-    /// What temporary files had taken when the statement began, and whether to look at that; in bytes.
-    spilled_before: AtomicU64,
+    next_look: AtomicU64,
+    /// What the thread had written at the first look, in bytes; `NOTHING` before.
+    written_before: AtomicU64,
     stopped: AtomicU8,
 }
+
+const NOTHING: u64 = u64::MAX;
+const NEVER: u64 = u64::MAX;
 
 const RUNNING: u8 = 0;
 const OUT_OF_TIME: u8 = 1;
@@ -46,28 +54,30 @@ impl Meter {
     pub(super) fn install(connection: &mut Connection) -> rusqlite::Result<Self> {
         let state = Arc::new(State {
             clock: Stopwatch::start(),
-            deadline: AtomicU64::new(u64::MAX),
-            spilled_before: AtomicU64::new(0),
+            deadline: AtomicU64::new(NEVER),
+            next_look: AtomicU64::new(0),
+            written_before: AtomicU64::new(NOTHING),
             stopped: AtomicU8::new(RUNNING),
         });
-        let (watched, handle) = (Arc::clone(&state), Handle::of(connection));
-        connection.progress_handler(STEPS, Some(move || watched.exceeded(&handle)))?;
+        let watched = Arc::clone(&state);
+        connection.progress_handler(STEPS, Some(move || watched.exceeded()))?;
         Ok(Self(state))
     }
 
     /// Begins to measure a statement that may run for `budget`.
-    pub(super) fn start(&self, connection: &Connection, budget: Duration) {
+    pub(super) fn start(&self, budget: Duration) {
         let state = &self.0;
-        let spilled = Handle::of(connection).spilled();
-        state.spilled_before.store(spilled, Ordering::Relaxed);
+        let now = state.clock.elapsed();
         state.stopped.store(RUNNING, Ordering::Relaxed);
-        let end = state.clock.elapsed().saturating_add(budget);
-        state.deadline.store(nanos(end), Ordering::Relaxed);
+        state.written_before.store(NOTHING, Ordering::Relaxed);
+        state.next_look.store(nanos(now + LOOK), Ordering::Relaxed);
+        let end = nanos(now.saturating_add(budget));
+        state.deadline.store(end, Ordering::Relaxed);
     }
 
     /// Ends measuring; answers what the statement was stopped for.
     pub(super) fn stop(&self) -> Option<Exceeded> {
-        self.0.deadline.store(u64::MAX, Ordering::Relaxed);
+        self.0.deadline.store(NEVER, Ordering::Relaxed);
         match self.0.stopped.load(Ordering::Relaxed) {
             OUT_OF_TIME => Some(Exceeded::Time),
             OUT_OF_SPACE => Some(Exceeded::Space),
@@ -77,16 +87,15 @@ impl Meter {
 }
 
 impl State {
-    fn exceeded(&self, handle: &Handle) -> bool {
+    fn exceeded(&self) -> bool {
         let deadline = self.deadline.load(Ordering::Relaxed);
-        if deadline == u64::MAX {
+        if deadline == NEVER {
             return false;
         }
-        let spilled = handle.spilled();
-        let before = self.spilled_before.load(Ordering::Relaxed);
-        let stopped = if nanos(self.clock.elapsed()) >= deadline {
+        let now = self.clock.elapsed();
+        let stopped = if nanos(now) >= deadline {
             OUT_OF_TIME
-        } else if spilled.saturating_sub(before) > SPACE {
+        } else if self.is_out_of_space(now) {
             OUT_OF_SPACE
         } else {
             return false;
@@ -94,51 +103,35 @@ impl State {
         self.stopped.store(stopped, Ordering::Relaxed);
         true
     }
+
+    /// A statement runs on one thread, which does nothing else meanwhile: what that writes are its temporary files, and
+    /// for a write a few megabytes of the log besides.
+    fn is_out_of_space(&self, now: Duration) -> bool {
+        if nanos(now) < self.next_look.load(Ordering::Relaxed) {
+            return false;
+        }
+        self.next_look.store(nanos(now + LOOK), Ordering::Relaxed);
+        // A system that does not say leaves the time as the only bound.
+        let Some(written) = written() else {
+            return false;
+        };
+        match self.written_before.load(Ordering::Relaxed) {
+            NOTHING => {
+                self.written_before.store(written, Ordering::Relaxed);
+                false
+            }
+            before => written.saturating_sub(before) > SPACE,
+        }
+    }
+}
+
+/// How many bytes the calling thread has written since it began.
+fn written() -> Option<u64> {
+    let text = std::fs::read_to_string(WRITTEN).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("wchar: "))?;
+    line.parse().ok()
 }
 
 fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX - 1)
-}
-
-/// SQLite's own handle of a connection, for the one number that rusqlite does not offer.
-struct Handle(*mut ffi::sqlite3);
-
-#[allow(
-    unsafe_code,
-    reason = "the handle is used on the connection's thread alone: its progress handler, or beside a borrow of it"
-)]
-// SAFETY: the pointer is only ever used while the connection is being used by the same thread.
-unsafe impl Send for Handle {}
-
-impl Handle {
-    #[allow(
-        unsafe_code,
-        reason = "the pointer lives as long as the connection, which owns whoever holds it"
-    )]
-    fn of(connection: &Connection) -> Self {
-        // SAFETY: nothing closes the connection or changes its settings through this pointer.
-        Self(unsafe { connection.handle() })
-    }
-
-    /// How many bytes the connection has written to temporary files so far.
-    #[allow(unsafe_code, reason = "rusqlite has no call for sqlite3_db_status")]
-    fn spilled(&self) -> u64 {
-        let (mut current, mut highest) = (0, 0);
-        // SAFETY: the handle is open, and both pointers are to integers that outlive the call.
-        let code = unsafe {
-            ffi::sqlite3_db_status(
-                self.0,
-                ffi::SQLITE_DBSTATUS_TEMPBUF_SPILL,
-                &raw mut current,
-                &raw mut highest,
-                0,
-            )
-        };
-        // The counter is an int, which wraps after 2 GB: the difference to the start is taken from what it shows.
-        if code == ffi::SQLITE_OK {
-            u64::from(current.cast_unsigned())
-        } else {
-            0
-        }
-    }
+    u64::try_from(duration.as_nanos()).unwrap_or(NEVER - 1)
 }

@@ -150,7 +150,7 @@ impl Databases {
                 Ok(schema::inventory(&handle.connection).map_err(internal)?)
             })
             .and_then(|inventory| {
-                fault::point("backend.made");
+                fault::point("provision.made");
                 self.files.sync(id).map_err(disk)?;
                 Ok(inventory)
             });

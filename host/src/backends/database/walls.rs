@@ -117,7 +117,10 @@ fn allows(role: Role, context: &AuthContext<'_>, modules: &[String]) -> bool {
         AuthAction::Update { table_name, .. } => {
             (writes && is_own(table_name)) || (migrates && is_schema(table_name))
         }
-        AuthAction::CreateTable { table_name } => migrates && is_own(table_name),
+        // The second is SQLite's own, which it makes for the first AUTOINCREMENT.
+        AuthAction::CreateTable { table_name } => {
+            migrates && (is_own(table_name) || table_name == "sqlite_sequence")
+        }
         AuthAction::CreateView { view_name } => migrates && is_own(view_name),
         AuthAction::CreateIndex {
             index_name,
