@@ -17,8 +17,8 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
 use utoipa_axum::routes;
 
 use crate::app::{App, SharedApp};
+use crate::backends::operate::routes as visitors;
 use crate::backends::routes as backends;
-use crate::backends::visitor_routes as visitors;
 use crate::deployments::frontends::routes as frontends;
 use crate::deployments::model::{is_reserved, is_slug};
 use crate::deployments::revisions::routes as revisions;

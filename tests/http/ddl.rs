@@ -169,7 +169,6 @@ const UNPREPARED: [(&str, u64, &str); 8] = [
         "already exists",
     ),
     ("CREATE TABLE a (x, x)", 1, "duplicate column name: x"),
-    ("CREATE TABLE sqlite_a (x)", 1, "reserved"),
 ];
 
 #[tokio::test]

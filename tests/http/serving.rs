@@ -295,7 +295,7 @@ async fn an_error_is_a_page_for_browsers_and_a_problem_for_others() {
         assert_eq!(answer.header("cache-control"), Some("no-store"), "{path}");
         assert!(answer.header("x-request-id").is_some());
     }
-    for path in ["/nothing/raw", "/api/v1/nothing", "/nothing/api/op"] {
+    for path in ["/nothing/raw", "/api/v1/nothing", "/nothing/api/other"] {
         let answer = server.get(path).header("accept", browser).answer().await;
         answer.problem(404, "not_found");
     }

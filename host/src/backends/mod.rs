@@ -5,13 +5,12 @@ pub mod check;
 pub mod database;
 mod migrations;
 pub mod model;
-mod operate;
+pub mod operate;
 pub mod routes;
 mod service;
 mod store;
 mod verdicts;
 pub mod views;
-pub mod visitor_routes;
 
 pub use model::{Backend, BackendError};
 pub use service::Backends;

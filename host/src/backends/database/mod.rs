@@ -9,6 +9,7 @@ mod meter;
 mod migrate;
 mod open;
 mod pace;
+mod reads;
 mod run;
 mod schema;
 #[cfg(test)]

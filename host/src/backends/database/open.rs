@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use rusqlite::Connection;
 use rusqlite::wal::CheckpointMode;
 use tokio::sync::oneshot;
 
@@ -13,13 +12,11 @@ use super::error::RunError;
 use super::group::{BYTES, CALLERS, Turn, Write, run_alone, run_group};
 use super::handle::{Handle, Settings, internal};
 use super::lanes::Lanes;
-use super::pace::{INLINE, Lane, Pace, SHORT};
-use super::run::{Call, ResultJson, ResultLimits, prepare, run};
+use super::pace::{Lane, Pace};
+use super::reads::Readers;
+use super::run::{Call, ResultJson, ResultLimits};
 use crate::ids::BackendId;
-use crate::sandbox::Stopwatch;
 
-/// How many connections of a database read at once.
-const READERS: usize = 4;
 /// How many writes of a database may wait.
 const WAITING: usize = 1024;
 /// How long a call waits to begin.
@@ -31,23 +28,17 @@ const CUT_PAGES: i32 = 4000;
 /// An open database.
 #[derive(Debug)]
 pub struct Database {
-    id: BackendId,
-    settings: Settings,
-    limits: ResultLimits,
-    lanes: Arc<Lanes>,
+    pub(super) id: BackendId,
+    pub(super) settings: Settings,
+    pub(super) limits: ResultLimits,
+    pub(super) lanes: Arc<Lanes>,
     /// Itself, for the work that it queues.
     me: Weak<Self>,
-    readers: Mutex<Readers>,
+    pub(super) readers: Mutex<Readers>,
     writes: Mutex<Writes>,
     writer: Mutex<Option<Handle>>,
     /// Whether a key is checked at the commit, so that writes cannot share one.
     deferred_keys: AtomicBool,
-}
-
-#[derive(Debug, Default)]
-struct Readers {
-    idle: Vec<Handle>,
-    open: usize,
 }
 
 #[derive(Debug, Default)]
@@ -76,7 +67,7 @@ impl std::fmt::Debug for Waiting {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -116,100 +107,6 @@ impl Database {
             written.map_err(|error| self.settings.told_full(error))
         } else {
             self.read(call, pace).await
-        }
-    }
-
-    async fn read(&self, call: Call, pace: &Arc<Pace>) -> Result<ResultJson, RunError> {
-        let lane = pace.lane();
-        if lane == Lane::Inline
-            && let Some(reader) = self.idle_reader()?
-        {
-            match self.read_with(reader, &call, pace, INLINE) {
-                Err(RunError::Timeout) => pace.too_long(),
-                result => return result,
-            }
-        } else if lane != Lane::Long {
-            match self.queue_read(call.clone(), pace, Lane::Short).await {
-                Err(RunError::Timeout) => pace.too_long(),
-                result => return result,
-            }
-        }
-        self.queue_read(call, pace, Lane::Long).await
-    }
-
-    async fn queue_read(
-        &self,
-        call: Call,
-        pace: &Arc<Pace>,
-        lane: Lane,
-    ) -> Result<ResultJson, RunError> {
-        let (answer, answered) = oneshot::channel();
-        let (turn, pace) = (Arc::new(Turn::default()), Arc::clone(pace));
-        let (me, begun) = (self.myself()?, Arc::clone(&turn));
-        let budget = if lane == Lane::Long {
-            self.limits.time
-        } else {
-            SHORT.min(self.limits.time)
-        };
-        let job = Box::new(move || {
-            if begun.begin() {
-                let result = me
-                    .reader()
-                    .and_then(|reader| me.read_with(reader, &call, &pace, budget));
-                // A caller that has gone away does not want it.
-                let _ = answer.send(result);
-            }
-        });
-        if lane != Lane::Long {
-            self.lanes.short(job);
-        } else if !self.lanes.long(self.id, job) {
-            return Err(RunError::Busy);
-        }
-        answer_of(answered, &turn).await
-    }
-
-    fn read_with(
-        &self,
-        reader: Handle,
-        call: &Call,
-        pace: &Pace,
-        budget: Duration,
-    ) -> Result<ResultJson, RunError> {
-        let watch = Stopwatch::start();
-        let result = run(&reader, call, &self.limits, budget);
-        pace.took(watch.elapsed());
-        lock(&self.readers).idle.push(reader);
-        result
-    }
-
-    /// A reader, if one is idle or may be opened.
-    fn idle_reader(&self) -> Result<Option<Handle>, RunError> {
-        let mut readers = lock(&self.readers);
-        if let Some(reader) = readers.idle.pop() {
-            return Ok(Some(reader));
-        }
-        if readers.open >= READERS {
-            return Ok(None);
-        }
-        readers.open += 1;
-        drop(readers);
-        match Handle::reader(&self.settings) {
-            Ok(reader) => Ok(Some(reader)),
-            Err(error) => {
-                lock(&self.readers).open -= 1;
-                Err(error)
-            }
-        }
-    }
-
-    /// A reader of its own, past the bound if all are taken: the lanes have few threads.
-    fn reader(&self) -> Result<Handle, RunError> {
-        match self.idle_reader()? {
-            Some(reader) => Ok(reader),
-            None => {
-                lock(&self.readers).open += 1;
-                Handle::reader(&self.settings)
-            }
         }
     }
 
@@ -257,55 +154,12 @@ impl Database {
         answer_of(answered, &turn).await
     }
 
-    /// Has SQLite prepare a tenant's statement, without running it.
-    ///
-    /// # Errors
-    /// [`RunError::Refused`] above all.
-    pub async fn prepare(&self, sql: Arc<str>, writes: bool) -> Result<(), RunError> {
-        self.with_reader(move |reader| prepare(reader, &sql, writes))
-            .await
-    }
-
-    /// Looks at the database with the platform's eyes.
-    ///
-    /// # Errors
-    /// [`RunError`].
-    pub(super) async fn inspect<T: Send + 'static>(
-        &self,
-        look: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Result<T, RunError> {
-        self.with_reader(move |reader| look(&reader.connection).map_err(internal))
-            .await
-    }
-
-    /// Runs `work` with a reader, in the short lane.
-    async fn with_reader<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Handle) -> Result<T, RunError> + Send + 'static,
-    ) -> Result<T, RunError> {
-        let (answer, answered) = oneshot::channel();
-        let turn = Arc::new(Turn::default());
-        let (me, begun) = (self.myself()?, Arc::clone(&turn));
-        self.lanes.short(Box::new(move || {
-            if begun.begin() {
-                let result = me.reader().and_then(|reader| {
-                    let result = work(&reader);
-                    lock(&me.readers).idle.push(reader);
-                    result
-                });
-                // A caller that has gone away does not want it.
-                let _ = answer.send(result);
-            }
-        }));
-        answer_of(answered, &turn).await
-    }
-
     fn alone(&self, write: Write) -> Waiting {
         let limits = self.limits;
         Waiting::Alone(Box::new(move |handle| run_alone(handle, write, &limits)))
     }
 
-    fn myself(&self) -> Result<Arc<Self>, RunError> {
+    pub(super) fn myself(&self) -> Result<Arc<Self>, RunError> {
         self.me.upgrade().ok_or(RunError::Closed)
     }
 
@@ -458,7 +312,7 @@ impl Drop for PassOn<'_> {
 }
 
 /// Waits for an answer; for its beginning, only so long.
-async fn answer_of<T>(
+pub(super) async fn answer_of<T>(
     mut answered: oneshot::Receiver<Result<T, RunError>>,
     turn: &Turn,
 ) -> Result<T, RunError> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::{CachedStatement, Connection, Rows};
+use rusqlite::{CachedStatement, Connection, Rows, Statement};
 
 use super::error::RunError;
 use super::handle::{Failure, Handle};
@@ -32,7 +32,7 @@ pub struct ResultLimits {
     pub time: Duration,
 }
 
-/// A result in its JSON form: `{"columns", "rows", "rows_affected", "truncated"}`.
+/// A result in its JSON form: `{"rows", "columns", "rows_affected", "truncated"}`.
 pub type ResultJson = Vec<u8>;
 
 /// Runs a statement within `budget`.
@@ -46,17 +46,12 @@ pub(super) fn run(
     handle.tenant(role, budget, |connection| {
         let mut statement = connection.prepare_cached(&call.sql)?;
         bind(&mut statement, &call.params)?;
-        let keys = keys(&statement)?;
         let mut out = Vec::with_capacity(256);
-        out.extend_from_slice(b"{\"columns\":");
+        out.extend_from_slice(b"{\"rows\":[");
+        let truncated = write_rows(&mut out, &mut statement.raw_query(), limits)?;
+        // Only now: a statement that was prepared before a migration learns its columns when it runs.
+        out.extend_from_slice(b"],\"columns\":");
         values::write_json(&mut out, &names_of(&statement));
-        out.extend_from_slice(b",\"rows\":[");
-        let truncated = if keys.is_empty() {
-            statement.raw_execute()?;
-            false
-        } else {
-            write_rows(&mut out, &keys, &mut statement.raw_query(), limits)?
-        };
         drop(statement);
         finish(&mut out, connection, call.writes, truncated);
         if out.len() > limits.bytes {
@@ -89,7 +84,7 @@ fn bind(statement: &mut CachedStatement<'_>, params: &[(String, Value)]) -> rusq
 }
 
 /// The members' names of a row, each with what stands before its value. Two columns of one name cannot both be members.
-fn keys(statement: &CachedStatement<'_>) -> Result<Vec<Vec<u8>>, RunError> {
+fn keys(statement: &Statement<'_>) -> Result<Vec<Vec<u8>>, RunError> {
     let names = names_of(statement);
     check_columns(&names)?;
     let mut keys = Vec::with_capacity(names.len());
@@ -103,7 +98,7 @@ fn keys(statement: &CachedStatement<'_>) -> Result<Vec<Vec<u8>>, RunError> {
     Ok(keys)
 }
 
-fn names_of<'s>(statement: &'s rusqlite::Statement<'_>) -> Vec<&'s str> {
+fn names_of<'s>(statement: &'s Statement<'_>) -> Vec<&'s str> {
     statement.column_names().collect()
 }
 
@@ -126,19 +121,22 @@ fn check_columns(names: &[&str]) -> Result<(), RunError> {
 /// Writes rows up to the limit; answers whether there are more. A write is run to its end all the same.
 fn write_rows(
     out: &mut Vec<u8>,
-    keys: &[Vec<u8>],
     rows: &mut Rows<'_>,
     limits: &ResultLimits,
 ) -> Result<bool, Failure> {
     let mut written = 0;
+    let mut names = Vec::new();
     while let Some(row) = rows.next()? {
+        if names.is_empty() {
+            names = keys(row.as_ref())?;
+        }
         if written == limits.rows {
             return Ok(true);
         }
         if written > 0 {
             out.push(b',');
         }
-        for (index, key) in keys.iter().enumerate() {
+        for (index, key) in names.iter().enumerate() {
             out.extend_from_slice(key);
             values::write(out, row.get_ref(index)?);
             if out.len() > limits.bytes {
@@ -152,7 +150,7 @@ fn write_rows(
 }
 
 fn finish(out: &mut Vec<u8>, connection: &Connection, writes: bool, truncated: bool) {
-    out.extend_from_slice(b"],\"rows_affected\":");
+    out.extend_from_slice(b",\"rows_affected\":");
     values::write_json(out, &if writes { connection.changes() } else { 0 });
     out.extend_from_slice(b",\"truncated\":");
     out.extend_from_slice(if truncated { b"true}" } else { b"false}" });

@@ -101,13 +101,13 @@ async fn statements_run() {
             .run("SELECT id, text FROM notes", false)
             .await
             .unwrap(),
-        r#"{"columns":["id","text"],"rows":[{"id":1,"text":"one"}],"rows_affected":0,"truncated":false}"#
+        r#"{"rows":[{"id":1,"text":"one"}],"columns":["id","text"],"rows_affected":0,"truncated":false}"#
     );
     let insert = "INSERT INTO notes (text) VALUES (:text) RETURNING id";
     let text = vec![("text".to_owned(), Value::Text("two".into()))];
     assert_eq!(
         house.call(insert, true, text).await.unwrap(),
-        r#"{"columns":["id"],"rows":[{"id":2}],"rows_affected":1,"truncated":false}"#
+        r#"{"rows":[{"id":2}],"columns":["id"],"rows_affected":1,"truncated":false}"#
     );
     for read in [
         "SELECT text FROM loud ORDER BY 1",

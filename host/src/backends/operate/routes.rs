@@ -9,9 +9,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::database::Schema;
-use super::database::values::{self, Params};
 use crate::app::SharedApp;
+use crate::backends::BackendError;
+use crate::backends::database::Schema;
+use crate::backends::database::values::{self, Params};
 use crate::deployments::pages::{Kind, Page};
 use crate::deployments::routes::find;
 use crate::http::extract::{MaybePrincipal, NoQuery, UnreadBody, invalid};
@@ -20,6 +21,7 @@ use crate::http::problem::{Code, Problem};
 use crate::http::rate_limit::Rule;
 use crate::http::serve::to_the_end;
 use crate::ids::BackendId;
+use crate::workspaces::Principal;
 
 /// A call of an action.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -172,9 +174,10 @@ pub async fn query(
     principal: Result<MaybePrincipal, Problem>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    let body = body.at_most(app.config.limits.op_body_bytes);
-    let backend = owned(&app, &context, &slug, principal).await?;
-    let request = body?.json::<RunQuery>().await?.value;
+    let principal = owner(principal)?;
+    let body = body.at_most(app.config.limits.op_body_bytes)?;
+    let backend = owned(&app, &context, &slug, &principal).await?;
+    let request = body.json::<RunQuery>().await?.value;
     let most = crate::sandbox::STATEMENT_BYTES;
     if request.sql.len() > most {
         return Err(invalid(format!(
@@ -205,7 +208,8 @@ pub async fn schema(
     principal: Result<MaybePrincipal, Problem>,
     query: Result<NoQuery, Problem>,
 ) -> Result<Response, Problem> {
-    let backend = owned(&app, &context, &slug, principal).await?;
+    let principal = owner(principal)?;
+    let backend = owned(&app, &context, &slug, &principal).await?;
     query?;
     let schema = app.backends.schema(backend).await?;
     Ok((no_store(), axum::Json(schema)).into_response())
@@ -242,7 +246,21 @@ pub async fn limit(State(app): State<SharedApp>, request: Request, next: Next) -
 fn bound(page: &Page) -> Result<BackendId, Problem> {
     match (&page.kind, page.backend) {
         (Kind::Frontend { .. }, Some(backend)) => Ok(backend),
-        _ => Err(super::BackendError::NotFound.into()),
+        _ => Err(BackendError::NotFound.into()),
+    }
+}
+
+/// Who calls, if they say so.
+fn owner(principal: Result<MaybePrincipal, Problem>) -> Result<Principal, Problem> {
+    match principal {
+        Ok(MaybePrincipal(Some(principal))) => Ok(principal),
+        Ok(MaybePrincipal(None)) => Err(owners_only()),
+        // What was wrong with the credential stays in its header.
+        Err(problem) if problem.code == Code::Unauthorized => Err(Problem {
+            headers: problem.headers,
+            ..owners_only()
+        }),
+        Err(problem) => Err(problem),
     }
 }
 
@@ -251,13 +269,8 @@ async fn owned(
     app: &SharedApp,
     context: &Context,
     slug: &str,
-    principal: Result<MaybePrincipal, Problem>,
+    principal: &Principal,
 ) -> Result<BackendId, Problem> {
-    let principal = match principal {
-        Ok(MaybePrincipal(principal)) => principal.ok_or_else(owners_only)?,
-        Err(problem) if problem.code == Code::Unauthorized => return Err(owners_only()),
-        Err(problem) => return Err(problem),
-    };
     let page = find(app, &context.host, slug).await?;
     let backend = bound(&page)?;
     let Kind::Frontend { host_label } = &page.kind else {
@@ -268,7 +281,7 @@ async fn owned(
         .by_label(host_label)
         .await?
         .ok_or_else(Problem::not_found)?;
-    match app.projects.owned(&principal, project.id).await {
+    match app.projects.owned(principal, project.id).await {
         Ok(_) => Ok(backend),
         Err(crate::projects::ProjectError::Forbidden) => Err(owners_only()),
         Err(error) => Err(error.into()),

@@ -1,5 +1,7 @@
 //! Calling actions, and owners' queries.
 
+pub mod routes;
+
 use std::sync::Arc;
 
 use super::actions::refused;

@@ -1,0 +1,164 @@
+//! How a database is read: here and now where a statement has been quick, else in a lane.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use super::error::RunError;
+use super::group::Turn;
+use super::handle::{Handle, internal};
+use super::open::{Database, answer_of, lock};
+use super::pace::{INLINE, Lane, Pace, SHORT};
+use super::run::{Call, ResultJson, prepare, run};
+use crate::sandbox::Stopwatch;
+
+/// How many connections of a database read at once.
+const READERS: usize = 4;
+
+/// The connections that read.
+#[derive(Debug, Default)]
+pub(super) struct Readers {
+    idle: Vec<Handle>,
+    open: usize,
+}
+
+impl Database {
+    pub(super) async fn read(&self, call: Call, pace: &Arc<Pace>) -> Result<ResultJson, RunError> {
+        let lane = pace.lane();
+        if lane == Lane::Inline
+            && let Some(reader) = self.idle_reader()?
+        {
+            match self.read_with(reader, &call, pace, INLINE) {
+                Err(RunError::Timeout) => pace.too_long(),
+                result => return result,
+            }
+        } else if lane != Lane::Long {
+            match self.queue_read(call.clone(), pace, Lane::Short).await {
+                Err(RunError::Timeout) => pace.too_long(),
+                result => return result,
+            }
+        }
+        self.queue_read(call, pace, Lane::Long).await
+    }
+
+    async fn queue_read(
+        &self,
+        call: Call,
+        pace: &Arc<Pace>,
+        lane: Lane,
+    ) -> Result<ResultJson, RunError> {
+        let (answer, answered) = oneshot::channel();
+        let (turn, pace) = (Arc::new(Turn::default()), Arc::clone(pace));
+        let (me, begun) = (self.myself()?, Arc::clone(&turn));
+        let budget = if lane == Lane::Long {
+            self.limits.time
+        } else {
+            SHORT.min(self.limits.time)
+        };
+        let job = Box::new(move || {
+            if begun.begin() {
+                let result = me
+                    .reader()
+                    .and_then(|reader| me.read_with(reader, &call, &pace, budget));
+                // A caller that has gone away does not want it.
+                let _ = answer.send(result);
+            }
+        });
+        if lane != Lane::Long {
+            self.lanes.short(job);
+        } else if !self.lanes.long(self.id, job) {
+            return Err(RunError::Busy);
+        }
+        answer_of(answered, &turn).await
+    }
+
+    fn read_with(
+        &self,
+        reader: Handle,
+        call: &Call,
+        pace: &Pace,
+        budget: Duration,
+    ) -> Result<ResultJson, RunError> {
+        let watch = Stopwatch::start();
+        let result = run(&reader, call, &self.limits, budget);
+        pace.took(watch.elapsed());
+        lock(&self.readers).idle.push(reader);
+        result
+    }
+
+    /// A reader, if one is idle or may be opened.
+    fn idle_reader(&self) -> Result<Option<Handle>, RunError> {
+        let mut readers = lock(&self.readers);
+        if let Some(reader) = readers.idle.pop() {
+            return Ok(Some(reader));
+        }
+        if readers.open >= READERS {
+            return Ok(None);
+        }
+        readers.open += 1;
+        drop(readers);
+        match Handle::reader(&self.settings) {
+            Ok(reader) => Ok(Some(reader)),
+            Err(error) => {
+                lock(&self.readers).open -= 1;
+                Err(error)
+            }
+        }
+    }
+
+    /// A reader of its own, past the bound if all are taken: the lanes have few threads.
+    fn reader(&self) -> Result<Handle, RunError> {
+        match self.idle_reader()? {
+            Some(reader) => Ok(reader),
+            None => {
+                lock(&self.readers).open += 1;
+                Handle::reader(&self.settings)
+            }
+        }
+    }
+
+    /// Has SQLite prepare a tenant's statement, without running it.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] above all.
+    pub async fn prepare(&self, sql: Arc<str>, writes: bool) -> Result<(), RunError> {
+        self.with_reader(move |reader| prepare(reader, &sql, writes))
+            .await
+    }
+
+    /// Looks at the database with the platform's eyes.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub(super) async fn inspect<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, RunError> {
+        self.with_reader(move |reader| look(&reader.connection).map_err(internal))
+            .await
+    }
+
+    /// Runs `work` with a reader, in the short lane.
+    async fn with_reader<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Handle) -> Result<T, RunError> + Send + 'static,
+    ) -> Result<T, RunError> {
+        let (answer, answered) = oneshot::channel();
+        let turn = Arc::new(Turn::default());
+        let (me, begun) = (self.myself()?, Arc::clone(&turn));
+        self.lanes.short(Box::new(move || {
+            if begun.begin() {
+                let result = me.reader().and_then(|reader| {
+                    let result = work(&reader);
+                    lock(&me.readers).idle.push(reader);
+                    result
+                });
+                // A caller that has gone away does not want it.
+                let _ = answer.send(result);
+            }
+        }));
+        answer_of(answered, &turn).await
+    }
+}
