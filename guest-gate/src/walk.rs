@@ -8,13 +8,15 @@ mod expression;
 mod select;
 mod statement;
 
+use std::collections::BTreeSet;
+
 use sqlite3_parser::ast::{Expr, Name, QualifiedName, Select, Stmt};
 
 use crate::names::{self, Use};
 use crate::parse::{has_placeholder, token_of};
 use crate::place::Fault;
 use crate::statement::Purpose;
-use crate::token::{Token, unquoted};
+use crate::token::{Kind, Token, unquoted};
 
 /// SQLite's bound of an expression's depth.
 const DEPTH: usize = 1_000;
@@ -89,8 +91,9 @@ pub(crate) fn walk<'b>(
         return Err(Fault::new(token.start, reason));
     }
     walk.tables.sort_by_key(|(token, _)| *token);
+    let mut known = BTreeSet::new();
     for (_, table) in walk.tables {
-        if !found.tables.contains(&table) {
+        if known.insert(table.clone()) {
             found.tables.push(table);
         }
     }
@@ -149,6 +152,20 @@ impl<'b> Walk<'_, 'b> {
     /// Refuses the first token that is `right`; `right` sees the tokens and an index.
     fn refuse_where(&mut self, right: impl Fn(&[Token], usize) -> bool, reason: impl Into<String>) {
         let token = (0..self.tokens.len()).find(|index| right(self.tokens, *index));
+        self.refuse(token.unwrap_or(0), reason);
+    }
+
+    /// Refuses the first token that is `right` and stands in no parentheses.
+    fn refuse_outside(&mut self, right: impl Fn(&Token) -> bool, reason: impl Into<String>) {
+        let mut open = 0_usize;
+        let token = self.tokens.iter().position(|token| {
+            match token.kind {
+                Kind::Open => open += 1,
+                Kind::Close => open = open.saturating_sub(1),
+                _ => {}
+            }
+            open == 0 && right(token)
+        });
         self.refuse(token.unwrap_or(0), reason);
     }
 

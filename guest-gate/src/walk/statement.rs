@@ -9,7 +9,6 @@ use sqlite3_parser::dialect::TokenType::{self, *};
 use super::{Found, Walk};
 use crate::names::Use;
 use crate::statement::{Kind, Purpose};
-use crate::token::Token;
 
 /// The depth of what stands in no expression.
 const TOP: usize = 1;
@@ -82,10 +81,8 @@ impl<'b> Walk<'_, 'b> {
     fn only_in_calls(&mut self, verb: &str) {
         if self.in_script() {
             let sql = self.sql;
-            self.refuse_where(
-                |tokens, index| {
-                    is_outside(tokens, index) && tokens[index].text(sql).eq_ignore_ascii_case(verb)
-                },
+            self.refuse_outside(
+                |token| token.text(sql).eq_ignore_ascii_case(verb),
                 format!(
                     "{verb} is not allowed in a script, which only adds: seed rows with INSERT."
                 ),
@@ -221,13 +218,7 @@ impl<'b> Walk<'_, 'b> {
             let reason = format!(
                 "{verb} takes neither ORDER BY nor LIMIT: choose the rows with WHERE rowid IN (SELECT … LIMIT …)."
             );
-            self.refuse_where(
-                |tokens, index| {
-                    is_outside(tokens, index)
-                        && (tokens[index].is(TK_ORDER) || tokens[index].is(TK_LIMIT))
-                },
-                reason,
-            );
+            self.refuse_outside(|token| token.is(TK_ORDER) || token.is(TK_LIMIT), reason);
         }
     }
 
@@ -320,11 +311,4 @@ impl<'b> Walk<'_, 'b> {
             }
         }
     }
-}
-
-/// Whether the token stands in no parentheses.
-fn is_outside(tokens: &[Token], index: usize) -> bool {
-    use crate::token::Kind::{Close, Open};
-    let count = |kind| tokens[..index].iter().filter(|t| t.kind == kind).count();
-    count(Open) == count(Close)
 }
