@@ -11,6 +11,7 @@ mod statement;
 use std::collections::BTreeSet;
 
 use sqlite3_parser::ast::{Expr, Name, QualifiedName, Select, Stmt};
+use sqlite3_parser::dialect::TokenType;
 
 use crate::names::{self, Use};
 use crate::parse::{has_placeholder, token_of};
@@ -81,12 +82,14 @@ pub(crate) fn walk<'b>(
     if let Some(fault) = walk.fault {
         return Err(fault);
     }
-    // What the tree lost, nobody has judged.
-    let unseen = tokens
-        .iter()
-        .zip(&walk.seen)
-        .find(|(token, seen)| !**seen && has_placeholder(token, sql));
-    if let Some((token, _)) = unseen {
+    // What the tree lost, nobody has judged; it does lose the names of constraints, which stand for nothing of ours.
+    let unseen = tokens.iter().enumerate().find(|(index, token)| {
+        let names_constraint = index
+            .checked_sub(1)
+            .is_some_and(|before| tokens[before].is(TokenType::TK_CONSTRAINT));
+        !walk.seen[*index] && !names_constraint && has_placeholder(token, sql)
+    });
+    if let Some((_, token)) = unseen {
         let reason = "This part of the statement is not understood: write it in another way.";
         return Err(Fault::new(token.start, reason));
     }
