@@ -47,7 +47,7 @@ pub(crate) fn parse<'b>(
     }
 }
 
-/// What the parser reads, and where in it each token begins.
+/// What the parser reads, and where in it each token begins, the closing semicolon included.
 fn spelling(sql: &str, tokens: &[Token]) -> (String, Vec<usize>) {
     let mut spelling = String::with_capacity(tokens.len() * 8);
     let mut starts = Vec::with_capacity(tokens.len());
@@ -69,6 +69,7 @@ fn spelling(sql: &str, tokens: &[Token]) -> (String, Vec<usize>) {
             | Kind::Illegal(_) => write!(spelling, "{} ", token.text(sql)),
         };
     }
+    starts.push(spelling.len());
     spelling.push(';');
     (spelling, starts)
 }
@@ -98,39 +99,42 @@ pub(crate) fn token_of(name: &str) -> Option<usize> {
 }
 
 fn syntax_fault(error: &Error, sql: &str, tokens: &[Token], starts: &[usize]) -> Fault {
-    let place = match error {
-        Error::ParserError(_, place) | Error::UnrecognizedToken(place) => place.as_ref(),
-        _ => None,
+    let (error, place) = match error {
+        Error::ParserError(error, place) => (Some(error), place.as_ref()),
+        // The tokens of the spelling are ours: the parser has nothing to say about them.
+        _ => (None, None),
     };
     // The spelling is one line.
     let column = place.map_or(0, |place| place.column.saturating_sub(1));
-    let index = starts.partition_point(|start| *start <= column);
-    let after = starts.last().is_none_or(|last| {
-        let length = tokens.last().map_or(0, |token| token.end - token.start);
-        column > last + length.max(12)
-    });
-    let near = tokens.get(index.saturating_sub(1)).copied();
-    let end = tokens.last().map_or(0, |token| token.end);
-    match (near, error) {
-        (_, Error::ParserError(ParserError::UnexpectedEof, _)) | (None, _) => {
-            Fault::new(end, "The statement ends too early.")
+    let index = starts
+        .partition_point(|start| *start <= column)
+        .saturating_sub(1);
+    match (error, tokens.get(index)) {
+        (Some(ParserError::Custom(message)), _) => {
+            // The parser objects to a clause when it meets what follows it.
+            let last = tokens.get(index.saturating_sub(1)).or(tokens.last());
+            let (start, shown) = last.map_or((0, String::new()), |last| {
+                (last.start, quoted(last.text(sql)))
+            });
+            // A message with a placeholder in it says nothing to an author.
+            let why = if message.contains('_') {
+                String::new()
+            } else {
+                format!(": {message}")
+            };
+            Fault::new(
+                start,
+                format!("SQLite does not take what ends with {shown}{why}."),
+            )
         }
-        (Some(_), Error::ParserError(ParserError::SyntaxError(text), _))
-            if text == ";" || text.is_empty() || after =>
-        {
-            Fault::new(end, "The statement ends too early.")
-        }
-        (Some(near), Error::ParserError(ParserError::Custom(_), _)) => Fault::new(
-            near.start,
-            format!(
-                "SQLite does not accept what stands before {}.",
-                quoted(near.text(sql))
-            ),
-        ),
-        (Some(near), _) => Fault::new(
+        (Some(ParserError::SyntaxError(_)) | None, Some(near)) => Fault::new(
             near.start,
             format!("Syntax error near {}.", quoted(near.text(sql))),
         ),
+        (Some(ParserError::SyntaxError(_) | ParserError::UnexpectedEof) | None, _) => {
+            let end = tokens.last().map_or(0, |token| token.end);
+            Fault::new(end, "The statement ends too early.")
+        }
     }
 }
 
@@ -269,5 +273,56 @@ fn is_name(token: &Token) -> bool {
         | Kind::Semicolon
         | Kind::Sign
         | Kind::Illegal(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::token::cut;
+
+    fn fault(sql: &str) -> Fault {
+        parse(&Bump::new(), sql, &cut(sql)).unwrap_err()
+    }
+
+    #[test]
+    fn the_parser_reads_placeholders() {
+        let sql = "SELECT \"a b\", 'x;y', :c, 1e3, x'00' FROM [t] -- end";
+        let tokens = cut(sql);
+        let (spelling, starts) = spelling(sql, &tokens);
+        assert_eq!(spelling, "SELECT _1 , '3' , :_5 , 1 , x'' FROM _11 ;");
+        assert_eq!(starts.len(), tokens.len() + 1);
+        for (name, token) in [("_1", 1), ("'3'", 3), (":_5", 5)] {
+            assert_eq!(token_of(name), Some(token));
+        }
+        for keyword in ["key", "rowid", "replace"] {
+            assert_eq!(token_of(keyword), None);
+        }
+    }
+
+    #[test]
+    fn a_syntax_error_has_its_exact_place() {
+        for (sql, offset, says) in [
+            ("SELECT", 6, "too early"),
+            ("SELECT 1 FROM", 13, "too early"),
+            ("SELECT * FROM users WHERE", 25, "too early"),
+            ("SELECT (1", 9, "too early"),
+            ("SELECT 1 FROM 'a very long text' 'b' 'c'", 37, "`'c'`"),
+            ("SELECT  FROM t", 8, "`FROM`"),
+            ("SELECT 1 1", 9, "`1`"),
+            ("SELECT 1)", 8, "`)`"),
+            ("SELECT 'é' é é", 15, "`é`"),
+            (
+                "SELECT * FROM t NATURAL JOIN u ON 1",
+                34,
+                "a NATURAL join may not have an ON or USING clause",
+            ),
+            ("SELECT * FROM t OUTER JOIN u", 22, "unknown join type"),
+            ("CREATE TABLE t (a) QUICK", 19, "ends with `QUICK`"),
+        ] {
+            let fault = fault(sql);
+            assert!(fault.reason.contains(says), "{sql}: {}", fault.reason);
+            assert_eq!(fault.offset, offset, "{sql}: {}", fault.reason);
+        }
     }
 }

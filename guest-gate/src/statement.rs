@@ -133,3 +133,166 @@ fn judge(sql: &str, tokens: &[Token], purpose: Purpose) -> Result<(Statement, bo
     };
     Ok((statement, found.makes_table))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(sql: &str) -> Statement {
+        let mut statements = check(sql, Purpose::Action).unwrap();
+        assert_eq!(statements.len(), 1);
+        statements.remove(0)
+    }
+
+    #[test]
+    fn the_kind_and_whether_rows_come_back() {
+        for (sql, kind, returns_rows) in [
+            ("SELECT 1", Kind::Read, true),
+            ("VALUES (1)", Kind::Read, true),
+            ("WITH a AS (SELECT 1) SELECT * FROM a", Kind::Read, true),
+            ("INSERT INTO t VALUES (1)", Kind::Write, false),
+            (
+                "INSERT INTO t DEFAULT VALUES RETURNING *",
+                Kind::Write,
+                true,
+            ),
+            ("REPLACE INTO t VALUES (1) RETURNING a", Kind::Write, true),
+            ("UPDATE t SET a = 1", Kind::Write, false),
+            ("UPDATE t SET a = 1 RETURNING a", Kind::Write, true),
+            ("WITH a AS (SELECT 1) DELETE FROM t", Kind::Write, false),
+            ("DELETE FROM t RETURNING a", Kind::Write, true),
+        ] {
+            let statement = one(sql);
+            assert_eq!(
+                (statement.kind, statement.returns_rows),
+                (kind, returns_rows),
+                "{sql}"
+            );
+        }
+    }
+
+    #[test]
+    fn binds_come_once_each_in_order_of_appearance() {
+        let sql = "SELECT ':no', :b, :a /* :no */, :b, :B FROM t WHERE x = :svc_user_id AND y = :svc_user_email";
+        assert_eq!(
+            one(sql).binds,
+            ["b", "a", "B", "svc_user_id", "svc_user_email"]
+        );
+    }
+
+    #[test]
+    fn tables_come_once_each_in_lower_case() {
+        for (sql, tables) in [
+            ("SELECT 1", vec![]),
+            (
+                "SELECT * FROM B, a AS x, main.\"b\", [C d], json_each(x.y)",
+                vec!["b", "a", "c d"],
+            ),
+            (
+                "SELECT (SELECT 1 FROM inner_one) FROM outer_one",
+                vec!["inner_one", "outer_one"],
+            ),
+            (
+                "WITH c AS (SELECT * FROM t) SELECT * FROM c JOIN main.c",
+                vec!["t", "c"],
+            ),
+            (
+                "WITH c AS (SELECT 1) SELECT * FROM (SELECT * FROM c)",
+                vec![],
+            ),
+            (
+                "SELECT * FROM (WITH c AS (SELECT 1) SELECT * FROM c), c",
+                vec!["c"],
+            ),
+            (
+                "SELECT 1 IN (WITH c AS (SELECT 1) SELECT * FROM c), 2 IN c",
+                vec!["c"],
+            ),
+            (
+                "WITH c AS (SELECT 1) INSERT INTO c SELECT * FROM c",
+                vec!["c"],
+            ),
+            (
+                "UPDATE t SET a = 1 FROM u WHERE b IN v",
+                vec!["t", "u", "v"],
+            ),
+            ("SELECT * FROM svc_payments", vec!["svc_payments"]),
+            ("SELECT * FROM key, \"key\"", vec!["key"]),
+        ] {
+            assert_eq!(one(sql).tables, tables, "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_statement_begins_and_ends_with_its_tokens() {
+        for (sql, text) in [
+            ("SELECT 1", "SELECT 1"),
+            (" /* a */ SELECT 1 -- b\n ; -- c", "SELECT 1"),
+            (";;SELECT 'é';;", "SELECT 'é'"),
+            ("\u{feff}SELECT 1 /* ;", "SELECT 1"),
+        ] {
+            let statement = one(sql);
+            assert_eq!(&sql[statement.start as usize..statement.end as usize], text);
+        }
+    }
+
+    #[test]
+    fn a_script_is_judged_statement_by_statement() {
+        let sql = "CREATE TABLE a (b); -- one\nINSERT INTO a VALUES (';');\nCREATE VIEW v AS SELECT * FROM a;";
+        let statements = check(sql, Purpose::Schema).unwrap();
+        let kinds: Vec<Kind> = statements.iter().map(|statement| statement.kind).collect();
+        assert_eq!(kinds, [Kind::Migration, Kind::Write, Kind::Migration]);
+        assert_eq!(statements[2].tables, ["v", "a"]);
+        let texts: Vec<&str> = statements
+            .iter()
+            .map(|statement| &sql[statement.start as usize..statement.end as usize])
+            .collect();
+        assert_eq!(texts[1], "INSERT INTO a VALUES (';')");
+
+        let refusal = check(&sql.replace("VIEW v", "VIEW svc_v"), Purpose::Schema).unwrap_err();
+        assert_eq!(refusal.statement, 3);
+        assert_eq!((refusal.place.line, refusal.place.column), (3, 13));
+    }
+
+    #[test]
+    fn of_several_faults_the_first_in_the_text_is_named() {
+        let refusal = check("SELECT f(1), g(2) FROM svc_x", Purpose::Query).unwrap_err();
+        assert!(refusal.reason.contains("`f`"), "{}", refusal.reason);
+        assert_eq!(refusal.place.column, 8);
+    }
+
+    #[test]
+    fn what_a_purpose_takes() {
+        use Purpose::{Action, Migration, Query, Schema};
+        for (sql, purposes) in [
+            ("SELECT 1", vec![Action, Query]),
+            ("SELECT :svc_user_id", vec![Action]),
+            ("SELECT :a", vec![Action, Query]),
+            ("DELETE FROM t", vec![Action, Query]),
+            ("INSERT INTO t VALUES (1)", vec![Action, Query, Migration]),
+            ("INSERT INTO t VALUES (1) RETURNING a", vec![Action, Query]),
+            ("INSERT OR REPLACE INTO t VALUES (1)", vec![Action, Query]),
+            (
+                "INSERT OR ROLLBACK INTO t VALUES (1)",
+                vec![Action, Query, Migration],
+            ),
+            (
+                "CREATE TABLE t (a UNIQUE ON CONFLICT ROLLBACK)",
+                vec![Schema, Migration],
+            ),
+            ("CREATE INDEX i ON t (a)", vec![Migration]),
+            ("ALTER TABLE t ADD COLUMN a", vec![Migration]),
+            (
+                "CREATE TABLE t (a); ALTER TABLE t ADD COLUMN b",
+                vec![Migration],
+            ),
+            ("DROP TABLE t", vec![]),
+            ("", vec![]),
+        ] {
+            for purpose in [Action, Query, Schema, Migration] {
+                let allowed = check(sql, purpose).is_ok();
+                assert_eq!(allowed, purposes.contains(&purpose), "{sql} as {purpose:?}");
+            }
+        }
+    }
+}

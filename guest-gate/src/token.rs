@@ -278,3 +278,75 @@ pub(crate) fn unquoted(text: &str) -> String {
         .unwrap_or(text)
         .to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The tokens' texts, with `!` before an illegal one.
+    fn texts(sql: &str) -> Vec<String> {
+        let text = |token: &Token| match token.kind {
+            Kind::Illegal(_) => format!("!{}", token.text(sql)),
+            _ => token.text(sql).to_owned(),
+        };
+        cut(sql).iter().map(text).collect()
+    }
+
+    #[test]
+    fn tokens_are_cut_as_sqlite_cuts_them() {
+        for (sql, expected) in [
+            ("a-->b\nc", vec!["a", "c"]),
+            (
+                "a->b->>c- >d",
+                vec!["a", "->", "b", "->>", "c", "-", ">", "d"],
+            ),
+            ("a/**/b/*/c*/d/*", vec!["a", "b", "d", "/", "*"]),
+            ("a/* never closed", vec!["a"]),
+            (
+                "<=<>< <<>=>>>!=",
+                vec!["<=", "<>", "<", "<<", ">=", ">>", ">", "!="],
+            ),
+            ("===|||", vec!["==", "=", "||", "|"]),
+            (
+                "'it''s'\"a\"\"b\"[c[d]`e``f`",
+                vec!["'it''s'", "\"a\"\"b\"", "[c[d]", "`e``f`"],
+            ),
+            (
+                "1.5e-3.5e1 0x1F_0 1_0",
+                vec!["1.5e-3", ".5e1", "0x1F_0", "1_0"],
+            ),
+            ("1.e1 1..2", vec!["1.e1", "1.", ".2"]),
+            ("x'00' x '00'", vec!["x'00'", "x", "'00'"]),
+            (":a::b(c)d", vec![":a::b(c)", "d"]),
+            (":a?12b@c$d", vec![":a", "?12", "b", "@c$d"]),
+            ("a$b é\u{feff}x", vec!["a$b", "é\u{feff}x"]),
+            ("\u{feff}a \u{feff}b", vec!["a", "b"]),
+            ("a \u{b}b", vec!["a", "b"]),
+            ("a\u{b}b", vec!["a", "!\u{b}"]),
+            ("1a b", vec!["!1a"]),
+            ("1__0", vec!["!1__0"]),
+            ("x'0'", vec!["!x'0'"]),
+            ("'a", vec!["!'a"]),
+            ("[a", vec!["![a"]),
+            (":", vec!["!:"]),
+            (":a(b c)", vec!["!:a(b"]),
+            ("\\", vec!["!\\"]),
+        ] {
+            assert_eq!(texts(sql), expected, "{sql:?}");
+        }
+    }
+
+    #[test]
+    fn names_lose_their_quotes() {
+        for (text, name) in [
+            ("a", "a"),
+            ("\"a\"\"b\"", "a\"b"),
+            ("`a``b`", "a`b"),
+            ("'a''b'", "a'b"),
+            ("[a\"b]", "a\"b"),
+            ("\"\"", ""),
+        ] {
+            assert_eq!(unquoted(text), name);
+        }
+    }
+}

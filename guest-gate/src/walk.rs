@@ -8,13 +8,16 @@ mod expression;
 mod select;
 mod statement;
 
+use std::collections::BTreeSet;
+
 use sqlite3_parser::ast::{Expr, Name, QualifiedName, Select, Stmt};
+use sqlite3_parser::dialect::TokenType;
 
 use crate::names::{self, Use};
 use crate::parse::{has_placeholder, token_of};
 use crate::place::Fault;
 use crate::statement::Purpose;
-use crate::token::{Token, unquoted};
+use crate::token::{Kind, Token, unquoted};
 
 /// SQLite's bound of an expression's depth.
 const DEPTH: usize = 1_000;
@@ -79,18 +82,21 @@ pub(crate) fn walk<'b>(
     if let Some(fault) = walk.fault {
         return Err(fault);
     }
-    // What the tree lost, nobody has judged.
-    let unseen = tokens
-        .iter()
-        .zip(&walk.seen)
-        .find(|(token, seen)| !**seen && has_placeholder(token, sql));
-    if let Some((token, _)) = unseen {
+    // What the tree lost, nobody has judged; it does lose the names of constraints, which stand for nothing of ours.
+    let unseen = tokens.iter().enumerate().find(|(index, token)| {
+        let names_constraint = index
+            .checked_sub(1)
+            .is_some_and(|before| tokens[before].is(TokenType::TK_CONSTRAINT));
+        !walk.seen[*index] && !names_constraint && has_placeholder(token, sql)
+    });
+    if let Some((_, token)) = unseen {
         let reason = "This part of the statement is not understood: write it in another way.";
         return Err(Fault::new(token.start, reason));
     }
     walk.tables.sort_by_key(|(token, _)| *token);
+    let mut known = BTreeSet::new();
     for (_, table) in walk.tables {
-        if !found.tables.contains(&table) {
+        if known.insert(table.clone()) {
             found.tables.push(table);
         }
     }
@@ -149,6 +155,20 @@ impl<'b> Walk<'_, 'b> {
     /// Refuses the first token that is `right`; `right` sees the tokens and an index.
     fn refuse_where(&mut self, right: impl Fn(&[Token], usize) -> bool, reason: impl Into<String>) {
         let token = (0..self.tokens.len()).find(|index| right(self.tokens, *index));
+        self.refuse(token.unwrap_or(0), reason);
+    }
+
+    /// Refuses the first token that is `right` and stands in no parentheses.
+    fn refuse_outside(&mut self, right: impl Fn(&Token) -> bool, reason: impl Into<String>) {
+        let mut open = 0_usize;
+        let token = self.tokens.iter().position(|token| {
+            match token.kind {
+                Kind::Open => open += 1,
+                Kind::Close => open = open.saturating_sub(1),
+                _ => {}
+            }
+            open == 0 && right(token)
+        });
         self.refuse(token.unwrap_or(0), reason);
     }
 

@@ -9,7 +9,6 @@ use sqlite3_parser::dialect::TokenType::{self, *};
 use super::{Found, Walk};
 use crate::names::Use;
 use crate::statement::{Kind, Purpose};
-use crate::token::Token;
 
 /// The depth of what stands in no expression.
 const TOP: usize = 1;
@@ -42,16 +41,47 @@ impl<'b> Walk<'_, 'b> {
                 found.kind = Kind::Write;
                 found.returns_rows = self.delete(statement);
             }
-            Stmt::CreateTable { .. }
-            | Stmt::CreateIndex { .. }
-            | Stmt::CreateView { .. }
-            | Stmt::AlterTable(..) => {
-                found.kind = Kind::Migration;
-                found.makes_table = matches!(statement, Stmt::CreateTable { .. });
-                if !self.in_script() {
-                    self.refuse(0, "A schema is changed by a migration alone.");
-                }
-                self.definition(statement);
+            Stmt::CreateTable {
+                temporary,
+                if_not_exists: _,
+                tbl_name,
+                body,
+            } => {
+                self.definition(&mut found, *temporary);
+                found.makes_table = true;
+                self.table(tbl_name, Use::Make);
+                self.table_body(body);
+            }
+            Stmt::CreateIndex {
+                unique: _,
+                if_not_exists: _,
+                idx_name,
+                tbl_name,
+                columns,
+                where_clause,
+            } => {
+                self.definition(&mut found, false);
+                self.object(idx_name, Use::Make);
+                self.plain_table(tbl_name, Use::Build);
+                self.sorted(columns, TOP);
+                self.exprs(where_clause, TOP);
+            }
+            Stmt::CreateView {
+                temporary,
+                if_not_exists: _,
+                view_name,
+                columns,
+                select,
+            } => {
+                self.definition(&mut found, *temporary);
+                self.table(view_name, Use::Make);
+                self.columns(columns.unwrap_or_default());
+                self.later(select, TOP);
+            }
+            Stmt::AlterTable(table, body) => {
+                self.definition(&mut found, false);
+                self.table(table, Use::Build);
+                self.alter(body);
             }
             Stmt::Analyze(_)
             | Stmt::Attach { .. }
@@ -82,10 +112,8 @@ impl<'b> Walk<'_, 'b> {
     fn only_in_calls(&mut self, verb: &str) {
         if self.in_script() {
             let sql = self.sql;
-            self.refuse_where(
-                |tokens, index| {
-                    is_outside(tokens, index) && tokens[index].text(sql).eq_ignore_ascii_case(verb)
-                },
+            self.refuse_outside(
+                |token| token.text(sql).eq_ignore_ascii_case(verb),
                 format!(
                     "{verb} is not allowed in a script, which only adds: seed rows with INSERT."
                 ),
@@ -221,13 +249,7 @@ impl<'b> Walk<'_, 'b> {
             let reason = format!(
                 "{verb} takes neither ORDER BY nor LIMIT: choose the rows with WHERE rowid IN (SELECT … LIMIT …)."
             );
-            self.refuse_where(
-                |tokens, index| {
-                    is_outside(tokens, index)
-                        && (tokens[index].is(TK_ORDER) || tokens[index].is(TK_LIMIT))
-                },
-                reason,
-            );
+            self.refuse_outside(|token| token.is(TK_ORDER) || token.is(TK_LIMIT), reason);
         }
     }
 
@@ -243,52 +265,12 @@ impl<'b> Walk<'_, 'b> {
         columns.is_some()
     }
 
-    fn definition(&mut self, statement: &'b Stmt<'b>) {
-        match statement {
-            Stmt::CreateTable {
-                temporary,
-                if_not_exists: _,
-                tbl_name,
-                body,
-            } => {
-                self.lasting(*temporary);
-                self.table(tbl_name, Use::Make);
-                self.table_body(body);
-            }
-            Stmt::CreateIndex {
-                unique: _,
-                if_not_exists: _,
-                idx_name,
-                tbl_name,
-                columns,
-                where_clause,
-            } => {
-                self.object(idx_name, Use::Make);
-                self.plain_table(tbl_name, Use::Build);
-                self.sorted(columns, TOP);
-                self.exprs(where_clause, TOP);
-            }
-            Stmt::CreateView {
-                temporary,
-                if_not_exists: _,
-                view_name,
-                columns,
-                select,
-            } => {
-                self.lasting(*temporary);
-                self.table(view_name, Use::Make);
-                self.columns(columns.unwrap_or_default());
-                self.later(select, TOP);
-            }
-            Stmt::AlterTable(table, body) => {
-                self.table(table, Use::Build);
-                self.alter(body);
-            }
-            _ => {}
+    /// What all definitions share.
+    fn definition(&mut self, found: &mut Found, temporary: bool) {
+        found.kind = Kind::Migration;
+        if !self.in_script() {
+            self.refuse(0, "A schema is changed by a migration alone.");
         }
-    }
-
-    fn lasting(&mut self, temporary: bool) {
         if temporary {
             self.refuse(
                 1,
@@ -320,11 +302,4 @@ impl<'b> Walk<'_, 'b> {
             }
         }
     }
-}
-
-/// Whether the token stands in no parentheses.
-fn is_outside(tokens: &[Token], index: usize) -> bool {
-    use crate::token::Kind::{Close, Open};
-    let count = |kind| tokens[..index].iter().filter(|t| t.kind == kind).count();
-    count(Open) == count(Close)
 }

@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "each test uses its part")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "this is a test")]
 
+pub(crate) mod agreement;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
