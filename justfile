@@ -19,6 +19,11 @@ slow:
     cargo test --locked
     cargo test --release --locked --package svc-tests --test slow
 
+# Fuzz the gate, alone and against SQLite, for so many seconds each (needs cargo-fuzz and a nightly compiler)
+fuzz seconds="300":
+    cd guest-gate && cargo +nightly fuzz run check -- -max_total_time={{seconds}}
+    cd guest-gate && cargo +nightly fuzz run differential -- -max_total_time={{seconds}}
+
 # Measure a release build against a minimal server
 bench *arguments:
     cargo build --release --locked --bin svc --bin bench
