@@ -1,5 +1,7 @@
 //! Tenants' databases: opened as they are needed, closed as they are not, and run behind the second wall.
 
+#[cfg(test)]
+mod corpus_tests;
 mod error;
 mod files;
 mod group;
@@ -30,7 +32,6 @@ pub use open::Database;
 pub use pace::Pace;
 pub use run::{Call, ResultJson, ResultLimits};
 pub use schema::{Inventory, Marker, Schema, TableRows};
-pub use walls::FUNCTIONS;
 
 use tokio::sync::oneshot;
 

@@ -404,5 +404,7 @@ async fn idle_databases_make_room() {
 
 #[test]
 fn the_functions_are_the_gates() {
-    assert_eq!(FUNCTIONS, guest_gate::functions::ALLOWED);
+    assert_eq!(walls::FUNCTIONS, guest_gate::functions::ALLOWED);
+    assert_eq!(walls::OPERATORS, guest_gate::functions::IMPLIED);
+    assert_eq!(walls::TABLE_FUNCTIONS, guest_gate::functions::TABLE_VALUED);
 }

@@ -85,13 +85,16 @@ impl Walls {
     }
 }
 
+/// The table-valued functions that tenants may use.
+pub(super) const TABLE_FUNCTIONS: &[&str] = &["json_each", "json_tree", "jsonb_each", "jsonb_tree"];
+
 /// The modules behind table-valued functions that tenants may not use.
 fn modules(connection: &Connection) -> Result<Vec<String>> {
     let mut statement = connection.prepare("SELECT name FROM pragma_module_list")?;
     let names = statement.query_map([], |row| row.get::<_, String>(0))?;
     names
         .map(|name| name.map(|name| name.to_ascii_lowercase()))
-        .filter(|name| !matches!(name.as_deref(), Ok("json_each" | "json_tree")))
+        .filter(|name| !matches!(name.as_deref(), Ok(name) if TABLE_FUNCTIONS.contains(&name)))
         .collect()
 }
 
@@ -184,11 +187,21 @@ fn is_migration_function(name: &str) -> bool {
 
 fn is_function(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
-    FUNCTIONS.binary_search(&lower.as_str()).is_ok()
+    let lower = lower.as_str();
+    FUNCTIONS.binary_search(&lower).is_ok() || OPERATORS.contains(&lower)
 }
 
+/// Functions that SQLite calls by itself, for operators and keywords.
+pub(super) const OPERATORS: &[&str] = &[
+    "->",
+    "->>",
+    "current_date",
+    "current_time",
+    "current_timestamp",
+];
+
 /// The functions that tenants may call, sorted.
-pub const FUNCTIONS: &[&str] = &[
+pub(super) const FUNCTIONS: &[&str] = &[
     "abs",
     "avg",
     "char",
