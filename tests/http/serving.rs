@@ -175,6 +175,12 @@ async fn ranges_are_parts_of_the_page() {
             format!("bytes {}-{}{total}", length - 5, length - 1),
         ),
         (
+            "bytes=-99999999",
+            206,
+            &whole[..],
+            format!("bytes 0-{}{total}", length - 1),
+        ),
+        (
             "bytes=0-99999999",
             206,
             &whole[..],
