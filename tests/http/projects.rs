@@ -202,7 +202,17 @@ async fn a_workspace_can_be_named() {
         .post(&server, "", &json!({ "name": "b", "workspace": id }))
         .await
         .expect(201);
-    for (name, status, code) in [("other", 403, "forbidden"), ("nobody", 404, "not_found")] {
+    // A slug that could be an id without its hyphens is a slug.
+    let digits = "01a1fc500000700080000000000000ab";
+    let odd = Owner::new(&server, digits).await;
+    odd.post(&server, "", &json!({ "name": "a", "workspace": digits }))
+        .await
+        .expect(201);
+    for (name, status, code) in [
+        ("other", 403, "forbidden"),
+        (digits, 403, "forbidden"),
+        ("nobody", 404, "not_found"),
+    ] {
         let body = json!({ "name": "c", "workspace": name });
         owner.post(&server, "", &body).await.problem(status, code);
         owner
