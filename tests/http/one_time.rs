@@ -234,3 +234,26 @@ async fn an_expired_one_burns_unread() {
     };
     svc_tests::until("the sweep", burnt).await;
 }
+
+#[tokio::test]
+async fn a_file_that_cannot_be_removed_keeps_no_other() {
+    let server = TestServer::start().await;
+    let body = |name| json!({ "content": SECRET, "name": name, "one_time": true });
+    let first = server.deploy(&body("first")).await;
+    server.advance(1);
+    server.slug(&body("second")).await;
+    let stuck = server
+        .data()
+        .join("once")
+        .join(first["id"].as_str().unwrap());
+    std::fs::remove_file(&stuck).unwrap();
+    std::fs::create_dir(&stuck).unwrap();
+    server.advance(604_800);
+    let burnt = async || {
+        disk::holding(server.data(), SECRET)
+            .is_empty()
+            .then_some(())
+    };
+    svc_tests::until("the other to burn", burnt).await;
+    std::fs::remove_dir(&stuck).unwrap();
+}

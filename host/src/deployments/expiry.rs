@@ -15,8 +15,6 @@ const STEP: u32 = 500;
 const GRACE: i64 = 60;
 /// How long answers to idempotency keys are kept, in seconds.
 pub const ANSWERS: i64 = 24 * 3600;
-/// How long operator events are kept, in seconds.
-const EVENTS: i64 = 3600;
 
 impl Deployments {
     /// Removes what has expired; answers how many deployments that were.
@@ -41,11 +39,19 @@ impl Deployments {
                     })
                     .await?;
             }
+            // Their rows are gone, so nobody comes back to these files before the next start: one that cannot be
+            // removed must not keep the others.
+            let mut kept = None;
             for deployment in expired {
                 self.pages.forget(&deployment.slug);
-                if deployment.one_time {
-                    self.burn_file(deployment.id).await?;
+                if deployment.one_time
+                    && let Err(error) = self.burn_file(deployment.id).await
+                {
+                    kept = kept.or(Some(error));
                 }
+            }
+            if let Some(error) = kept {
+                return Err(error.into());
             }
             swept += step;
             if step < STEP as usize {
@@ -54,7 +60,7 @@ impl Deployments {
         }
     }
 
-    /// Forgets what is kept for a time only: answers to idempotency keys, and events that every server has seen.
+    /// Forgets what is kept for a time only: answers to idempotency keys.
     ///
     /// # Errors
     /// The database's.
