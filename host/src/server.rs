@@ -108,7 +108,7 @@ impl Server {
         }
         self.app
             .deployments
-            .flush_visits()
+            .flush_all_visits()
             .await
             .context("writing the last views")?;
         let app = self.app;
