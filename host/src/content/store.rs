@@ -101,12 +101,19 @@ impl Content {
         })))
     }
 
-    /// Stores `bytes` and answers when they are durable. What is there already is not written again.
+    /// Stores a few `bytes` and answers when they are durable. What is there already is not written again.
     ///
     /// # Errors
     /// [`Error::Full`] when there is no room.
     pub async fn put(&self, bytes: Bytes) -> Result<Pin, Error> {
-        let digest = Digest::of(&bytes);
+        self.put_as(Digest::of(&bytes), bytes).await
+    }
+
+    /// The same for bytes of any length, whose digest is taken where that may occupy a thread.
+    ///
+    /// # Errors
+    /// [`Error::Full`] when there is no room.
+    pub async fn put_as(&self, digest: Digest, bytes: Bytes) -> Result<Pin, Error> {
         let pin = self.pin(digest);
         let _turn = self.turn(&digest).await;
         let mode = PutMode::Create.into();

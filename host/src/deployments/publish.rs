@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::model::{is_reserved, with_suffix};
 use super::{Deployments, store};
-use crate::content::{self, Artifact, Pin};
+use crate::content::{self, Artifact, Digest, Pin};
 use crate::control;
 use crate::random::NoRandomness;
 use crate::sandbox::{Budget, Busy, ContentType, RenderFailure, RuntimeScript, Source};
@@ -279,18 +279,22 @@ impl Deployments {
         Ok(self.sandbox.render(source).await?.html)
     }
 
-    /// Compresses a page and stores it with its source; both are durable and pinned when this answers.
+    /// Compresses and hashes a page and stores it with its source; both are durable and pinned when this answers.
     pub(super) async fn store_page(
         &self,
         source: Bytes,
         page: Bytes,
     ) -> Result<(Pin, Pin), PublishError> {
-        let object = self
-            .sandbox
-            .workers()
-            .run(move || Artifact::compress(page).and_then(|artifact| artifact.to_object()))
-            .await??;
-        let stored = tokio::try_join!(self.content.put(source), self.content.put(object))?;
+        let work = move || {
+            let object = Artifact::compress(page)?.to_object()?;
+            let digests = (Digest::of(&source), Digest::of(&object));
+            Ok::<_, std::io::Error>((digests, source, object))
+        };
+        let (digests, source, object) = self.sandbox.workers().run(work).await??;
+        let stored = tokio::try_join!(
+            self.content.put_as(digests.0, source),
+            self.content.put_as(digests.1, object)
+        )?;
         Ok(stored)
     }
 }
