@@ -104,7 +104,7 @@ impl Deployments {
 
     /// A stored page.
     pub(super) async fn artifact(&self, digest: Digest) -> anyhow::Result<(Digest, Artifact)> {
-        let object = self.content.get(&digest).await?;
+        let object = self.content.serve(&digest).await?;
         let artifact = object.as_ref().and_then(Artifact::from_object);
         let artifact =
             artifact.ok_or_else(|| anyhow::anyhow!("artifact {digest} is missing or damaged"))?;
@@ -159,7 +159,7 @@ impl Deployments {
         let digest = page.source.ok_or(LookupError::NotFound)?;
         let bytes = self
             .content
-            .get(&digest)
+            .serve(&digest)
             .await
             .map_err(anyhow::Error::from)?;
         let bytes = bytes.ok_or_else(|| anyhow::anyhow!("source {digest} is missing"))?;

@@ -12,3 +12,4 @@ pub mod problem;
 pub mod problem_page;
 pub mod rate_limit;
 pub mod serve;
+mod stall;
