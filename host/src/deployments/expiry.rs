@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use super::{Deployments, frontends, store};
 use crate::clock::Timestamp;
-use crate::control::{self, answers, events};
+use crate::control::{self, answers};
 use crate::ids::ProjectId;
 use crate::projects;
 
@@ -67,10 +67,7 @@ impl Deployments {
     pub async fn forget_old(&self) -> Result<(), control::Error> {
         let now = self.clock.now();
         self.control
-            .write(move |tx| {
-                answers::forget(tx, now.plus_seconds(-ANSWERS))?;
-                events::forget(tx, now.plus_seconds(-EVENTS))
-            })
+            .write(move |tx| answers::forget(tx, now.plus_seconds(-ANSWERS)))
             .await
     }
 
