@@ -210,7 +210,6 @@ async fn a_source_is_answered_as_it_was_or_not_at_all() {
     assert_eq!(owner.get(&server, &other).await.expect(200).json(), whole);
     for (query, says) in [
         ("known_content_sha256=abc", "`known_content_sha256`"),
-        ("revision_id=abc", "`revision_id`"),
         ("revision=abc", "`revision`"),
     ] {
         let problem = owner
@@ -219,6 +218,10 @@ async fn a_source_is_answered_as_it_was_or_not_at_all() {
             .problem(400, "invalid_request");
         assert!(text(&problem["detail"]).contains(says), "{problem}");
     }
+    owner
+        .get(&server, &format!("{path}?revision_id=abc"))
+        .await
+        .problem(404, "not_found");
     let put = json!({ "content": "# Two" });
     owner
         .send(

@@ -19,7 +19,7 @@ use crate::deployments::frontends::routes::{TITLE, TargetPath, check_content, re
 use crate::deployments::frontends::views::FrontendView;
 use crate::deployments::routes::disabled_page;
 use crate::deployments::serve::LookupError;
-use crate::http::extract::{NoQuery, Query, UnreadBody, check_characters, invalid};
+use crate::http::extract::{UnreadBody, UnreadQuery, check_characters, invalid};
 use crate::http::front::Context;
 use crate::http::idempotency;
 use crate::http::problem::Problem;
@@ -53,9 +53,12 @@ pub async fn list(
     State(app): State<SharedApp>,
     scope: ProjectScope,
     Path(path): Path<TargetPath>,
-    Query(query): Query<WhichRevisions>,
+    query: UnreadQuery,
 ) -> Result<axum::Json<RevisionList>, Problem> {
     let limit = query.limit.unwrap_or(PAGE);
+    let target = path.target();
+    app.deployments.frontend(scope.project.id, &target).await?;
+    let query: WhichRevisions = query.read()?;
     if !(1..=PAGE_MOST).contains(&limit) {
         return Err(invalid(format!("`limit` must be from 1 to {PAGE_MOST}.")));
     }
@@ -67,7 +70,7 @@ pub async fn list(
     };
     let history = app
         .deployments
-        .history(&scope.project, &path.target(), limit, before)
+        .history(&scope.project, &target, limit, before)
         .await?;
     Ok(axum::Json(RevisionList {
         active_revision_id: history.active,
@@ -94,7 +97,7 @@ pub async fn get(
     scope: ProjectScope,
     Path(path): Path<TargetPath>,
     Path(which): Path<RevisionPath>,
-    _: NoQuery,
+    query: UnreadQuery,
 ) -> Result<axum::Json<RevisionView>, Problem> {
     let id = which
         .revision_id
@@ -105,6 +108,7 @@ pub async fn get(
         .revision(&scope.project, &path.target(), id)
         .await?;
     Ok(axum::Json(RevisionView::from(&revision)))
+    query.none()?;
 }
 
 /// The last part of a revision's address.
@@ -323,12 +327,12 @@ pub async fn releases(
     State(app): State<SharedApp>,
     scope: ProjectScope,
     Path(path): Path<TargetPath>,
-    _: NoQuery,
+    query: UnreadQuery,
 ) -> Result<axum::Json<ReleaseList>, Problem> {
-    let releases = app
-        .deployments
-        .releases(&scope.project, &path.target())
-        .await?;
+    let target = path.target();
+    app.deployments.frontend(scope.project.id, &target).await?;
+    query.none()?;
+    let releases = app.deployments.releases(&scope.project, &target).await?;
     Ok(axum::Json(ReleaseList {
         releases: releases.into_iter().map(ReleaseEntryView::from).collect(),
     }))
