@@ -21,6 +21,7 @@ use crate::http::extract::{
 use crate::http::front::Context;
 use crate::http::idempotency;
 use crate::http::problem::{Code, Problem};
+use crate::http::serve::to_the_end;
 use crate::ids::{DeploymentId, ProjectId};
 use crate::sandbox::ContentType;
 
@@ -164,10 +165,18 @@ pub async fn create(
         .await?;
     let new = new_project(body.value)?;
     let key = running.as_ref().map(idempotency::Running::key);
-    let project = app.projects.create(workspace, new, key, body_of).await?;
+    let projects = app.projects.clone();
+    let project = to_the_end(async move {
+        let _running = running;
+        projects.create(workspace, new, key, body_of).await
+    })
+    .await??;
+    let view = ProjectView::new(&project, &app.config);
+    let location = HeaderValue::try_from(&view.url).map_err(|e| Problem::internal(&e))?;
     Ok((
         StatusCode::CREATED,
-        axum::Json(ProjectView::new(&project, &app.config)),
+        [(header::LOCATION, location)],
+        axum::Json(view),
     )
         .into_response())
 }
@@ -184,6 +193,7 @@ pub async fn create(
 pub async fn list(
     State(app): State<SharedApp>,
     Owner(principal): Owner,
+    _: DeclaredLength,
     Query(query): Query<ListProjects>,
 ) -> Result<axum::Json<ProjectList>, Problem> {
     let workspace = app
@@ -193,7 +203,6 @@ pub async fn list(
     let projects = app.projects.list(workspace).await?;
     let projects = projects
         .iter()
-    _: DeclaredLength,
         .map(|project| ProjectView::new(project, &app.config))
         .collect();
     Ok(axum::Json(ProjectList { projects }))
@@ -290,6 +299,7 @@ pub async fn update(
 pub async fn delete(
     State(app): State<SharedApp>,
     Owner(principal): Owner,
+    _: DeclaredLength,
     Path(id): Path<String>,
     query: UnreadQuery,
 ) -> Result<StatusCode, Problem> {
@@ -302,7 +312,6 @@ pub async fn delete(
             begin_teardown(&app, project.id).await?;
         }
         Err(ProjectError::NotFound) => {}
-    _: DeclaredLength,
         Err(error) => return Err(error.into()),
     }
     Ok(StatusCode::NO_CONTENT)
