@@ -28,6 +28,8 @@ use crate::ids::{DeploymentId, RevisionId};
 use crate::projects::scope::ProjectScope;
 
 /// The longest message, in characters.
+/// The most edits of a draft. With the bound of a source's length it bounds the work that a request may cause.
+const EDITS: usize = 100;
 const MESSAGE: usize = 1_000;
 /// Revisions on a page of the history, if the request does not say.
 const PAGE: u32 = 50;
@@ -183,7 +185,6 @@ pub async fn create(
 }
 
 fn new_draft(request: CreateRevision) -> Result<NewDraft, Problem> {
-    let base = revision_id("base_revision_id", &request.base_revision_id)?;
     check_characters("title", request.title.as_deref(), TITLE)?;
     check_characters("message", request.message.as_deref(), MESSAGE)?;
     let source = match (request.content, request.edits) {
@@ -204,7 +205,7 @@ fn new_draft(request: CreateRevision) -> Result<NewDraft, Problem> {
     };
     let title = request.title.filter(|title| !title.is_empty());
     Ok(NewDraft {
-        base,
+        base: request.base_revision_id.parse().ok(),
         source,
         title,
         message: request.message,
@@ -216,6 +217,12 @@ fn check_edits(edits: &[Edit]) -> Result<(), Problem> {
         return Err(invalid(
             "`edits` is empty: send at least one, or `content`.",
         ));
+    if edits.len() > EDITS {
+        return Err(invalid(format!(
+            "`edits` has {} entries; {EDITS} is the most. Send `content` instead.",
+            edits.len()
+        )));
+    }
     }
     for (index, edit) in edits.iter().enumerate() {
         if edit.find.is_empty() {
@@ -292,11 +299,8 @@ async fn release(
     let request = body.json::<ReleaseRequest>().await?.value;
     check_characters("message", request.message.as_deref(), MESSAGE)?;
     let new = NewRelease {
-        revision: revision_id("revision_id", &request.revision_id)?,
-        expected: revision_id(
-            "expected_active_revision_id",
-            &request.expected_active_revision_id,
-        )?,
+        revision: request.revision_id.parse().ok(),
+        expected: request.expected_active_revision_id.parse().ok(),
         message: request.message,
         kind,
     };
