@@ -57,7 +57,7 @@ impl Routers {
     /// The routes of a host.
     pub fn of(&self, host: &Host) -> &Router {
         match host {
-            Host::Api => &self.api,
+            Host::Api | Host::Sites => &self.api,
             Host::Project(_) => &self.project,
             Host::Landing => &self.landing,
         }
@@ -66,7 +66,7 @@ impl Routers {
 
 /// Whether a request is a page view, which `view` answers as the route `GET /{slug}` does.
 pub fn is_view(host: &Host, request: &Request) -> bool {
-    let pages = matches!(host, Host::Api | Host::Project(_));
+    let pages = matches!(host, Host::Api | Host::Sites | Host::Project(_));
     pages && request.method() == Method::GET && slug(request.uri()).is_some()
 }
 

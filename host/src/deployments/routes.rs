@@ -12,6 +12,7 @@ use maud::Markup;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::answer::{self, Place};
 use super::model::is_slug;
 use super::pages::{self, Kind, Page};
 use super::password::{PASSWORD_BYTES, UNLOCKED_SECONDS};
@@ -19,7 +20,7 @@ use super::publish::PublishError;
 use super::quick_share::{Deployed, NewShare};
 use super::reports::{NewReport, Reason, ReportError, Reported};
 use super::serve::{LookupError, UnlockError};
-use super::{answer, forms, runtime};
+use super::{forms, runtime};
 use crate::app::{App, SharedApp};
 use crate::http::extract::{MaybePrincipal, UnreadBody, check_characters, invalid};
 use crate::http::front::Context;
@@ -349,8 +350,12 @@ pub async fn show(
     if page.is_protected() {
         check_navigation(headers)?;
     }
-    let at_home = matches!(host, Host::Project(_));
-    let response = answer::page(&page, at_home, app.clock.now(), headers)?;
+    let place = match host {
+        Host::Project(_) => Place::Home,
+        Host::Sites => Place::Sites,
+        Host::Api | Host::Landing => Place::Elsewhere,
+    };
+    let response = answer::page(&page, place, app.clock.now(), headers)?;
     let counted = matches!(response.status(), StatusCode::OK | StatusCode::NOT_MODIFIED);
     if counted && *method == Method::GET {
         app.deployments.visits.count(&page.visits);
@@ -529,7 +534,7 @@ async fn find(app: &App, host: &Host, slug: &str) -> Result<Arc<Page>, LookupErr
         Host::Project(label) => {
             matches!(&page.kind, Kind::Frontend { host_label } if host_label == label)
         }
-        Host::Api | Host::Landing => true,
+        Host::Api | Host::Sites | Host::Landing => true,
     };
     if !here {
         return Err(LookupError::NotFound);

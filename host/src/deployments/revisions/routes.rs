@@ -14,8 +14,8 @@ use super::views::{
     RevisionList, RevisionView, WhichRevisions,
 };
 use crate::app::SharedApp;
-use crate::deployments::answer;
-use crate::deployments::frontends::routes::{TITLE, TargetPath, check_content, revision_id};
+use crate::deployments::answer::{self, Place};
+use crate::deployments::frontends::routes::{TITLE, TargetPath, check_content};
 use crate::deployments::frontends::views::FrontendView;
 use crate::deployments::routes::disabled_page;
 use crate::deployments::serve::LookupError;
@@ -383,7 +383,7 @@ pub async fn preview(
         Err(LookupError::Disabled) => return Ok(disabled_page()),
         Err(error) => return Err(error.into()),
     };
-    answer::page(&page, false, app.clock.now(), &headers)
+    answer::page(&page, Place::Elsewhere, app.clock.now(), &headers)
 }
 
 /// Add the slash
