@@ -293,6 +293,13 @@ async fn previews_are_immutable_unlisted_and_static() {
             .await
             .expect(308);
         assert_eq!(bare.header("location"), Some(path.as_str()));
+        let head = server.head(&path).header("range", "bytes=0-3");
+        head.answer().await.expect(200);
+    }
+    let nobodys =
+        "/_preview/01a1fc50-0000-7000-8000-000000000000/01a1fc50-0000-7000-8000-000000000000";
+    for path in [nobodys.to_owned(), format!("{nobodys}/")] {
+        server.get(&path).answer().await.problem(404, "not_found");
     }
     let disabled = server
         .command(&svc(), &["deployment", "disable", "room"])
@@ -305,6 +312,8 @@ async fn previews_are_immutable_unlisted_and_static() {
     };
     until("the page to be taken down", taken_down).await;
     server.get(&path).answer().await.expect(403);
+    let bare = path.trim_end_matches('/');
+    server.get(bare).answer().await.expect(403);
     owner.get(&server, &revisions).await.expect(200);
     server
         .command(&svc(), &["deployment", "enable", "room"])

@@ -136,12 +136,18 @@ impl Drop for ReservedSlug {
 pub type SlugReservations = Arc<Mutex<HashSet<String>>>;
 
 impl Deployments {
-    /// Refuses to begin when there is no room for one more deployment.
-    pub(super) async fn check_room(&self) -> Result<(), PublishError> {
+    /// Refuses to begin when the disk is nearly full: whatever stores content asks first.
+    pub(super) fn check_disk(&self) -> Result<(), PublishError> {
         let disk = rustix::fs::statvfs(&self.config.data).map_err(std::io::Error::from)?;
         if disk.f_bavail.saturating_mul(disk.f_frsize) < self.config.limits.free_disk_bytes {
             return Err(PublishError::Capacity(DISK_FULL));
         }
+        Ok(())
+    }
+
+    /// Refuses to begin when there is no room for one more deployment.
+    pub(super) async fn check_room(&self) -> Result<(), PublishError> {
+        self.check_disk()?;
         let (now, most) = (self.clock.now(), self.config.limits.active_deployments);
         let active = self
             .control

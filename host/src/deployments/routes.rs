@@ -644,6 +644,7 @@ impl From<PublishError> for Problem {
             PublishError::Internal(error) => Self::internal(&format!("{error:#}")),
         }
     }
+            LookupError::Render(error) => error.into(),
 }
 
 impl From<LookupError> for Problem {

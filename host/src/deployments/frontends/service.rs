@@ -247,6 +247,7 @@ impl Deployments {
         }
         let title = title.unwrap_or_else(|| frontend.title.clone());
         let page = self
+        self.check_disk()?;
             .render_live(frontend.content_type, &title, &content, &frontend.slug)
             .await?;
         let (source, artifact) = self.store_page(Bytes::from(content), page).await?;

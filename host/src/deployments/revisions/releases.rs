@@ -98,6 +98,7 @@ impl Deployments {
         if revision.id == active {
             return Ok((frontend, revision));
         }
+        self.check_disk()?;
         let text = self.text_of(revision.source).await?;
         let page = self
             .render_live(

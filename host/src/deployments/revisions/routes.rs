@@ -24,13 +24,12 @@ use crate::http::front::Context;
 use crate::http::idempotency;
 use crate::http::problem::Problem;
 use crate::http::serve::to_the_end;
-use crate::ids::{DeploymentId, RevisionId};
 use crate::projects::scope::ProjectScope;
 
 /// The longest message, in characters.
+const MESSAGE: usize = 1_000;
 /// The most edits of a draft. With the bound of a source's length it bounds the work that a request may cause.
 const EDITS: usize = 100;
-const MESSAGE: usize = 1_000;
 /// Revisions on a page of the history, if the request does not say.
 const PAGE: u32 = 50;
 /// Revisions on a page of the history at most.
@@ -57,10 +56,10 @@ pub async fn list(
     Path(path): Path<TargetPath>,
     query: UnreadQuery,
 ) -> Result<axum::Json<RevisionList>, Problem> {
-    let limit = query.limit.unwrap_or(PAGE);
     let target = path.target();
     app.deployments.frontend(scope.project.id, &target).await?;
     let query: WhichRevisions = query.read()?;
+    let limit = query.limit.unwrap_or(PAGE);
     if !(1..=PAGE_MOST).contains(&limit) {
         return Err(invalid(format!("`limit` must be from 1 to {PAGE_MOST}.")));
     }
@@ -109,8 +108,8 @@ pub async fn get(
         .deployments
         .revision(&scope.project, &path.target(), id)
         .await?;
-    Ok(axum::Json(RevisionView::from(&revision)))
     query.none()?;
+    Ok(axum::Json(RevisionView::from(&revision)))
 }
 
 /// The last part of a revision's address.
@@ -217,12 +216,12 @@ fn check_edits(edits: &[Edit]) -> Result<(), Problem> {
         return Err(invalid(
             "`edits` is empty: send at least one, or `content`.",
         ));
+    }
     if edits.len() > EDITS {
         return Err(invalid(format!(
             "`edits` has {} entries; {EDITS} is the most. Send `content` instead.",
             edits.len()
         )));
-    }
     }
     for (index, edit) in edits.iter().enumerate() {
         if edit.find.is_empty() {
@@ -368,7 +367,7 @@ impl From<ReleaseEntry> for ReleaseEntryView {
         (status = 206, description = "The range that was asked for.", content_type = "text/html", body = String),
         (status = 304, description = "It never changes.")
     ),
-    extensions(("x-problems" = json!("disabled not_found range_not_satisfiable internal")))
+    extensions(("x-problems" = json!("disabled not_found range_not_satisfiable render_failed internal capacity_reached")))
 )]
 pub async fn preview(
     State(app): State<SharedApp>,
@@ -397,19 +396,26 @@ pub async fn preview(
         ("revision_id" = String, Path, description = "The revision.")
     ),
     responses((status = 308, description = "To the preview.")),
-    extensions(("x-problems" = json!("not_found")))
+    extensions(("x-problems" = json!("disabled not_found internal")))
 )]
-pub async fn preview_with_slash(Path((deployment, revision)): Path<(String, String)>) -> Response {
-    let location = match (
-        deployment.parse::<DeploymentId>(),
-        revision.parse::<RevisionId>(),
-    ) {
-        (Ok(deployment), Ok(revision)) => format!("/_preview/{deployment}/{revision}/"),
-        _ => return Problem::not_found().into_response(),
+pub async fn preview_with_slash(
+    State(app): State<SharedApp>,
+    Path((deployment, revision)): Path<(String, String)>,
+) -> Result<Response, Problem> {
+    let (Ok(deployment), Ok(revision)) = (deployment.parse(), revision.parse()) else {
+        return Err(Problem::not_found());
     };
+    match app.deployments.previewed(deployment, revision).await {
+        Ok(_) => {}
+        Err(LookupError::Disabled) => return Ok(disabled_page()),
+        Err(error) => return Err(error.into()),
+    }
     let headers = [
-        (header::LOCATION, location),
+        (
+            header::LOCATION,
+            format!("/_preview/{deployment}/{revision}/"),
+        ),
         (header::CACHE_CONTROL, "no-store".to_owned()),
     ];
-    (StatusCode::PERMANENT_REDIRECT, headers).into_response()
+    Ok((StatusCode::PERMANENT_REDIRECT, headers).into_response())
 }

@@ -182,6 +182,7 @@ impl Deployments {
         if new.base != Some(active) {
             return Err(FrontendError::Conflict(active));
         }
+        self.check_disk()?;
         let base = self.revision_of(frontend.id, active).await?;
         let content = match new.source {
             DraftSource::Content(content) => content,
@@ -232,7 +233,6 @@ impl Deployments {
             })
             .await
     }
-}
 
     /// A stored source with edits applied: by a worker, because each of them goes through the whole text.
     async fn edited(&self, base: Digest, edits: Vec<Edit>) -> Result<String, FrontendError> {
@@ -242,6 +242,7 @@ impl Deployments {
         let edited = self.sandbox.workers().run(work).await;
         edited.map_err(PublishError::from)?
     }
+}
 
 /// Applies edits in order. Each must find what it looks for exactly as often as it says.
 fn apply(mut text: String, edits: &[Edit], most: usize) -> Result<String, FrontendError> {
