@@ -424,3 +424,46 @@ async fn without_a_sites_domain_pages_are_on_the_sites_host() {
         "every owner is trusted with it"
     );
 }
+
+/// One that is being created ends for its creator too, and leaves its slug to others.
+#[tokio::test]
+async fn a_frontend_can_be_deleted_while_it_is_created() {
+    let server = TestServer::start().await;
+    let (owner, project) = house(&server).await;
+    let frontends = format!("/{project}/frontends");
+    let large = json!({
+        "type": "markdown", "content": "*slow* `work`\n\n".repeat(50_000), "requested_slug": "room",
+    });
+    let caught = async || {
+        let deleting = async {
+            let creating = async || {
+                let listed = owner.get(&server, &frontends).await.json();
+                let first = listed["frontends"].get(0)?["state"].clone();
+                Some(first == "creating")
+            };
+            let caught = until("the frontend to be listed", creating).await;
+            owner
+                .delete(&server, &format!("{frontends}/room"))
+                .await
+                .expect(204);
+            let listed = owner.get(&server, &frontends).await.json();
+            assert_eq!(
+                listed,
+                json!({ "frontends": [] }),
+                "gone when it is answered"
+            );
+            caught
+        };
+        let (made, caught) = tokio::join!(owner.post(&server, &frontends, &large), deleting);
+        if caught {
+            made.problem(404, "not_found");
+        }
+        caught.then_some(())
+    };
+    until("a deletion in time", caught).await;
+    server.get("/room").answer().await.problem(404, "not_found");
+    assert_eq!(
+        owner.frontend(&server, &project, "room").await["slug"],
+        "room"
+    );
+}

@@ -94,6 +94,8 @@ impl Deployments {
             revision_count: 0,
         };
         self.claim(&project, &frontend).await?;
+        // The row holds the slug from here on, so that a deletion of the row frees it.
+        drop(slug);
         fault::point("create.claimed");
         let id = frontend.id;
         let made = self
@@ -245,9 +247,9 @@ impl Deployments {
         if content_type.is_some_and(|named| named != frontend.content_type) {
             return Err(FrontendError::TypeMismatch(frontend.content_type));
         }
+        self.check_disk()?;
         let title = title.unwrap_or_else(|| frontend.title.clone());
         let page = self
-        self.check_disk()?;
             .render_live(frontend.content_type, &title, &content, &frontend.slug)
             .await?;
         let (source, artifact) = self.store_page(Bytes::from(content), page).await?;
@@ -319,10 +321,7 @@ impl Deployments {
                 let Some(frontend) = found.map_err(control::Error::from)? else {
                     return Ok(None);
                 };
-                // One that is being created is its creator's to end; it has never answered.
-                if frontend.state == FrontendState::Creating {
-                    return Ok(None);
-                }
+                // One that is being created goes too: its creator will not find it any more.
                 deployments::store::remove(tx, &frontend.id, now)?;
                 Self::purge(tx, &config, &project.host_label, &frontend.slug, now)?;
                 Ok::<_, FrontendError>(Some(frontend.slug))
