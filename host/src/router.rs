@@ -21,6 +21,7 @@ use crate::deployments::frontends::routes as frontends;
 use crate::deployments::model::{is_reserved, is_slug};
 use crate::deployments::revisions::routes as revisions;
 use crate::deployments::routes as deployments;
+use crate::http::front::Context;
 use crate::http::hosts::Host;
 use crate::http::owner;
 use crate::http::problem::{Code, Problem};
@@ -49,7 +50,9 @@ impl Routers {
         );
         Self {
             api: finish(api.route_layer(middleware::from_fn(name_route)), app),
-            project: finish(project().route_layer(middleware::from_fn(name_route)), app),
+            project: finish(project().route_layer(middleware::from_fn(name_route)), app).layer(
+                middleware::from_fn_with_state(Arc::clone(app), only_known_labels),
+            ),
             landing: finish(Router::new().route("/", get(landing_page)), app),
         }
     }
@@ -144,13 +147,33 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
 fn finish(router: Router<SharedApp>, app: &SharedApp) -> Router {
     router
         .fallback(|| async { Problem::not_found() })
-        .method_not_allowed_fallback(|| async {
-            Problem::new(
-                Code::MethodNotAllowed,
-                "This address does not answer that method. The Allow header lists those that it does.",
-            )
-        })
+        .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
         .with_state(Arc::clone(app))
+}
+
+/// Refuses an origin that no live project has; every other host is known by its name alone.
+///
+/// # Errors
+/// `not_found`.
+pub async fn check_label(app: &App, host: &Host) -> Result<(), Problem> {
+    let Host::Project(label) = host else {
+        return Ok(());
+    };
+    let found = app.projects.by_label(label).await?;
+    found.map(|_| ()).ok_or_else(Problem::not_found)
+}
+
+/// The layer around all of a project's origin, with its 404s and 405s. Page views look for themselves.
+async fn only_known_labels(
+    State(app): State<SharedApp>,
+    context: Context,
+    request: Request,
+    next: Next,
+) -> Response {
+    match check_label(&app, &context.host).await {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    }
 }
 
 /// Tells the front which route answered, for its metrics.

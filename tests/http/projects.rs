@@ -347,6 +347,8 @@ async fn a_projects_origin_has_its_own_frontends_and_nothing_else() {
         runtime.header("cache-control"),
         Some("public, max-age=31536000, immutable")
     );
+    let part = server.head(script).header("range", "bytes=0-3");
+    part.answer().await.expect(200);
     let share = server.get("/share").answer().await;
     assert!(
         !share.text().contains("<script"),

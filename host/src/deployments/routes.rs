@@ -313,13 +313,12 @@ pub async fn page(
     context: Context,
     Path(slug): Path<String>,
     method: Method,
-    mut headers: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    only_get_has_ranges(&method, &mut headers);
     show(&app, &context.host, &slug, &method, &headers).await
 }
 
-/// A page, its form or its error; `Range` is heard whatever the method.
+/// A page, its form or its error.
 ///
 /// # Errors
 /// What the route describes.
@@ -432,10 +431,8 @@ pub async fn raw(
     State(app): State<SharedApp>,
     context: Context,
     Path(slug): Path<String>,
-    method: Method,
-    mut headers: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    only_get_has_ranges(&method, &mut headers);
     let page = find(&app, &context.host, &slug).await?;
     if page.one_time {
         return Err(Problem::not_found());
@@ -551,13 +548,6 @@ fn check_slug(slug: &str) -> Result<(), Problem> {
     }
 }
 
-/// Ranges are defined for GET alone (RFC 9110, section 14.2): a HEAD is of the whole.
-fn only_get_has_ranges(method: &Method, headers: &mut HeaderMap) {
-    if method != Method::GET {
-        headers.remove(header::RANGE);
-    }
-}
-
 fn unlock_cookie(headers: &HeaderMap) -> Option<String> {
     let lines = headers
         .get_all(header::COOKIE)
@@ -644,7 +634,6 @@ impl From<PublishError> for Problem {
             PublishError::Internal(error) => Self::internal(&format!("{error:#}")),
         }
     }
-            LookupError::Render(error) => error.into(),
 }
 
 impl From<LookupError> for Problem {
@@ -655,6 +644,7 @@ impl From<LookupError> for Problem {
                 Code::Disabled,
                 "The operator of this service has disabled this page for safety.",
             ),
+            LookupError::Render(error) => error.into(),
             LookupError::Internal(error) => Self::internal(&format!("{error:#}")),
         }
     }

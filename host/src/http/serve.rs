@@ -115,6 +115,7 @@ pub async fn serve_operators(
     app: SharedApp,
     mut stop: watch::Receiver<bool>,
 ) {
+    let completed = axum::middleware::from_fn_with_state(Arc::clone(&app), front::complete);
     let metrics = axum::routing::get(move || {
         let app = Arc::clone(&app);
         async move {
@@ -128,7 +129,11 @@ pub async fn serve_operators(
             }
         }
     });
-    let router = axum::Router::new().route("/metrics", metrics);
+    let router = axum::Router::new()
+        .route("/metrics", metrics)
+        .fallback(|| async { Problem::not_found() })
+        .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
+        .layer(completed);
     let stopped = async move {
         // A sender that is gone has stopped too.
         let _ = stop.wait_for(|stop| *stop).await;
