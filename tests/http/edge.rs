@@ -73,6 +73,20 @@ async fn served(edge: Edge) -> TestServer {
         .await
 }
 
+/// Waits until what was sent is noted, so that the clock can be moved on from there.
+async fn settled(server: &TestServer) {
+    let app = server.server().app();
+    let none_due = async || {
+        let now = app.clock.now();
+        let sql = "SELECT NOT EXISTS (SELECT 1 FROM purges WHERE due_at <= ?1)";
+        let read = app
+            .control
+            .read(move |c| c.query_row(sql, [now], |row| row.get::<_, bool>(0)));
+        read.await.unwrap().then_some(())
+    };
+    until("the queue to be settled", none_due).await;
+}
+
 fn both(server: &TestServer, slug: &str) -> BTreeSet<String> {
     let port = server.address().port();
     [
@@ -94,6 +108,7 @@ async fn every_change_of_a_frontend_is_purged_twice() {
         for _ in 0..2 {
             calls += 1;
             assert_eq!(recorder.call(calls).await, both(&server, "room"), "{what}");
+            settled(&server).await;
             server.advance(10);
         }
     };
@@ -155,6 +170,7 @@ async fn an_edge_that_fails_delays_nobody_and_is_asked_again() {
     server.get("/room").answer().await.expect(200);
     for call in 1..=3 {
         assert_eq!(recorder.call(call).await, both(&server, "room"));
+        settled(&server).await;
         server.advance(5);
     }
 }
@@ -257,6 +273,7 @@ async fn what_an_operator_does_while_no_server_runs_is_purged_by_the_next() {
     owner.frontend(&server, &project, "room").await;
     for call in 1..=2 {
         assert_eq!(recorder.call(call).await, both(&server, "room"));
+        settled(&server).await;
         server.advance(10);
     }
     let disable = async |data: &std::path::Path| {
@@ -268,6 +285,7 @@ async fn what_an_operator_does_while_no_server_runs_is_purged_by_the_next() {
     server.advance(7200);
     for call in 3..=4 {
         assert_eq!(recorder.call(call).await, both(&server, "room"));
+        settled(&server).await;
         server.advance(10);
     }
     let server = server.restart().await;
