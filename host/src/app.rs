@@ -88,7 +88,10 @@ impl App {
             secrets,
             runtime: OnceCell::new(),
             reservations: Arc::default(),
-            pages: Arc::new(Pages::new(config.limits.page_cache_bytes)),
+            pages: Arc::new(Pages::new(
+                config.limits.page_cache_bytes,
+                config.limits.page_bytes,
+            )),
             visits: Visits::new(seed),
         });
         deployments

@@ -17,9 +17,8 @@ const TIDY: Duration = Duration::from_secs(60);
 /// Four times a second, so that a command takes effect within one.
 const LISTEN: Duration = Duration::from_millis(250);
 
-/// Starts all of it; each ends when `stop` becomes true. `heard` is the newest operator event from before anything
-/// was served, and so before anything could be remembered that a later one changes.
-pub fn start(app: &SharedApp, heard: i64, stop: &watch::Receiver<bool>) -> Vec<JoinHandle<()>> {
+/// Starts all of it; each ends when `stop` becomes true.
+pub fn start(app: &SharedApp, stop: &watch::Receiver<bool>) -> Vec<JoinHandle<()>> {
     let task = |app: &SharedApp| (Arc::clone(app), stop.clone());
     let (flush, sweep, collect) = (task(app), task(app), task(app));
     let (end, purge) = (task(app), task(app));
@@ -60,7 +59,7 @@ pub fn start(app: &SharedApp, heard: i64, stop: &watch::Receiver<bool>) -> Vec<J
                 None => Ok(()),
             },
         )),
-        tokio::spawn(hear_operators(listen, heard)),
+        tokio::spawn(hear_operators(listen)),
         tokio::spawn(mark_orphans(orphans)),
     ]
 }
@@ -96,19 +95,19 @@ async fn mark_orphans((app, mut stop): Task) {
     }
 }
 
-/// Acts on operators' events: a look at an index by number, which costs microseconds when there are none.
-async fn hear_operators((app, mut stop): Task, mut last: i64) {
+/// Acts on operators' events: a look at a table that is empty when there are none. Those from before the start are
+/// among them, because the edge remembers what memory does not.
+async fn hear_operators((app, mut stop): Task) {
     let mut ticks = tokio::time::interval(LISTEN);
     loop {
         tokio::select! {
             _ = ticks.tick() => {}
             _ = stop.wait_for(|stop| *stop) => return,
         }
-        match app.control.read(move |c| events::after(c, last)).await {
+        match app.control.read(events::unhandled).await {
             Ok(heard) => {
                 for event in heard {
-                    last = event.id;
-                    act(&app, &event).await;
+                    act(&app, event).await;
                 }
             }
             Err(error) => tracing::error!(%error, "operators' commands cannot be read"),
@@ -116,7 +115,8 @@ async fn hear_operators((app, mut stop): Task, mut last: i64) {
     }
 }
 
-async fn act(app: &App, event: &events::OperatorEvent) {
+/// Does what an event asks for; one that fails is tried again in its turn.
+async fn act(app: &App, event: events::OperatorEvent) {
     tracing::info!(
         kind = event.kind,
         subject = event.subject,
@@ -124,8 +124,8 @@ async fn act(app: &App, event: &events::OperatorEvent) {
     );
     if event.kind == events::SLUG_CHANGED {
         app.deployments.pages.forget(&event.subject);
-        if let Err(error) = app.deployments.purge_slug(&event.subject).await {
-            tracing::error!(%error, "a purge could not be queued");
-        }
+    }
+    if let Err(error) = app.deployments.handle_event(event).await {
+        tracing::error!(%error, "an operator's command could not be followed");
     }
 }

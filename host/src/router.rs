@@ -23,6 +23,7 @@ use crate::deployments::frontends::routes as frontends;
 use crate::deployments::model::{is_reserved, is_slug};
 use crate::deployments::revisions::routes as revisions;
 use crate::deployments::routes as deployments;
+use crate::http::front::Context;
 use crate::http::hosts::Host;
 use crate::http::owner;
 use crate::http::problem::{Code, Problem};
@@ -54,7 +55,11 @@ impl Routers {
             project: finish(
                 project(app).route_layer(middleware::from_fn(name_route)),
                 app,
-            ),
+            )
+            .layer(middleware::from_fn_with_state(
+                Arc::clone(app),
+                only_known_labels,
+            )),
             landing: finish(Router::new().route("/", get(landing_page)), app),
         }
     }
@@ -62,7 +67,7 @@ impl Routers {
     /// The routes of a host.
     pub fn of(&self, host: &Host) -> &Router {
         match host {
-            Host::Api => &self.api,
+            Host::Api | Host::Sites => &self.api,
             Host::Project(_) => &self.project,
             Host::Landing => &self.landing,
         }
@@ -71,7 +76,7 @@ impl Routers {
 
 /// Whether a request is a page view, which `view` answers as the route `GET /{slug}` does.
 pub fn is_view(host: &Host, request: &Request) -> bool {
-    let pages = matches!(host, Host::Api | Host::Project(_));
+    let pages = matches!(host, Host::Api | Host::Sites | Host::Project(_));
     pages && request.method() == Method::GET && slug(request.uri()).is_some()
 }
 
@@ -175,13 +180,33 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
 fn finish(router: Router<SharedApp>, app: &SharedApp) -> Router {
     router
         .fallback(|| async { Problem::not_found() })
-        .method_not_allowed_fallback(|| async {
-            Problem::new(
-                Code::MethodNotAllowed,
-                "This address does not answer that method. The Allow header lists those that it does.",
-            )
-        })
+        .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
         .with_state(Arc::clone(app))
+}
+
+/// Refuses an origin that no live project has; every other host is known by its name alone.
+///
+/// # Errors
+/// `not_found`.
+pub async fn check_label(app: &App, host: &Host) -> Result<(), Problem> {
+    let Host::Project(label) = host else {
+        return Ok(());
+    };
+    let found = app.projects.by_label(label).await?;
+    found.map(|_| ()).ok_or_else(Problem::not_found)
+}
+
+/// The layer around all of a project's origin, with its 404s and 405s. Page views look for themselves.
+async fn only_known_labels(
+    State(app): State<SharedApp>,
+    context: Context,
+    request: Request,
+    next: Next,
+) -> Response {
+    match check_label(&app, &context.host).await {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    }
 }
 
 /// Tells the front which route answered, for its metrics.

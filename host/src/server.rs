@@ -12,7 +12,6 @@ use crate::app::{App, SharedApp};
 use crate::background;
 use crate::clock::Clock;
 use crate::config::Settings;
-use crate::control::events;
 use crate::data_lock::DataLock;
 use crate::http::serve;
 use crate::random::Random;
@@ -53,7 +52,6 @@ impl Server {
             None => None,
         };
         let app = App::open(config, clock, random).await?;
-        let heard = app.control.read(events::newest).await?;
         let (stop, stopped) = watch::channel(false);
         let mut serving = vec![tokio::spawn(serve::serve(
             listener,
@@ -69,7 +67,7 @@ impl Server {
                 stopped.clone(),
             )));
         }
-        let background = background::start(&app, heard, &stopped);
+        let background = background::start(&app, &stopped);
         Ok(Self {
             app,
             ops: ops_address,
@@ -108,7 +106,7 @@ impl Server {
         }
         self.app
             .deployments
-            .flush_visits()
+            .flush_all_visits()
             .await
             .context("writing the last views")?;
         let app = self.app;

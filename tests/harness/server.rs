@@ -161,6 +161,20 @@ impl TestServer {
         Self::open(settings, clock, data).await
     }
 
+    /// The same, with other settings.
+    pub async fn restart_with(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+        change(&mut self.settings);
+        self.restart().await
+    }
+
+    /// The same, with something done to its data directory while no server has it.
+    pub async fn restart_after(self, meanwhile: impl AsyncFnOnce(&Path)) -> Self {
+        let (settings, clock) = (self.settings.clone(), self.clock.clone());
+        let data = self.stop().await;
+        meanwhile(data.path()).await;
+        Self::open(settings, clock, data).await
+    }
+
     /// Stops it in good order; answers its data directory.
     pub async fn stop(self) -> TempDir {
         let Self {

@@ -221,3 +221,61 @@ async fn whatever_the_point_of_death_what_follows_is_whole() {
         site.process.kill().await;
     }
 }
+
+/// The same when nobody asks for the end, and the project's own clock begins it.
+#[tokio::test]
+async fn whatever_the_point_of_death_what_has_expired_ends() {
+    let points = points().into_iter();
+    let points: Vec<_> = points.filter(|p| p.starts_with("teardown.")).collect();
+    assert!(points.len() >= 4, "{points:?}");
+    for point in points {
+        let data = TempDir::new().unwrap();
+        let made = svc()
+            .run(data.path(), &["namespace", "create", "acme", "--json"])
+            .await
+            .json();
+        let credential = text(&made["credential"]);
+        let before = furnish(data.path(), &credential).await;
+
+        let dying = svc().serve_until(Some(&point), data.path(), &[]).await;
+        dying.get("/room").await.expect(200);
+        // No life is as short as a test's patience, so its end is moved to long ago.
+        let rows = rusqlite::Connection::open(data.path().join("control.db")).unwrap();
+        rows.busy_timeout(std::time::Duration::from_secs(5))
+            .unwrap();
+        let expired = "BEGIN IMMEDIATE;
+            UPDATE deployments SET expires_at = 1 WHERE slug = 'room';
+            UPDATE projects SET expires_at = 1 WHERE workspace_id IS NOT NULL;
+            COMMIT";
+        rows.execute_batch(expired).unwrap();
+        drop(rows);
+        let (status, _) = dying.ended().await;
+        assert!(!status.success(), "{point}: it did not die");
+
+        let process = svc().serve(data.path(), &[]).await;
+        let site = Site {
+            process,
+            credential: &credential,
+        };
+        assert_eq!(site.process.get("/room").await.status, 404, "{point}");
+        let gone = site.get(&format!("/{}", before.project)).await;
+        assert_eq!(gone.0, 404, "{point}");
+        let whole = async || {
+            let found = svc().run(data.path(), &["check", "--json"]).await.json();
+            assert_eq!(found["errors"], json!([]), "{point}");
+            (found["deployments"] == 0).then_some(())
+        };
+        until("nothing to be left of what ended", whole).await;
+        // Its slug is free, and so is its place in the plan.
+        let (status, project) = site.post("", json!({ "name": "House" })).await;
+        assert_eq!(
+            (status, &project["host_label"]),
+            (201, &json!("house-acme"))
+        );
+        let path = format!("/{}/frontends", text(&project["id"]));
+        let room = json!({ "type": "markdown", "content": "# New", "requested_slug": "room" });
+        let (status, room) = site.post(&path, room).await;
+        assert_eq!((status, &room["slug"]), (201, &json!("room")), "{point}");
+        site.process.kill().await;
+    }
+}

@@ -73,6 +73,20 @@ async fn served(edge: Edge) -> TestServer {
         .await
 }
 
+/// Waits until what was sent is noted, so that the clock can be moved on from there.
+async fn settled(server: &TestServer) {
+    let app = server.server().app();
+    let none_due = async || {
+        let now = app.clock.now();
+        let sql = "SELECT NOT EXISTS (SELECT 1 FROM purges WHERE due_at <= ?1)";
+        let read = app
+            .control
+            .read(move |c| c.query_row(sql, [now], |row| row.get::<_, bool>(0)));
+        read.await.unwrap().then_some(())
+    };
+    until("the queue to be settled", none_due).await;
+}
+
 fn both(server: &TestServer, slug: &str) -> BTreeSet<String> {
     let port = server.address().port();
     [
@@ -94,6 +108,7 @@ async fn every_change_of_a_frontend_is_purged_twice() {
         for _ in 0..2 {
             calls += 1;
             assert_eq!(recorder.call(calls).await, both(&server, "room"), "{what}");
+            settled(&server).await;
             server.advance(10);
         }
     };
@@ -155,6 +170,7 @@ async fn an_edge_that_fails_delays_nobody_and_is_asked_again() {
     server.get("/room").answer().await.expect(200);
     for call in 1..=3 {
         assert_eq!(recorder.call(call).await, both(&server, "room"));
+        settled(&server).await;
         server.advance(5);
     }
 }
@@ -194,6 +210,7 @@ async fn the_edge_may_keep_a_frontend_no_longer_than_its_project_lives() {
     let (_, edge) = Recorder::start().await;
     let server = served(edge).await;
     let owner = Owner::new(&server, "acme").await;
+    let sites = format!("localhost:{}", server.address().port());
     for (name, project, life) in [
         ("long", json!({ "name": "Long" }), "max-age=31536000"),
         (
@@ -206,15 +223,74 @@ async fn the_edge_may_keep_a_frontend_no_longer_than_its_project_lives() {
         owner
             .frontend(&server, made["id"].as_str().unwrap(), name)
             .await;
-        let page = server.get(&format!("/{name}")).answer().await.expect(200);
-        assert_eq!(page.header("cdn-cache-control"), Some(life));
+        for host in [&sites, &format!("{name}-acme.{sites}")] {
+            let page = server.get_raw(host, &format!("/{name}")).await.expect(200);
+            assert_eq!(page.header("cdn-cache-control"), Some(life), "{host}");
+        }
     }
     server.advance(40);
-    let page = server.get("/short").answer().await.expect(200);
+    let page = server.get_raw(&sites, "/short").await.expect(200);
     assert_eq!(page.header("cdn-cache-control"), Some("max-age=60"));
+    // What is never purged there must not be kept there.
+    let address = server.get("/short").answer().await.expect(200);
+    assert_eq!(address.header("cdn-cache-control"), None);
     server
         .slug(&json!({ "content": "x", "name": "share" }))
         .await;
-    let share = server.get("/share").answer().await.expect(200);
+    let share = server.get_raw(&sites, "/share").await.expect(200);
     assert_eq!(share.header("cdn-cache-control"), None);
+}
+
+#[tokio::test]
+async fn the_api_host_is_no_edges_if_it_is_not_the_sites_host() {
+    let (_, edge) = Recorder::start().await;
+    let server = TestServer::builder()
+        .settings(|settings| {
+            settings.edge = Some(edge);
+            settings.base_url = Some("https://api.example.com".parse().unwrap());
+            settings.sites_url = Some("https://sites.example.com".parse().unwrap());
+        })
+        .start()
+        .await;
+    let owner = Owner::new(&server, "acme").await;
+    let project = owner.project(&server, "House").await;
+    owner.frontend(&server, &project, "room").await;
+    for (host, life) in [
+        ("api.example.com", None),
+        ("sites.example.com", Some("max-age=31536000")),
+    ] {
+        let page = server.get_raw(host, "/room").await.expect(200);
+        assert_eq!(page.header("cdn-cache-control"), life, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn what_an_operator_does_while_no_server_runs_is_purged_by_the_next() {
+    let (recorder, edge) = Recorder::start().await;
+    let server = served(edge).await;
+    let owner = Owner::new(&server, "acme").await;
+    let project = owner.project(&server, "House").await;
+    owner.frontend(&server, &project, "room").await;
+    for call in 1..=2 {
+        assert_eq!(recorder.call(call).await, both(&server, "room"));
+        settled(&server).await;
+        server.advance(10);
+    }
+    let disable = async |data: &std::path::Path| {
+        let done = svc().run(data, &["deployment", "disable", "room"]).await;
+        assert!(done.success, "{done:?}");
+    };
+    let server = server.restart_after(disable).await;
+    // However late it comes back.
+    server.advance(7200);
+    for call in 3..=4 {
+        assert_eq!(recorder.call(call).await, both(&server, "room"));
+        settled(&server).await;
+        server.advance(10);
+    }
+    let server = server.restart().await;
+    server.advance(60);
+    server.get("/room").answer().await.expect(403);
+    tokio::time::sleep(std::time::Duration::from_millis(600)).await;
+    assert_eq!(recorder.calls().len(), 4, "once is enough");
 }

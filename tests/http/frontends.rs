@@ -210,7 +210,6 @@ async fn a_source_is_answered_as_it_was_or_not_at_all() {
     assert_eq!(owner.get(&server, &other).await.expect(200).json(), whole);
     for (query, says) in [
         ("known_content_sha256=abc", "`known_content_sha256`"),
-        ("revision_id=abc", "`revision_id`"),
         ("revision=abc", "`revision`"),
     ] {
         let problem = owner
@@ -219,6 +218,10 @@ async fn a_source_is_answered_as_it_was_or_not_at_all() {
             .problem(400, "invalid_request");
         assert!(text(&problem["detail"]).contains(says), "{problem}");
     }
+    owner
+        .get(&server, &format!("{path}?revision_id=abc"))
+        .await
+        .problem(404, "not_found");
     let put = json!({ "content": "# Two" });
     owner
         .send(
@@ -290,6 +293,13 @@ async fn previews_are_immutable_unlisted_and_static() {
             .await
             .expect(308);
         assert_eq!(bare.header("location"), Some(path.as_str()));
+        let head = server.head(&path).header("range", "bytes=0-3");
+        head.answer().await.expect(200);
+    }
+    let nobodys =
+        "/_preview/01a1fc50-0000-7000-8000-000000000000/01a1fc50-0000-7000-8000-000000000000";
+    for path in [nobodys.to_owned(), format!("{nobodys}/")] {
+        server.get(&path).answer().await.problem(404, "not_found");
     }
     let disabled = server
         .command(&svc(), &["deployment", "disable", "room"])
@@ -302,6 +312,8 @@ async fn previews_are_immutable_unlisted_and_static() {
     };
     until("the page to be taken down", taken_down).await;
     server.get(&path).answer().await.expect(403);
+    let bare = path.trim_end_matches('/');
+    server.get(bare).answer().await.expect(403);
     owner.get(&server, &revisions).await.expect(200);
     server
         .command(&svc(), &["deployment", "enable", "room"])
@@ -410,5 +422,48 @@ async fn without_a_sites_domain_pages_are_on_the_sites_host() {
         page.header("content-security-policy"),
         None,
         "every owner is trusted with it"
+    );
+}
+
+/// One that is being created ends for its creator too, and leaves its slug to others.
+#[tokio::test]
+async fn a_frontend_can_be_deleted_while_it_is_created() {
+    let server = TestServer::start().await;
+    let (owner, project) = house(&server).await;
+    let frontends = format!("/{project}/frontends");
+    let large = json!({
+        "type": "markdown", "content": "*slow* `work`\n\n".repeat(50_000), "requested_slug": "room",
+    });
+    let caught = async || {
+        let deleting = async {
+            let creating = async || {
+                let listed = owner.get(&server, &frontends).await.json();
+                let first = listed["frontends"].get(0)?["state"].clone();
+                Some(first == "creating")
+            };
+            let caught = until("the frontend to be listed", creating).await;
+            owner
+                .delete(&server, &format!("{frontends}/room"))
+                .await
+                .expect(204);
+            let listed = owner.get(&server, &frontends).await.json();
+            assert_eq!(
+                listed,
+                json!({ "frontends": [] }),
+                "gone when it is answered"
+            );
+            caught
+        };
+        let (made, caught) = tokio::join!(owner.post(&server, &frontends, &large), deleting);
+        if caught {
+            made.problem(404, "not_found");
+        }
+        caught.then_some(())
+    };
+    until("a deletion in time", caught).await;
+    server.get("/room").answer().await.problem(404, "not_found");
+    assert_eq!(
+        owner.frontend(&server, &project, "room").await["slug"],
+        "room"
     );
 }

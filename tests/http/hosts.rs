@@ -4,6 +4,8 @@ use http::Method;
 use serde_json::json;
 use svc_tests::{Answer, Ask, TestServer};
 
+use crate::account::Owner;
+
 async fn with_page() -> TestServer {
     let server = TestServer::start().await;
     server
@@ -56,10 +58,40 @@ async fn probes_answer_any_host() {
 async fn an_unknown_label_of_the_sites_domain_is_not_found() {
     let server = with_page().await;
     let port = server.address().port();
-    for path in ["/page", "/", "/api/v1/openapi.json"] {
-        let host = format!("nobody.localhost:{port}");
-        server.get_raw(&host, path).await.problem(404, "not_found");
+    let owner = Owner::new(&server, "acme").await;
+    let project = owner.project(&server, "House").await;
+    owner.frontend(&server, &project, "room").await;
+    let page = server.get("/room").answer().await;
+    let script = page.text().split("<script src=\"").nth(1).unwrap();
+    let script = script.split('"').next().unwrap();
+    let ask = async |method: &str, host: &str, path: &str| {
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {host}.localhost:{port}\r\nConnection: close\r\n\r\n"
+        );
+        server.raw(request).await
+    };
+    for path in [
+        "/page",
+        "/room",
+        "/room/",
+        "/room/raw",
+        "/",
+        "/api/v1/openapi.json",
+        "/_svc/runtime.d.ts",
+        script,
+    ] {
+        for method in ["GET", "POST", "PUT", "DELETE", "OPTIONS"] {
+            let answer = ask(method, "nobody", path).await;
+            answer.problem(404, "not_found");
+        }
+        assert_eq!(ask("HEAD", "nobody", path).await.status, 404, "{path}");
     }
+    // A label that somebody has answers all of these.
+    ask("GET", "house-acme", script).await.expect(200);
+    ask("POST", "house-acme", script)
+        .await
+        .problem(405, "method_not_allowed");
+    ask("OPTIONS", "house-acme", "/room").await.expect(204);
 }
 
 #[tokio::test]

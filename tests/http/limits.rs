@@ -6,6 +6,8 @@ use http::Method;
 use serde_json::json;
 use svc_tests::{Answer, Ask, TestServer};
 
+use crate::account::{Owner, text};
+
 #[track_caller]
 fn refused(answer: &Answer) {
     answer.problem(429, "rate_limited");
@@ -367,4 +369,44 @@ async fn a_refusal_reaches_those_who_are_still_sending() {
             assert_eq!(answer.status, status, "{line} {framing}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_disk_that_is_nearly_full_takes_no_revision_either() {
+    let server = TestServer::start().await;
+    let owner = Owner::new(&server, "acme").await;
+    let project = owner.project(&server, "House").await;
+    let made = owner.frontend(&server, &project, "room").await;
+    let room = format!("/{project}/frontends/room");
+    let revisions = format!("{room}/revisions");
+    let live = text(&owner.get(&server, &revisions).await.json()["active_revision_id"]);
+    let draft = json!({ "base_revision_id": live, "content": "# Two" });
+    let two = owner.post(&server, &revisions, &draft).await.expect(200);
+    let two = text(&two.json()["revision"]["revision_id"]);
+    let promote = json!({ "revision_id": two, "expected_active_revision_id": live });
+    let path = format!("{room}/promote");
+    owner.post(&server, &path, &promote).await.expect(200);
+
+    let full = |settings: &mut svc::config::Settings| settings.limits.free_disk_bytes = u64::MAX;
+    let server = server.restart_with(full).await;
+    let before = server.stored();
+    let back = json!({ "revision_id": live, "expected_active_revision_id": two });
+    let three = json!({ "base_revision_id": two, "content": "# Three" });
+    let put = json!({ "content": "# Three" });
+    for (method, path, body) in [
+        (Method::PUT, room.clone(), &put),
+        (Method::POST, revisions, &three),
+        (Method::POST, format!("{room}/promote"), &back),
+        (Method::POST, format!("{room}/rollback"), &back),
+    ] {
+        let answer = owner.send(&server, method, &path, body).await;
+        answer.problem(503, "capacity_reached");
+        assert_eq!(answer.header("retry-after"), Some("60"));
+    }
+    // A preview that nobody has looked at is made at the first look.
+    let preview = format!("/_preview/{}/{live}/", text(&made["id"]));
+    let unseen = server.get(&preview).answer().await;
+    unseen.problem(503, "capacity_reached");
+    assert_eq!(server.stored(), before);
+    server.get("/room").answer().await.expect(200);
 }

@@ -1,10 +1,13 @@
 //! Operators: commands beside a running server, settings, signals, and what is printed where.
 
+use http::Method;
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use svc::content::{Content, OnceFiles};
 use svc_tests::{Ask, TestServer, until};
 use tempfile::TempDir;
 
+use crate::account::Owner;
 use crate::svc;
 
 #[track_caller]
@@ -529,4 +532,51 @@ async fn a_cache_that_others_can_write_is_refused() {
     let output = svc_tests::finish(command).await;
     assert!(!output.success);
     assert!(output.stderr.contains("cache"), "{}", output.stderr);
+}
+
+/// Shares that are burnt and frontends that are replaced and collected while the check looks are no damage.
+#[tokio::test]
+async fn a_check_finds_no_damage_in_what_changes_meanwhile() {
+    let server = TestServer::start().await;
+    let owner = Owner::new(&server, "acme").await;
+    let project = owner.project(&server, "House").await;
+    owner.frontend(&server, &project, "room").await;
+    let app = server.server().app();
+    let deployments = &app.deployments;
+    let content = Content::open(&server.data().join("content")).unwrap();
+    let once = OnceFiles::open(&server.data().join("once")).unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let more = || !done.load(std::sync::atomic::Ordering::Relaxed);
+    let burn = async || {
+        while more() {
+            let once = json!({ "content": "x", "one_time": true });
+            let slug = server.slug(&once).await;
+            server.post(&format!("/{slug}")).answer().await.expect(200);
+        }
+    };
+    let replacing = async {
+        let mut number = 0;
+        while more() {
+            number += 1;
+            let room = format!("passing-{number}");
+            owner.frontend(&server, &project, &room).await;
+            let path = format!("/{project}/frontends/{room}");
+            let put = json!({ "content": format!("# {number}") });
+            owner
+                .send(&server, Method::PUT, &path, &put)
+                .await
+                .expect(200);
+            owner.delete(&server, &path).await.expect(204);
+            server.advance(120);
+            deployments.collect().await.unwrap();
+        }
+    };
+    let checking = async {
+        for _ in 0..100 {
+            let found = svc::deployments::operate::check(&app.control, &content, &once);
+            assert_eq!(found.await.unwrap().errors, [] as [String; 0]);
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+    };
+    tokio::join!(burn(), burn(), replacing, checking);
 }

@@ -141,6 +141,40 @@ async fn checks_of_owner_routes_run_in_their_order() {
         .answer()
         .await
         .problem(400, "invalid_json");
+    let project = format!("/api/v1/projects/{project}");
+    for (method, path) in [
+        (Method::GET, "/api/v1/projects"),
+        (Method::DELETE, project.as_str()),
+    ] {
+        let request = stranger.request(&server, method, &format!("{path}?x=1"));
+        request
+            .body(large())
+            .answer()
+            .await
+            .problem(413, "payload_too_large");
+    }
+    // What is not there before what is wrong with the question.
+    for (path, status) in [("", 400), ("/room", 404), ("/room/content", 404)] {
+        let path = format!("{project}/frontends{path}?x=1");
+        let answer = owner.request(&server, Method::GET, &path).answer().await;
+        assert_eq!(answer.status, status, "{path}");
+    }
+    for below in ["revisions", &format!("revisions/{NOBODYS}"), "releases"] {
+        let path = format!("{project}/frontends/room/{below}?x=1");
+        let request = owner.request(&server, Method::GET, &path);
+        request.answer().await.problem(404, "not_found");
+    }
+    let delete = |who: &Owner, path: &str| who.request(&server, Method::DELETE, path).answer();
+    delete(&stranger, &format!("{project}?x=1"))
+        .await
+        .problem(403, "forbidden");
+    delete(&owner, &format!("{project}?x=1"))
+        .await
+        .problem(400, "invalid_request");
+    delete(&owner, &format!("/api/v1/projects/{NOBODYS}?x=1"))
+        .await
+        .expect(204);
+    delete(&owner, &project).await.expect(204);
 }
 
 #[tokio::test]

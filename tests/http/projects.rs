@@ -202,7 +202,17 @@ async fn a_workspace_can_be_named() {
         .post(&server, "", &json!({ "name": "b", "workspace": id }))
         .await
         .expect(201);
-    for (name, status, code) in [("other", 403, "forbidden"), ("nobody", 404, "not_found")] {
+    // A slug that could be an id without its hyphens is a slug.
+    let digits = "01a1fc500000700080000000000000ab";
+    let odd = Owner::new(&server, digits).await;
+    odd.post(&server, "", &json!({ "name": "a", "workspace": digits }))
+        .await
+        .expect(201);
+    for (name, status, code) in [
+        ("other", 403, "forbidden"),
+        (digits, 403, "forbidden"),
+        ("nobody", 404, "not_found"),
+    ] {
         let body = json!({ "name": "c", "workspace": name });
         owner.post(&server, "", &body).await.problem(status, code);
         owner
@@ -256,11 +266,13 @@ async fn a_repeated_request_makes_one_project() {
         let request = owner.request(&server, Method::POST, "/api/v1/projects");
         request.header("idempotency-key", "k").json(&body).answer()
     };
-    let first = ask(json!({ "name": "Once" })).await.expect(201).json();
+    let first = ask(json!({ "name": "Once" })).await.expect(201);
     let again = ask(json!({ "name": "Once" })).await.expect(201);
+    assert_eq!(first.header("location"), first.json()["url"].as_str());
+    assert_eq!(again.header("location"), first.header("location"));
     assert_eq!(
         (again.json(), again.header("idempotency-replayed")),
-        (first, Some("true"))
+        (first.json(), Some("true"))
     );
     ask(json!({ "name": "Twice" }))
         .await
@@ -335,6 +347,8 @@ async fn a_projects_origin_has_its_own_frontends_and_nothing_else() {
         runtime.header("cache-control"),
         Some("public, max-age=31536000, immutable")
     );
+    let part = server.head(script).header("range", "bytes=0-3");
+    part.answer().await.expect(200);
     let share = server.get("/share").answer().await;
     assert!(
         !share.text().contains("<script"),
@@ -401,4 +415,36 @@ async fn five_thousand_members_end_while_pages_are_served() {
     until("all members to be gone", ended).await;
     let again = owner.frontend(&server, &long, "member-4999").await;
     assert_eq!(again["slug"], "member-4999");
+}
+
+/// Whoever hangs up and repeats meets the first request as long as it runs.
+#[tokio::test]
+async fn a_client_who_hangs_up_and_repeats_gets_one_project() {
+    let server = TestServer::start().await;
+    let owner = Owner::new(&server, "acme").await;
+    // Nothing is written while somebody else writes.
+    let rows = rusqlite::Connection::open(server.data().join("control.db")).unwrap();
+    rows.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let body = json!({ "name": "Once" });
+    let ask = || {
+        let request = owner.request(&server, Method::POST, "/api/v1/projects");
+        request.header("idempotency-key", "k").json(&body).answer()
+    };
+    let running = || !server.server().app().in_flight.lock().unwrap().is_empty();
+    let begun = until("the first request to run", async || running().then_some(()));
+    tokio::select! {
+        _ = ask() => panic!("it is answered before it is written"),
+        () = begun => {}
+    }
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    ask().await.problem(409, "idempotency_conflict");
+    rows.execute_batch("ROLLBACK").unwrap();
+    until("the first request to end", async || {
+        (!running()).then_some(())
+    })
+    .await;
+    let again = ask().await.expect(201);
+    assert_eq!(again.header("idempotency-replayed"), Some("true"));
+    let listed = owner.get(&server, "").await.json();
+    assert_eq!(listed["projects"].as_array().unwrap().len(), 1);
 }

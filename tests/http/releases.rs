@@ -151,10 +151,18 @@ async fn every_transition_is_as_the_table_says() {
     history
         .release(&server, "promote", "x", &three)
         .await
-        .problem(400, "invalid_request");
-    let stale = history.release(&server, "promote", &four, &one).await;
-    let conflict = stale.problem(409, "revision_conflict");
-    assert_eq!(conflict["active_revision_id"], three);
+        .problem(404, "not_found");
+    // What is no id is not the active one's.
+    for expected in [one.as_str(), "x", ""] {
+        let stale = history.release(&server, "promote", &four, expected).await;
+        let conflict = stale.problem(409, "revision_conflict");
+        assert_eq!(conflict["active_revision_id"], three);
+        let draft = json!({ "base_revision_id": expected, "content": "# Five" });
+        let path = format!("{}/revisions", history.path);
+        let stale = history.owner.post(&server, &path, &draft).await;
+        let conflict = stale.problem(409, "revision_conflict");
+        assert_eq!(conflict["active_revision_id"], three);
+    }
     check(&four, "draft", "draft").await;
 
     let releases = history
@@ -237,6 +245,10 @@ async fn edits_say_what_did_not_fit() {
             "`edits[0].count`",
         ),
         (json!([]), "`edits`"),
+        (
+            Value::from(vec![json!({ "find": "One", "replace": "One" }); 101]),
+            "`edits` has 101 entries",
+        ),
     ] {
         let problem = edit(edits).await.problem(400, "invalid_request");
         assert!(text(&problem["detail"]).contains(says), "{problem}");

@@ -175,6 +175,12 @@ async fn ranges_are_parts_of_the_page() {
             format!("bytes {}-{}{total}", length - 5, length - 1),
         ),
         (
+            "bytes=-99999999",
+            206,
+            &whole[..],
+            format!("bytes 0-{}{total}", length - 1),
+        ),
+        (
             "bytes=0-99999999",
             206,
             &whole[..],
@@ -373,7 +379,16 @@ async fn operators_numbers_are_on_their_own_listener() {
     let ops = server.server().ops_address().unwrap();
     let url = format!("http://{ops}/metrics");
     let ops = svc::http_client::builder().build().unwrap();
-    let numbers = ops.get(url).answer().await.expect(200);
+    let numbers = ops.get(&url).answer().await.expect(200);
+    assert!(numbers.header("x-request-id").is_some());
+    for (request, status, code) in [
+        (ops.get(format!("{url}/x")), 404, "not_found"),
+        (ops.post(&url), 405, "method_not_allowed"),
+    ] {
+        let answer = request.answer().await;
+        answer.problem(status, code);
+        assert!(answer.header("x-request-id").is_some());
+    }
     for line in [
         "svc_http_requests_total{route=\"/{slug}\",status=\"200\"} 1",
         "svc_http_requests_total{route=\"/api/v1/deploy\",status=\"201\"} 1",
@@ -387,4 +402,51 @@ async fn operators_numbers_are_on_their_own_listener() {
         .answer()
         .await
         .problem(404, "not_found");
+}
+
+#[tokio::test]
+async fn a_page_as_heavy_as_is_allowed_stays_in_memory() {
+    let server = TestServer::builder()
+        .limits(|limits| {
+            limits.page_bytes = 1 << 20;
+            limits.page_cache_bytes = 4 << 20;
+        })
+        .start()
+        .await;
+    let heavy = json!({ "content": "x".repeat(1_040_000), "name": "heavy" });
+    server.slug(&heavy).await;
+    let pages = &server.server().app().deployments.pages;
+    for _ in 0..3 {
+        server.get("/heavy").answer().await.expect(200);
+    }
+    assert_eq!((pages.misses.get(), pages.hits.get()), (1, 2));
+}
+
+/// Over HTTP/2 nobody but us keeps a body from being sent.
+#[tokio::test]
+async fn head_has_no_body_over_http_2_either() {
+    let server = with_page().await;
+    let client = svc::http_client::builder()
+        .http2_prior_knowledge()
+        .no_proxy()
+        .build()
+        .unwrap();
+    for path in [
+        "/page",
+        "/page/raw",
+        "/nothing",
+        "/nothing/raw",
+        "/api/v1/x",
+    ] {
+        let get = client.get(server.url(path)).answer().await;
+        let head = client.head(server.url(path)).answer().await;
+        assert_eq!((head.status, &*head.body), (get.status, &b""[..]), "{path}");
+        let length = get.body.len().to_string();
+        assert_eq!(head.header("content-length"), Some(&*length), "{path}");
+        assert_eq!(
+            head.header("content-type"),
+            get.header("content-type"),
+            "{path}"
+        );
+    }
 }

@@ -118,3 +118,19 @@ async fn visits_are_written_down_by_themselves() {
     };
     svc_tests::until("the flush", written).await;
 }
+
+#[tokio::test]
+async fn a_stop_writes_down_what_was_counted_after_a_flush_that_failed() {
+    let server = with_page().await;
+    let rows = rusqlite::Connection::open(server.data().join("control.db")).unwrap();
+    let broken = "CREATE TRIGGER broken BEFORE UPDATE OF visits ON deployments
+        BEGIN SELECT RAISE(ABORT, 'broken'); END";
+    rows.execute_batch(broken).unwrap();
+    server.get("/page").answer().await.expect(200);
+    let failed = server.server().app().deployments.flush_visits().await;
+    assert!(failed.is_err());
+    server.get("/page").answer().await.expect(200);
+    rows.execute_batch("DROP TRIGGER broken").unwrap();
+    let server = server.restart().await;
+    assert_eq!(server.visits("page").await, 2);
+}

@@ -2,6 +2,7 @@
 
 mod artifact;
 mod digest;
+mod held;
 mod once;
 mod store;
 

@@ -10,6 +10,7 @@ use object_store::local::LocalFileSystem;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutPayload};
 
 use super::Digest;
+use super::held::Held;
 
 /// Written at each start, to learn the disk's time.
 const MARKER: &str = ".opened";
@@ -52,6 +53,9 @@ struct Inner {
     pins: Mutex<HashMap<Digest, usize>>,
     /// Writers and the collector of one object take turns, so that "it is there" means "it is durable".
     turns: [tokio::sync::Mutex<()>; 64],
+    held: Held,
+    /// Readers of one object take turns, so that those who come together read it once.
+    reading: [tokio::sync::Mutex<()>; 64],
 }
 
 /// Keeps an object from the collector until the row that refers to it is committed.
@@ -98,15 +102,24 @@ impl Content {
             opened: marker_time(directory)?,
             pins: Mutex::default(),
             turns: std::array::from_fn(|_| tokio::sync::Mutex::default()),
+            held: Held::default(),
+            reading: std::array::from_fn(|_| tokio::sync::Mutex::default()),
         })))
     }
 
-    /// Stores `bytes` and answers when they are durable. What is there already is not written again.
+    /// Stores a few `bytes` and answers when they are durable. What is there already is not written again.
     ///
     /// # Errors
     /// [`Error::Full`] when there is no room.
     pub async fn put(&self, bytes: Bytes) -> Result<Pin, Error> {
-        let digest = Digest::of(&bytes);
+        self.put_as(Digest::of(&bytes), bytes).await
+    }
+
+    /// The same for bytes of any length, whose digest is taken where that may occupy a thread.
+    ///
+    /// # Errors
+    /// [`Error::Full`] when there is no room.
+    pub async fn put_as(&self, digest: Digest, bytes: Bytes) -> Result<Pin, Error> {
         let pin = self.pin(digest);
         let _turn = self.turn(&digest).await;
         let mode = PutMode::Create.into();
@@ -131,6 +144,20 @@ impl Content {
             Err(object_store::Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The same for those who serve it: a large object is in memory once, however many are reading it.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn serve(&self, digest: &Digest) -> Result<Option<Bytes>, Error> {
+        let shard = usize::from(digest.first_byte()) % self.0.reading.len();
+        let _turn = self.0.reading[shard].lock().await;
+        if let Some(object) = self.0.held.get(digest) {
+            return Ok(Some(object));
+        }
+        let object = self.get(digest).await?;
+        Ok(object.map(|object| self.0.held.hold(*digest, object)))
     }
 
     /// Deletes an object unless a publish relies on it or `referenced` says that a row does; answers whether

@@ -1,4 +1,4 @@
-//! What operators' commands tell the running server: rows that it reads when the database has changed.
+//! What operators' commands tell the server: rows that stay until it has acted on them, after its next start if need be.
 
 use rusqlite::Connection;
 
@@ -31,10 +31,10 @@ pub fn tell(tx: &Tx<'_>, kind: &str, subject: &str, now: Timestamp) -> Result<()
     Ok(())
 }
 
-/// Events after `last`, oldest first.
-pub fn after(c: &Connection, last: i64) -> rusqlite::Result<Vec<OperatorEvent>> {
-    c.prepare_cached("SELECT id, kind, subject FROM operator_events WHERE id > ?1 ORDER BY id")?
-        .query_map([last], |row| {
+/// Events that the server has not acted on, oldest first; a row is there until it has.
+pub fn unhandled(c: &Connection) -> rusqlite::Result<Vec<OperatorEvent>> {
+    c.prepare_cached("SELECT id, kind, subject FROM operator_events ORDER BY id")?
+        .query_map([], |row| {
             Ok(OperatorEvent {
                 id: row.get(0)?,
                 kind: row.get(1)?,
@@ -44,20 +44,11 @@ pub fn after(c: &Connection, last: i64) -> rusqlite::Result<Vec<OperatorEvent>> 
         .collect()
 }
 
-/// The newest event's number.
-pub fn newest(c: &Connection) -> rusqlite::Result<i64> {
-    c.query_row(
-        "SELECT coalesce(max(id), 0) FROM operator_events",
-        [],
-        |row| row.get(0),
-    )
-}
-
-/// Forgets events from before `before`.
+/// Notes that an event was acted on, in the transaction that did.
 ///
 /// # Errors
 /// The database's.
-pub fn forget(tx: &Tx<'_>, before: Timestamp) -> Result<(), Error> {
-    tx.execute("DELETE FROM operator_events WHERE at < ?1", [before])?;
+pub fn handled(tx: &Tx<'_>, event: &OperatorEvent) -> Result<(), Error> {
+    tx.execute("DELETE FROM operator_events WHERE id = ?1", [event.id])?;
     Ok(())
 }

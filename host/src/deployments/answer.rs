@@ -18,13 +18,24 @@ const EDGE_SECONDS: i64 = 31_536_000;
 /// What an edge heeds, and nobody else (RFC 9213).
 const CDN_CACHE_CONTROL: HeaderName = HeaderName::from_static("cdn-cache-control");
 
-/// The whole page, a part of it, or that the client has it; `at_home` on the page's own origin.
+/// Where a page is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// On its project's origin.
+    Home,
+    /// On the sites host.
+    Sites,
+    /// On a host whose addresses are never purged, so that no edge is told to keep it.
+    Elsewhere,
+}
+
+/// The whole page, a part of it, or that the client has it.
 ///
 /// # Errors
 /// `range_not_satisfiable`.
 pub(super) fn page(
     page: &Page,
-    at_home: bool,
+    place: Place,
     now: Timestamp,
     request: &HeaderMap,
 ) -> Result<Response, Problem> {
@@ -44,11 +55,11 @@ pub(super) fn page(
         )));
     };
     let headers = match &variant.headers_at_home {
-        Some(headers) if at_home => headers,
+        Some(headers) if place == Place::Home => headers,
         _ => &variant.headers,
     };
     let mut headers = headers.clone();
-    if page.at_edge {
+    if page.at_edge && place != Place::Elsewhere {
         headers.insert(CDN_CACHE_CONTROL, edge_life(page, now)?);
     }
     respond(headers, &variant.etag, &variant.bytes, request)

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use super::{Deployments, frontends, store};
 use crate::clock::Timestamp;
-use crate::control::{self, answers, events};
+use crate::control::{self, answers};
 use crate::ids::ProjectId;
 use crate::projects;
 
@@ -15,8 +15,6 @@ const STEP: u32 = 500;
 const GRACE: i64 = 60;
 /// How long answers to idempotency keys are kept, in seconds.
 pub const ANSWERS: i64 = 24 * 3600;
-/// How long operator events are kept, in seconds.
-const EVENTS: i64 = 3600;
 
 impl Deployments {
     /// Removes what has expired; answers how many deployments that were.
@@ -41,11 +39,19 @@ impl Deployments {
                     })
                     .await?;
             }
+            // Their rows are gone, so nobody comes back to these files before the next start: one that cannot be
+            // removed must not keep the others.
+            let mut kept = None;
             for deployment in expired {
                 self.pages.forget(&deployment.slug);
-                if deployment.one_time {
-                    self.burn_file(deployment.id).await?;
+                if deployment.one_time
+                    && let Err(error) = self.burn_file(deployment.id).await
+                {
+                    kept = kept.or(Some(error));
                 }
+            }
+            if let Some(error) = kept {
+                return Err(error.into());
             }
             swept += step;
             if step < STEP as usize {
@@ -54,17 +60,14 @@ impl Deployments {
         }
     }
 
-    /// Forgets what is kept for a time only: answers to idempotency keys, and events that every server has seen.
+    /// Forgets what is kept for a time only: answers to idempotency keys.
     ///
     /// # Errors
     /// The database's.
     pub async fn forget_old(&self) -> Result<(), control::Error> {
         let now = self.clock.now();
         self.control
-            .write(move |tx| {
-                answers::forget(tx, now.plus_seconds(-ANSWERS))?;
-                events::forget(tx, now.plus_seconds(-EVENTS))
-            })
+            .write(move |tx| answers::forget(tx, now.plus_seconds(-ANSWERS)))
             .await
     }
 

@@ -245,6 +245,14 @@ pub fn etag(digest: &Digest, encoding: Encoding) -> HeaderValue {
     HeaderValue::try_from(tag).unwrap_or(HeaderValue::from_static("\"\""))
 }
 
+/// How many parts the cache has: each must hold the heaviest page, with encodings that are as large as it together.
+/// What weighs more, as what does not compress may, is not kept; its readers share it (`content/held.rs`).
+fn shards(bytes: u64, page_bytes: u64) -> usize {
+    let heaviest = page_bytes.saturating_mul(2).saturating_add(ENTRY_BYTES);
+    let fits = |shards: &usize| bytes / *shards as u64 >= heaviest;
+    [4, 2].into_iter().find(fits).unwrap_or(1)
+}
+
 /// The bounded cache of pages by slug.
 #[derive(Debug)]
 pub struct Pages {
@@ -265,16 +273,15 @@ impl Weighter<String, Arc<Page>> for ByBytes {
 }
 
 impl Pages {
-    /// A cache of at most `bytes`.
-    pub fn new(bytes: u64) -> Self {
+    /// A cache of at most `bytes`, for pages of at most `page_bytes`.
+    pub fn new(bytes: u64, page_bytes: u64) -> Self {
         let items = usize::try_from(bytes / TYPICAL_BYTES)
             .unwrap_or(usize::MAX)
             .clamp(16, 1 << 20);
         let options = quick_cache::OptionsBuilder::new()
             .estimated_items_capacity(items)
             .weight_capacity(bytes)
-            // Few shards, so that one large page does not fill its shard.
-            .shards(4)
+            .shards(shards(bytes, page_bytes))
             .build();
         let cache = match options {
             Ok(options) => Cache::with_options(

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::model::{is_reserved, with_suffix};
 use super::{Deployments, store};
-use crate::content::{self, Artifact, Pin};
+use crate::content::{self, Artifact, Digest, Pin};
 use crate::control;
 use crate::random::NoRandomness;
 use crate::sandbox::{Budget, Busy, ContentType, RenderFailure, RuntimeScript, Source};
@@ -136,12 +136,18 @@ impl Drop for ReservedSlug {
 pub type SlugReservations = Arc<Mutex<HashSet<String>>>;
 
 impl Deployments {
-    /// Refuses to begin when there is no room for one more deployment.
-    pub(super) async fn check_room(&self) -> Result<(), PublishError> {
+    /// Refuses to begin when the disk is nearly full: whatever stores content asks first.
+    pub(super) fn check_disk(&self) -> Result<(), PublishError> {
         let disk = rustix::fs::statvfs(&self.config.data).map_err(std::io::Error::from)?;
         if disk.f_bavail.saturating_mul(disk.f_frsize) < self.config.limits.free_disk_bytes {
             return Err(PublishError::Capacity(DISK_FULL));
         }
+        Ok(())
+    }
+
+    /// Refuses to begin when there is no room for one more deployment.
+    pub(super) async fn check_room(&self) -> Result<(), PublishError> {
+        self.check_disk()?;
         let (now, most) = (self.clock.now(), self.config.limits.active_deployments);
         let active = self
             .control
@@ -279,18 +285,22 @@ impl Deployments {
         Ok(self.sandbox.render(source).await?.html)
     }
 
-    /// Compresses a page and stores it with its source; both are durable and pinned when this answers.
+    /// Compresses and hashes a page and stores it with its source; both are durable and pinned when this answers.
     pub(super) async fn store_page(
         &self,
         source: Bytes,
         page: Bytes,
     ) -> Result<(Pin, Pin), PublishError> {
-        let object = self
-            .sandbox
-            .workers()
-            .run(move || Artifact::compress(page).and_then(|artifact| artifact.to_object()))
-            .await??;
-        let stored = tokio::try_join!(self.content.put(source), self.content.put(object))?;
+        let work = move || {
+            let object = Artifact::compress(page)?.to_object()?;
+            let digests = (Digest::of(&source), Digest::of(&object));
+            Ok::<_, std::io::Error>((digests, source, object))
+        };
+        let (digests, source, object) = self.sandbox.workers().run(work).await??;
+        let stored = tokio::try_join!(
+            self.content.put_as(digests.0, source),
+            self.content.put_as(digests.1, object)
+        )?;
         Ok(stored)
     }
 }

@@ -12,6 +12,7 @@ use maud::Markup;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::answer::{self, Place};
 use super::model::is_slug;
 use super::pages::{self, Kind, Page};
 use super::password::{PASSWORD_BYTES, UNLOCKED_SECONDS};
@@ -19,7 +20,7 @@ use super::publish::PublishError;
 use super::quick_share::{Deployed, NewShare};
 use super::reports::{NewReport, Reason, ReportError, Reported};
 use super::serve::{LookupError, UnlockError};
-use super::{answer, forms, runtime};
+use super::{forms, runtime};
 use crate::app::{App, SharedApp};
 use crate::http::extract::{MaybePrincipal, UnreadBody, check_characters, invalid};
 use crate::http::front::Context;
@@ -312,13 +313,12 @@ pub async fn page(
     context: Context,
     Path(slug): Path<String>,
     method: Method,
-    mut headers: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    only_get_has_ranges(&method, &mut headers);
     show(&app, &context.host, &slug, &method, &headers).await
 }
 
-/// A page, its form or its error; `Range` is heard whatever the method.
+/// A page, its form or its error.
 ///
 /// # Errors
 /// What the route describes.
@@ -349,8 +349,12 @@ pub async fn show(
     if page.is_protected() {
         check_navigation(headers)?;
     }
-    let at_home = matches!(host, Host::Project(_));
-    let response = answer::page(&page, at_home, app.clock.now(), headers)?;
+    let place = match host {
+        Host::Project(_) => Place::Home,
+        Host::Sites => Place::Sites,
+        Host::Api | Host::Landing => Place::Elsewhere,
+    };
+    let response = answer::page(&page, place, app.clock.now(), headers)?;
     let counted = matches!(response.status(), StatusCode::OK | StatusCode::NOT_MODIFIED);
     if counted && *method == Method::GET {
         app.deployments.visits.count(&page.visits);
@@ -427,10 +431,8 @@ pub async fn raw(
     State(app): State<SharedApp>,
     context: Context,
     Path(slug): Path<String>,
-    method: Method,
-    mut headers: HeaderMap,
+    headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    only_get_has_ranges(&method, &mut headers);
     let page = find(&app, &context.host, &slug).await?;
     if page.one_time {
         return Err(Problem::not_found());
@@ -532,7 +534,7 @@ pub async fn find(app: &App, host: &Host, slug: &str) -> Result<Arc<Page>, Looku
         Host::Project(label) => {
             matches!(&page.kind, Kind::Frontend { host_label } if host_label == label)
         }
-        Host::Api | Host::Landing => true,
+        Host::Api | Host::Sites | Host::Landing => true,
     };
     if !here {
         return Err(LookupError::NotFound);
@@ -546,13 +548,6 @@ fn check_slug(slug: &str) -> Result<(), Problem> {
         Ok(())
     } else {
         Err(Problem::not_found())
-    }
-}
-
-/// Ranges are defined for GET alone (RFC 9110, section 14.2): a HEAD is of the whole.
-fn only_get_has_ranges(method: &Method, headers: &mut HeaderMap) {
-    if method != Method::GET {
-        headers.remove(header::RANGE);
     }
 }
 
@@ -652,6 +647,7 @@ impl From<LookupError> for Problem {
                 Code::Disabled,
                 "The operator of this service has disabled this page for safety.",
             ),
+            LookupError::Render(error) => error.into(),
             LookupError::Internal(error) => Self::internal(&format!("{error:#}")),
         }
     }

@@ -6,7 +6,9 @@ use bytes::Bytes;
 
 use super::pages::{Guard, Page, Policy};
 use super::password;
+use super::publish::PublishError;
 use super::{Deployments, store};
+use crate::clock::Timestamp;
 use crate::content::{Artifact, Digest};
 use crate::sandbox::Workers;
 
@@ -19,6 +21,9 @@ pub enum LookupError {
     /// The operator has taken it down.
     #[error("disabled by the operator")]
     Disabled,
+    /// A preview could not be rendered.
+    #[error(transparent)]
+    Render(#[from] PublishError),
     /// Everything else, for the log.
     #[error(transparent)]
     Internal(#[from] anyhow::Error),
@@ -72,10 +77,19 @@ impl Deployments {
     /// # Errors
     /// `NotFound` when its time is over, `Disabled` when the operator has taken it down.
     pub fn check(&self, page: &Page) -> Result<(), LookupError> {
-        if page.expires_at.is_some_and(|at| at <= self.clock.now()) {
+        self.check_state(page.expires_at, page.disabled)
+    }
+
+    /// The same of what is no page yet.
+    pub(super) fn check_state(
+        &self,
+        expires_at: Option<Timestamp>,
+        disabled: bool,
+    ) -> Result<(), LookupError> {
+        if expires_at.is_some_and(|at| at <= self.clock.now()) {
             return Err(LookupError::NotFound);
         }
-        if page.disabled {
+        if disabled {
             Err(LookupError::Disabled)
         } else {
             Ok(())
@@ -104,7 +118,7 @@ impl Deployments {
 
     /// A stored page.
     pub(super) async fn artifact(&self, digest: Digest) -> anyhow::Result<(Digest, Artifact)> {
-        let object = self.content.get(&digest).await?;
+        let object = self.content.serve(&digest).await?;
         let artifact = object.as_ref().and_then(Artifact::from_object);
         let artifact =
             artifact.ok_or_else(|| anyhow::anyhow!("artifact {digest} is missing or damaged"))?;
@@ -159,7 +173,7 @@ impl Deployments {
         let digest = page.source.ok_or(LookupError::NotFound)?;
         let bytes = self
             .content
-            .get(&digest)
+            .serve(&digest)
             .await
             .map_err(anyhow::Error::from)?;
         let bytes = bytes.ok_or_else(|| anyhow::anyhow!("source {digest} is missing"))?;

@@ -75,6 +75,15 @@ impl Visits {
         }
     }
 
+    /// Whether something is counted that is not written down.
+    async fn is_waiting(&self) -> bool {
+        let counted = || {
+            let dirty = self.dirty.lock().unwrap_or_else(PoisonError::into_inner);
+            !dirty.is_empty()
+        };
+        self.flushing.lock().await.is_some() || counted()
+    }
+
     fn take(&self) -> Option<Flush> {
         let dirty = std::mem::take(&mut *self.dirty.lock().unwrap_or_else(PoisonError::into_inner));
         let counts: Vec<_> = dirty
@@ -108,6 +117,19 @@ impl Deployments {
             })
             .await?;
         *flushing = None;
+        Ok(())
+    }
+}
+
+impl Deployments {
+    /// Writes down everything that is counted, that of a failed flush too: for the end, when no view can come.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn flush_all_visits(&self) -> Result<(), Error> {
+        while self.visits.is_waiting().await {
+            self.flush_visits().await?;
+        }
         Ok(())
     }
 }

@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 
 use super::front::Context;
 use super::problem::{Code, Problem};
+pub use super::query::{NoQuery, Query, UnreadQuery};
 use crate::app::SharedApp;
 use crate::workspaces::Principal;
 
@@ -83,31 +84,6 @@ pub fn credential_missing() -> Problem {
         "This route needs the credential of a namespace: send it as Authorization: Bearer.",
     )
     .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
-}
-
-/// Query parameters of a route below `/api/`: an unknown or malformed one is an error that names it.
-#[derive(Clone, Copy, Debug)]
-pub struct Query<T>(pub T);
-
-impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let pairs = serde_urlencoded::Deserializer::new(form_urlencoded::parse(
-            parts.uri.query().unwrap_or_default().as_bytes(),
-        ));
-        serde_path_to_error::deserialize(pairs)
-            .map(Self)
-            .map_err(|error| {
-                let path = error.path().to_string();
-                let at = if path == "." {
-                    String::new()
-                } else {
-                    format!("`{path}`: ")
-                };
-                invalid(format!("In the query: {at}{}.", error.into_inner()))
-            })
-    }
 }
 
 /// An `invalid_request`.
@@ -219,36 +195,16 @@ fn is_form(headers: &HeaderMap) -> bool {
         })
 }
 
-/// A request below `/api/` that takes no query parameters: any is an error that names it.
+/// Proof that the request declares no body that is too large, for handlers that read none.
 #[derive(Clone, Copy, Debug)]
-pub struct NoQuery;
+pub struct DeclaredLength;
 
-impl NoQuery {
-    fn check(query: Option<&str>) -> Result<Self, Problem> {
-        let first = query.filter(|q| !q.is_empty()).map(|query| {
-            let pairs: Vec<(String, String)> =
-                serde_urlencoded::from_str(query).unwrap_or_default();
-            pairs
-                .into_iter()
-                .next()
-                .map(|(name, _)| name)
-                .unwrap_or_default()
-        });
-        match first {
-            None => Ok(Self),
-            Some(name) => Err(Problem::new(
-                Code::InvalidRequest,
-                format!("Unknown query parameter `{name}`: this route takes none."),
-            )),
-        }
-    }
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for NoQuery {
+impl FromRequestParts<SharedApp> for DeclaredLength {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        Self::check(parts.uri.query())
+    async fn from_request_parts(parts: &mut Parts, app: &SharedApp) -> Result<Self, Problem> {
+        check_length(&parts.headers, app.config.limits.body_bytes)?;
+        Ok(Self)
     }
 }
 

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::body::Body;
-use axum::extract::Request;
+use axum::extract::{Request, State};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use http::uri::PathAndQuery;
@@ -108,7 +109,10 @@ pub async fn handle(
     let shape = Shape::of(&request);
     let viewed = matches!(admitted, Ok(Admitted::View(_)));
     let mut response = match admitted {
-        Ok(Admitted::Preflight) => StatusCode::NO_CONTENT.into_response(),
+        Ok(Admitted::Preflight(host)) => match router::check_label(app, &host).await {
+            Ok(()) => StatusCode::NO_CONTENT.into_response(),
+            Err(problem) => problem.into_response(),
+        },
         Ok(Admitted::View(host)) => {
             let span = tracing::debug_span!("request", id = request_id, method = %request.method());
             let (parts, _) = request.into_parts();
@@ -128,12 +132,7 @@ pub async fn handle(
         }
         Err(problem) => problem.into_response(),
     };
-    if let Some(problem) = response.extensions_mut().remove::<Box<Problem>>() {
-        if let Some(cause) = &problem.cause {
-            tracing::error!(request = request_id, cause, "internal error");
-        }
-        write_problem(app, &shape, &request_id, &problem, &mut response);
-    }
+    write_if_problem(app, &shape, &request_id, &mut response);
     let headers = response.headers_mut();
     if shape.cors {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, ANY);
@@ -159,10 +158,24 @@ pub async fn handle(
     response
 }
 
+/// What every answer to operators has, too: an id, and its problem written out.
+pub async fn complete(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let request_id = app.request_ids.next();
+    let shape = Shape::of(&request);
+    let mut response = next.run(request).await;
+    write_if_problem(&app, &shape, &request_id, &mut response);
+    if let Ok(value) = HeaderValue::try_from(request_id) {
+        response.headers_mut().insert(REQUEST_ID, value);
+    }
+    response
+}
+
 /// What of a request decides the form of its answer.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     options: bool,
+    /// Whether the answer has no body, whatever its headers say.
+    head: bool,
     /// Whether any origin may read the answer.
     cors: bool,
     /// Whether an error is answered as an HTML page.
@@ -181,6 +194,7 @@ impl Shape {
         let data = platform || matches!(second, "api" | "raw");
         Self {
             options: request.method() == Method::OPTIONS,
+            head: request.method() == Method::HEAD,
             cors: !private,
             html_errors: !data && negotiate::wants_html(request.headers()),
         }
@@ -188,8 +202,8 @@ impl Shape {
 }
 
 enum Admitted {
-    /// A CORS preflight, which is answered for every path alike.
-    Preflight,
+    /// A CORS preflight, which is answered for every path of this host alike.
+    Preflight(Host),
     /// A page view, which needs nothing more.
     View(Host),
     /// On to the routes of this host.
@@ -229,7 +243,11 @@ fn admit(app: &App, peer: IpAddr, request: &mut Request) -> Result<Admitted, Pro
         *request.uri_mut() = with_path(request.uri(), &path)?;
     }
     if request.method() == Method::OPTIONS {
-        return Ok(Admitted::Preflight);
+        return Ok(Admitted::Preflight(host));
+    }
+    // Ranges are defined for GET alone (RFC 9110, section 14.2): a HEAD is of the whole.
+    if request.method() != Method::GET {
+        request.headers_mut().remove(header::RANGE);
     }
     let client = ClientIp::of(peer, request.headers(), &app.config.trusted_proxies);
     // Probes answer on every host, so they are routes of one.
@@ -280,6 +298,17 @@ fn with_path(uri: &Uri, path: &str) -> Result<Uri, Problem> {
     Uri::from_parts(parts).map_err(|_| Problem::not_found())
 }
 
+/// Tells the log about a failure of ours, and writes the answer's problem out, if it carries one.
+fn write_if_problem(app: &App, shape: &Shape, request_id: &str, response: &mut Response) {
+    let Some(problem) = response.extensions_mut().remove::<Box<Problem>>() else {
+        return;
+    };
+    if let Some(cause) = &problem.cause {
+        tracing::error!(request = request_id, cause, "internal error");
+    }
+    write_problem(app, shape, request_id, &problem, response);
+}
+
 /// Writes a problem into the answer that carries it: an HTML page for a browser on a page route, else the
 /// problem document.
 fn write_problem(
@@ -299,7 +328,7 @@ fn write_problem(
         (document.to_string(), "application/problem+json")
     };
     let headers: &mut HeaderMap = response.headers_mut();
-    headers.remove(header::CONTENT_LENGTH);
+    headers.insert(header::CONTENT_LENGTH, body.len().into());
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(header::CACHE_CONTROL, NO_STORE);
     headers.insert(
@@ -309,7 +338,11 @@ fn write_problem(
     if shape.html_errors {
         headers.insert(header::CONTENT_SECURITY_POLICY, problem_page::POLICY);
     }
-    *response.body_mut() = Body::from(body);
+    *response.body_mut() = if shape.head {
+        Body::empty()
+    } else {
+        Body::from(body)
+    };
 }
 
 #[cfg(test)]

@@ -6,11 +6,13 @@ use url::Url;
 
 use crate::config::{Config, authority};
 
-/// The three kinds of host.
+/// The kinds of host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
-    /// The API host or the sites host: everything.
+    /// The API host, or the address listened on: everything.
     Api,
+    /// The sites host: everything, and what the edge keeps of frontends.
+    Sites,
     /// A project's origin, by its label.
     Project(String),
     /// The landing page's host.
@@ -20,7 +22,9 @@ pub enum Host {
 /// The names that this server answers for.
 #[derive(Debug)]
 pub struct Hosts {
-    /// API and sites hosts, and the address listened on.
+    /// The sites host, which may be the API host too.
+    sites: String,
+    /// The API host, and the address listened on.
     api: Vec<String>,
     /// `.` and the domain of the project origins.
     sites_suffix: Option<String>,
@@ -33,16 +37,15 @@ pub struct Hosts {
 impl Hosts {
     /// The hosts of a configuration.
     pub fn new(config: &Config) -> Self {
-        let mut api: Vec<String> = [&config.base_url, &config.sites_url]
-            .iter()
-            .filter_map(|url| Url::parse(url).ok())
-            .map(|url| authority(&url))
-            .collect();
+        let host =
+            |url: &str| Url::parse(url).map_or_else(|_| String::new(), |url| authority(&url));
+        let mut api = vec![host(&config.base_url)];
         api.push(config.listen.to_string());
         if config.listen.ip().is_loopback() {
             api.push(format!("localhost:{}", config.listen.port()));
         }
         Self {
+            sites: host(&config.sites_url),
             api,
             sites_suffix: config
                 .sites_domain
@@ -61,6 +64,9 @@ impl Hosts {
     /// What `host` is to us; `None` if it is none of ours.
     pub fn classify(&self, host: &str) -> Option<Host> {
         // The usual case, without an allocation.
+        if self.sites == host {
+            return Some(Host::Sites);
+        }
         if self.api.iter().any(|ours| ours == host) {
             return Some(Host::Api);
         }
@@ -68,6 +74,9 @@ impl Hosts {
         let host = host
             .strip_suffix(&format!(":{}", self.scheme_port))
             .unwrap_or(&host);
+        if self.sites == host {
+            return Some(Host::Sites);
+        }
         if self.api.iter().any(|ours| ours == host) || self.is_literal(host) {
             return Some(Host::Api);
         }
@@ -117,8 +126,8 @@ mod tests {
     fn local_hosts() {
         let hosts = hosts("127.0.0.1:8080", "");
         for (host, expected) in [
-            ("localhost:8080", Some(Host::Api)),
-            ("LOCALHOST:8080", Some(Host::Api)),
+            ("localhost:8080", Some(Host::Sites)),
+            ("LOCALHOST:8080", Some(Host::Sites)),
             ("127.0.0.1:8080", Some(Host::Api)),
             (
                 "shop-dev.localhost:8080",
@@ -143,7 +152,8 @@ mod tests {
         for (host, expected) in [
             ("api.example.com", Some(Host::Api)),
             ("api.example.com:443", Some(Host::Api)),
-            ("sites.example.com", Some(Host::Api)),
+            ("sites.example.com", Some(Host::Sites)),
+            ("Sites.example.com:443", Some(Host::Sites)),
             ("x.sites.example.com", Some(Host::Project("x".into()))),
             ("example.com", Some(Host::Landing)),
             ("example.com:8080", Some(Host::Landing)),

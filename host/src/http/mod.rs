@@ -10,5 +10,7 @@ pub mod negotiate;
 pub mod owner;
 pub mod problem;
 pub mod problem_page;
+pub mod query;
 pub mod rate_limit;
 pub mod serve;
+mod stall;

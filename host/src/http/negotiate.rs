@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use http::{HeaderMap, header};
+use http_range_header::StartPosition;
 
 use crate::content::Encoding;
 
@@ -94,8 +95,12 @@ pub fn range(headers: &HeaderMap, etag: &str, length: usize) -> Wanted {
     let Ok(parsed) = http_range_header::parse_range_header(range) else {
         return Wanted::Whole;
     };
-    if parsed.ranges.len() != 1 {
+    let [only] = parsed.ranges.as_slice() else {
         return Wanted::Whole;
+    };
+    // A suffix longer than the body is all of it (RFC 9110, section 14.1.2).
+    if matches!(only.start, StartPosition::FromLast(last) if last > length as u64) && length > 0 {
+        return Wanted::Part(0..length);
     }
     match parsed.validate(length as u64).as_deref() {
         Ok([part]) => {
@@ -184,6 +189,8 @@ mod tests {
             ("bytes=0-9", Wanted::Part(0..10)),
             ("bytes=90-", Wanted::Part(90..100)),
             ("bytes=-5", Wanted::Part(95..100)),
+            ("bytes=-100", Wanted::Part(0..100)),
+            ("bytes=-100000", Wanted::Part(0..100)),
             ("bytes=0-999", Wanted::Part(0..100)),
             ("bytes=100-", Wanted::Unsatisfiable),
             ("bytes=0-1,5-6", Wanted::Whole),

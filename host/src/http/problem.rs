@@ -115,6 +115,14 @@ impl Problem {
         )
     }
 
+    /// The 405 of what exists for another method; the router adds for which.
+    pub fn method_not_allowed() -> Self {
+        Self::new(
+            Code::MethodNotAllowed,
+            "This address does not answer that method. The Allow header lists those that it does.",
+        )
+    }
+
     /// A failure of ours: `error` goes to the log, never to the client.
     pub fn internal(error: &(dyn std::fmt::Display + Send + Sync)) -> Self {
         let detail = "The service failed to answer this request. Try again; if it fails again, give the request id to the operator.";

@@ -17,11 +17,14 @@ use tracing::Instrument;
 
 use super::front;
 use super::problem::Problem;
+use super::stall::Stalling;
 use crate::app::SharedApp;
 use crate::router::Routers;
 
 /// How long a request's head may take to arrive.
 const HEAD_TIME: Duration = Duration::from_secs(15);
+/// How long a client may take none of what is written to it.
+const STALL_TIME: Duration = Duration::from_secs(30);
 /// How long requests may take to finish when the server stops.
 const STOP_TIME: Duration = Duration::from_secs(10);
 /// How long to wait when no connection can be accepted, as when file descriptors have run out.
@@ -98,7 +101,8 @@ fn connect(
             let (app, routers) = (Arc::clone(&app), Arc::clone(&routers));
             async move { Ok::<_, Infallible>(front::handle(&app, &routers, peer.ip(), request).await) }
         });
-        let connection = builder.serve_connection(TokioIo::new(stream), service);
+        let connection =
+            builder.serve_connection(TokioIo::new(Stalling::new(stream, STALL_TIME)), service);
         if let Err(error) = watcher.watch(connection).await {
             tracing::debug!(%error, "a connection ended early");
         }
@@ -111,6 +115,7 @@ pub async fn serve_operators(
     app: SharedApp,
     mut stop: watch::Receiver<bool>,
 ) {
+    let completed = axum::middleware::from_fn_with_state(Arc::clone(&app), front::complete);
     let metrics = axum::routing::get(move || {
         let app = Arc::clone(&app);
         async move {
@@ -124,7 +129,11 @@ pub async fn serve_operators(
             }
         }
     });
-    let router = axum::Router::new().route("/metrics", metrics);
+    let router = axum::Router::new()
+        .route("/metrics", metrics)
+        .fallback(|| async { Problem::not_found() })
+        .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
+        .layer(completed);
     let stopped = async move {
         // A sender that is gone has stopped too.
         let _ = stop.wait_for(|stop| *stop).await;

@@ -2,6 +2,7 @@
 
 pub mod label;
 pub mod model;
+pub mod requests;
 pub mod routes;
 pub mod scope;
 pub mod service;

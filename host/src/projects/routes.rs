@@ -4,58 +4,26 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, StatusCode};
-use serde::{Deserialize, Serialize};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::model::{
-    DESCRIPTION, NAME, NewProject, OwnerRef, Project, ProjectChanges, ProjectError, TTL_LEAST,
-    TTL_MOST,
-};
+use super::model::{DESCRIPTION, OwnerRef, Project, ProjectChanges, ProjectError};
+use super::requests::{CreateProject, ListProjects, UpdateProject, check_name, new_project};
 use super::scope::ProjectScope;
 use crate::app::{App, SharedApp};
 use crate::clock::Timestamp;
 use crate::config::Config;
 use crate::deployments::frontends::{FrontendState, MemberSummary};
-use crate::http::extract::{NoQuery, Owner, Query, UnreadBody, check_characters, invalid};
+use crate::http::extract::{
+    DeclaredLength, NoQuery, Owner, Query, UnreadBody, UnreadQuery, check_characters,
+};
 use crate::http::front::Context;
 use crate::http::idempotency;
 use crate::http::problem::{Code, Problem};
+use crate::http::serve::to_the_end;
 use crate::ids::{BackendId, DeploymentId, ProjectId};
 use crate::sandbox::ContentType;
-
-/// A project to make.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct CreateProject {
-    /// Its name for people.
-    #[schema(min_length = 1, max_length = 100, example = "Web shop")]
-    name: String,
-    /// What it is about.
-    #[schema(max_length = 2000)]
-    description: Option<String>,
-    /// How long it lives, in seconds; for good, if absent.
-    #[schema(minimum = 60, maximum = 315_360_000)]
-    ttl_seconds: Option<u64>,
-    /// Whether it lives for good; the default.
-    permanent: Option<bool>,
-    /// The workspace (id or slug) that will own it; needed only by who has several.
-    workspace: Option<String>,
-}
-
-/// What changes of a project.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct UpdateProject {
-    /// A new name.
-    #[schema(min_length = 1, max_length = 100)]
-    name: Option<String>,
-    /// A new description; an empty one clears it.
-    #[schema(max_length = 2000)]
-    description: Option<String>,
-    /// The sign-in providers that its frontends may offer; an empty list allows all.
-    allowed_providers: Option<Vec<String>>,
-}
 
 /// A project.
 #[derive(Debug, Serialize, ToSchema)]
@@ -141,15 +109,6 @@ pub struct ProjectList {
     projects: Vec<ProjectView>,
 }
 
-/// Which projects to list.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct ListProjects {
-    /// The workspace (id or slug); needed only by who has several.
-    workspace: Option<String>,
-}
-
 impl ProjectView {
     /// A project as it is answered.
     pub fn new(project: &Project, config: &Config) -> Self {
@@ -207,49 +166,20 @@ pub async fn create(
         .await?;
     let new = new_project(body.value)?;
     let key = running.as_ref().map(idempotency::Running::key);
-    let project = app.projects.create(workspace, new, key, body_of).await?;
+    let projects = app.projects.clone();
+    let project = to_the_end(async move {
+        let _running = running;
+        projects.create(workspace, new, key, body_of).await
+    })
+    .await??;
+    let view = ProjectView::new(&project, &app.config);
+    let location = HeaderValue::try_from(&view.url).map_err(|e| Problem::internal(&e))?;
     Ok((
         StatusCode::CREATED,
-        axum::Json(ProjectView::new(&project, &app.config)),
+        [(header::LOCATION, location)],
+        axum::Json(view),
     )
         .into_response())
-}
-
-fn new_project(request: CreateProject) -> Result<NewProject, Problem> {
-    check_name(&request.name)?;
-    check_characters("description", request.description.as_deref(), DESCRIPTION)?;
-    let contradictory = match (request.ttl_seconds, request.permanent) {
-        (Some(_), Some(true)) => {
-            Some("`ttl_seconds` and `permanent: true` contradict each other: send one of them.")
-        }
-        (None, Some(false)) => {
-            Some("`permanent: false` needs `ttl_seconds`: say how long the project lives.")
-        }
-        _ => None,
-    };
-    if let Some(detail) = contradictory {
-        return Err(Problem::new(Code::ContradictoryExpiry, detail));
-    }
-    if request
-        .ttl_seconds
-        .is_some_and(|ttl| !(TTL_LEAST..=TTL_MOST).contains(&ttl))
-    {
-        return Err(invalid(format!(
-            "`ttl_seconds` must be from {TTL_LEAST} to {TTL_MOST}."
-        )));
-    }
-    Ok(NewProject {
-        name: request.name,
-        description: request.description,
-        ttl_seconds: request.ttl_seconds,
-    })
-}
-
-fn check_name(name: &str) -> Result<(), Problem> {
-    if name.trim().is_empty() {
-        return Err(invalid("`name` is empty: give the project a name."));
-    }
-    check_characters("name", Some(name), NAME)
 }
 
 /// List projects
@@ -264,6 +194,7 @@ fn check_name(name: &str) -> Result<(), Problem> {
 pub async fn list(
     State(app): State<SharedApp>,
     Owner(principal): Owner,
+    _: DeclaredLength,
     Query(query): Query<ListProjects>,
 ) -> Result<axum::Json<ProjectList>, Problem> {
     let workspace = app
@@ -369,14 +300,18 @@ pub async fn update(
 pub async fn delete(
     State(app): State<SharedApp>,
     Owner(principal): Owner,
+    _: DeclaredLength,
     Path(id): Path<String>,
-    _: NoQuery,
+    query: UnreadQuery,
 ) -> Result<StatusCode, Problem> {
     let Ok(id) = id.parse::<ProjectId>() else {
         return Ok(StatusCode::NO_CONTENT);
     };
     match app.projects.owned(&principal, id).await {
-        Ok(project) => begin_teardown(&app, project.id).await?,
+        Ok(project) => {
+            query.none()?;
+            begin_teardown(&app, project.id).await?;
+        }
         Err(ProjectError::NotFound) => {}
         Err(error) => return Err(error.into()),
     }

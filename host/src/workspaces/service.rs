@@ -16,6 +16,8 @@ use crate::random::{NoRandomness, Random};
 const TOUCH_EVERY: i64 = 60_000;
 /// The longest display name, in characters.
 const NAME: usize = 100;
+/// How long a UUID is with its hyphens, in characters.
+const ID: usize = 36;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -209,12 +211,13 @@ impl Workspaces {
         let Some(name) = named else {
             return Ok(caller.workspace);
         };
+        // A slug may be 32 hexadecimal digits, so only the form with hyphens is an id.
         let workspace = match name.parse() {
-            Ok(id) => self
+            Ok(id) if name.len() == ID => self
                 .by_id(id)
                 .await?
                 .ok_or_else(|| WorkspaceError::Unknown(name.to_owned()))?,
-            Err(_) => self.named(name).await?,
+            _ => self.named(name).await?,
         };
         if workspace.id == caller.workspace {
             Ok(workspace.id)

@@ -15,7 +15,7 @@ use crate::app::SharedApp;
 use crate::config::Config;
 use crate::content::Digest;
 use crate::deployments::model::is_slug;
-use crate::http::extract::{NoQuery, Query, UnreadBody, check_characters, invalid};
+use crate::http::extract::{NoQuery, UnreadBody, UnreadQuery, check_characters, invalid};
 use crate::http::front::Context;
 use crate::http::hosts::Host;
 use crate::http::idempotency;
@@ -167,12 +167,13 @@ pub async fn get(
     State(app): State<SharedApp>,
     scope: ProjectScope,
     Path(path): Path<TargetPath>,
-    _: NoQuery,
+    query: UnreadQuery,
 ) -> Result<axum::Json<FrontendView>, Problem> {
     let frontend = app
         .deployments
         .frontend(scope.project.id, &path.target())
         .await?;
+    query.none()?;
     Ok(axum::Json(FrontendView::new(
         &frontend,
         &scope.project,
@@ -276,14 +277,16 @@ pub async fn content(
     State(app): State<SharedApp>,
     scope: ProjectScope,
     Path(path): Path<TargetPath>,
-    Query(query): Query<WhichContent>,
+    query: UnreadQuery,
 ) -> Result<axum::Json<ContentView>, Problem> {
     let target = path.target();
     app.deployments.frontend(scope.project.id, &target).await?;
-    let revision = query
-        .revision_id
-        .as_deref()
-        .map(|id| revision_id("revision_id", id));
+    let query: WhichContent = query.read()?;
+    let revision: Option<RevisionId> = match query.revision_id.as_deref().map(str::parse) {
+        Some(Err(_)) => return Err(FrontendError::NoRevision.into()),
+        Some(Ok(id)) => Some(id),
+        None => None,
+    };
     let known =
         match query.known_content_sha256.as_deref() {
             Some(known) => Some(Digest::from_hex(&known.to_ascii_lowercase()).ok_or_else(
@@ -293,7 +296,7 @@ pub async fn content(
         };
     let stored = app
         .deployments
-        .stored_source(&scope.project, &target, revision.transpose()?)
+        .stored_source(&scope.project, &target, revision)
         .await?;
     let content_sha256 = stored.digest.to_string();
     if known == Some(stored.digest) {
@@ -330,18 +333,6 @@ pub async fn only(State(app): State<SharedApp>, context: Context) -> Result<Resp
         (header::CACHE_CONTROL, "no-store".to_owned()),
     ];
     Ok((StatusCode::FOUND, headers).into_response())
-}
-
-/// Reads a revision's id.
-///
-/// # Errors
-/// `invalid_request`, naming the field.
-pub fn revision_id(field: &str, text: &str) -> Result<RevisionId, Problem> {
-    text.parse().map_err(|_| {
-        invalid(format!(
-            "`{field}` must be a revision's id, which is a UUID."
-        ))
-    })
 }
 
 impl From<FrontendError> for Problem {

@@ -9,6 +9,7 @@ use super::store;
 use crate::clock::Timestamp;
 use crate::config::Config;
 use crate::control::answers::{self, AnswerKey};
+use crate::control::events::{self, OperatorEvent};
 use crate::control::{self, Tx};
 use crate::deployments::revisions::{self, NewRevision, Released, RevisionKind};
 use crate::deployments::{self, Deployments};
@@ -44,19 +45,23 @@ impl Deployments {
             .try_for_each(|p| edge::enqueue(tx, p, now))
     }
 
-    /// Queues what the edge holds of a slug for purging; quick shares never purge.
+    /// Acts on an operator's event, once: what the edge holds of the slug is queued for purging, and the event is
+    /// gone. Quick shares never purge.
     ///
     /// # Errors
-    /// The database's.
-    pub async fn purge_slug(&self, slug: &str) -> Result<(), control::Error> {
+    /// The database's; the event is there still, then.
+    pub async fn handle_event(&self, event: OperatorEvent) -> Result<(), control::Error> {
         let (config, now) = (Arc::clone(&self.config), self.clock.now());
-        let slug = slug.to_owned();
         self.control
             .write(move |tx| {
-                match deployments::store::by_slug(tx, &slug)?.and_then(|d| d.host_label) {
-                    Some(label) => Self::purge(tx, &config, &label, &slug, now),
-                    None => Ok(()),
+                if event.kind == events::SLUG_CHANGED {
+                    let slug = &event.subject;
+                    let found = deployments::store::by_slug(tx, slug)?;
+                    if let Some(label) = found.and_then(|d| d.host_label) {
+                        Self::purge(tx, &config, &label, slug, now)?;
+                    }
                 }
+                events::handled(tx, &event)
             })
             .await
     }
@@ -89,6 +94,8 @@ impl Deployments {
             revision_count: 0,
         };
         self.claim(&project, &frontend).await?;
+        // The row holds the slug from here on, so that a deletion of the row frees it.
+        drop(slug);
         fault::point("create.claimed");
         let id = frontend.id;
         let made = self
@@ -240,6 +247,7 @@ impl Deployments {
         if content_type.is_some_and(|named| named != frontend.content_type) {
             return Err(FrontendError::TypeMismatch(frontend.content_type));
         }
+        self.check_disk()?;
         let title = title.unwrap_or_else(|| frontend.title.clone());
         let page = self
             .render_live(frontend.content_type, &title, &content, &frontend.slug)
@@ -313,10 +321,7 @@ impl Deployments {
                 let Some(frontend) = found.map_err(control::Error::from)? else {
                     return Ok(None);
                 };
-                // One that is being created is its creator's to end; it has never answered.
-                if frontend.state == FrontendState::Creating {
-                    return Ok(None);
-                }
+                // One that is being created goes too: its creator will not find it any more.
                 deployments::store::remove(tx, &frontend.id, now)?;
                 Self::purge(tx, &config, &project.host_label, &frontend.slug, now)?;
                 Ok::<_, FrontendError>(Some(frontend.slug))

@@ -5,6 +5,7 @@ mod store;
 use std::collections::HashSet;
 
 use serde::Serialize;
+use store::Reference;
 
 use crate::clock::Clock;
 use crate::content::{Artifact, Content, Digest, OnceFiles};
@@ -49,6 +50,7 @@ pub struct Findings {
 }
 
 /// Verifies that the database is sound and that every deployment's content is there, whole, and what it says it is.
+/// A server may be at work meanwhile: rows are read before files, and what does not fit is looked at once more.
 ///
 /// # Errors
 /// When the store cannot be read at all.
@@ -58,22 +60,30 @@ pub async fn check(
     once: &OnceFiles,
 ) -> anyhow::Result<Findings> {
     let mut found = Findings::default();
-    let (sound, broken_keys, contradictions, references, one_time, deployments) = control
+    let references = check_rows(control, &mut found).await?;
+    check_content(control, content, &references, &mut found).await?;
+    check_unused(control, content, &references, &mut found).await?;
+    check_once(control, once, &mut found).await?;
+    Ok(found)
+}
+
+/// The database by itself; answers what it refers to.
+async fn check_rows(control: &Control, found: &mut Findings) -> anyhow::Result<Vec<Reference>> {
+    let (sound, broken_keys, contradictions, references, deployments) = control
         .read(|c| {
-            let sound: String = c.query_row("PRAGMA integrity_check", [], |row| row.get(0))?;
+            // One moment for all of them: what is half of a change contradicts the other half.
+            let tx = c.unchecked_transaction()?;
+            let sound: String = tx.query_row("PRAGMA integrity_check", [], |row| row.get(0))?;
             let broken: i64 =
-                c.query_row("SELECT count(*) FROM pragma_foreign_key_check", [], |r| {
+                tx.query_row("SELECT count(*) FROM pragma_foreign_key_check", [], |r| {
                     r.get(0)
                 })?;
-            let contradictions = store::contradictions(c)?;
-            let references = store::references(c)?;
             Ok((
                 sound,
                 broken,
-                contradictions,
-                references,
-                deployments::store::one_time_ids(c)?,
-                store::count(c)?,
+                store::contradictions(&tx)?,
+                store::references(&tx)?,
+                store::count(&tx)?,
             ))
         })
         .await?;
@@ -87,50 +97,93 @@ pub async fn check(
     }
     found.errors.extend(contradictions);
     found.deployments = deployments;
-    let (objects, strangers) = content.list().await?;
-    found.objects = objects.len();
-    found.leftovers.extend(
-        strangers
-            .into_iter()
-            .map(|path| format!("unknown file content/{path}")),
-    );
-    let referenced: HashSet<Digest> = references.iter().map(|r| r.digest).collect();
+    Ok(references)
+}
+
+/// What is referred to.
+async fn check_content(
+    control: &Control,
+    content: &Content,
+    references: &[Reference],
+    found: &mut Findings,
+) -> anyhow::Result<()> {
     let mut looked_at: HashSet<Digest> = HashSet::new();
-    for reference in &references {
+    for reference in references {
         let digest = reference.digest;
         if !looked_at.insert(digest) {
             continue;
         }
-        match content.get(&digest).await? {
-            None => found
-                .errors
-                .push(format!("{}: object {digest} is missing", reference.by)),
+        let wrong = match content.get(&digest).await? {
+            None => "missing",
             Some(bytes) => {
                 found.bytes += bytes.len() as u64;
                 let broken = reference.is_page && Artifact::from_object(&bytes).is_none();
-                if broken || Digest::of(&bytes) != digest {
-                    found
-                        .errors
-                        .push(format!("{}: object {digest} is damaged", reference.by));
+                if !broken && Digest::of(&bytes) == digest {
+                    continue;
                 }
+                "damaged"
             }
+        };
+        if is_referenced(control, digest).await? {
+            found
+                .errors
+                .push(format!("{}: object {digest} is {wrong}", reference.by));
         }
     }
-    let unused = objects.iter().filter(|digest| !referenced.contains(digest));
+    Ok(())
+}
+
+/// What is there and not referred to.
+async fn check_unused(
+    control: &Control,
+    content: &Content,
+    references: &[Reference],
+    found: &mut Findings,
+) -> anyhow::Result<()> {
+    let (objects, strangers) = content.list().await?;
+    found.objects = objects.len();
+    let strangers = strangers.into_iter();
     found
         .leftovers
-        .extend(unused.map(|digest| format!("unreferenced object {digest}")));
-    let files: HashSet<_> = once.list()?.into_iter().collect();
-    let wanted: HashSet<_> = one_time.into_iter().collect();
-    for id in wanted.difference(&files) {
-        found
-            .errors
-            .push(format!("one-time share {id} has no file"));
+        .extend(strangers.map(|path| format!("unknown file content/{path}")));
+    let referenced: HashSet<Digest> = references.iter().map(|r| r.digest).collect();
+    for digest in objects.into_iter().filter(|d| !referenced.contains(d)) {
+        if !is_referenced(control, digest).await? {
+            found
+                .leftovers
+                .push(format!("unreferenced object {digest}"));
+        }
     }
-    found.leftovers.extend(
-        files
-            .difference(&wanted)
-            .map(|id| format!("burnt one-time file {id}")),
-    );
-    Ok(found)
+    Ok(())
+}
+
+/// The files of one-time shares. A file is there before its row and after it, so rows are read first, and again
+/// where a file is missing: a share that was read meanwhile has neither.
+async fn check_once(
+    control: &Control,
+    once: &OnceFiles,
+    found: &mut Findings,
+) -> anyhow::Result<()> {
+    let rows = async || control.read(deployments::store::one_time_ids).await;
+    let before: HashSet<_> = rows().await?.into_iter().collect();
+    let files: HashSet<_> = once.list()?.into_iter().collect();
+    let after: HashSet<_> = rows().await?.into_iter().collect();
+    let lost = before
+        .difference(&files)
+        .filter(|id| after.contains(id))
+        .map(|id| format!("one-time share {id} has no file"));
+    found.errors.extend(lost);
+    let burnt = files
+        .difference(&before)
+        .filter(|id| !after.contains(id))
+        .map(|id| format!("burnt one-time file {id}"));
+    found.leftovers.extend(burnt);
+    Ok(())
+}
+
+/// Whether a row refers to an object now.
+async fn is_referenced(control: &Control, digest: Digest) -> Result<bool, Error> {
+    control
+        .read(move |c| deployments::store::is_referenced(c, &digest))
+        .await
 }

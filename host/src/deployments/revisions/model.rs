@@ -114,8 +114,8 @@ pub struct Edit {
 /// A draft to make; its fields are within their bounds.
 #[derive(Clone, Debug)]
 pub struct NewDraft {
-    /// The revision that it was made from, which must be the active one.
-    pub base: RevisionId,
+    /// The revision that it was made from, which must be the active one; none if what was sent is no id.
+    pub base: Option<RevisionId>,
     /// Its source.
     pub source: DraftSource,
     /// The page's title; the active revision's, if there is none.

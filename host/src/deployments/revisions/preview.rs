@@ -1,8 +1,12 @@
 //! Previews: revisions at an address of their own, before or after they were live. Immutable, unlisted, static.
 
+use super::model::Revision;
 use super::store;
+use crate::content::Digest;
 use crate::control;
+use crate::deployments::model::Deployment;
 use crate::deployments::pages::Page;
+use crate::deployments::publish::PublishError;
 use crate::deployments::serve::LookupError;
 use crate::deployments::{self, Deployments};
 use crate::ids::{DeploymentId, RevisionId};
@@ -16,15 +20,15 @@ impl Deployments {
         )
     }
 
-    /// The page of a revision; rendered at the first look where it was never a draft.
+    /// A revision with its frontend, if it may be looked at.
     ///
     /// # Errors
     /// [`LookupError`].
-    pub async fn preview(
+    pub async fn previewed(
         &self,
         deployment: DeploymentId,
         revision: RevisionId,
-    ) -> Result<Page, LookupError> {
+    ) -> Result<(Deployment, Revision), LookupError> {
         let found = self
             .control
             .read(move |c| {
@@ -38,33 +42,46 @@ impl Deployments {
         let (deployment, revision) = found
             .map_err(anyhow::Error::from)?
             .ok_or(LookupError::NotFound)?;
-        let page = |artifact| Page::preview(&deployment, artifact, self.page_policy());
-        if let Some(digest) = revision.preview {
-            let page = page(self.artifact(digest).await?);
-            self.check(&page)?;
-            return Ok(page);
-        }
-        let text = self
-            .text_of(revision.source)
-            .await
-            .map_err(anyhow::Error::from)?;
-        let rendered = self
+        self.check_state(deployment.expires_at, deployment.disabled)?;
+        Ok((deployment, revision))
+    }
+
+    /// The page of a revision; rendered at the first look where it was never a draft.
+    ///
+    /// # Errors
+    /// [`LookupError`].
+    pub async fn preview(
+        &self,
+        deployment: DeploymentId,
+        revision: RevisionId,
+    ) -> Result<Page, LookupError> {
+        let (deployment, revision) = self.previewed(deployment, revision).await?;
+        let digest = match revision.preview {
+            Some(digest) => digest,
+            None => self.render_preview(&deployment, &revision).await?,
+        };
+        let artifact = self.artifact(digest).await?;
+        Ok(Page::preview(&deployment, artifact, self.page_policy()))
+    }
+
+    /// Renders and keeps the page of a revision that nobody has looked at.
+    async fn render_preview(
+        &self,
+        deployment: &Deployment,
+        revision: &Revision,
+    ) -> Result<Digest, PublishError> {
+        self.check_disk()?;
+        let text = self.text_of(revision.source).await?;
+        let page = self
             .render(deployment.content_type, &revision.title, &text)
-            .await;
-        let rendered = rendered.map_err(anyhow::Error::from)?;
-        let stored = self
-            .store_page(text.into(), rendered)
-            .await
-            .map_err(anyhow::Error::from)?;
-        let (_source, preview) = stored;
+            .await?;
+        let (_source, preview) = self.store_page(text.into(), page).await?;
         let (id, digest) = (revision.id, preview.digest());
         let kept: Result<(), control::Error> = self
             .control
             .write(move |tx| store::set_preview(tx, &id, &digest))
             .await;
-        kept.map_err(anyhow::Error::from)?;
-        let page = page(self.artifact(digest).await?);
-        self.check(&page)?;
-        Ok(page)
+        kept?;
+        Ok(digest)
     }
 }

@@ -18,10 +18,10 @@ use crate::projects::Project;
 /// A release that somebody wants.
 #[derive(Clone, Debug)]
 pub struct NewRelease {
-    /// What shall be live.
-    pub revision: RevisionId,
-    /// What they believe is live now.
-    pub expected: RevisionId,
+    /// What shall be live; none if what was sent is no id.
+    pub revision: Option<RevisionId>,
+    /// What they believe is live now; none if what was sent is no id.
+    pub expected: Option<RevisionId>,
     /// Why.
     pub message: Option<String>,
     /// Promote or rollback.
@@ -87,16 +87,18 @@ impl Deployments {
         new: NewRelease,
     ) -> Result<(Frontend, Revision), FrontendError> {
         let (frontend, active) = self.in_workflow(&project, &target).await?;
-        let revision = self.revision_of(frontend.id, new.revision).await?;
+        let id = new.revision.ok_or(FrontendError::NoRevision)?;
+        let revision = self.revision_of(frontend.id, id).await?;
         if new.kind == RevisionKind::Rollback && revision.promoted_at.is_none() {
             return Err(FrontendError::NeverReleased);
         }
-        if new.expected != active {
+        if new.expected != Some(active) {
             return Err(FrontendError::Conflict(active));
         }
-        if new.revision == active {
+        if revision.id == active {
             return Ok((frontend, revision));
         }
+        self.check_disk()?;
         let text = self.text_of(revision.source).await?;
         let page = self
             .render_live(
@@ -117,7 +119,7 @@ impl Deployments {
             .write(move |tx| {
                 let frontend = Self::active_in(tx, &project.id, &id)?;
                 let active = frontend.active_revision.ok_or(FrontendError::NotFound)?;
-                if new.expected != active {
+                if new.expected != Some(active) {
                     return Err(FrontendError::Conflict(active));
                 }
                 let released = Released {

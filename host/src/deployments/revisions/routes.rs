@@ -14,21 +14,22 @@ use super::views::{
     RevisionList, RevisionView, WhichRevisions,
 };
 use crate::app::SharedApp;
-use crate::deployments::answer;
-use crate::deployments::frontends::routes::{TITLE, TargetPath, check_content, revision_id};
+use crate::deployments::answer::{self, Place};
+use crate::deployments::frontends::routes::{TITLE, TargetPath, check_content};
 use crate::deployments::frontends::views::FrontendView;
 use crate::deployments::routes::disabled_page;
 use crate::deployments::serve::LookupError;
-use crate::http::extract::{NoQuery, Query, UnreadBody, check_characters, invalid};
+use crate::http::extract::{UnreadBody, UnreadQuery, check_characters, invalid};
 use crate::http::front::Context;
 use crate::http::idempotency;
 use crate::http::problem::Problem;
 use crate::http::serve::to_the_end;
-use crate::ids::{DeploymentId, RevisionId};
 use crate::projects::scope::ProjectScope;
 
 /// The longest message, in characters.
 const MESSAGE: usize = 1_000;
+/// The most edits of a draft. With the bound of a source's length it bounds the work that a request may cause.
+const EDITS: usize = 100;
 /// Revisions on a page of the history, if the request does not say.
 const PAGE: u32 = 50;
 /// Revisions on a page of the history at most.
@@ -53,8 +54,11 @@ pub async fn list(
     State(app): State<SharedApp>,
     scope: ProjectScope,
     Path(path): Path<TargetPath>,
-    Query(query): Query<WhichRevisions>,
+    query: UnreadQuery,
 ) -> Result<axum::Json<RevisionList>, Problem> {
+    let target = path.target();
+    app.deployments.frontend(scope.project.id, &target).await?;
+    let query: WhichRevisions = query.read()?;
     let limit = query.limit.unwrap_or(PAGE);
     if !(1..=PAGE_MOST).contains(&limit) {
         return Err(invalid(format!("`limit` must be from 1 to {PAGE_MOST}.")));
@@ -67,7 +71,7 @@ pub async fn list(
     };
     let history = app
         .deployments
-        .history(&scope.project, &path.target(), limit, before)
+        .history(&scope.project, &target, limit, before)
         .await?;
     Ok(axum::Json(RevisionList {
         active_revision_id: history.active,
@@ -94,7 +98,7 @@ pub async fn get(
     scope: ProjectScope,
     Path(path): Path<TargetPath>,
     Path(which): Path<RevisionPath>,
-    _: NoQuery,
+    query: UnreadQuery,
 ) -> Result<axum::Json<RevisionView>, Problem> {
     let id = which
         .revision_id
@@ -104,6 +108,7 @@ pub async fn get(
         .deployments
         .revision(&scope.project, &path.target(), id)
         .await?;
+    query.none()?;
     Ok(axum::Json(RevisionView::from(&revision)))
 }
 
@@ -179,7 +184,6 @@ pub async fn create(
 }
 
 fn new_draft(request: CreateRevision) -> Result<NewDraft, Problem> {
-    let base = revision_id("base_revision_id", &request.base_revision_id)?;
     check_characters("title", request.title.as_deref(), TITLE)?;
     check_characters("message", request.message.as_deref(), MESSAGE)?;
     let source = match (request.content, request.edits) {
@@ -200,7 +204,7 @@ fn new_draft(request: CreateRevision) -> Result<NewDraft, Problem> {
     };
     let title = request.title.filter(|title| !title.is_empty());
     Ok(NewDraft {
-        base,
+        base: request.base_revision_id.parse().ok(),
         source,
         title,
         message: request.message,
@@ -212,6 +216,12 @@ fn check_edits(edits: &[Edit]) -> Result<(), Problem> {
         return Err(invalid(
             "`edits` is empty: send at least one, or `content`.",
         ));
+    }
+    if edits.len() > EDITS {
+        return Err(invalid(format!(
+            "`edits` has {} entries; {EDITS} is the most. Send `content` instead.",
+            edits.len()
+        )));
     }
     for (index, edit) in edits.iter().enumerate() {
         if edit.find.is_empty() {
@@ -288,11 +298,8 @@ async fn release(
     let request = body.json::<ReleaseRequest>().await?.value;
     check_characters("message", request.message.as_deref(), MESSAGE)?;
     let new = NewRelease {
-        revision: revision_id("revision_id", &request.revision_id)?,
-        expected: revision_id(
-            "expected_active_revision_id",
-            &request.expected_active_revision_id,
-        )?,
+        revision: request.revision_id.parse().ok(),
+        expected: request.expected_active_revision_id.parse().ok(),
         message: request.message,
         kind,
     };
@@ -323,12 +330,12 @@ pub async fn releases(
     State(app): State<SharedApp>,
     scope: ProjectScope,
     Path(path): Path<TargetPath>,
-    _: NoQuery,
+    query: UnreadQuery,
 ) -> Result<axum::Json<ReleaseList>, Problem> {
-    let releases = app
-        .deployments
-        .releases(&scope.project, &path.target())
-        .await?;
+    let target = path.target();
+    app.deployments.frontend(scope.project.id, &target).await?;
+    query.none()?;
+    let releases = app.deployments.releases(&scope.project, &target).await?;
     Ok(axum::Json(ReleaseList {
         releases: releases.into_iter().map(ReleaseEntryView::from).collect(),
     }))
@@ -360,7 +367,7 @@ impl From<ReleaseEntry> for ReleaseEntryView {
         (status = 206, description = "The range that was asked for.", content_type = "text/html", body = String),
         (status = 304, description = "It never changes.")
     ),
-    extensions(("x-problems" = json!("disabled not_found range_not_satisfiable internal")))
+    extensions(("x-problems" = json!("disabled not_found range_not_satisfiable render_failed internal capacity_reached")))
 )]
 pub async fn preview(
     State(app): State<SharedApp>,
@@ -375,7 +382,7 @@ pub async fn preview(
         Err(LookupError::Disabled) => return Ok(disabled_page()),
         Err(error) => return Err(error.into()),
     };
-    answer::page(&page, false, app.clock.now(), &headers)
+    answer::page(&page, Place::Elsewhere, app.clock.now(), &headers)
 }
 
 /// Add the slash
@@ -389,19 +396,26 @@ pub async fn preview(
         ("revision_id" = String, Path, description = "The revision.")
     ),
     responses((status = 308, description = "To the preview.")),
-    extensions(("x-problems" = json!("not_found")))
+    extensions(("x-problems" = json!("disabled not_found internal")))
 )]
-pub async fn preview_with_slash(Path((deployment, revision)): Path<(String, String)>) -> Response {
-    let location = match (
-        deployment.parse::<DeploymentId>(),
-        revision.parse::<RevisionId>(),
-    ) {
-        (Ok(deployment), Ok(revision)) => format!("/_preview/{deployment}/{revision}/"),
-        _ => return Problem::not_found().into_response(),
+pub async fn preview_with_slash(
+    State(app): State<SharedApp>,
+    Path((deployment, revision)): Path<(String, String)>,
+) -> Result<Response, Problem> {
+    let (Ok(deployment), Ok(revision)) = (deployment.parse(), revision.parse()) else {
+        return Err(Problem::not_found());
     };
+    match app.deployments.previewed(deployment, revision).await {
+        Ok(_) => {}
+        Err(LookupError::Disabled) => return Ok(disabled_page()),
+        Err(error) => return Err(error.into()),
+    }
     let headers = [
-        (header::LOCATION, location),
+        (
+            header::LOCATION,
+            format!("/_preview/{deployment}/{revision}/"),
+        ),
         (header::CACHE_CONTROL, "no-store".to_owned()),
     ];
-    (StatusCode::PERMANENT_REDIRECT, headers).into_response()
+    Ok((StatusCode::PERMANENT_REDIRECT, headers).into_response())
 }

@@ -179,16 +179,14 @@ impl Deployments {
         body: impl FnOnce(&Drafted) -> String + Send + 'static,
     ) -> Result<Drafted, FrontendError> {
         let (frontend, active) = self.in_workflow(&project, &target).await?;
-        if new.base != active {
+        if new.base != Some(active) {
             return Err(FrontendError::Conflict(active));
         }
+        self.check_disk()?;
         let base = self.revision_of(frontend.id, active).await?;
         let content = match new.source {
             DraftSource::Content(content) => content,
-            DraftSource::Edits(edits) => {
-                let most = usize::try_from(self.config.limits.body_bytes).unwrap_or(usize::MAX);
-                apply(self.text_of(base.source).await?, &edits, most)?
-            }
+            DraftSource::Edits(edits) => self.edited(base.source, edits).await?,
         };
         let title = new.title.unwrap_or(base.title);
         let page = self.render(frontend.content_type, &title, &content).await?;
@@ -201,7 +199,7 @@ impl Deployments {
             .write(move |tx| {
                 let frontend = Self::active_in(tx, &project, &deployment)?;
                 let active = frontend.active_revision.ok_or(FrontendError::NotFound)?;
-                if new.base != active {
+                if new.base != Some(active) {
                     return Err(FrontendError::Conflict(active));
                 }
                 let same = store::same(tx, &deployment, &source_digest, &title)
@@ -234,6 +232,15 @@ impl Deployments {
                 Ok(drafted)
             })
             .await
+    }
+
+    /// A stored source with edits applied: by a worker, because each of them goes through the whole text.
+    async fn edited(&self, base: Digest, edits: Vec<Edit>) -> Result<String, FrontendError> {
+        let most = usize::try_from(self.config.limits.body_bytes).unwrap_or(usize::MAX);
+        let text = self.text_of(base).await?;
+        let work = move || apply(text, &edits, most);
+        let edited = self.sandbox.workers().run(work).await;
+        edited.map_err(PublishError::from)?
     }
 }
 

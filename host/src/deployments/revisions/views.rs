@@ -18,6 +18,7 @@ pub struct CreateRevision {
     /// The whole source. Send this or `edits`.
     pub content: Option<String>,
     /// Changes to the base revision's source, applied in order. An extension: send this or `content`.
+    #[schema(min_items = 1, max_items = 100)]
     pub edits: Option<Vec<Edit>>,
     /// The page's title; the active revision's if absent.
     #[schema(max_length = 200)]

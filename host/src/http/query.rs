@@ -1,0 +1,97 @@
+//! Query parameters: an unknown or malformed one is an error that names it.
+
+use axum::extract::FromRequestParts;
+use http::request::Parts;
+use serde::de::DeserializeOwned;
+
+use super::extract::invalid;
+use super::problem::{Code, Problem};
+
+/// Query parameters of a route below `/api/`: an unknown or malformed one is an error that names it.
+#[derive(Clone, Copy, Debug)]
+pub struct Query<T>(pub T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        read(parts.uri.query()).map(Self)
+    }
+}
+
+fn read<T: DeserializeOwned>(query: Option<&str>) -> Result<T, Problem> {
+    let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+    let pairs = serde_urlencoded::Deserializer::new(pairs);
+    serde_path_to_error::deserialize(pairs).map_err(|error| {
+        let path = error.path().to_string();
+        let at = if path == "." {
+            String::new()
+        } else {
+            format!("`{path}`: ")
+        };
+        invalid(format!("In the query: {at}{}.", error.into_inner()))
+    })
+}
+
+/// A request below `/api/` that takes no query parameters: any is an error that names it.
+#[derive(Clone, Copy, Debug)]
+pub struct NoQuery;
+
+impl NoQuery {
+    pub(super) fn check(query: Option<&str>) -> Result<Self, Problem> {
+        let first = query.filter(|q| !q.is_empty()).map(|query| {
+            let pairs: Vec<(String, String)> =
+                serde_urlencoded::from_str(query).unwrap_or_default();
+            pairs
+                .into_iter()
+                .next()
+                .map(|(name, _)| name)
+                .unwrap_or_default()
+        });
+        match first {
+            None => Ok(Self),
+            Some(name) => Err(Problem::new(
+                Code::InvalidRequest,
+                format!("Unknown query parameter `{name}`: this route takes none."),
+            )),
+        }
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for NoQuery {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        Self::check(parts.uri.query())
+    }
+}
+
+/// Query parameters that are not looked at yet: the handler first finds out whether what it is for exists.
+#[derive(Clone, Debug)]
+pub struct UnreadQuery(Option<String>);
+
+impl<S: Send + Sync> FromRequestParts<S> for UnreadQuery {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        Ok(Self(parts.uri.query().map(str::to_owned)))
+    }
+}
+
+impl UnreadQuery {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// `invalid_request`, naming the parameter.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+        read(self.0.as_deref())
+    }
+
+    /// Refuses any.
+    ///
+    /// # Errors
+    /// `invalid_request`, naming the first.
+    pub fn none(&self) -> Result<(), Problem> {
+        NoQuery::check(self.0.as_deref()).map(|_| ())
+    }
+}

@@ -1,0 +1,95 @@
+//! What requests about projects look like, and what is wrong with them.
+
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::model::{DESCRIPTION, NAME, NewProject, TTL_LEAST, TTL_MOST};
+use crate::http::extract::{check_characters, invalid};
+use crate::http::problem::{Code, Problem};
+
+/// A project to make.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateProject {
+    /// Its name for people.
+    #[schema(min_length = 1, max_length = 100, example = "Web shop")]
+    pub name: String,
+    /// What it is about.
+    #[schema(max_length = 2000)]
+    pub description: Option<String>,
+    /// How long it lives, in seconds; for good, if absent.
+    #[schema(minimum = 60, maximum = 315_360_000)]
+    pub ttl_seconds: Option<u64>,
+    /// Whether it lives for good; the default.
+    pub permanent: Option<bool>,
+    /// The workspace (id or slug) that will own it; needed only by who has several.
+    pub workspace: Option<String>,
+}
+
+/// What changes of a project.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UpdateProject {
+    /// A new name.
+    #[schema(min_length = 1, max_length = 100)]
+    pub name: Option<String>,
+    /// A new description; an empty one clears it.
+    #[schema(max_length = 2000)]
+    pub description: Option<String>,
+    /// The sign-in providers that its frontends may offer; an empty list allows all.
+    pub allowed_providers: Option<Vec<String>>,
+}
+
+/// Which projects to list.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ListProjects {
+    /// The workspace (id or slug); needed only by who has several.
+    pub workspace: Option<String>,
+}
+
+/// The project that a request asks for.
+///
+/// # Errors
+/// `invalid_request` or `contradictory_expiry`.
+pub(super) fn new_project(request: CreateProject) -> Result<NewProject, Problem> {
+    check_name(&request.name)?;
+    check_characters("description", request.description.as_deref(), DESCRIPTION)?;
+    let contradictory = match (request.ttl_seconds, request.permanent) {
+        (Some(_), Some(true)) => {
+            Some("`ttl_seconds` and `permanent: true` contradict each other: send one of them.")
+        }
+        (None, Some(false)) => {
+            Some("`permanent: false` needs `ttl_seconds`: say how long the project lives.")
+        }
+        _ => None,
+    };
+    if let Some(detail) = contradictory {
+        return Err(Problem::new(Code::ContradictoryExpiry, detail));
+    }
+    if request
+        .ttl_seconds
+        .is_some_and(|ttl| !(TTL_LEAST..=TTL_MOST).contains(&ttl))
+    {
+        return Err(invalid(format!(
+            "`ttl_seconds` must be from {TTL_LEAST} to {TTL_MOST}."
+        )));
+    }
+    Ok(NewProject {
+        name: request.name,
+        description: request.description,
+        ttl_seconds: request.ttl_seconds,
+    })
+}
+
+/// Refuses an empty or long name.
+///
+/// # Errors
+/// `invalid_request`.
+pub(super) fn check_name(name: &str) -> Result<(), Problem> {
+    if name.trim().is_empty() {
+        return Err(invalid("`name` is empty: give the project a name."));
+    }
+    check_characters("name", Some(name), NAME)
+}
