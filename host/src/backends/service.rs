@@ -14,13 +14,13 @@ use crate::config::Config;
 use crate::control::answers::{self, AnswerKey};
 use crate::control::{self, Control};
 use crate::deployments::Deployments;
+use crate::deployments::publish::PublishError;
 use crate::fault;
 use crate::ids::{BackendId, ProjectId};
 use crate::projects::{self, Project};
 use crate::random::Random;
 use crate::sandbox::{Purpose, Sandbox};
 
-const DISK_FULL: &str = "The server's disk is nearly full. Try again later.";
 const TOO_MANY: &str = "The server has as many backends as it may. Try again later.";
 
 /// Of how many backends the actions are kept in memory.
@@ -161,10 +161,10 @@ impl Backends {
 
     /// Whether there is room for another backend.
     async fn check_room(&self) -> Result<(), BackendError> {
-        let disk = rustix::fs::statvfs(&self.config.data).map_err(anyhow::Error::from)?;
-        if disk.f_bavail.saturating_mul(disk.f_frsize) < self.config.limits.free_disk_bytes {
-            return Err(BackendError::Capacity(DISK_FULL));
-        }
+        self.deployments.check_disk().map_err(|error| match error {
+            PublishError::Capacity(why) => BackendError::Capacity(why),
+            other => BackendError::Internal(other.into()),
+        })?;
         if self.control.read(store::count).await? >= self.config.limits.backends {
             return Err(BackendError::Capacity(TOO_MANY));
         }

@@ -137,7 +137,10 @@ pub type SlugReservations = Arc<Mutex<HashSet<String>>>;
 
 impl Deployments {
     /// Refuses to begin when the disk is nearly full: whatever stores content asks first.
-    pub(super) fn check_disk(&self) -> Result<(), PublishError> {
+    ///
+    /// # Errors
+    /// `Capacity`.
+    pub fn check_disk(&self) -> Result<(), PublishError> {
         let disk = rustix::fs::statvfs(&self.config.data).map_err(std::io::Error::from)?;
         if disk.f_bavail.saturating_mul(disk.f_frsize) < self.config.limits.free_disk_bytes {
             return Err(PublishError::Capacity(DISK_FULL));
