@@ -6,9 +6,11 @@
 mod client;
 mod load;
 mod minimal;
+mod owner;
 mod publish;
 mod releases;
 mod report;
+mod rounds;
 mod server;
 mod source;
 mod startup;
