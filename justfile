@@ -19,7 +19,7 @@ slow:
     cargo test --locked
     cargo test --release --locked --package svc-tests --test slow
 
-# Measure a release build against a minimal server
+# Measure a release build against minimal servers
 bench *arguments:
     cargo build --release --locked --bin svc --bin bench
     target/release/bench {{arguments}}

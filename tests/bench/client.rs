@@ -178,6 +178,11 @@ fn joined(mut chunks: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
+/// A request that sends a document.
+pub(crate) fn post(address: SocketAddr, path: &str, body: &serde_json::Value) -> Vec<u8> {
+    request("POST", address, path, "", body)
+}
+
 fn request(
     method: &str,
     address: SocketAddr,

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use anyhow::ensure;
+
 use super::load;
 use super::report::{median, quantile, say};
 use super::server::Running;
@@ -15,11 +17,25 @@ const WARM_UP: Duration = Duration::from_millis(300);
 pub(crate) struct Contender<'a> {
     server: &'a Running,
     requests: &'a [Vec<u8>],
+    /// What undoes a round; it is not measured.
+    undo: Option<&'a [u8]>,
 }
 
 impl<'a> Contender<'a> {
     pub(crate) fn new(server: &'a Running, requests: &'a [Vec<u8>]) -> Self {
-        Self { server, requests }
+        Self {
+            server,
+            requests,
+            undo: None,
+        }
+    }
+
+    /// The same, with a request that undoes a round.
+    pub(crate) fn undone_by(self, undo: &'a [u8]) -> Self {
+        Self {
+            undo: Some(undo),
+            ..self
+        }
     }
 
     fn run(&self, connections: usize, time: Duration) -> anyhow::Result<load::Outcome> {
@@ -33,6 +49,14 @@ impl<'a> Contender<'a> {
         into.rates.push(outcome.rate);
         into.answers += outcome.answers;
         into.latencies.extend(outcome.latencies);
+        self.undo()
+    }
+
+    fn undo(&self) -> anyhow::Result<()> {
+        if let Some(undo) = self.undo {
+            let answer = self.server.client()?.send(undo)?;
+            ensure!(answer.status == 200, "not undone: {answer:?}");
+        }
         Ok(())
     }
 }
@@ -102,6 +126,7 @@ pub(crate) fn compare<const N: usize>(
     let mut figures = std::array::from_fn(|_| Figures::default());
     for contender in contenders {
         contender.run(connections, WARM_UP)?;
+        contender.undo()?;
     }
     for round in 0..ROUNDS {
         for turn in 0..N {
