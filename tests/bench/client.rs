@@ -59,15 +59,11 @@ impl Client {
         header: &str,
         body: &serde_json::Value,
     ) -> anyhow::Result<Answer> {
-        let body = body.to_string();
-        let (address, length) = (self.address, body.len());
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {address}\r\n{header}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
-        );
-        self.send(request.as_bytes())
+        self.send(&request(method, self.address, path, header, body))
     }
 
-    fn send(&mut self, request: &[u8]) -> anyhow::Result<Answer> {
+    /// Sends a request that was made beforehand.
+    pub(crate) fn send(&mut self, request: &[u8]) -> anyhow::Result<Answer> {
         self.stream.write_all(request)?;
         let mut bytes = Vec::new();
         let mut chunk = [0; 16 * 1024];
@@ -82,18 +78,22 @@ impl Client {
             bytes.extend_from_slice(&chunk[..read]);
         };
         let head = std::str::from_utf8(&bytes[..end])?.to_owned();
-        let length = content_length(&bytes[..end]).context("an answer without a length")?;
-        while bytes.len() < end + length {
+        let length = Length::of(&bytes[..end])?;
+        while !length.is_whole(&bytes, end) {
             let read = self.stream.read(&mut chunk)?;
             if read == 0 {
                 bail!("the connection ended within an answer");
             }
             bytes.extend_from_slice(&chunk[..read]);
         }
+        let body = bytes.split_off(end);
         Ok(Answer {
             status: status(&bytes).context("an answer without a status")?,
             head,
-            body: bytes.split_off(end),
+            body: match length {
+                Length::Bytes(_) => body,
+                Length::Chunked => joined(&body).context("chunks that are none")?,
+            },
         })
     }
 }
@@ -129,6 +129,73 @@ pub(crate) fn content_length(head: &[u8]) -> Option<usize> {
         }
         std::str::from_utf8(value).ok()?.trim().parse().ok()
     })
+}
+
+/// How long the body of an answer is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Length {
+    Bytes(usize),
+    /// Not known before its last chunk. What is asked for is JSON without line ends, so nothing else looks like it.
+    Chunked,
+}
+
+impl Length {
+    pub(crate) fn of(head: &[u8]) -> anyhow::Result<Self> {
+        if let Some(length) = content_length(head) {
+            return Ok(Self::Bytes(length));
+        }
+        let chunked = head.to_ascii_lowercase();
+        let chunked = chunked
+            .split(|&b| b == b'\n')
+            .any(|line| line.starts_with(b"transfer-encoding: chunked"));
+        chunked
+            .then_some(Self::Chunked)
+            .context("an answer without a length")
+    }
+
+    /// Whether `bytes`, whose head ends at `end`, are all of an answer.
+    pub(crate) fn is_whole(self, bytes: &[u8], end: usize) -> bool {
+        match self {
+            Self::Bytes(length) => bytes.len() >= end + length,
+            Self::Chunked => bytes.ends_with(b"\r\n0\r\n\r\n"),
+        }
+    }
+}
+
+/// The body that chunks are of.
+fn joined(mut chunks: &[u8]) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let line = chunks.iter().position(|&b| b == b'\n')?;
+        let size = std::str::from_utf8(&chunks[..line]).ok()?.trim();
+        let size = usize::from_str_radix(size, 16).ok()?;
+        if size == 0 {
+            return Some(body);
+        }
+        let chunk = chunks.get(line + 1..line + 1 + size)?;
+        body.extend_from_slice(chunk);
+        chunks = chunks.get(line + 1 + size + 2..)?;
+    }
+}
+
+/// A request that sends a document.
+pub(crate) fn post(address: SocketAddr, path: &str, body: &serde_json::Value) -> Vec<u8> {
+    request("POST", address, path, "", body)
+}
+
+fn request(
+    method: &str,
+    address: SocketAddr,
+    path: &str,
+    header: &str,
+    body: &serde_json::Value,
+) -> Vec<u8> {
+    let body = body.to_string();
+    let length = body.len();
+    format!(
+        "{method} {path} HTTP/1.1\r\nHost: {address}\r\n{header}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+    )
+    .into_bytes()
 }
 
 /// The status of an answer.

@@ -12,7 +12,7 @@ use anyhow::{Context as _, bail};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::client::{content_length, head_end, status};
+use super::client::{Length, head_end, status};
 
 /// What a run of load came to.
 #[derive(Debug)]
@@ -25,17 +25,17 @@ pub(crate) struct Outcome {
     pub(crate) latencies: Vec<f64>,
 }
 
-/// Asks for `time` over `connections`.
+/// Asks for `time` over `connections`: each for one of the requests after the other, beginning at a place of its own.
 pub(crate) fn run(
     address: SocketAddr,
-    request: &[u8],
+    requests: &[Vec<u8>],
     connections: usize,
     time: Duration,
 ) -> anyhow::Result<Outcome> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let request: Arc<[u8]> = request.into();
+    let requests: Arc<[Vec<u8>]> = requests.into();
     runtime.block_on(async {
         let mut streams = Vec::with_capacity(connections);
         for _ in 0..connections {
@@ -47,7 +47,11 @@ pub(crate) fn run(
         let until = began + time;
         let tasks: Vec<_> = streams
             .into_iter()
-            .map(|stream| tokio::spawn(ask(stream, Arc::clone(&request), until)))
+            .enumerate()
+            .map(|(number, stream)| {
+                let first = number * requests.len() / connections;
+                tokio::spawn(ask(stream, Arc::clone(&requests), first, until))
+            })
             .collect();
         let mut latencies = Vec::new();
         for task in tasks {
@@ -64,14 +68,17 @@ pub(crate) fn run(
 
 async fn ask(
     mut stream: TcpStream,
-    request: Arc<[u8]>,
+    requests: Arc<[Vec<u8>]>,
+    first: usize,
     until: Instant,
 ) -> anyhow::Result<Vec<f64>> {
     let mut buffer = vec![0; 64 * 1024];
     let mut latencies = Vec::with_capacity(4096);
+    let mut requests = requests.iter().cycle().skip(first);
     let mut began = Instant::now();
     while began < until {
-        write_all(&mut stream, &request).await?;
+        let request = requests.next().context("nothing to ask for")?;
+        write_all(&mut stream, request).await?;
         read_answer(&mut stream, &mut buffer).await?;
         let ended = Instant::now();
         latencies.push((ended - began).as_secs_f64() * 1e6);
@@ -97,14 +104,25 @@ async fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> anyhow::Resul
             break end;
         }
     };
-    match status(buffer) {
-        Some(200) => {}
-        other => bail!("an answer was {other:?}"),
+    if status(buffer) != Some(200) {
+        bail!(
+            "an answer was {}",
+            String::from_utf8_lossy(&buffer[..filled])
+        );
     }
-    let length = content_length(&buffer[..end]).context("an answer without a length")?;
-    let mut missing = (end + length).saturating_sub(filled);
-    while missing > 0 {
-        missing -= read(stream, buffer).await?.min(missing);
+    match Length::of(&buffer[..end])? {
+        Length::Bytes(length) => {
+            let mut missing = (end + length).saturating_sub(filled);
+            while missing > 0 {
+                missing -= read(stream, buffer).await?.min(missing);
+            }
+        }
+        // Its end has to be seen whole: the buffer is larger than what is asked for.
+        length => {
+            while !length.is_whole(&buffer[..filled], end) {
+                filled += read(stream, &mut buffer[filled..]).await?;
+            }
+        }
     }
     Ok(())
 }

@@ -1,17 +1,26 @@
-//! `just bench`: a release build of `svc`, measured beside a minimal server that answers the same bytes.
+//! `just bench`: a release build of `svc`, measured beside minimal servers that answer the same.
 //!
 //! Everything runs on the loopback of one machine and in one run, so that what else the machine does hits both
 //! servers. Ratios travel between machines, absolute figures do not.
 
+mod backend;
 mod client;
+mod crowd;
+mod items;
 mod load;
 mod minimal;
+mod minimal_sql;
+mod neighbours;
+mod owner;
+mod pocketbase;
 mod publish;
 mod releases;
 mod report;
+mod rounds;
 mod server;
 mod source;
 mod startup;
+mod tenant;
 mod views;
 
 use std::path::PathBuf;
@@ -21,25 +30,44 @@ use anyhow::{Context, bail};
 use report::Goals;
 
 /// What is measured, in the order of the report.
-const PARTS: [&str; 4] = ["startup", "views", "publish", "releases"];
+const PARTS: [&str; 8] = [
+    "startup",
+    "views",
+    "publish",
+    "releases",
+    "backend",
+    "pocketbase",
+    "neighbours",
+    "crowd",
+];
 
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let mut parts: Vec<String> = Vec::new();
-    let (mut svc, mut page) = (None, None);
+    let (mut svc, mut page, mut pocketbase) = (None, None, None);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             // The minimal server is this program again, in a process of its own.
             minimal::ARGUMENT => return minimal::serve(&arguments.next().context("a directory")?),
+            minimal_sql::ARGUMENT => {
+                let commits = arguments.next().context("how it commits")?;
+                return minimal_sql::serve(&commits, &arguments.next().context("a path")?);
+            }
             "--svc" => {
                 let path = arguments.next().context("--svc needs a path")?;
                 svc = Some(PathBuf::from(path));
             }
             // One size of page alone, for whoever is looking for what it costs.
             "--page" => page = Some(arguments.next().context("--page needs a size, as in 10")?),
+            "--pocketbase" => {
+                let path = arguments.next().context("--pocketbase needs a path")?;
+                pocketbase = Some(PathBuf::from(path));
+            }
             part if PARTS.contains(&part) => parts.push(argument),
             other => {
-                bail!("unknown argument {other}: give any of {PARTS:?}, --page KB or --svc PATH")
+                bail!(
+                    "unknown argument {other}: give any of {PARTS:?}, --page KB, --svc PATH or --pocketbase PATH"
+                )
             }
         }
     }
@@ -70,6 +98,18 @@ fn main() -> anyhow::Result<()> {
     }
     if wanted("releases") {
         releases::measure(&bench, &mut goals)?;
+    }
+    if wanted("backend") {
+        backend::measure(&bench, &mut goals)?;
+    }
+    if wanted("pocketbase") {
+        pocketbase::measure(&bench, pocketbase, &mut goals)?;
+    }
+    if wanted("neighbours") {
+        neighbours::measure(&bench, &mut goals)?;
+    }
+    if wanted("crowd") {
+        crowd::measure(&bench, &mut goals)?;
     }
     goals.print()
 }

@@ -1,14 +1,15 @@
 //! Republishing and promoting, and what page views notice of a stream of publishes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 
-use super::client::{self, Client};
+use super::client;
 use super::load;
-use super::report::{Goals, median, millis, quantile, say, title};
+use super::owner::{Owner, text};
+use super::report::{Goals, median, quantile, say, title};
 use super::server::Bench;
 use super::source::Author;
 
@@ -19,33 +20,6 @@ const RUN: Duration = Duration::from_millis(1500);
 /// Visitors at once: enough to notice a stall, few enough not to be one.
 const VISITORS: usize = 8;
 
-/// An owner's frontend `page` on one connection.
-struct Owner {
-    client: Client,
-    credential: String,
-    /// Of the frontend, below the API.
-    path: String,
-}
-
-impl Owner {
-    fn send(&mut self, method: &str, path: &str, body: &Value) -> anyhow::Result<(Value, f64)> {
-        let path = format!("{}{path}", self.path);
-        let began = Instant::now();
-        let answer = self.client.owned(method, &path, &self.credential, body)?;
-        let took = millis(began.elapsed());
-        let said = String::from_utf8_lossy(&answer.body);
-        ensure!(
-            matches!(answer.status, 200 | 201),
-            "{method} {path}: {said}"
-        );
-        Ok((serde_json::from_slice(&answer.body)?, took))
-    }
-
-    fn republish(&mut self, author: &mut Author) -> anyhow::Result<(Value, f64)> {
-        self.send("PUT", "", &json!({ "content": author.markdown(BYTES) }))
-    }
-}
-
 /// Measures both.
 pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     std::fs::create_dir_all(bench.directory("releases"))?;
@@ -53,16 +27,9 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     let svc = bench.svc("releases")?;
     svc.await_guests()?;
     let mut author = Author::new(11);
-    let mut owner = Owner {
-        client: svc.client()?,
-        credential,
-        path: "/api/v1/projects".into(),
-    };
-    let project = text(
-        &owner.send("POST", "", &json!({ "name": "Bench" }))?.0,
-        "id",
-    )?;
-    owner.path = format!("/api/v1/projects/{project}/frontends");
+    let mut owner = Owner::new(&svc, &credential)?;
+    owner.project("Bench")?;
+    owner.path.push_str("/frontends");
     let page =
         json!({ "type": "markdown", "content": author.markdown(BYTES), "requested_slug": "page" });
     owner.send("POST", "", &page)?;
@@ -76,7 +43,7 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     let mut took = Vec::new();
     let mut live = String::new();
     for _ in 0..COUNT {
-        let (frontend, time) = owner.republish(&mut author)?;
+        let (frontend, time) = republish(&mut owner, &mut author)?;
         live = text(&frontend, "active_revision_id")?;
         took.push(time);
     }
@@ -106,7 +73,7 @@ fn views(
     let share = json!({ "name": "other", "content": author.html(BYTES) });
     let published = owner.client.post("/api/v1/deploy", &share)?;
     ensure!(published.status == 201, "not published: {published:?}");
-    let request = client::get(address, "/other", "br");
+    let request = [client::get(address, "/other", "br")];
     title(&format!(
         "Page views over {VISITORS} connections, {RUNS} alternating runs of {} ms",
         RUN.as_millis()
@@ -121,7 +88,7 @@ fn views(
             let stream = scope.spawn(|| {
                 let mut count = 0;
                 while !stop.load(Ordering::Relaxed) {
-                    owner.republish(author)?;
+                    republish(owner, author)?;
                     count += 1;
                 }
                 anyhow::Ok(count)
@@ -146,17 +113,14 @@ fn views(
     Ok(())
 }
 
+fn republish(owner: &mut Owner, author: &mut Author) -> anyhow::Result<(Value, f64)> {
+    owner.send("PUT", "", &json!({ "content": author.markdown(BYTES) }))
+}
+
 fn row(what: &str, took: &[f64]) -> String {
     format!(
         "{what:16} {:>8.1} {:>8.1}",
         quantile(took, 0.5),
         quantile(took, 0.99)
     )
-}
-
-fn text(document: &Value, field: &str) -> anyhow::Result<String> {
-    let value = document[field].as_str();
-    value
-        .map(str::to_owned)
-        .with_context(|| format!("no {field} in {document}"))
 }

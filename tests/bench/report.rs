@@ -59,6 +59,7 @@ impl Goals {
 
     fn note(&mut self, what: &str, found: f64, word: &str, bound: f64, reached: bool) {
         let verdict = if reached { "reached" } else { "MISSED" };
+        let bound = (bound * 100.0).round() / 100.0;
         self.0
             .push(format!("{verdict}  {what}: {found:.2} ({word} {bound})"));
     }

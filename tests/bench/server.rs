@@ -9,15 +9,30 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 
 use super::client::Client;
-use super::minimal;
+use super::{minimal, minimal_sql};
 
 /// The kernel counts processor time in hundredths of a second.
 const TICK: Duration = Duration::from_millis(10);
 /// How long guests may take to compile.
 const COMPILING: Duration = Duration::from_secs(60);
+/// How long somebody else's server may take to listen.
+const LISTENING: Duration = Duration::from_secs(20);
+/// How long what a server still has to do may take.
+const RESTING: Duration = Duration::from_secs(30);
 
 /// Limits that are in nobody's way.
-const SETTINGS: &str = "[limits]\ndeploy_per_minute = 1000000\ndeploy_burst = 1000000\nactive_deployments = 1000000\nowner_per_minute = 1000000\nowner_burst = 1000000\n";
+const SETTINGS: &str = "[limits]
+deploy_per_minute = 1000000
+deploy_burst = 1000000
+active_deployments = 1000000
+owner_per_minute = 1000000
+owner_burst = 1000000
+op_per_minute = 100000000
+op_burst = 100000000
+op_deployment_per_minute = 100000000
+op_deployment_burst = 100000000
+projects_free = 1000000
+";
 
 /// Where everything is.
 #[derive(Debug)]
@@ -93,6 +108,23 @@ impl Bench {
         Running::start(command)
     }
 
+    /// Starts the minimal server of a database, which it makes.
+    pub(crate) fn minimal_sql(&self, commits: &str) -> anyhow::Result<Running> {
+        let mut command = Command::new(&self.me);
+        command.args([minimal_sql::ARGUMENT, commits]);
+        command.arg(self.directory(&format!("minimal-{commits}.db")));
+        Running::start(command)
+    }
+
+    /// Makes a namespace in a new data directory, and starts `svc` on it; answers the credential, too.
+    pub(crate) fn owned(&self, data: &str) -> anyhow::Result<(Running, String)> {
+        std::fs::create_dir_all(self.directory(data))?;
+        let credential = self.namespace(data)?;
+        let svc = self.svc(data)?;
+        svc.await_guests()?;
+        Ok((svc, credential))
+    }
+
     /// Fills the cache of compiled guests.
     pub(crate) fn compile_guests(&self) -> anyhow::Result<()> {
         self.svc("first")?.await_guests().map(|_| ())
@@ -100,6 +132,32 @@ impl Bench {
 }
 
 impl Running {
+    /// Starts a server that does not say where it listens, but was told.
+    pub(crate) fn start_at(mut command: Command, address: SocketAddr) -> anyhow::Result<Self> {
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let began = Instant::now();
+        let child = command
+            .spawn()
+            .with_context(|| format!("starting {command:?}"))?;
+        let mut running = Self {
+            child,
+            address,
+            ready_after: Duration::ZERO,
+            began,
+        };
+        while running.client().is_err() {
+            if running.child.try_wait()?.is_some() || began.elapsed() > LISTENING {
+                bail!("{command:?} does not listen");
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        running.ready_after = began.elapsed();
+        Ok(running)
+    }
+
     fn start(mut command: Command) -> anyhow::Result<Self> {
         command
             .stdin(Stdio::null())
@@ -149,6 +207,21 @@ impl Running {
     /// Processor time used so far, in user and system mode.
     pub(crate) fn cpu(&self) -> anyhow::Result<Duration> {
         cpu_of(&self.child.id().to_string())
+    }
+
+    /// Waits until it does nothing any more.
+    pub(crate) fn await_rest(&self) -> anyhow::Result<()> {
+        let began = Instant::now();
+        loop {
+            let before = self.cpu()?;
+            std::thread::sleep(Duration::from_millis(200));
+            if self.cpu()? - before <= TICK {
+                return Ok(());
+            }
+            if began.elapsed() > RESTING {
+                bail!("the server does not come to rest");
+            }
+        }
     }
 
     /// Memory in use now and at its most, in megabytes.

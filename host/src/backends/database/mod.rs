@@ -261,20 +261,20 @@ pub fn examine(files: &Files, id: &BackendId) -> Result<(Vec<String>, Vec<Marker
         path: files.path(id),
         most_bytes: 0,
     })?;
-    let connection = &handle.connection;
-    let look = || {
-        let mut check = connection.prepare("PRAGMA integrity_check")?;
-        let lines = check.query_map([], |row| row.get::<_, String>(0))?;
-        let mut damage: Vec<String> = lines.collect::<rusqlite::Result<_>>()?;
-        damage.retain(|line| line != "ok");
-        let sql = "SELECT count(*) FROM pragma_foreign_key_check";
-        let broken: i64 = connection.query_row(sql, [], |row| row.get(0))?;
-        if broken > 0 {
-            damage.push(format!("{broken} broken references"));
-        }
-        Ok((damage, schema::markers(connection)?))
-    };
-    look().map_err(internal)
+    look_at(&handle.connection).map_err(internal)
+}
+
+fn look_at(connection: &rusqlite::Connection) -> rusqlite::Result<(Vec<String>, Vec<Marker>)> {
+    let mut check = connection.prepare("PRAGMA integrity_check")?;
+    let lines = check.query_map([], |row| row.get::<_, String>(0))?;
+    let mut damage: Vec<String> = lines.collect::<rusqlite::Result<_>>()?;
+    damage.retain(|line| line != "ok");
+    let sql = "SELECT count(*) FROM pragma_foreign_key_check";
+    let broken: i64 = connection.query_row(sql, [], |row| row.get(0))?;
+    if broken > 0 {
+        damage.push(format!("{broken} broken references"));
+    }
+    Ok((damage, schema::markers(connection)?))
 }
 
 /// Lets SQLite put its temporary files below the data directory: one directory for the whole process, set once,
@@ -285,11 +285,9 @@ fn set_temporary_directory(directory: &Path) -> anyhow::Result<()> {
     let directory = directory.canonicalize()?;
     let mut result = Ok(());
     SET.call_once(|| {
-        let set = || {
-            let connection = rusqlite::Connection::open_in_memory()?;
-            connection.pragma_update(None, "temp_store_directory", directory.to_str())
-        };
-        result = set();
+        let name = directory.to_str();
+        result = rusqlite::Connection::open_in_memory()
+            .and_then(|c| c.pragma_update(None, "temp_store_directory", name));
     });
     Ok(result?)
 }

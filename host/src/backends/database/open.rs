@@ -311,11 +311,21 @@ impl Drop for PassOn<'_> {
     }
 }
 
+/// Gives a turn up when its caller goes away: what has not begun is nobody's any more.
+struct GiveUp<'t>(&'t Turn);
+
+impl Drop for GiveUp<'_> {
+    fn drop(&mut self) {
+        self.0.give_up();
+    }
+}
+
 /// Waits for an answer; for its beginning, only so long.
 pub(super) async fn answer_of<T>(
     mut answered: oneshot::Receiver<Result<T, RunError>>,
     turn: &Turn,
 ) -> Result<T, RunError> {
+    let _given_up = GiveUp(turn);
     match tokio::time::timeout(WAIT, &mut answered).await {
         Ok(answer) => answer.unwrap_or(Err(RunError::Closed)),
         Err(_) if turn.give_up() => Err(RunError::Busy),

@@ -1,0 +1,143 @@
+//! Calls of a backend's actions: requests a second, latency and processor time, beside the minimal server's.
+
+use std::net::SocketAddr;
+
+use anyhow::ensure;
+
+use super::items::{self, Operation};
+use super::minimal_sql::{GROUPED, SINGLE};
+use super::owner::Owner;
+use super::report::{Goals, title};
+use super::rounds::{Contender, ROUND, ROUNDS, compare, say_head, say_ratio};
+use super::server::{Bench, Running};
+use super::tenant;
+
+/// How many keep-alive connections there are; goals are of the most.
+pub(crate) const CONNECTIONS: [usize; 2] = [16, GOALS_AT];
+pub(crate) const GOALS_AT: usize = 64;
+/// The page that the calls go through.
+pub(crate) const SLUG: &str = "items";
+
+/// Calls of one operation on one server.
+struct Calls {
+    requests: Vec<Vec<u8>>,
+    undo: Vec<u8>,
+}
+
+impl Calls {
+    fn new(operation: Operation, address: SocketAddr) -> Self {
+        Self {
+            requests: operation.calls(address, SLUG),
+            undo: items::undo(address, SLUG),
+        }
+    }
+
+    /// Every run starts with the same rows, so that none gets near the largest size.
+    fn on<'a>(&'a self, server: &'a Running) -> Contender<'a> {
+        Contender::new(server, &self.requests).undone_by(&self.undo)
+    }
+}
+
+/// The servers.
+struct Servers {
+    svc: Running,
+    grouped: Running,
+    single: Running,
+}
+
+/// Measures all operations.
+pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
+    title(&format!(
+        "Actions on {} rows, {ROUNDS} alternating rounds of {} ms; minimal is axum and rusqlite, as durable",
+        items::ROWS,
+        ROUND.as_millis()
+    ))?;
+    let (svc, credential) = bench.owned("backend")?;
+    tenant::settle(&mut Owner::new(&svc, &credential)?, SLUG, &[])?;
+    let servers = Servers {
+        svc,
+        grouped: bench.minimal_sql(GROUPED)?,
+        single: bench.minimal_sql(SINGLE)?,
+    };
+    say_head("operation")?;
+    for operation in Operation::ALL {
+        same_answers(operation, &servers.svc, &servers.grouped)?;
+        for connections in CONNECTIONS {
+            let case = format!("{}, {connections}", operation.name());
+            match operation {
+                Operation::Insert => inserts(&servers, &case, connections, goals)?,
+                read => reads(&servers, read, &case, connections, goals)?,
+            }
+        }
+    }
+    Ok(())
+}
+
+fn reads(
+    servers: &Servers,
+    operation: Operation,
+    case: &str,
+    connections: usize,
+    goals: &mut Goals,
+) -> anyhow::Result<()> {
+    let Servers { svc, grouped, .. } = servers;
+    let ours = Calls::new(operation, svc.address);
+    let theirs = Calls::new(operation, grouped.address);
+    let contenders = [
+        Contender::new(svc, &ours.requests),
+        Contender::new(grouped, &theirs.requests),
+    ];
+    let [ours, theirs] = compare(&contenders, connections)?;
+    ours.say(case, "svc")?;
+    theirs.say("", "minimal")?;
+    say_ratio(&ours, &theirs, "ratio")?;
+    if connections == GOALS_AT {
+        let what = format!("{case}: throughput, of minimal's");
+        goals.at_least(&what, ours.ratio(&theirs), 0.75);
+    }
+    Ok(())
+}
+
+fn inserts(
+    servers: &Servers,
+    case: &str,
+    connections: usize,
+    goals: &mut Goals,
+) -> anyhow::Result<()> {
+    let calls = |server: &Running| Calls::new(Operation::Insert, server.address);
+    let Servers {
+        svc,
+        grouped,
+        single,
+    } = servers;
+    let (ours, theirs, alone) = (calls(svc), calls(grouped), calls(single));
+    let contenders = [ours.on(svc), theirs.on(grouped), alone.on(single)];
+    let [ours, theirs, alone] = compare(&contenders, connections)?;
+    ours.say(case, "svc")?;
+    theirs.say("", "minimal")?;
+    say_ratio(&ours, &theirs, "ratio")?;
+    alone.say("", "one each")?;
+    say_ratio(&ours, &alone, "ratio")?;
+    if connections == GOALS_AT {
+        let what = format!("{case}: throughput, of minimal's in groups");
+        goals.at_least(&what, ours.ratio(&theirs), 0.75);
+        let what = format!("{case}: throughput, of a commit each");
+        goals.at_least(&what, ours.ratio(&alone), 10.0);
+    }
+    Ok(())
+}
+
+/// That both answer the same, so that they are measured at the same work.
+fn same_answers(operation: Operation, svc: &Running, minimal: &Running) -> anyhow::Result<()> {
+    let asked = |server: &Running| {
+        let calls = operation.calls(server.address, SLUG);
+        let answer = tenant::answer(server, &calls[calls.len() / 2])?;
+        if operation == Operation::Insert {
+            tenant::answer(server, &items::undo(server.address, SLUG))?;
+        }
+        anyhow::Ok(answer)
+    };
+    let (ours, theirs) = (asked(svc)?, asked(minimal)?);
+    ensure!(ours == theirs, "{ours} and {theirs}");
+    Ok(())
+}

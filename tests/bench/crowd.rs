@@ -1,0 +1,103 @@
+//! As many databases as a server may have, all of them in use: what memory that takes.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use serde_json::json;
+
+use super::items;
+use super::load;
+use super::owner::Owner;
+use super::report::{Goals, quantile, say, title};
+use super::server::{Bench, Running};
+use super::tenant;
+
+/// As many as the limit allows.
+const DATABASES: usize = 250;
+/// How many are made at a time.
+const MAKERS: usize = 4;
+const CONNECTIONS: usize = 64;
+const RUN: Duration = Duration::from_secs(10);
+/// What every database is asked in a turn: mostly to read. The scan fills the database's cache of pages.
+const MIX: [&str; 6] = ["scan", "row", "range", "row", "insert", "row"];
+const SCAN: (&str, &str) = (
+    "scan",
+    "SELECT count(*) AS n FROM items WHERE note LIKE '%item 99%'",
+);
+/// How many turns there are, of other rows each.
+const TURNS: usize = 10;
+
+/// Measures it.
+pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
+    title(&format!(
+        "{DATABASES} databases of {} rows under a mixed load of {CONNECTIONS} connections for {} s",
+        items::ROWS,
+        RUN.as_secs()
+    ))?;
+    let (svc, credential) = bench.owned("crowd")?;
+    let began = Instant::now();
+    thread::scope(|scope| {
+        let makers: Vec<_> = (0..MAKERS)
+            .map(|maker| {
+                scope.spawn({
+                    let (svc, credential) = (&svc, &credential);
+                    move || {
+                        let mut owner = Owner::new(svc, credential)?;
+                        (maker..DATABASES).step_by(MAKERS).try_for_each(|number| {
+                            tenant::settle(&mut owner, &slug(number), &[SCAN])
+                        })
+                    }
+                })
+            })
+            .collect();
+        makers
+            .into_iter()
+            .try_for_each(|maker| maker.join().ok().context("a maker panicked")?)
+    })?;
+    let (now, most) = svc.memory()?;
+    say(&format!(
+        "made in {:.1} s: {now:.1} MB resident, {most:.1} MB at the most",
+        began.elapsed().as_secs_f64()
+    ))?;
+    let outcome = load::run(svc.address, &requests(&svc), CONNECTIONS, RUN)?;
+    say(&format!(
+        "{:.0} answers/s, p50 {:.2} ms, p99 {:.2} ms",
+        outcome.rate,
+        quantile(&outcome.latencies, 0.5) / 1e3,
+        quantile(&outcome.latencies, 0.99) / 1e3
+    ))?;
+    let (now, most) = svc.memory()?;
+    say(&format!(
+        "svc after it: {now:.1} MB resident, {most:.1} MB at the most."
+    ))?;
+    goals.at_most(
+        &format!("{DATABASES} databases: peak memory, MB"),
+        most,
+        512.0,
+    );
+    Ok(())
+}
+
+fn slug(number: usize) -> String {
+    format!("crowd-{number}")
+}
+
+/// Turns of one database after the other, as visitors come: some calls in a row, then none for a while.
+fn requests(svc: &Running) -> Vec<Vec<u8>> {
+    let mut keys = items::keys().cycle();
+    let mut requests = Vec::with_capacity(TURNS * DATABASES * MIX.len());
+    for slug in (0..TURNS).flat_map(|_| 0..DATABASES).map(slug) {
+        for action in MIX {
+            let key = keys.next().unwrap_or(1);
+            let params = match action {
+                "row" => json!({ "id": key }),
+                "range" => json!({ "first": items::first(key) }),
+                "insert" => items::new_row(),
+                _ => json!({}),
+            };
+            requests.push(items::call(svc.address, &slug, action, &params));
+        }
+    }
+    requests
+}

@@ -1,0 +1,152 @@
+//! What a tenant notices of another one whose statements never end.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use serde_json::json;
+
+use super::client::Client;
+use super::items::{self, Operation};
+use super::load;
+use super::owner::Owner;
+use super::report::{Goals, median, quantile, say, title};
+use super::server::{Bench, Running};
+use super::tenant;
+
+const RUNS: usize = 5;
+const RUN: Duration = Duration::from_millis(1500);
+/// Connections of the one who is measured: enough to notice a stall, few enough not to be one.
+const CONNECTIONS: usize = 4;
+/// Connections of the one who never ends: more than there are threads for such work.
+const LOOPS: usize = 8;
+/// How long those run before anything is measured, so that the first reach their deadline while it is.
+const AHEAD: Duration = Duration::from_secs(1);
+
+const OPERATIONS: [Operation; 2] = [Operation::Row, Operation::Insert];
+
+/// The two tenants' pages.
+const QUIET: &str = "quiet";
+const LOUD: &str = "loud";
+/// Actions that run until they are stopped: by their time alone, and by the space that they sort in, too.
+const ENDLESS: [(&str, &str); 2] = [
+    (
+        "count",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) AS n FROM n",
+    ),
+    (
+        "sort",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n ORDER BY i DESC",
+    ),
+];
+
+/// Measures reads and inserts.
+pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
+    title(&format!(
+        "Calls over {CONNECTIONS} connections, {RUNS} alternating runs of {} ms, beside {LOOPS} connections of a tenant whose statements never end",
+        RUN.as_millis()
+    ))?;
+    let (svc, credential) = bench.owned("neighbours")?;
+    let mut owner = Owner::new(&svc, &credential)?;
+    tenant::settle(&mut owner, QUIET, &[])?;
+    tenant::settle(&mut owner, LOUD, &ENDLESS)?;
+    for (action, _) in ENDLESS {
+        let answer = svc
+            .client()?
+            .send(&items::call(svc.address, LOUD, action, &json!({})))?;
+        let said = String::from_utf8_lossy(&answer.body);
+        ensure!(said.contains("query_timeout"), "{action} ended: {said}");
+    }
+    let mut quiet = [Runs::default(), Runs::default()];
+    let mut beside = ENDLESS.map(|_| [Runs::default(), Runs::default()]);
+    measured(&svc, &mut [Runs::default(), Runs::default()])?;
+    for _ in 0..RUNS {
+        measured(&svc, &mut quiet)?;
+        for ((action, _), beside) in ENDLESS.iter().zip(&mut beside) {
+            among_loops(&svc, action, || measured(&svc, beside))?;
+            svc.await_rest()?;
+        }
+    }
+    say(&format!("{:32} {:>10} {:>10}", "", "p99 ms", "calls/s"))?;
+    for (at, operation) in OPERATIONS.iter().enumerate() {
+        let name = operation.name();
+        quiet[at].say(&format!("{name}, quiet"))?;
+        let most = (2.0 * median(&quiet[at].p99)).max(10.0);
+        for ((action, _), beside) in ENDLESS.iter().zip(&beside) {
+            let case = format!("{name} beside endless {action}");
+            beside[at].say(&case)?;
+            goals.at_most(&format!("{case}: p99, ms"), median(&beside[at].p99), most);
+        }
+    }
+    let (now, most) = svc.memory()?;
+    say(&format!(
+        "svc after it: {now:.1} MB resident, {most:.1} MB at the most."
+    ))
+}
+
+/// One run of each operation.
+fn measured(svc: &Running, into: &mut [Runs; 2]) -> anyhow::Result<()> {
+    for (operation, runs) in OPERATIONS.iter().zip(into) {
+        let calls = operation.calls(svc.address, QUIET);
+        runs.add(&load::run(svc.address, &calls, CONNECTIONS, RUN)?);
+    }
+    tenant::answer(svc, &items::undo(svc.address, QUIET))?;
+    Ok(())
+}
+
+/// Figures of some runs.
+#[derive(Debug, Default)]
+struct Runs {
+    p99: Vec<f64>,
+    rates: Vec<f64>,
+}
+
+impl Runs {
+    fn add(&mut self, outcome: &load::Outcome) {
+        self.p99.push(quantile(&outcome.latencies, 0.99) / 1e3);
+        self.rates.push(outcome.rate);
+    }
+
+    fn say(&self, case: &str) -> anyhow::Result<()> {
+        let (p99, rate) = (median(&self.p99), median(&self.rates));
+        say(&format!("{case:32} {p99:>10.2} {rate:>10.0}"))
+    }
+}
+
+/// Does something while the loud tenant calls an action again and again. Its last calls are waited for: one that
+/// nobody waits for might still run in what comes next.
+fn among_loops(
+    svc: &Running,
+    action: &str,
+    work: impl FnOnce() -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let call = items::call(svc.address, LOUD, action, &json!({}));
+    let stop = AtomicBool::new(false);
+    let clients: Result<Vec<Client>, _> = (0..LOOPS).map(|_| svc.client()).collect();
+    thread::scope(|scope| {
+        let loops: Vec<_> = clients?
+            .into_iter()
+            .map(|client| scope.spawn(|| again_and_again(client, &call, &stop)))
+            .collect();
+        thread::sleep(AHEAD);
+        let done = work();
+        stop.store(true, Ordering::Relaxed);
+        for one in loops {
+            one.join().ok().context("a loop panicked")??;
+        }
+        done
+    })
+}
+
+fn again_and_again(mut client: Client, call: &[u8], stop: &AtomicBool) -> anyhow::Result<()> {
+    while !stop.load(Ordering::Relaxed) {
+        let answer = client.send(call)?;
+        // Out of time or space, or not begun in time because so many of its own run.
+        ensure!(
+            matches!(answer.status, 400 | 503),
+            "an endless statement was {answer:?}"
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,64 @@
+//! An owner on one connection: what the API is told before anything is measured.
+
+use std::time::Instant;
+
+use anyhow::{Context as _, ensure};
+use serde_json::{Value, json};
+
+use super::client::Client;
+use super::report::millis;
+use super::server::Running;
+
+/// An owner.
+pub(crate) struct Owner {
+    pub(crate) client: Client,
+    credential: String,
+    /// Where what they send goes.
+    pub(crate) path: String,
+}
+
+impl Owner {
+    pub(crate) fn new(svc: &Running, credential: &str) -> anyhow::Result<Self> {
+        Ok(Self {
+            client: svc.client()?,
+            credential: credential.to_owned(),
+            path: String::new(),
+        })
+    }
+
+    /// Makes a project, and goes there.
+    pub(crate) fn project(&mut self, name: &str) -> anyhow::Result<()> {
+        self.path = "/api/v1/projects".to_owned();
+        let (project, _) = self.send("POST", "", &json!({ "name": name }))?;
+        let id = text(&project, "id")?;
+        self.path = format!("/api/v1/projects/{id}");
+        Ok(())
+    }
+
+    /// Sends a document; answers another, and how many milliseconds it took.
+    pub(crate) fn send(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: &Value,
+    ) -> anyhow::Result<(Value, f64)> {
+        let path = format!("{}{path}", self.path);
+        let began = Instant::now();
+        let answer = self.client.owned(method, &path, &self.credential, body)?;
+        let took = millis(began.elapsed());
+        let said = String::from_utf8_lossy(&answer.body);
+        ensure!(
+            matches!(answer.status, 200 | 201),
+            "{method} {path}: {said}"
+        );
+        Ok((serde_json::from_slice(&answer.body)?, took))
+    }
+}
+
+/// A text of a document.
+pub(crate) fn text(document: &Value, field: &str) -> anyhow::Result<String> {
+    let value = document[field].as_str();
+    value
+        .map(str::to_owned)
+        .with_context(|| format!("no {field} in {document}"))
+}

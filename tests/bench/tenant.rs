@@ -1,0 +1,38 @@
+//! A tenant: a project with a database of items, its actions, and a page to call them through.
+
+use anyhow::ensure;
+use serde_json::{Value, json};
+
+use super::items;
+use super::owner::Owner;
+use super::server::Running;
+
+/// Actions that every tenant has.
+const ACTIONS: [(&str, &str); 4] = [
+    ("row", items::ROW),
+    ("range", items::RANGE_OF),
+    ("insert", items::INSERT),
+    ("undo", items::UNDO),
+];
+
+/// Makes a tenant whose page has this slug, with actions of its own beside the usual ones.
+pub(crate) fn settle(owner: &mut Owner, slug: &str, own: &[(&str, &str)]) -> anyhow::Result<()> {
+    owner.project(slug)?;
+    let ddl = format!("{}\n{}", items::SCHEMA, items::SEED);
+    owner.send("POST", "/backend", &json!({ "ddl": ddl }))?;
+    let action = |(name, sql): &(&str, &str)| json!({ "name": name, "sql": sql });
+    let actions: Vec<Value> = ACTIONS.iter().chain(own).map(action).collect();
+    owner.send("PUT", "/backend/actions", &json!({ "actions": actions }))?;
+    let page = json!({ "type": "html", "content": "<h1>Items</h1>", "requested_slug": slug });
+    let (page, _) = owner.send("POST", "/frontends", &page)?;
+    ensure!(page["slug"] == slug, "another slug: {page}");
+    Ok(())
+}
+
+/// What a call answers.
+pub(crate) fn answer(server: &Running, call: &[u8]) -> anyhow::Result<Value> {
+    let answer = server.client()?.send(call)?;
+    let said = String::from_utf8_lossy(&answer.body);
+    ensure!(answer.status == 200, "{said}");
+    Ok(serde_json::from_slice(&answer.body)?)
+}
