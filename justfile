@@ -19,16 +19,13 @@ slow:
     cargo test --locked
     cargo test --release --locked --package svc-tests --test slow
 
-<<<<<<< HEAD
 # Fuzz the gate, alone and against SQLite, for so many seconds each (needs cargo-fuzz and a nightly compiler)
 fuzz seconds="300":
-    cd guest-gate && cargo +nightly fuzz run check -- -max_total_time={{seconds}}
-    cd guest-gate && cargo +nightly fuzz run differential -- -max_total_time={{seconds}}
+    cd guest-gate && mkdir -p fuzz/corpus/check fuzz/corpus/differential
+    cd guest-gate && cargo +nightly fuzz run --sanitizer none check fuzz/corpus/check ../tests/corpus/sql/accepted ../tests/corpus/sql/refused -- -max_len=4096 -max_total_time={{seconds}}
+    cd guest-gate && cargo +nightly fuzz run --sanitizer none differential fuzz/corpus/differential ../tests/corpus/sql/accepted ../tests/corpus/sql/refused -- -max_len=4096 -max_total_time={{seconds}}
 
-# Measure a release build against a minimal server
-=======
 # Measure a release build against minimal servers
->>>>>>> bbench
 bench *arguments:
     cargo build --release --locked --bin svc --bin bench
     target/release/bench {{arguments}}
