@@ -42,8 +42,9 @@ use crate::sandbox::Stopwatch;
 use handle::{Handle, Settings, internal};
 use lanes::Lanes;
 
-/// How many databases are open at once.
-const OPEN: usize = 128;
+/// How many databases are open at once: as many as an installation has by default, since opening one anew costs
+/// more than most calls.
+const OPEN: usize = 256;
 /// A database that nobody has called for so long is closed.
 const IDLE: Duration = Duration::from_secs(60);
 /// A migration may run as long as this many statements.
