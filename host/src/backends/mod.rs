@@ -6,6 +6,8 @@ pub mod database;
 mod migrations;
 pub mod model;
 pub mod operate;
+#[cfg(test)]
+mod regate_tests;
 pub mod routes;
 mod service;
 mod store;

@@ -86,9 +86,10 @@ pub struct Action {
 impl From<ActionRow> for Action {
     fn from(row: ActionRow) -> Self {
         let range = row.verdict.start..row.verdict.end;
+        let statement = row.sql.get(range).unwrap_or_default();
         Self {
-            statement: row.sql.get(range).unwrap_or_default().into(),
-            pace: Arc::default(),
+            statement: statement.into(),
+            pace: Arc::new(Pace::of(statement)),
             row,
         }
     }

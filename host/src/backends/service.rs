@@ -108,20 +108,29 @@ impl Backends {
         let made = self.databases.create(backend.id, script.clone()).await;
         let inventory = made.map_err(|error| super::migrations::failed(&script, error))?;
         let id = backend.id;
-        let detail = Detail {
-            bytes_on_disk: self.bytes_on_disk(id).await?,
-            backend,
-            inventory,
-            ledger: vec![entry],
-            actions: Vec::new(),
+        let recorded = async {
+            let detail = Detail {
+                bytes_on_disk: self.bytes_on_disk(id).await?,
+                backend,
+                inventory,
+                ledger: vec![entry],
+                actions: Vec::new(),
+            };
+            self.record(detail, answer, body).await
         };
-        let recorded = self.record(detail, answer, body).await;
-        if recorded.is_err() {
-            self.remove_files(id).await?;
+        let recorded = recorded.await;
+        if recorded.is_err()
+            && let Err(error) = self.remove_files(id).await
+        {
+            // The next start removes them.
+            tracing::warn!(%error, "a database that nobody owns cannot be removed");
         }
         let detail = recorded?;
         fault::point("provision.recorded");
-        self.forget_pages(project.id).await?;
+        if let Err(error) = self.forget_pages(project.id).await {
+            // They learn of it when they are loaded again.
+            tracing::error!(%error, "pages do not know of their new backend");
+        }
         Ok(detail)
     }
 

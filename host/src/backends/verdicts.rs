@@ -54,10 +54,11 @@ impl Verdicts {
         }
         let verdict = self.statement(&key.1, Purpose::Query).await?;
         let range = verdict.start..verdict.end;
+        let statement = key.1.get(range).unwrap_or_default();
         let query = Arc::new(Query {
-            statement: key.1.get(range).unwrap_or_default().into(),
+            statement: statement.into(),
             verdict,
-            pace: Arc::default(),
+            pace: Arc::new(Pace::of(statement)),
         });
         self.queries.insert(key, Arc::clone(&query));
         Ok(query)

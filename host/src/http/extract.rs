@@ -301,8 +301,9 @@ fn parse_json<T: DeserializeOwned>(raw: &[u8]) -> Result<T, Problem> {
 /// The problem of a body that was not understood: a broken document is told as such wherever reading stopped.
 fn misfit(raw: &[u8], why: &str) -> Problem {
     match serde_json::from_slice::<serde_json::Value>(raw) {
-        Err(error) => invalid_json(&error),
-        Ok(_) => Problem::new(Code::InvalidRequest, format!("In the body: {why}.")),
+        // JSON has no largest number; what a field takes has.
+        Err(error) if !error.to_string().starts_with("number out of range") => invalid_json(&error),
+        _ => Problem::new(Code::InvalidRequest, format!("In the body: {why}.")),
     }
 }
 

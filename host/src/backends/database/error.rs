@@ -66,6 +66,12 @@ impl RunError {
             ErrorCode::DiskFull => Self::DatabaseFull,
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Busy,
             ErrorCode::SystemIoFailure if is_disk(code.extended_code) => Self::DiskFull,
+            // What compiles to more than a statement may is told as a lack of memory.
+            ErrorCode::OutOfMemory => Self::Refused {
+                reason: "the statement takes more memory than one may use: make it simpler"
+                    .to_owned(),
+                offset: None,
+            },
             ErrorCode::Unknown
             | ErrorCode::TooBig
             | ErrorCode::AuthorizationForStatementDenied

@@ -84,7 +84,12 @@ pub(super) fn run_group(handle: &Handle, writes: Vec<Write>, limits: &ResultLimi
     let mut waiting: Vec<Write> = writes.into_iter().filter(|w| w.turn.begin()).collect();
     // Savepoints cost as much as a small write: the first attempt goes without, in the hope that all is well.
     let mut guarded = false;
+    let watch = Stopwatch::start();
     while !waiting.is_empty() {
+        if watch.elapsed() > GROUP_TIME {
+            left.rest.append(&mut waiting);
+            break;
+        }
         match attempt(handle, &mut waiting, limits, &mut left, guarded) {
             Err(Lost::Unguarded) => guarded = true,
             Ok(results) => {

@@ -1,10 +1,14 @@
 //! What a running statement has used: time and temporary space, looked at every thousand steps of SQLite's machine.
+//!
+//! Steps can be long: a row that is matched against a long pattern is a few steps and a second. So a watchdog looks at
+//! the deadlines too, and interrupts what is past its own; SQLite notices that before its next row.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
+use std::thread;
 use std::time::Duration;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, InterruptHandle};
 
 use crate::sandbox::Stopwatch;
 
@@ -31,9 +35,11 @@ pub(super) enum Exceeded {
 #[derive(Debug)]
 pub(super) struct Meter(Arc<State>);
 
-#[derive(Debug)]
 struct State {
     clock: Stopwatch,
+    /// Held while a statement begins or ends, and while the watchdog interrupts: so it never interrupts the next.
+    turn: Mutex<()>,
+    interrupt: InterruptHandle,
     /// In nanoseconds of `clock`, like the next.
     deadline: AtomicU64,
     next_look: AtomicU64,
@@ -54,6 +60,8 @@ impl Meter {
     pub(super) fn install(connection: &mut Connection) -> rusqlite::Result<Self> {
         let state = Arc::new(State {
             clock: Stopwatch::start(),
+            turn: Mutex::default(),
+            interrupt: connection.get_interrupt_handle(),
             deadline: AtomicU64::new(NEVER),
             next_look: AtomicU64::new(0),
             written_before: AtomicU64::new(NOTHING),
@@ -61,12 +69,14 @@ impl Meter {
         });
         let watched = Arc::clone(&state);
         connection.progress_handler(STEPS, Some(move || watched.exceeded()))?;
+        watch(&state);
         Ok(Self(state))
     }
 
     /// Begins to measure a statement that may run for `budget`.
     pub(super) fn start(&self, budget: Duration) {
         let state = &self.0;
+        let _turn = state.turn();
         let now = state.clock.elapsed();
         state.stopped.store(RUNNING, Ordering::Relaxed);
         state.written_before.store(NOTHING, Ordering::Relaxed);
@@ -77,6 +87,7 @@ impl Meter {
 
     /// Ends measuring; answers what the statement was stopped for.
     pub(super) fn stop(&self) -> Option<Exceeded> {
+        let _turn = self.0.turn();
         self.0.deadline.store(NEVER, Ordering::Relaxed);
         match self.0.stopped.load(Ordering::Relaxed) {
             OUT_OF_TIME => Some(Exceeded::Time),
@@ -86,7 +97,67 @@ impl Meter {
     }
 }
 
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State").finish_non_exhaustive()
+    }
+}
+
+/// How often the watchdog looks.
+const WATCH: Duration = Duration::from_millis(10);
+
+/// The meters of all connections.
+static WATCHED: Mutex<Vec<Weak<State>>> = Mutex::new(Vec::new());
+
+/// Has the watchdog look at a meter for as long as it lives.
+fn watch(state: &Arc<State>) {
+    static STARTED: Once = Once::new();
+    WATCHED
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .push(Arc::downgrade(state));
+    STARTED.call_once(|| {
+        let started = thread::Builder::new()
+            .name("sql-watchdog".into())
+            .spawn(|| {
+                loop {
+                    thread::sleep(WATCH);
+                    look_at_all();
+                }
+            });
+        if let Err(error) = started {
+            tracing::error!(%error, "statements are stopped by their steps alone");
+        }
+    });
+}
+
+fn look_at_all() {
+    let mut watched = WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
+    watched.retain(|state| match state.upgrade() {
+        Some(state) => {
+            state.interrupt_if_late();
+            true
+        }
+        None => false,
+    });
+}
+
 impl State {
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn interrupt_if_late(&self) {
+        if nanos(self.clock.elapsed()) < self.deadline.load(Ordering::Relaxed) {
+            return;
+        }
+        let _turn = self.turn();
+        if nanos(self.clock.elapsed()) >= self.deadline.load(Ordering::Relaxed) {
+            self.stopped.store(OUT_OF_TIME, Ordering::Relaxed);
+            self.interrupt.interrupt();
+        }
+    }
+
     fn exceeded(&self) -> bool {
         let deadline = self.deadline.load(Ordering::Relaxed);
         if deadline == NEVER {

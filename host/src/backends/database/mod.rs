@@ -20,7 +20,7 @@ mod trim;
 pub mod values;
 mod walls;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -57,8 +57,15 @@ pub struct Databases {
     lanes: Arc<Lanes>,
     limits: ResultLimits,
     most_bytes: u64,
-    open: Mutex<HashMap<BackendId, Entry>>,
+    open: Mutex<Open>,
     clock: Stopwatch,
+}
+
+/// The open databases, and those that are just being removed, which nobody opens again.
+#[derive(Debug, Default)]
+struct Open {
+    entries: HashMap<BackendId, Entry>,
+    ending: HashSet<BackendId>,
 }
 
 #[derive(Debug)]
@@ -102,20 +109,22 @@ impl Databases {
     pub fn get(&self, id: BackendId) -> Result<Arc<Database>, RunError> {
         let now = self.clock.elapsed();
         let mut open = self.lock();
-        if let Some(entry) = open.get_mut(&id) {
+        if let Some(entry) = open.entries.get_mut(&id) {
             entry.used = now;
             return Ok(Arc::clone(&entry.database));
         }
-        let closed = (open.len() >= OPEN).then(|| take_oldest(&mut open));
+        if open.ending.contains(&id) {
+            return Err(RunError::Closed);
+        }
+        let closed = (open.entries.len() >= OPEN).then(|| take_oldest(&mut open.entries));
         let database = Database::new(id, self.settings(&id), self.limits, Arc::clone(&self.lanes))?;
         let entry = Entry {
             database: Arc::clone(&database),
             used: now,
         };
-        open.insert(id, entry);
+        open.entries.insert(id, entry);
         drop(open);
-        // Closing copies the log into the database, which takes a while: not under the lock.
-        drop(closed);
+        self.close(closed.flatten());
         Ok(database)
     }
 
@@ -149,7 +158,10 @@ impl Databases {
         let made = Handle::create(&self.settings(id))
             .map_err(ScriptError::from)
             .and_then(|handle| {
-                migrate::create(&handle, script, budget)?;
+                migrate::create(&handle, script, budget).map_err(|failure| ScriptError {
+                    error: self.settings(id).told_full(failure.error),
+                    ..failure
+                })?;
                 Ok(schema::inventory(&handle.connection).map_err(internal)?)
             })
             .and_then(|inventory| {
@@ -202,11 +214,24 @@ impl Databases {
     /// # Errors
     /// The disk's.
     pub fn remove(&self, id: &BackendId) -> std::io::Result<()> {
-        let entry = self.lock().remove(id);
+        let entry = {
+            let mut open = self.lock();
+            open.ending.insert(*id);
+            open.entries.remove(id)
+        };
         if let Some(entry) = entry {
             entry.database.close();
         }
-        self.files.remove(id)
+        let removed = self.files.remove(id);
+        self.lock().ending.remove(id);
+        removed
+    }
+
+    /// Closes databases in the short lane: it copies their logs, which takes a while.
+    fn close(&self, entries: impl IntoIterator<Item = Entry>) {
+        for entry in entries {
+            self.lanes.short(Box::new(move || drop(entry)));
+        }
     }
 
     /// Closes what nobody has called for a while.
@@ -214,14 +239,14 @@ impl Databases {
         let now = self.clock.elapsed();
         let idle: Vec<Entry> = {
             let mut open = self.lock();
-            open.extract_if(|_, entry| {
-                now.saturating_sub(entry.used) > IDLE && Arc::strong_count(&entry.database) == 1
-            })
-            .map(|(_, entry)| entry)
-            .collect()
+            open.entries
+                .extract_if(|_, entry| {
+                    now.saturating_sub(entry.used) > IDLE && Arc::strong_count(&entry.database) == 1
+                })
+                .map(|(_, entry)| entry)
+                .collect()
         };
-        // Not under the lock, as above.
-        drop(idle);
+        self.close(idle);
     }
 
     fn settings(&self, id: &BackendId) -> Settings {
@@ -231,7 +256,7 @@ impl Databases {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<BackendId, Entry>> {
+    fn lock(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -80,9 +80,7 @@ impl Database {
     ) -> Result<Arc<Self>, RunError> {
         // The file is looked at when it is first used; whether it is there shows now.
         if !settings.path.is_file() {
-            return Err(RunError::Internal(format!(
-                "the file of backend {id} is missing"
-            )));
+            return Err(RunError::Closed);
         }
         Ok(Arc::new_cyclic(|me| Self {
             id,
@@ -102,12 +100,16 @@ impl Database {
     /// # Errors
     /// [`RunError`]; nothing is changed then.
     pub async fn call(&self, call: Call, pace: &Arc<Pace>) -> Result<ResultJson, RunError> {
-        if call.writes {
-            let written = self.write(call, Arc::clone(pace)).await;
-            written.map_err(|error| self.settings.told_full(error))
+        let answer = if call.writes {
+            self.write(call, Arc::clone(pace)).await
         } else {
-            self.read(call, pace).await
-        }
+            // A read fills nothing but the disk that its temporary files are on.
+            self.read(call, pace).await.map_err(|error| match error {
+                RunError::DatabaseFull => RunError::DiskFull,
+                other => other,
+            })
+        };
+        answer.map_err(|error| self.settings.told_full(error))
     }
 
     async fn write(&self, call: Call, pace: Arc<Pace>) -> Result<ResultJson, RunError> {
@@ -327,9 +329,10 @@ pub(super) async fn answer_of<T>(
 ) -> Result<T, RunError> {
     let _given_up = GiveUp(turn);
     match tokio::time::timeout(WAIT, &mut answered).await {
-        Ok(answer) => answer.unwrap_or(Err(RunError::Closed)),
+        // What was dropped was refused, or failed in a way that the log tells: nothing was done.
+        Ok(answer) => answer.unwrap_or(Err(RunError::Busy)),
         Err(_) if turn.give_up() => Err(RunError::Busy),
-        Err(_) => answered.await.unwrap_or(Err(RunError::Closed)),
+        Err(_) => answered.await.unwrap_or(Err(RunError::Busy)),
     }
 }
 

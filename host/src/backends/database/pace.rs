@@ -23,16 +23,40 @@ pub(super) enum Lane {
 
 /// What is known of a statement.
 #[derive(Debug, Default)]
-pub struct Pace(AtomicI32);
+pub struct Pace {
+    known: AtomicI32,
+    /// Whether a single step of it may be long, so that no short deadline would be kept.
+    has_long_steps: bool,
+}
+
+/// What one row can take long with, and no deadline interrupts.
+const LONG_STEPS: [&str; 4] = ["like", "glob", "instr", "replace"];
 
 /// The values of [`Pace`]: above zero it is quick, below zero it is in doubt for as many runs.
 const UNKNOWN: i32 = 0;
 const QUICK: i32 = 1;
 
 impl Pace {
+    /// What is known of a statement from its text: finding a word in a literal costs only speed.
+    pub fn of(sql: &str) -> Self {
+        let mut words = sql.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let is_long = |word: &str| {
+            LONG_STEPS
+                .iter()
+                .any(|long| word.eq_ignore_ascii_case(long))
+        };
+        Self {
+            known: AtomicI32::new(UNKNOWN),
+            has_long_steps: words.any(is_long),
+        }
+    }
+
     /// Where it runs next.
     pub(super) fn lane(&self) -> Lane {
-        match self.0.load(Ordering::Relaxed) {
+        if self.has_long_steps {
+            return Lane::Long;
+        }
+        match self.known.load(Ordering::Relaxed) {
             UNKNOWN => Lane::Short,
             known if known > UNKNOWN => Lane::Inline,
             _ => Lane::Long,
@@ -41,7 +65,7 @@ impl Pace {
 
     /// Notes how long a run took.
     pub(super) fn took(&self, time: Duration) {
-        let known = self.0.load(Ordering::Relaxed);
+        let known = self.known.load(Ordering::Relaxed);
         let now = if time > SHORT {
             -DOUBT
         } else if known < UNKNOWN {
@@ -53,19 +77,33 @@ impl Pace {
         };
         if now != known {
             // Two runs that end at once may both write: either is right about the statement.
-            self.0.store(now, Ordering::Relaxed);
+            self.known.store(now, Ordering::Relaxed);
         }
     }
 
     /// Notes that a run did not end within a lane's time.
     pub(super) fn too_long(&self) {
-        self.0.store(-DOUBT, Ordering::Relaxed);
+        self.known.store(-DOUBT, Ordering::Relaxed);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_may_take_long_with_a_row_never_runs_among_short_work() {
+        for long in [
+            "SELECT a LIKE b",
+            "SELECT Replace (a, b, c)",
+            "SELECT instr(a,b)",
+        ] {
+            let pace = Pace::of(long);
+            pace.took(Duration::from_micros(50));
+            assert_eq!(pace.lane(), Lane::Long, "{long}");
+        }
+        assert_eq!(Pace::of("SELECT likes FROM a").lane(), Lane::Short);
+    }
 
     #[test]
     fn a_statement_earns_its_lane() {

@@ -84,7 +84,7 @@ impl Database {
         let watch = Stopwatch::start();
         let result = run(&reader, call, &self.limits, budget);
         pace.took(watch.elapsed());
-        lock(&self.readers).idle.push(reader);
+        self.put_back(reader);
         result
     }
 
@@ -113,9 +113,20 @@ impl Database {
         match self.idle_reader()? {
             Some(reader) => Ok(reader),
             None => {
+                let reader = Handle::reader(&self.settings)?;
                 lock(&self.readers).open += 1;
-                Handle::reader(&self.settings)
+                Ok(reader)
             }
+        }
+    }
+
+    /// Keeps a reader for the next, if there are not enough.
+    fn put_back(&self, reader: Handle) {
+        let mut readers = lock(&self.readers);
+        if readers.idle.len() < READERS {
+            readers.idle.push(reader);
+        } else {
+            readers.open -= 1;
         }
     }
 
@@ -152,7 +163,7 @@ impl Database {
             if begun.begin() {
                 let result = me.reader().and_then(|reader| {
                     let result = work(&reader);
-                    lock(&me.readers).idle.push(reader);
+                    me.put_back(reader);
                     result
                 });
                 // A caller that has gone away does not want it.
