@@ -6,6 +6,7 @@ pub mod database;
 mod migrations;
 pub mod model;
 pub mod operate;
+pub mod requests;
 pub mod routes;
 mod service;
 mod store;
