@@ -150,13 +150,22 @@ impl UnreadBody {
         Ok(self)
     }
 
+    /// Reads it as it is, and answers the request's head, too.
+    ///
+    /// # Errors
+    /// The problem of the transfer.
+    pub async fn raw(self) -> Result<(Parts, Bytes), Problem> {
+        let (parts, body) = self.request.into_parts();
+        Ok((parts, read_body(body, self.limit).await?))
+    }
+
     /// Reads JSON, whatever the `Content-Type`, on a request without query parameters.
     ///
     /// # Errors
     /// The problem of the query, the transfer or the document.
     pub async fn json<T: DeserializeOwned>(self) -> Result<ReadBody<T>, Problem> {
         NoQuery::check(self.request.uri().query())?;
-        let raw = read_body(self.request, self.limit).await?;
+        let raw = read_body(self.request.into_body(), self.limit).await?;
         Ok(ReadBody {
             value: parse_json(&raw)?,
             raw,
@@ -173,7 +182,7 @@ impl UnreadBody {
             return self.json().await;
         }
         NoQuery::check(self.request.uri().query())?;
-        let raw = read_body(self.request, self.limit).await?;
+        let raw = read_body(self.request.into_body(), self.limit).await?;
         let value = serde_urlencoded::from_bytes(&raw).map_err(|error| {
             Problem::new(Code::InvalidRequest, format!("In the form: {error}."))
         })?;
@@ -232,11 +241,8 @@ pub fn check_length(headers: &HeaderMap, limit: u64) -> Result<(), Problem> {
     }
 }
 
-async fn read_body(request: Request<Body>, limit: u64) -> Result<Bytes, Problem> {
-    let limited = Limited::new(
-        request.into_body(),
-        usize::try_from(limit).unwrap_or(usize::MAX),
-    );
+async fn read_body(body: Body, limit: u64) -> Result<Bytes, Problem> {
+    let limited = Limited::new(body, usize::try_from(limit).unwrap_or(usize::MAX));
     match tokio::time::timeout(BODY_TIME, limited.collect()).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large(limit)),
