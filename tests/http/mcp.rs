@@ -6,5 +6,6 @@ mod framing;
 mod job;
 mod listing;
 mod parity;
+mod parity_history;
 mod parity_twins;
 mod ranges;

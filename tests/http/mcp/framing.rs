@@ -104,7 +104,7 @@ async fn methods_that_are_not_ours() {
             "no/such",
         ] {
             let params = json!({
-                "name": "x", "uri": "x:", "level": "info", "taskId": "x", "notifications": {},
+                "name": "x:", "uri": "x:", "level": "info", "taskId": "x:", "notifications": {},
                 "ref": { "type": "ref/prompt", "name": "x" }, "argument": { "name": "x", "value": "" },
             });
             let answer = client.ask(method, &params).await;
