@@ -105,17 +105,10 @@ impl<'a> Client<'a> {
     }
 
     /// Calls a tool that succeeds; answers its document.
-    #[track_caller]
-    pub(super) fn done(
-        &self,
-        tool: &'static str,
-        arguments: Value,
-    ) -> impl Future<Output = Value> + use<'_, 'a> {
-        async move {
-            let called = self.call(tool, &arguments).await;
-            assert!(!called.refused, "{arguments}: {}", called.document);
-            called.document
-        }
+    pub(super) async fn done(&self, tool: &str, arguments: Value) -> Value {
+        let called = self.call(tool, &arguments).await;
+        assert!(!called.refused, "{arguments}: {}", called.document);
+        called.document
     }
 
     /// Calls a tool that refuses with this code; answers its problem.

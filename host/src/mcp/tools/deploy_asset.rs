@@ -31,7 +31,7 @@ pub(super) fn description() -> Description {
         .destructive(false)
         .idempotent(false)
         .open_world(true);
-    describe("deploy_asset", ABOUT, hints, arguments, &["content"])
+    describe("deploy_asset", ABOUT, hints, &arguments, &["content"])
 }
 
 pub(super) async fn call(app: SharedApp, mut arguments: Arguments) -> Result<Value, Problem> {

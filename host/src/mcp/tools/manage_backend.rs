@@ -57,7 +57,7 @@ pub(super) fn description() -> Description {
         .idempotent(false)
         .open_world(false);
     let required = ["action", "project_id"];
-    describe("manage_backend", ABOUT, hints, arguments, &required)
+    describe("manage_backend", ABOUT, hints, &arguments, &required)
 }
 
 pub(super) async fn call(

@@ -83,7 +83,7 @@ pub(super) fn description() -> Description {
         .idempotent(false)
         .open_world(true);
     let required = ["action", "project_id"];
-    describe("manage_frontend", ABOUT, hints, arguments, &required)
+    describe("manage_frontend", ABOUT, hints, &arguments, &required)
 }
 
 pub(super) async fn call(
@@ -159,7 +159,7 @@ async fn one(
             let (project, _) = found.await?;
             let wanted = request.checked()?;
             let source = deployments.source(&project, &target, wanted).await?;
-            range(source.into(), offset, limit)
+            range(&source.into(), offset, limit)
         }
         Action::Update => {
             let request: Republish = arguments.rest()?;
@@ -248,15 +248,15 @@ async fn revisions(
 
 /// A source, or a range of it in characters: as much as was asked for and as fits into a result.
 fn range(
-    source: ContentView,
+    source: &ContentView,
     offset: Option<usize>,
     limit: Option<usize>,
 ) -> Result<Value, Problem> {
     if limit == Some(0) {
         return Err(invalid("`limit` must be at least 1."));
     }
-    let mut document = answer(&source)?;
-    let ContentView::Content { content, .. } = &source else {
+    let mut document = answer(source)?;
+    let ContentView::Content { content, .. } = source else {
         return Ok(document);
     };
     if offset.is_none() && limit.is_none() && results::fits(&document) {

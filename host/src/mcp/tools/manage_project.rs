@@ -41,7 +41,7 @@ pub(super) fn description() -> Description {
         .destructive(true)
         .idempotent(false)
         .open_world(false);
-    describe("manage_project", ABOUT, hints, arguments, &["action"])
+    describe("manage_project", ABOUT, hints, &arguments, &["action"])
 }
 
 pub(super) async fn call(

@@ -146,7 +146,7 @@ fn describe(
     name: &'static str,
     text: &'static str,
     hints: ToolAnnotations,
-    arguments: Value,
+    arguments: &Value,
     required: &[&str],
 ) -> Description {
     let schema = json!({
