@@ -22,14 +22,10 @@ use crate::http::problem::Problem;
 
 /// What a model is told that has never seen this service.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
-/// Methods that are ours: what the library could not read of them is told as bad params.
-const OURS: [&str; 5] = [
-    "initialize",
-    "server/discover",
-    "ping",
-    "tools/list",
-    "tools/call",
-];
+/// Methods that are ours in every era: what the library could not read of them is told as bad params.
+const OURS: [&str; 3] = ["server/discover", "tools/list", "tools/call"];
+/// Methods that went with the stateless era.
+const LEGACY: [&str; 2] = ["initialize", "ping"];
 
 /// The handler of one request.
 #[derive(Clone, Debug)]
@@ -158,10 +154,11 @@ impl ServerHandler for Handler {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let method = request.method;
-        if OURS.contains(&&*method) {
+        let legacy = context.meta.protocol_version().is_none();
+        if OURS.contains(&&*method) || legacy && LEGACY.contains(&&*method) {
             let message = format!("The params do not fit `{method}`.");
             return Err(ErrorData::invalid_params(message, None));
         }

@@ -112,6 +112,11 @@ async fn methods_that_are_not_ours() {
             assert_eq!(answer.json()["error"]["code"], -32601, "{method}");
         }
     }
+    for method in ["initialize", "ping"] {
+        let answer = Client::anonymous(&server).ask(method, &json!({})).await;
+        assert_eq!(answer.status, 404, "{method}: {}", answer.text());
+        assert_eq!(answer.json()["error"]["code"], -32601, "{method}");
+    }
     let legacy = Client::anonymous(&server).legacy();
     for params in [
         json!({}),
