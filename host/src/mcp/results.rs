@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn what_does_not_is_cut_with_a_note() {
-        let entry = json!({ "sql": "\"\\\n\u{1}é".repeat(20_000), "note": "x".repeat(1_000) });
+        let entry = json!({ "sql": "\"\\\n\u{1}é".repeat(1_000), "note": "x".repeat(1_000) });
         let entries: Vec<_> = std::iter::repeat_n(entry, 300).collect();
         for document in [
             json!({ "migrations": entries }),

@@ -14,7 +14,8 @@ use crate::http::serve::to_the_end;
 use crate::mcp::arguments::Arguments;
 
 const ABOUT: &str = "Publish one page at a public URL for 7 days, without an account: HTML, Markdown, a Mermaid diagram, JSON or CSV. \
-Answers {id, slug, url, created_at, expires_at}: give the user the url. It cannot be changed or deleted afterwards; \
+Answers {id, slug, url, created_at, expires_at}: give the user the url. \
+Its scripts run in a sandbox without cookies, storage and svc.db. It cannot be changed or deleted afterwards; \
 for a page that lasts or has a backend, use manage_project and manage_frontend.";
 
 pub(super) fn description() -> Description {
