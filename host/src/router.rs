@@ -23,6 +23,7 @@ use crate::deployments::frontends::routes as frontends;
 use crate::deployments::model::{is_reserved, is_slug};
 use crate::deployments::revisions::routes as revisions;
 use crate::deployments::routes as deployments;
+use crate::http::client_ip::ClientIp;
 use crate::http::front::Context;
 use crate::http::hosts::Host;
 use crate::http::owner;
@@ -87,6 +88,25 @@ pub async fn view(app: &App, host: &Host, request: &Parts) -> Response {
     deployments::show(app, host, slug, &request.method, &request.headers)
         .await
         .into_response()
+}
+
+/// Whether a request is a call of an action, which `call` answers as the route `POST /{slug}/api/op` does.
+pub fn is_call(host: &Host, request: &Request) -> bool {
+    let pages = matches!(host, Host::Api | Host::Sites | Host::Project(_));
+    pages && request.method() == Method::POST && called_slug(request.uri()).is_some()
+}
+
+/// Answers a call of an action, for the same reason.
+pub async fn call(app: &App, host: &Host, client: &ClientIp, request: Request) -> Response {
+    let uri = request.uri().clone();
+    let slug = called_slug(&uri).unwrap_or_default();
+    visitors::call(app, host, client, slug, request).await
+}
+
+/// The slug of the path of a call in its only form.
+fn called_slug(uri: &Uri) -> Option<&str> {
+    let slug = uri.path().strip_prefix('/')?.strip_suffix("/api/op")?;
+    (is_slug(slug) && !is_reserved(slug)).then_some(slug)
 }
 
 /// The path, if it is a slug in its only form and nothing else.

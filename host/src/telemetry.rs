@@ -78,13 +78,16 @@ pub struct Metrics {
     tools: Family<Called, Counter>,
     tool_latency: Family<ByTool, Histogram>,
     /// Page views, by far the most requests, without a look-up each.
-    pages: PageMetrics,
+    pages: RouteMetrics,
+    /// Calls of actions, the next most.
+    calls: RouteMetrics,
 }
 
+/// The numbers of a route whose usual answers are counted without a look-up.
 #[derive(Debug)]
-struct PageMetrics {
-    ok: Counter,
-    not_modified: Counter,
+struct RouteMetrics {
+    route: &'static str,
+    usual: Vec<(u16, Counter)>,
     latency: Histogram,
 }
 
@@ -135,24 +138,30 @@ impl Metrics {
             deployments.visits.total.clone(),
         );
         sandbox.metrics().register(&mut registry);
-        let page = |status| {
-            requests.get_or_create_owned(&Answered {
-                route: PAGE.into(),
-                status,
-            })
-        };
-        let pages = PageMetrics {
-            ok: page(200),
-            not_modified: page(304),
-            latency: latency.get_or_create_owned(&ByRoute { route: PAGE.into() }),
+        let of_route = |route: &'static str, usual: &[u16]| RouteMetrics {
+            route,
+            usual: usual
+                .iter()
+                .map(|status| {
+                    let answered = Answered {
+                        route: route.into(),
+                        status: *status,
+                    };
+                    (*status, requests.get_or_create_owned(&answered))
+                })
+                .collect(),
+            latency: latency.get_or_create_owned(&ByRoute {
+                route: route.into(),
+            }),
         };
         Self {
+            pages: of_route(PAGE, &[200, 304]),
+            calls: of_route(CALL, &[200]),
             registry,
             requests,
             latency,
             tools,
             tool_latency,
-            pages,
         }
     }
 
@@ -163,8 +172,10 @@ impl Metrics {
             .extensions()
             .get::<Route>()
             .map(|route| route.0.as_str());
-        if route == Some(PAGE) {
-            return self.count_view(status, took);
+        match route {
+            Some(PAGE) => return self.count_view(status, took),
+            Some(CALL) => return self.count_call(status, took),
+            _ => {}
         }
         let route = route.unwrap_or("none");
         self.count(route, status);
@@ -194,12 +205,20 @@ impl Metrics {
 
     /// Counts a page view.
     pub fn count_view(&self, status: u16, took: Duration) {
-        match status {
-            200 => self.pages.ok.inc(),
-            304 => self.pages.not_modified.inc(),
-            _ => self.count(PAGE, status),
+        self.count_usual(&self.pages, status, took);
+    }
+
+    /// Counts a call of an action.
+    pub fn count_call(&self, status: u16, took: Duration) {
+        self.count_usual(&self.calls, status, took);
+    }
+
+    fn count_usual(&self, route: &RouteMetrics, status: u16, took: Duration) {
+        match route.usual.iter().find(|(usual, _)| *usual == status) {
+            Some((_, counter)) => counter.inc(),
+            None => self.count(route.route, status),
         };
-        self.pages.latency.observe(took.as_secs_f64());
+        route.latency.observe(took.as_secs_f64());
     }
 
     fn count(&self, route: &str, status: u16) -> u64 {
@@ -224,6 +243,8 @@ impl Metrics {
 
 /// The route of page views, as the router has it.
 const PAGE: &str = "/{slug}";
+/// The route of calls, likewise.
+const CALL: &str = "/{slug}/api/op";
 
 /// A number that is read when it is asked for.
 struct Reading {

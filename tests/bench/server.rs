@@ -32,6 +32,7 @@ op_burst = 100000000
 op_deployment_per_minute = 100000000
 op_deployment_burst = 100000000
 projects_free = 1000000
+database_bytes = 268435456
 ";
 
 /// Where everything is.

@@ -2,6 +2,7 @@
 //!
 //! A handler lists them in the order in which the checks run: credential, then body.
 
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -133,13 +134,20 @@ impl FromRequest<SharedApp> for UnreadBody {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &SharedApp) -> Result<Self, Problem> {
-        let limit = app.config.limits.body_bytes;
-        check_length(request.headers(), limit)?;
-        Ok(Self { request, limit })
+        Self::of(request, app.config.limits.body_bytes)
     }
 }
 
 impl UnreadBody {
+    /// The body of a request, of at most `limit` bytes.
+    ///
+    /// # Errors
+    /// `payload_too_large`, by the declared length; `unsupported_media_type`.
+    pub fn of(request: Request, limit: u64) -> Result<Self, Problem> {
+        check_length(request.headers(), limit)?;
+        Ok(Self { request, limit })
+    }
+
     /// The same on a route that takes less.
     ///
     /// # Errors
@@ -243,7 +251,14 @@ pub fn check_length(headers: &HeaderMap, limit: u64) -> Result<(), Problem> {
 
 async fn read_body(body: Body, limit: u64) -> Result<Bytes, Problem> {
     let limited = Limited::new(body, usize::try_from(limit).unwrap_or(usize::MAX));
-    match tokio::time::timeout(BODY_TIME, limited.collect()).await {
+    let mut collected = std::pin::pin!(limited.collect());
+    // Most bodies have come with their head, and need no timer.
+    let now = std::future::poll_fn(|context| Poll::Ready(collected.as_mut().poll(context)));
+    let arrived = match now.await {
+        Poll::Ready(arrived) => Ok(arrived),
+        Poll::Pending => tokio::time::timeout(BODY_TIME, collected).await,
+    };
+    match arrived {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large(limit)),
         Ok(Err(_)) => Err(Problem::new(Code::InvalidRequest, "The body broke off.")),
@@ -270,6 +285,10 @@ fn parse_json<T: DeserializeOwned>(raw: &[u8]) -> Result<T, Problem> {
     // An array of the fields' values would do for serde, but not for anybody who reads the description.
     if raw.trim_ascii_start().first() != Some(&b'{') {
         return Err(misfit(raw, "It must be an object"));
+    }
+    // A document that fits, as nearly all do, needs nobody to follow the path to a misfit.
+    if let Ok(value) = serde_json::from_slice(raw) {
+        return Ok(value);
     }
     let mut reader = serde_json::Deserializer::from_slice(raw);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {

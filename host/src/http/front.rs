@@ -109,30 +109,27 @@ pub async fn handle(
     let admitted = admit(app, peer, &request_id, &mut request);
     // By the path in canonical form, which is what the routes see.
     let shape = Shape::of(&request);
-    let viewed = matches!(admitted, Ok(Admitted::View(_)));
-    let mut response = match admitted {
+    let span = tracing::debug_span!("request", id = request_id, method = %request.method());
+    let (way, mut response) = match admitted {
         Ok(Admitted::Preflight(host)) => match router::check_label(app, &host).await {
-            Ok(()) => StatusCode::NO_CONTENT.into_response(),
-            Err(problem) => problem.into_response(),
+            Ok(()) => (Way::Routed, StatusCode::NO_CONTENT.into_response()),
+            Err(problem) => (Way::Routed, problem.into_response()),
         },
         Ok(Admitted::View(host)) => {
-            let span = tracing::debug_span!("request", id = request_id, method = %request.method());
             let (parts, _) = request.into_parts();
-            let answer = async move { router::view(app, &host, &parts).await }.instrument(span);
-            match AssertUnwindSafe(answer).catch_unwind().await {
-                Ok(response) => response,
-                Err(_) => Problem::internal(&"a handler panicked").into_response(),
-            }
+            let answer = async move { router::view(app, &host, &parts).await };
+            (Way::View, guarded(answer.instrument(span)).await)
+        }
+        Ok(Admitted::Call(host, client)) => {
+            let answer = async move { router::call(app, &host, &client, request).await };
+            (Way::Call, guarded(answer.instrument(span)).await)
         }
         Ok(Admitted::Route(host)) => {
-            let span = tracing::debug_span!("request", id = request_id, method = %request.method());
             let answer = routers.of(&host).clone().call(request).instrument(span);
-            match AssertUnwindSafe(answer).catch_unwind().await {
-                Ok(Ok(response)) => response,
-                Err(_) => Problem::internal(&"a handler panicked").into_response(),
-            }
+            let answer = async { answer.await.unwrap_or_else(|never| match never {}) };
+            (Way::Routed, guarded(answer).await)
         }
-        Err(problem) => problem.into_response(),
+        Err(problem) => (Way::Routed, problem.into_response()),
     };
     write_if_problem(app, &shape, &request_id, &mut response);
     let headers = response.headers_mut();
@@ -152,12 +149,27 @@ pub async fn handle(
         headers.insert(REQUEST_ID, value);
     }
     let took = app.clock.elapsed().saturating_sub(started);
-    if viewed {
-        app.metrics.count_view(response.status().as_u16(), took);
-    } else {
-        app.metrics.count_request(&response, took);
+    match way {
+        Way::View => app.metrics.count_view(response.status().as_u16(), took),
+        Way::Call => app.metrics.count_call(response.status().as_u16(), took),
+        Way::Routed => app.metrics.count_request(&response, took),
     }
     response
+}
+
+/// Which way a request took, for its count.
+enum Way {
+    View,
+    Call,
+    Routed,
+}
+
+/// An answer, whatever happens in the handler.
+async fn guarded(answer: impl Future<Output = Response>) -> Response {
+    AssertUnwindSafe(answer)
+        .catch_unwind()
+        .await
+        .unwrap_or_else(|_| Problem::internal(&"a handler panicked").into_response())
 }
 
 /// What every answer to operators has, too: an id, and its problem written out.
@@ -208,6 +220,8 @@ enum Admitted {
     Preflight(Host),
     /// A page view, which needs nothing more.
     View(Host),
+    /// A call of an action, likewise.
+    Call(Host, ClientIp),
     /// On to the routes of this host.
     Route(Host),
 }
@@ -241,11 +255,14 @@ fn admit(
             ));
         }
     };
-    let authority: Arc<str> = if router::is_view(&host, request) {
+    if router::is_view(&host, request) {
         return Ok(Admitted::View(host));
-    } else {
-        authority.into()
-    };
+    }
+    let client = ClientIp::of(peer, request.headers(), &app.config.trusted_proxies);
+    if router::is_call(&host, request) {
+        return Ok(Admitted::Call(host, client));
+    }
+    let authority: Arc<str> = authority.into();
     if let Some(path) = canonical(request.uri().path())? {
         *request.uri_mut() = with_path(request.uri(), &path)?;
     }
@@ -256,7 +273,6 @@ fn admit(
     if request.method() != Method::GET {
         request.headers_mut().remove(header::RANGE);
     }
-    let client = ClientIp::of(peer, request.headers(), &app.config.trusted_proxies);
     // Probes answer on every host, so they are routes of one.
     let host = if probe { Host::Api } else { host };
     request.extensions_mut().insert(Context {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use governor::clock::Clock as GovernorClock;
 use governor::middleware::StateInformationMiddleware;
 use governor::nanos::Nanos;
@@ -138,7 +139,7 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
         Self {
             name,
             limiter: RateLimiter::new(quota, DashMapStateStore::default(), Ticks(clock.clone())),
-            policy: header(&format!("\"{name}\";q={per_minute};w=60")),
+            policy: header(format!("\"{name}\";q={per_minute};w=60")),
             refill: 60_u64.div_ceil(per_minute),
         }
     }
@@ -165,7 +166,7 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
         headers.append(POLICY, self.policy.clone());
         let left = left.unwrap_or(0);
         let state = format!("\"{}\";r={left};t={}", self.name, self.refill);
-        headers.append(STATE, header(&state));
+        headers.append(STATE, header(state));
     }
 
     /// The answer to a request for which there was no token.
@@ -185,8 +186,8 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
     }
 }
 
-fn header(text: &str) -> HeaderValue {
-    HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""))
+fn header(text: String) -> HeaderValue {
+    HeaderValue::from_maybe_shared(Bytes::from(text)).unwrap_or(HeaderValue::from_static(""))
 }
 
 /// The layer by client: `post(handler).route_layer(from_fn_with_state((app, rule), rate_limit::enforce))`.

@@ -1,6 +1,6 @@
 //! Group commit: the writes that wait for one database share a transaction and one sync, and none harms another.
 //!
-//! Each write has a savepoint. Some failures take the whole transaction with them (an interrupt, a full database, `OR
+//! Where one of them fails, they run again with a savepoint each. Some failures take the whole transaction with them (an interrupt, a full database, `OR
 //! ROLLBACK`): then nobody is answered but the one who caused it, and the others run again. A key that is checked at
 //! the commit would fail everybody's, so a database with such keys commits its writes one by one.
 
@@ -82,8 +82,11 @@ pub(super) struct Left {
 pub(super) fn run_group(handle: &Handle, writes: Vec<Write>, limits: &ResultLimits) -> Left {
     let mut left = Left::default();
     let mut waiting: Vec<Write> = writes.into_iter().filter(|w| w.turn.begin()).collect();
+    // Savepoints cost as much as a small write: the first attempt goes without, in the hope that all is well.
+    let mut guarded = false;
     while !waiting.is_empty() {
-        match attempt(handle, &mut waiting, limits, &mut left) {
+        match attempt(handle, &mut waiting, limits, &mut left, guarded) {
+            Err(Lost::Unguarded) => guarded = true,
             Ok(results) => {
                 for (write, result) in waiting.into_iter().zip(results) {
                     write.answer(result);
@@ -131,6 +134,8 @@ pub(super) fn run_alone(handle: &Handle, write: Write, limits: &ResultLimits) {
 
 /// How a shared transaction was lost.
 enum Lost {
+    /// To a write that failed while nothing guarded the others: it can be undone alone with savepoints.
+    Unguarded,
     /// To the write with this number.
     To(usize, RunError),
     /// At its beginning or end, which is everybody's.
@@ -143,39 +148,39 @@ fn attempt(
     waiting: &mut Vec<Write>,
     limits: &ResultLimits,
     left: &mut Left,
+    guarded: bool,
 ) -> Result<Vec<Result<ResultJson, RunError>>, Lost> {
     begin(handle).map_err(Lost::Commit)?;
     let watch = Stopwatch::start();
-    let shared = waiting.len() > 1;
+    let alone = waiting.len() == 1;
     let mut results = Vec::with_capacity(waiting.len());
     for (number, write) in waiting.iter().enumerate() {
         if watch.elapsed() > GROUP_TIME {
             break;
         }
         let started = watch.elapsed();
-        if shared {
+        if guarded {
             handle.platform("SAVEPOINT caller").map_err(lost(handle))?;
         }
         let result = run(handle, &write.call, limits, SHORT);
         write.pace.took(watch.elapsed().saturating_sub(started));
         match &result {
-            Ok(_) if shared => handle.platform("RELEASE caller").map_err(lost(handle))?,
+            Ok(_) if guarded => handle.platform("RELEASE caller").map_err(lost(handle))?,
             Ok(_) => {}
-            Err(error) if handle.is_idle() || matches!(error, RunError::Timeout) => {
+            Err(error) if alone || handle.is_idle() || matches!(error, RunError::Timeout) => {
                 let error = error.clone();
                 abandon(handle);
                 return Err(Lost::To(number, error));
             }
-            Err(_) if shared => {
+            Err(_) if guarded => {
                 handle
                     .platform("ROLLBACK TO caller")
                     .and_then(|()| handle.platform("RELEASE caller"))
                     .map_err(lost(handle))?;
             }
-            Err(error) => {
-                let error = error.clone();
+            Err(_) => {
                 abandon(handle);
-                return Err(Lost::To(number, error));
+                return Err(Lost::Unguarded);
             }
         }
         results.push(result);

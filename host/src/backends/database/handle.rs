@@ -13,8 +13,8 @@ use super::error::RunError;
 use super::meter::{Exceeded, Meter};
 use super::walls::{Role, Walls};
 
-/// A connection's page cache, in KiB: what is beyond it the system's own cache has.
-const CACHE_KIB: i64 = 256;
+/// A connection's page cache, in KiB; all of them together have a bound of their own.
+const CACHE_KIB: i64 = 2048;
 /// Statements that a connection keeps prepared.
 const STATEMENTS: usize = 32;
 /// The size of a database's pages, in bytes.

@@ -42,8 +42,9 @@ use crate::sandbox::Stopwatch;
 use handle::{Handle, Settings, internal};
 use lanes::Lanes;
 
-/// How many databases are open at once: with all their connections' caches they stay within some 150 MB.
-const OPEN: usize = 128;
+/// How many databases are open at once: as many as an installation has by default, since opening one anew costs
+/// more than most calls.
+const OPEN: usize = 256;
 /// A database that nobody has called for so long is closed.
 const IDLE: Duration = Duration::from_secs(60);
 /// A migration may run as long as this many statements.
@@ -74,7 +75,7 @@ impl Databases {
     /// When a directory cannot be opened, or the system has no threads.
     pub fn open(data: &Path, limits: &Limits) -> anyhow::Result<Self> {
         let files = Files::open(&data.join("backends"))?;
-        set_temporary_directory(&data.join("tmp"))?;
+        set_up_process(&data.join("tmp"))?;
         Ok(Self {
             files,
             lanes: Arc::new(Lanes::start()?),
@@ -277,17 +278,22 @@ fn look_at(connection: &rusqlite::Connection) -> rusqlite::Result<(Vec<String>, 
     Ok((damage, schema::markers(connection)?))
 }
 
-/// Lets SQLite put its temporary files below the data directory: one directory for the whole process, set once,
-/// because SQLite reads it without a lock.
-fn set_temporary_directory(directory: &Path) -> anyhow::Result<()> {
+/// What SQLite's connections may have in memory together before each makes do with the pages that it has, in bytes.
+const MEMORY: i64 = 192 << 20;
+
+/// Sets what holds for all of SQLite in the process, once: where temporary files are, which SQLite reads without a
+/// lock, and how much memory is enough.
+fn set_up_process(directory: &Path) -> anyhow::Result<()> {
     static SET: std::sync::Once = std::sync::Once::new();
     std::fs::create_dir_all(directory)?;
     let directory = directory.canonicalize()?;
     let mut result = Ok(());
     SET.call_once(|| {
         let name = directory.to_str();
-        result = rusqlite::Connection::open_in_memory()
-            .and_then(|c| c.pragma_update(None, "temp_store_directory", name));
+        result = rusqlite::Connection::open_in_memory().and_then(|connection| {
+            connection.pragma_update(None, "temp_store_directory", name)?;
+            connection.pragma_update(None, "soft_heap_limit", MEMORY)
+        });
     });
     Ok(result?)
 }

@@ -1,22 +1,27 @@
 //! The routes below a page's address: its visitors call actions, its owner runs queries.
 
+use std::sync::Arc;
+
+use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::app::SharedApp;
+use crate::app::{App, SharedApp};
 use crate::backends::BackendError;
 use crate::backends::database::Schema;
 use crate::backends::database::values::{self, Params};
 use crate::deployments::pages::{Kind, Page};
 use crate::deployments::routes::find;
+use crate::deployments::serve::LookupError;
+use crate::http::client_ip::ClientIp;
 use crate::http::extract::{MaybePrincipal, NoQuery, UnreadBody, invalid};
 use crate::http::front::Context;
+use crate::http::hosts::Host;
 use crate::http::problem::{Code, Problem};
 use crate::http::rate_limit::Rule;
 use crate::http::serve::to_the_end;
@@ -144,15 +149,42 @@ pub async fn op(
     Path(slug): Path<String>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
+    let page = find(&app, &context.host, &slug).await;
+    answer(&app, page, body).await
+}
+
+/// Answers a call as the layer and the route above do together: past the router, whose boxes cost as much as a read.
+pub async fn call(
+    app: &App,
+    host: &Host,
+    client: &ClientIp,
+    slug: &str,
+    request: Request,
+) -> Response {
+    let (tokens, page) = Tokens::draw(app, host, client, slug).await;
+    let mut response = match (tokens.refusal(app), page) {
+        (None, Some(page)) => match UnreadBody::of(request, app.config.limits.op_body_bytes) {
+            Ok(body) => answer(app, page, body).await.into_response(),
+            Err(problem) => problem.into_response(),
+        },
+        (refusal, _) => refusal.unwrap_or_else(Problem::not_found).into_response(),
+    };
+    tokens.announce(app, response.headers_mut());
+    response
+}
+
+async fn answer(
+    app: &App,
+    page: Result<Arc<Page>, LookupError>,
+    body: UnreadBody,
+) -> Result<Response, Problem> {
     let body = body.at_most(app.config.limits.op_body_bytes)?;
-    let page = find(&app, &context.host, &slug).await?;
-    let backend = bound(&page)?;
+    let backend = bound(&*page?)?;
     let request = body.json::<CallAction>().await?.value;
-    let result = app
-        .backends
-        .op(backend, &request.action, request.params.0)
-        .await?;
-    Ok(json_answer(result))
+    let (action, params) = (request.action, request.params.0);
+    Ok(json_answer(
+        app.backends.op(backend, &action, params).await?,
+    ))
 }
 
 /// Run a query
@@ -185,7 +217,7 @@ pub async fn query(
             request.sql.len()
         )));
     }
-    let backends = std::sync::Arc::clone(&app.backends);
+    let backends = Arc::clone(&app.backends);
     let work = async move { backends.query(backend, request.sql, request.params.0).await };
     Ok(json_answer(to_the_end(work).await??))
 }
@@ -220,26 +252,61 @@ pub async fn limit(State(app): State<SharedApp>, request: Request, next: Next) -
     let Some(context) = request.extensions().get::<Context>().cloned() else {
         return Problem::internal(&"a request without a context").into_response();
     };
-    let clients = app.rate_limits.by_client(Rule::Op);
-    let deployments = &app.rate_limits.op_deployment;
-    let left = clients.take(&context.client.bucket());
-    if left.is_none() {
-        let mut response = clients.refusal().into_response();
-        clients.announce(left, response.headers_mut());
-        return response;
-    }
     let slug = request.uri().path().split('/').nth(1).unwrap_or_default();
-    let deployment = find(&app, &context.host, slug).await.ok().map(|p| p.id);
-    let left_of_deployment = deployment.map(|id| deployments.take(&id));
-    let mut response = match left_of_deployment {
-        Some(None) => deployments.refusal().into_response(),
-        _ => next.run(request).await,
+    let (tokens, _) = Tokens::draw(&app, &context.host, &context.client, slug).await;
+    let mut response = match tokens.refusal(&app) {
+        Some(problem) => problem.into_response(),
+        None => next.run(request).await,
     };
-    clients.announce(left, response.headers_mut());
-    if let Some(left) = left_of_deployment {
-        deployments.announce(left, response.headers_mut());
-    }
+    tokens.announce(&app, response.headers_mut());
     response
+}
+
+/// What is left in the buckets that a call draws from: of the client, then of the deployment, if there is one.
+#[derive(Debug)]
+struct Tokens {
+    of_client: Option<u32>,
+    of_deployment: Option<Option<u32>>,
+}
+
+impl Tokens {
+    /// Draws; answers the page too, unless the client's bucket was empty.
+    async fn draw(
+        app: &App,
+        host: &Host,
+        client: &ClientIp,
+        slug: &str,
+    ) -> (Self, Option<Result<Arc<Page>, LookupError>>) {
+        let limits = &app.rate_limits;
+        let of_client = limits.by_client(Rule::Op).take(&client.bucket());
+        let page = match of_client {
+            Some(_) => Some(find(app, host, slug).await),
+            // One that is refused by the client's bucket never touches the deployment's.
+            None => None,
+        };
+        let found = page.as_ref().and_then(|page| page.as_ref().ok());
+        let tokens = Self {
+            of_client,
+            of_deployment: found.map(|page| limits.op_deployment.take(&page.id)),
+        };
+        (tokens, page)
+    }
+
+    fn refusal(&self, app: &App) -> Option<Problem> {
+        match (self.of_client, self.of_deployment) {
+            (None, _) => Some(app.rate_limits.by_client(Rule::Op).refusal()),
+            (_, Some(None)) => Some(app.rate_limits.op_deployment.refusal()),
+            _ => None,
+        }
+    }
+
+    fn announce(&self, app: &App, headers: &mut HeaderMap) {
+        let limits = &app.rate_limits;
+        limits.by_client(Rule::Op).announce(self.of_client, headers);
+        if let Some(left) = self.of_deployment {
+            limits.op_deployment.announce(left, headers);
+        }
+    }
 }
 
 /// The live backend that a page is bound to.
@@ -298,7 +365,8 @@ fn owners_only() -> Problem {
 }
 
 fn no_store() -> HeaderMap {
-    let mut headers = HeaderMap::new();
+    // With room for those that the limits and the front add.
+    let mut headers = HeaderMap::with_capacity(16);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers
 }
@@ -309,5 +377,7 @@ fn json_answer(json: Vec<u8>) -> Response {
         header::CONTENT_TYPE,
         HeaderValue::from_static("application/json"),
     );
-    (headers, Bytes::from(json)).into_response()
+    let mut response = Response::new(Body::from(json));
+    *response.headers_mut() = headers;
+    response
 }
