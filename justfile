@@ -35,6 +35,18 @@ browser *arguments:
     cargo build --locked --bin svc
     cd tests/browser && npm ci --no-audit --no-fund && npm test -- {{arguments}}
 
+# Drive the tool endpoint with the official clients (needs Node 20 and Python 3.10 or newer)
+mcp *arguments:
+    cargo build --locked --bin svc
+    python3 -m venv target/mcp-python
+    target/mcp-python/bin/pip install --quiet --requirement tests/mcp/requirements.txt
+    cd tests/mcp && npm ci --no-audit --no-fund && MCP_PYTHON=../../target/mcp-python/bin/python npm test -- {{arguments}}
+
+# Hold the tool endpoint to the official conformance runner, which brings the Node that it needs
+mcp-conformance:
+    cargo build --locked --bin svc
+    cd tests/mcp/conformance && npm ci --no-audit --no-fund && npm test
+
 # Check dependencies for advisories, licences, bans and sources (needs cargo-deny)
 audit:
     cargo deny --locked --all-features check

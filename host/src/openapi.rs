@@ -48,6 +48,7 @@ const BODY: &[&str] = &[
         (name = "revisions", description = "The history of a frontend: drafts, promotions, rollbacks."),
         (name = "backend", description = "A project's database: its schema, its migrations, its actions."),
         (name = "visitors", description = "Below a page's address: actions for its visitors, queries for its owner."),
+        (name = "tools", description = "All of the above for agents, through the Model Context Protocol."),
         (name = "pages", description = "What visitors see."),
         (name = "operation", description = "For probes, and about the service itself.")
     ),

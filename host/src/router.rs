@@ -30,6 +30,7 @@ use crate::http::owner;
 use crate::http::problem::{Code, Problem};
 use crate::http::problem_page;
 use crate::http::rate_limit::{self, Rule};
+use crate::mcp::routes as mcp;
 use crate::openapi;
 use crate::projects::routes as projects;
 use crate::telemetry::Route;
@@ -180,6 +181,7 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
             .map(&owned),
         )
         .routes(routes!(backends::define).map(&owned))
+        .routes(routes!(mcp::serve).map(limited(Rule::Mcp)))
         .routes(routes!(visitors::op).map(&called))
         .routes(routes!(visitors::query).map(&called))
         .routes(routes!(visitors::schema).map(&called))

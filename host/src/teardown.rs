@@ -9,10 +9,10 @@ use crate::backends::Backends;
 use crate::deployments::Deployments;
 use crate::fault;
 use crate::ids::ProjectId;
-use crate::projects::Projects;
+use crate::projects::{ProjectError, Projects};
 
 /// Ends projects.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Teardown {
     projects: Projects,
     deployments: Arc<Deployments>,
@@ -36,6 +36,22 @@ impl Teardown {
     pub async fn begin(&self, project: ProjectId) -> anyhow::Result<()> {
         self.deployments.begin_project_end(project).await?;
         fault::point("teardown.begun");
+        Ok(())
+    }
+
+    /// Makes a project unreachable now, and lets the rest of its end follow behind the answer.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn end(&self, project: ProjectId) -> Result<(), ProjectError> {
+        self.begin(project).await?;
+        let teardown = self.clone();
+        tokio::spawn(async move {
+            if let Err(error) = teardown.finish(project).await {
+                // The background task goes on with it.
+                tracing::warn!(%project, error = format!("{error:#}"), "a teardown was interrupted");
+            }
+        });
         Ok(())
     }
 

@@ -56,12 +56,27 @@ struct ByRoute {
     route: String,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Called {
+    tool: &'static str,
+    action: &'static str,
+    code: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByTool {
+    tool: &'static str,
+    action: &'static str,
+}
+
 /// The numbers of the server.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
     requests: Family<Answered, Counter>,
     latency: Family<ByRoute, Histogram>,
+    tools: Family<Called, Counter>,
+    tool_latency: Family<ByTool, Histogram>,
     /// Page views, by far the most requests, without a look-up each.
     pages: RouteMetrics,
     /// Calls of actions, the next most.
@@ -89,6 +104,11 @@ impl Metrics {
             "Time to the head of the answer",
             latency.clone(),
         );
+        let tools = Family::<Called, Counter>::default();
+        registry.register("svc_tool_calls", "Tools called, by result", tools.clone());
+        let tool_latency =
+            Family::<ByTool, Histogram>::new_with_constructor(|| Histogram::new(BUCKETS));
+        registry.register("svc_tool_seconds", "Time of a call", tool_latency.clone());
         let pages = &deployments.pages;
         registry.register(
             "svc_page_cache_hits",
@@ -140,6 +160,8 @@ impl Metrics {
             registry,
             requests,
             latency,
+            tools,
+            tool_latency,
         }
     }
 
@@ -162,6 +184,22 @@ impl Metrics {
         };
         self.latency
             .get_or_create(&labels)
+            .observe(took.as_secs_f64());
+    }
+
+    /// Counts a call of a tool; `code` is `ok` or its problem's.
+    pub fn count_tool(
+        &self,
+        tool: &'static str,
+        action: &'static str,
+        code: &'static str,
+        took: Duration,
+    ) {
+        self.tools
+            .get_or_create(&Called { tool, action, code })
+            .inc();
+        self.tool_latency
+            .get_or_create(&ByTool { tool, action })
             .observe(took.as_secs_f64());
     }
 

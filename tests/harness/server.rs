@@ -112,6 +112,7 @@ impl TestServer {
             &mut limits.auth_burst,
             &mut limits.report_burst,
             &mut limits.owner_burst,
+            &mut limits.mcp_burst,
             &mut limits.op_burst,
             &mut limits.op_deployment_burst,
         ] {

@@ -18,6 +18,7 @@ mod hosts;
 mod house;
 mod idempotency;
 mod limits;
+mod mcp;
 mod migrations;
 mod one_time;
 mod openapi;

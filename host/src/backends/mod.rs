@@ -8,6 +8,7 @@ pub mod model;
 pub mod operate;
 #[cfg(test)]
 mod regate_tests;
+pub mod requests;
 pub mod routes;
 mod service;
 mod store;

@@ -8,14 +8,12 @@ use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 
 use super::database::RunError;
-use super::model::{BackendError, Detail, NOTE};
-use super::service::NewBackend;
-use super::views::{
-    ActionList, ActionView, BackendView, CreateBackend, DefineActions, MigrationView, UpdateBackend,
-};
+use super::model::{BackendError, Detail};
+use super::requests::{Change, CreateBackend, DefineActions, UpdateBackend};
+use super::views::{ActionList, BackendView, MigrationView};
 use crate::app::SharedApp;
 use crate::config::Config;
-use crate::http::extract::{NoQuery, UnreadBody, check_characters, invalid};
+use crate::http::extract::{NoQuery, UnreadBody, invalid};
 use crate::http::front::Context;
 use crate::http::idempotency;
 use crate::http::problem::{Code, Problem};
@@ -65,10 +63,7 @@ pub async fn create(
         idempotency::Attempt::Replay(response) => return Ok(response),
         idempotency::Attempt::Run(running) => running,
     };
-    let new = NewBackend {
-        ddl: body.value.ddl,
-        realtime: body.value.realtime.unwrap_or(false),
-    };
+    let new = body.value.checked();
     let key = running.as_ref().map(idempotency::Running::key);
     let (backends, project) = (Arc::clone(&app.backends), scope.project);
     let detail = to_the_end(async move {
@@ -125,30 +120,17 @@ pub async fn update(
     if app.backends.of_project(project).await?.is_none() {
         return Err(BackendError::NotFound.into());
     }
-    let request = body.json::<UpdateBackend>().await?.value;
-    check_characters("note", request.note.as_deref(), NOTE)?;
+    let change = body.json::<UpdateBackend>().await?.value.checked()?;
     let backends = Arc::clone(&app.backends);
-    let updated = match (request.ddl, request.realtime) {
-        (Some(ddl), None) => {
-            let note = request.note;
+    let updated = match change {
+        Change::Migrate { ddl, note } => {
             let result = to_the_end(async move { backends.migrate(project, ddl, note).await });
             Updated::Migrated(result.await??.into())
         }
-        (None, Some(realtime)) if request.note.is_none() => {
+        Change::Switch(realtime) => {
             let result = to_the_end(async move { backends.set_realtime(project, realtime).await });
             let view = BackendView::new(&result.await??, &app.config);
             Updated::Switched(Box::new(view))
-        }
-        (None, None) => {
-            return Err(Problem::new(
-                Code::NothingToUpdate,
-                "Nothing to update: send `ddl`, or `realtime` alone.",
-            ));
-        }
-        _ => {
-            return Err(invalid(
-                "`realtime` is sent alone, without `ddl` and `note`.",
-            ));
         }
     };
     Ok(axum::Json(updated))
@@ -207,13 +189,10 @@ pub async fn define(
     if app.backends.of_project(project).await?.is_none() {
         return Err(BackendError::NotFound.into());
     }
-    let request = body.json::<DefineActions>().await?.value;
-    let batch = request.actions.into_iter().map(Into::into).collect();
+    let batch = body.json::<DefineActions>().await?.value.checked();
     let backends = Arc::clone(&app.backends);
     let actions = to_the_end(async move { backends.define(project, batch).await }).await??;
-    Ok(axum::Json(ActionList {
-        actions: actions.iter().map(ActionView::from).collect(),
-    }))
+    Ok(axum::Json(ActionList::new(&actions)))
 }
 
 fn refused(code: Code, refusal: &Refusal) -> Problem {

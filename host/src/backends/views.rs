@@ -1,10 +1,10 @@
-//! What requests about backends and their answers look like.
+//! What answers about backends look like.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::database::{Inventory, Schema, TableRows};
-use super::model::{ActionRow, Detail, LedgerEntry, MigrationResult, MigrationStatus, NewAction};
+use super::model::{ActionRow, Detail, LedgerEntry, MigrationResult, MigrationStatus};
 use super::model::{params, requires_identity};
 use crate::clock::Timestamp;
 use crate::config::Config;
@@ -17,72 +17,6 @@ const SPEC_VERSION: u32 = 1;
 const DATABASE: &str = "default";
 /// Its engine.
 const ENGINE: &str = "sqlite";
-
-/// A backend to make.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct CreateBackend {
-    /// `CREATE TABLE`, `CREATE INDEX`, `CREATE VIEW` and seed `INSERT`s; at least one `CREATE TABLE`.
-    #[schema(
-        min_length = 1,
-        max_length = 262_144,
-        example = "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL);"
-    )]
-    pub ddl: String,
-    /// Whether its rooms may be joined; false if absent.
-    pub realtime: Option<bool>,
-}
-
-/// A change of a backend: a migration, or its realtime flag alone.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct UpdateBackend {
-    /// One additive migration: `CREATE TABLE`, `CREATE INDEX`, `CREATE VIEW`, `ALTER TABLE … ADD COLUMN`, seed `INSERT`s.
-    #[schema(min_length = 1, max_length = 262_144)]
-    pub ddl: Option<String>,
-    /// What the migration is for; kept in the ledger.
-    #[schema(max_length = 1000)]
-    pub note: Option<String>,
-    /// Whether its rooms may be joined; sent alone.
-    pub realtime: Option<bool>,
-}
-
-/// Actions to define, all or none.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct DefineActions {
-    /// At least one; one that is left out stays as it is.
-    #[schema(min_items = 1, max_items = 200)]
-    pub actions: Vec<ActionRequest>,
-}
-
-/// An action to define.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ActionRequest {
-    /// What it is called by.
-    #[schema(pattern = "^[a-z][a-z0-9_]{0,63}$", example = "add_note")]
-    pub name: String,
-    /// One `SELECT`, `INSERT`, `UPDATE` or `DELETE`, with `:name` binds.
-    #[schema(
-        max_length = 65_536,
-        example = "INSERT INTO notes (text) VALUES (:text) RETURNING id"
-    )]
-    pub sql: String,
-    /// What it is for.
-    #[schema(max_length = 1000)]
-    pub note: Option<String>,
-}
-
-impl From<ActionRequest> for NewAction {
-    fn from(request: ActionRequest) -> Self {
-        Self {
-            name: request.name,
-            sql: request.sql,
-            note: request.note,
-        }
-    }
-}
 
 /// A backend with all that is in it.
 #[derive(Debug, Serialize, ToSchema)]
@@ -211,6 +145,15 @@ impl From<MigrationResult> for MigrationView {
             status: result.status,
             version: result.version,
             checksum: result.checksum,
+        }
+    }
+}
+
+impl ActionList {
+    /// Actions as they are answered.
+    pub fn new(actions: &[ActionRow]) -> Self {
+        Self {
+            actions: actions.iter().map(ActionView::from).collect(),
         }
     }
 }

@@ -11,6 +11,7 @@ pub mod password;
 pub mod publish;
 pub mod quick_share;
 pub mod reports;
+pub mod requests;
 pub mod revisions;
 pub mod routes;
 pub mod runtime;

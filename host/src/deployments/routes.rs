@@ -17,8 +17,9 @@ use super::model::is_slug;
 use super::pages::{self, Kind, Page};
 use super::password::{PASSWORD_BYTES, UNLOCKED_SECONDS};
 use super::publish::PublishError;
-use super::quick_share::{Deployed, NewShare};
+use super::quick_share::Deployed;
 use super::reports::{NewReport, Reason, ReportError, Reported};
+use super::requests::DeployRequest;
 use super::serve::{LookupError, UnlockError};
 use super::{forms, runtime};
 use crate::app::{App, SharedApp};
@@ -29,39 +30,12 @@ use crate::http::idempotency;
 use crate::http::problem::{Code, Problem};
 use crate::http::problem_page;
 use crate::http::serve::to_the_end;
-use crate::sandbox::ContentType;
 
-/// The longest title, in characters.
-const TITLE: usize = 200;
 /// The longest details of a report, in characters.
 const DETAILS: usize = 4_000;
 /// The longest contact of a report, in characters.
 const CONTACT: usize = 320;
 const UNLOCK_COOKIE: &str = "svc_unlock";
-
-/// What to publish.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct DeployRequest {
-    /// The source; never empty.
-    #[schema(example = "# Hello\n\nThis is a page.", min_length = 1)]
-    content: String,
-    /// What the source is written in; `html` if absent.
-    #[serde(rename = "type")]
-    #[schema(default = "html", value_type = Option<ContentType>)]
-    content_type: Option<ContentType>,
-    /// The slug that you would like; with a suffix if it is taken.
-    #[schema(pattern = "^[a-z0-9]([a-z0-9\\-]*[a-z0-9])?$", max_length = 63)]
-    name: Option<String>,
-    /// The page's title; the slug if absent.
-    #[schema(max_length = 200)]
-    title: Option<String>,
-    /// Whether the first reader is the last.
-    one_time: Option<bool>,
-    /// What readers must know; never empty.
-    #[schema(min_length = 1, max_length = 1024)]
-    password: Option<String>,
-}
 
 /// A password, for its page.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
@@ -128,7 +102,7 @@ pub async fn deploy(
         idempotency::Attempt::Replay(response) => return Ok(response),
         idempotency::Attempt::Run(running) => running,
     };
-    let share = new_share(body.value)?;
+    let share = body.value.checked()?;
     let deployments = Arc::clone(&app.deployments);
     let work = async move {
         let key = running.as_ref().map(idempotency::Running::key);
@@ -139,39 +113,6 @@ pub async fn deploy(
     let mut response = (StatusCode::CREATED, axum::Json(deployed)).into_response();
     response.headers_mut().insert(header::LOCATION, location);
     Ok(response)
-}
-
-fn new_share(request: DeployRequest) -> Result<NewShare, Problem> {
-    if request.content.is_empty() {
-        return Err(invalid("`content` is empty: send the source of the page."));
-    }
-    if request.name.as_deref().is_some_and(|name| !is_slug(name)) {
-        return Err(invalid(
-            "`name` cannot be a slug: use 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit.",
-        ));
-    }
-    check_characters("title", request.title.as_deref(), TITLE)?;
-    match request.password.as_deref().map(str::len) {
-        Some(0) => {
-            return Err(invalid(
-                "`password` is empty: leave it out for a page without one.",
-            ));
-        }
-        Some(bytes) if bytes > PASSWORD_BYTES => {
-            return Err(invalid(format!(
-                "`password` is {bytes} bytes; {PASSWORD_BYTES} is the most."
-            )));
-        }
-        _ => {}
-    }
-    Ok(NewShare {
-        content: request.content,
-        content_type: request.content_type.unwrap_or(ContentType::Html),
-        name: request.name,
-        title: request.title.filter(|title| !title.is_empty()),
-        one_time: request.one_time.unwrap_or(false),
-        password: request.password,
-    })
 }
 
 /// Unlock a protected page

@@ -158,13 +158,22 @@ impl UnreadBody {
         Ok(self)
     }
 
+    /// Reads it as it is, and answers the request's head, too.
+    ///
+    /// # Errors
+    /// The problem of the transfer.
+    pub async fn raw(self) -> Result<(Parts, Bytes), Problem> {
+        let (parts, body) = self.request.into_parts();
+        Ok((parts, read_body(body, self.limit).await?))
+    }
+
     /// Reads JSON, whatever the `Content-Type`, on a request without query parameters.
     ///
     /// # Errors
     /// The problem of the query, the transfer or the document.
     pub async fn json<T: DeserializeOwned>(self) -> Result<ReadBody<T>, Problem> {
         NoQuery::check(self.request.uri().query())?;
-        let raw = read_body(self.request, self.limit).await?;
+        let raw = read_body(self.request.into_body(), self.limit).await?;
         Ok(ReadBody {
             value: parse_json(&raw)?,
             raw,
@@ -181,7 +190,7 @@ impl UnreadBody {
             return self.json().await;
         }
         NoQuery::check(self.request.uri().query())?;
-        let raw = read_body(self.request, self.limit).await?;
+        let raw = read_body(self.request.into_body(), self.limit).await?;
         let value = serde_urlencoded::from_bytes(&raw).map_err(|error| {
             Problem::new(Code::InvalidRequest, format!("In the form: {error}."))
         })?;
@@ -240,11 +249,8 @@ pub fn check_length(headers: &HeaderMap, limit: u64) -> Result<(), Problem> {
     }
 }
 
-async fn read_body(request: Request<Body>, limit: u64) -> Result<Bytes, Problem> {
-    let limited = Limited::new(
-        request.into_body(),
-        usize::try_from(limit).unwrap_or(usize::MAX),
-    );
+async fn read_body(body: Body, limit: u64) -> Result<Bytes, Problem> {
+    let limited = Limited::new(body, usize::try_from(limit).unwrap_or(usize::MAX));
     let mut collected = std::pin::pin!(limited.collect());
     // Most bodies have come with their head, and need no timer.
     let now = std::future::poll_fn(|context| Poll::Ready(collected.as_mut().poll(context)));

@@ -55,6 +55,8 @@ pub struct Context {
     pub host: Host,
     /// The `Host` itself, as it was sent.
     pub authority: Arc<str>,
+    /// The request's id.
+    pub request_id: Arc<str>,
 }
 
 /// Makes the ids of requests: unique in this process, and unlikely to meet those of another.
@@ -104,7 +106,7 @@ pub async fn handle(
     let started = app.clock.elapsed();
     let request_id = app.request_ids.next();
     let mut request = linger::may_be_refused(request);
-    let admitted = admit(app, peer, &mut request);
+    let admitted = admit(app, peer, &request_id, &mut request);
     // By the path in canonical form, which is what the routes see.
     let shape = Shape::of(&request);
     let span = tracing::debug_span!("request", id = request_id, method = %request.method());
@@ -225,7 +227,12 @@ enum Admitted {
 }
 
 /// The checks before routing: host, then path.
-fn admit(app: &App, peer: IpAddr, request: &mut Request) -> Result<Admitted, Problem> {
+fn admit(
+    app: &App,
+    peer: IpAddr,
+    request_id: &str,
+    request: &mut Request,
+) -> Result<Admitted, Problem> {
     let authority = request
         .uri()
         .authority()
@@ -272,6 +279,7 @@ fn admit(app: &App, peer: IpAddr, request: &mut Request) -> Result<Admitted, Pro
         client,
         host: host.clone(),
         authority,
+        request_id: request_id.into(),
     });
     Ok(Admitted::Route(host))
 }
@@ -319,9 +327,7 @@ fn write_if_problem(app: &App, shape: &Shape, request_id: &str, response: &mut R
     let Some(problem) = response.extensions_mut().remove::<Box<Problem>>() else {
         return;
     };
-    if let Some(cause) = &problem.cause {
-        tracing::error!(request = request_id, cause, "internal error");
-    }
+    problem.log(request_id);
     write_problem(app, shape, request_id, &problem, response);
 }
 

@@ -132,6 +132,13 @@ impl Problem {
         }
     }
 
+    /// Tells the log, if this is a failure of ours.
+    pub fn log(&self, request_id: &str) {
+        if let Some(cause) = &self.cause {
+            tracing::error!(request = request_id, cause, "internal error");
+        }
+    }
+
     /// The same, with an extension member.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {

@@ -36,6 +36,8 @@ pub enum Rule {
     Auth,
     /// Reports of abuse.
     Report,
+    /// The tool endpoint.
+    Mcp,
     /// Calls of a backend; a deployment has a bucket for them too.
     Op,
 }
@@ -46,6 +48,7 @@ pub struct RateLimits {
     deploy: Buckets<IpAddr>,
     auth: Buckets<IpAddr>,
     report: Buckets<IpAddr>,
+    mcp: Buckets<IpAddr>,
     op: Buckets<IpAddr>,
     /// Calls of the backend behind a deployment, by deployment, whoever makes them.
     pub op_deployment: Buckets<DeploymentId>,
@@ -70,6 +73,7 @@ impl RateLimits {
                 limits.report_burst,
                 clock,
             ),
+            mcp: Buckets::new("mcp", limits.mcp_per_minute, limits.mcp_burst, clock),
             op: Buckets::new("op", limits.op_per_minute, limits.op_burst, clock),
             op_deployment: Buckets::new(
                 "op_deployment",
@@ -86,6 +90,7 @@ impl RateLimits {
         self.deploy.tidy();
         self.auth.tidy();
         self.report.tidy();
+        self.mcp.tidy();
         self.op.tidy();
         self.op_deployment.tidy();
         self.owner.tidy();
@@ -97,6 +102,7 @@ impl RateLimits {
             Rule::Deploy => &self.deploy,
             Rule::Auth => &self.auth,
             Rule::Report => &self.report,
+            Rule::Mcp => &self.mcp,
             Rule::Op => &self.op,
         }
     }

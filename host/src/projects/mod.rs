@@ -6,6 +6,7 @@ pub mod requests;
 pub mod routes;
 pub mod scope;
 pub mod service;
+pub mod views;
 
 mod store;
 

@@ -1,9 +1,9 @@
-//! What requests about projects look like, and what is wrong with them.
+//! What requests about projects look like, and what is wrong with them: for REST and for tools alike.
 
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::model::{DESCRIPTION, NAME, NewProject, TTL_LEAST, TTL_MOST};
+use super::model::{DESCRIPTION, NAME, NewProject, ProjectChanges, TTL_LEAST, TTL_MOST};
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::{Code, Problem};
 
@@ -49,45 +49,71 @@ pub struct ListProjects {
     pub workspace: Option<String>,
 }
 
-/// The project that a request asks for.
-///
-/// # Errors
-/// `invalid_request` or `contradictory_expiry`.
-pub(super) fn new_project(request: CreateProject) -> Result<NewProject, Problem> {
-    check_name(&request.name)?;
-    check_characters("description", request.description.as_deref(), DESCRIPTION)?;
-    let contradictory = match (request.ttl_seconds, request.permanent) {
-        (Some(_), Some(true)) => {
-            Some("`ttl_seconds` and `permanent: true` contradict each other: send one of them.")
+impl CreateProject {
+    /// The project that is asked for.
+    ///
+    /// # Errors
+    /// `invalid_request` or `contradictory_expiry`.
+    pub fn checked(self) -> Result<NewProject, Problem> {
+        check_name(&self.name)?;
+        check_characters("description", self.description.as_deref(), DESCRIPTION)?;
+        let contradictory = match (self.ttl_seconds, self.permanent) {
+            (Some(_), Some(true)) => {
+                Some("`ttl_seconds` and `permanent: true` contradict each other: send one of them.")
+            }
+            (None, Some(false)) => {
+                Some("`permanent: false` needs `ttl_seconds`: say how long the project lives.")
+            }
+            _ => None,
+        };
+        if let Some(detail) = contradictory {
+            return Err(Problem::new(Code::ContradictoryExpiry, detail));
         }
-        (None, Some(false)) => {
-            Some("`permanent: false` needs `ttl_seconds`: say how long the project lives.")
+        if self
+            .ttl_seconds
+            .is_some_and(|ttl| !(TTL_LEAST..=TTL_MOST).contains(&ttl))
+        {
+            return Err(invalid(format!(
+                "`ttl_seconds` must be from {TTL_LEAST} to {TTL_MOST}."
+            )));
         }
-        _ => None,
-    };
-    if let Some(detail) = contradictory {
-        return Err(Problem::new(Code::ContradictoryExpiry, detail));
+        Ok(NewProject {
+            name: self.name,
+            description: self.description,
+            ttl_seconds: self.ttl_seconds,
+        })
     }
-    if request
-        .ttl_seconds
-        .is_some_and(|ttl| !(TTL_LEAST..=TTL_MOST).contains(&ttl))
-    {
-        return Err(invalid(format!(
-            "`ttl_seconds` must be from {TTL_LEAST} to {TTL_MOST}."
-        )));
+}
+
+impl UpdateProject {
+    /// The changes that are asked for.
+    ///
+    /// # Errors
+    /// `nothing_to_update` or `invalid_request`.
+    pub fn checked(self) -> Result<ProjectChanges, Problem> {
+        if self.name.is_none() && self.description.is_none() && self.allowed_providers.is_none() {
+            return Err(Problem::new(
+                Code::NothingToUpdate,
+                "Nothing to update: send `name`, `description` or `allowed_providers`.",
+            ));
+        }
+        if let Some(name) = &self.name {
+            check_name(name)?;
+        }
+        check_characters("description", self.description.as_deref(), DESCRIPTION)?;
+        Ok(ProjectChanges {
+            name: self.name,
+            description: self.description,
+            allowed_providers: self.allowed_providers,
+        })
     }
-    Ok(NewProject {
-        name: request.name,
-        description: request.description,
-        ttl_seconds: request.ttl_seconds,
-    })
 }
 
 /// Refuses an empty or long name.
 ///
 /// # Errors
 /// `invalid_request`.
-pub(super) fn check_name(name: &str) -> Result<(), Problem> {
+fn check_name(name: &str) -> Result<(), Problem> {
     if name.trim().is_empty() {
         return Err(invalid("`name` is empty: give the project a name."));
     }

@@ -34,11 +34,7 @@ impl FromRequestParts<SharedApp> for ProjectScope {
         let Path(path) = Path::<ProjectPath>::from_request_parts(parts, app)
             .await
             .map_err(|_| Problem::not_found())?;
-        let id = path
-            .id
-            .parse()
-            .map_err(|_| Problem::from(ProjectError::NotFound))?;
-        let project = app.projects.owned(&principal, id).await?;
+        let project = app.projects.named(&principal, &path.id).await?;
         Ok(Self { principal, project })
     }
 }

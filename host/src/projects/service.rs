@@ -130,6 +130,31 @@ impl Projects {
         }
     }
 
+    /// The same, by an id as somebody wrote it.
+    ///
+    /// # Errors
+    /// Like [`Projects::owned`]; what is no id at all is nobody's.
+    pub async fn named(&self, caller: &Principal, id: &str) -> Result<Project, ProjectError> {
+        let id = id.parse().map_err(|_| ProjectError::NotFound)?;
+        self.owned(caller, id).await
+    }
+
+    /// The same for who wants to delete it: `None` if it is gone already, or never was.
+    ///
+    /// # Errors
+    /// `Forbidden`.
+    pub async fn to_delete(
+        &self,
+        caller: &Principal,
+        id: &str,
+    ) -> Result<Option<Project>, ProjectError> {
+        match self.named(caller, id).await {
+            Ok(project) => Ok(Some(project)),
+            Err(ProjectError::NotFound) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The live project with a host label.
     ///
     /// # Errors

@@ -19,6 +19,8 @@ auth_per_minute = 100000
 auth_burst = 100000
 op_per_minute = 100000
 op_burst = 100000
+mcp_per_minute = 100000
+mcp_burst = 100000
 `;
 
 /** Starts a server; `stop` ends it and takes its directory away. */

@@ -1,11 +1,14 @@
 //! Frontends: a project's published pages, with an address that lasts and a content that changes.
 
 mod model;
+pub mod requests;
 pub mod routes;
 mod service;
 mod store;
 pub mod views;
 
-pub use model::{Frontend, FrontendError, FrontendState, MemberSummary, NewFrontend, Target};
+pub use model::{
+    Frontend, FrontendError, FrontendState, MemberSummary, NewContent, NewFrontend, Target,
+};
 
 pub(super) use store::{deleting, mark_deleting, remove_all_unfinished, set_live};

@@ -111,6 +111,17 @@ pub struct NewFrontend {
     pub title: Option<String>,
 }
 
+/// What a frontend is published with again; its fields are within their bounds.
+#[derive(Clone, Debug)]
+pub struct NewContent {
+    /// What the source is written in, if it is said: another type than the frontend's is refused.
+    pub content_type: Option<ContentType>,
+    /// The source.
+    pub content: String,
+    /// The page's title; as it was, if there is none.
+    pub title: Option<String>,
+}
+
 /// Why nothing was done to a frontend.
 #[derive(Debug, thiserror::Error)]
 pub enum FrontendError {

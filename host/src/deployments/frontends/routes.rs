@@ -7,26 +7,19 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Deserialize;
 
-use super::views::{
-    ContentView, CreateFrontend, FrontendList, FrontendView, Republish, WhichContent,
-};
-use super::{Frontend, FrontendError, NewFrontend, Target};
+use super::requests::{CreateFrontend, Republish, WhichContent};
+use super::views::{ContentView, FrontendList, FrontendView};
+use super::{Frontend, FrontendError, Target};
 use crate::app::SharedApp;
 use crate::config::Config;
-use crate::content::Digest;
-use crate::deployments::model::is_slug;
-use crate::http::extract::{NoQuery, UnreadBody, UnreadQuery, check_characters, invalid};
+use crate::http::extract::{NoQuery, UnreadBody, UnreadQuery};
 use crate::http::front::Context;
 use crate::http::hosts::Host;
 use crate::http::idempotency;
 use crate::http::problem::{Code, Problem};
 use crate::http::serve::to_the_end;
-use crate::ids::RevisionId;
 use crate::projects::Project;
 use crate::projects::scope::ProjectScope;
-
-/// The longest title, in characters.
-pub const TITLE: usize = 200;
 
 fn body_of(frontend: &Frontend, project: &Project, config: &Config) -> String {
     // Plain data always has a JSON form.
@@ -82,7 +75,7 @@ pub async fn create(
         idempotency::Attempt::Replay(response) => return Ok(response),
         idempotency::Attempt::Run(running) => running,
     };
-    let new = new_frontend(body.value)?;
+    let new = body.value.checked()?;
     let key = running.as_ref().map(idempotency::Running::key);
     let (deployments, project) = (Arc::clone(&app.deployments), scope.project.clone());
     let frontend = to_the_end(async move {
@@ -100,34 +93,6 @@ pub async fn create(
         axum::Json(view),
     )
         .into_response())
-}
-
-fn new_frontend(request: CreateFrontend) -> Result<NewFrontend, Problem> {
-    check_content(&request.content)?;
-    check_characters("title", request.title.as_deref(), TITLE)?;
-    let requested_slug = request.requested_slug.filter(|slug| !slug.is_empty());
-    if requested_slug.as_deref().is_some_and(|slug| !is_slug(slug)) {
-        return Err(invalid(
-            "`requested_slug` cannot be a slug: use 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit.",
-        ));
-    }
-    Ok(NewFrontend {
-        content_type: request.content_type,
-        content: request.content,
-        requested_slug,
-        title: request.title.filter(|title| !title.is_empty()),
-    })
-}
-
-/// Refuses an empty source.
-///
-/// # Errors
-/// `invalid_request`.
-pub fn check_content(content: &str) -> Result<(), Problem> {
-    if content.is_empty() {
-        return Err(invalid("`content` is empty: send the source of the page."));
-    }
-    Ok(())
 }
 
 /// List frontends
@@ -204,28 +169,10 @@ pub async fn republish(
 ) -> Result<axum::Json<FrontendView>, Problem> {
     let target = path.target();
     app.deployments.frontend(scope.project.id, &target).await?;
-    let request = body.json::<Republish>().await?.value;
-    check_content(&request.content)?;
-    check_characters("title", request.title.as_deref(), TITLE)?;
-    if request.requested_slug.is_some_and(|slug| !slug.is_empty()) {
-        return Err(invalid(
-            "`requested_slug` is refused here: a frontend's slug never changes.",
-        ));
-    }
+    let new = body.json::<Republish>().await?.value.checked()?;
     let (deployments, project) = (Arc::clone(&app.deployments), scope.project.clone());
-    let title = request.title.filter(|title| !title.is_empty());
-    let frontend = to_the_end(async move {
-        deployments
-            .republish(
-                project,
-                target,
-                request.content_type,
-                request.content,
-                title,
-            )
-            .await
-    })
-    .await??;
+    let frontend =
+        to_the_end(async move { deployments.republish(project, target, new).await }).await??;
     Ok(axum::Json(FrontendView::new(
         &frontend,
         &scope.project,
@@ -281,36 +228,12 @@ pub async fn content(
 ) -> Result<axum::Json<ContentView>, Problem> {
     let target = path.target();
     app.deployments.frontend(scope.project.id, &target).await?;
-    let query: WhichContent = query.read()?;
-    let revision: Option<RevisionId> = match query.revision_id.as_deref().map(str::parse) {
-        Some(Err(_)) => return Err(FrontendError::NoRevision.into()),
-        Some(Ok(id)) => Some(id),
-        None => None,
-    };
-    let known =
-        match query.known_content_sha256.as_deref() {
-            Some(known) => Some(Digest::from_hex(&known.to_ascii_lowercase()).ok_or_else(
-                || invalid("`known_content_sha256` must be a SHA-256: 64 hexadecimal digits."),
-            )?),
-            None => None,
-        };
-    let stored = app
+    let wanted = query.read::<WhichContent>()?.checked()?;
+    let source = app
         .deployments
-        .stored_source(&scope.project, &target, revision)
+        .source(&scope.project, &target, wanted)
         .await?;
-    let content_sha256 = stored.digest.to_string();
-    if known == Some(stored.digest) {
-        return Ok(axum::Json(ContentView::Unchanged {
-            unchanged: true,
-            content_sha256,
-        }));
-    }
-    Ok(axum::Json(ContentView::Content {
-        content: app.deployments.text_of(stored.digest).await?,
-        content_sha256,
-        content_type: stored.frontend.content_type,
-        revision_id: stored.revision,
-    }))
+    Ok(axum::Json(source.into()))
 }
 
 /// A project's origin leads to its only frontend, if it has just one.

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::model::{Frontend, FrontendError, FrontendState, MemberSummary, NewFrontend, Target};
+use super::model::{
+    Frontend, FrontendError, FrontendState, MemberSummary, NewContent, NewFrontend, Target,
+};
 use super::store;
 use crate::clock::Timestamp;
 use crate::config::Config;
@@ -17,7 +19,6 @@ use crate::edge;
 use crate::fault;
 use crate::ids::{DeploymentId, ProjectId};
 use crate::projects::{self, Project};
-use crate::sandbox::ContentType;
 
 /// The URL prefixes of a frontend that the edge may hold.
 fn prefixes(config: &Config, host_label: &str, slug: &str) -> Vec<String> {
@@ -239,10 +240,13 @@ impl Deployments {
         &self,
         project: Project,
         target: Target,
-        content_type: Option<ContentType>,
-        content: String,
-        title: Option<String>,
+        new: NewContent,
     ) -> Result<Frontend, FrontendError> {
+        let NewContent {
+            content_type,
+            content,
+            title,
+        } = new;
         let frontend = self.frontend(project.id, &target).await?;
         if content_type.is_some_and(|named| named != frontend.content_type) {
             return Err(FrontendError::TypeMismatch(frontend.content_type));

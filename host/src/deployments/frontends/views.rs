@@ -1,49 +1,15 @@
-//! What requests about frontends and their answers look like.
+//! What answers about frontends look like.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{Frontend, FrontendState};
 use crate::clock::Timestamp;
 use crate::config::Config;
+use crate::deployments::revisions::FoundSource;
 use crate::ids::{DeploymentId, RevisionId};
 use crate::projects::Project;
 use crate::sandbox::ContentType;
-
-/// A frontend to make.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct CreateFrontend {
-    /// What its source is written in, for good.
-    #[serde(rename = "type")]
-    pub content_type: ContentType,
-    /// The source; never empty.
-    #[schema(min_length = 1)]
-    pub content: String,
-    /// The slug that you would like; with a suffix if it is taken.
-    #[schema(pattern = "^[a-z0-9]([a-z0-9\\-]*[a-z0-9])?$", max_length = 63)]
-    pub requested_slug: Option<String>,
-    /// The page's title; the slug if absent.
-    #[schema(max_length = 200)]
-    pub title: Option<String>,
-}
-
-/// New content for a frontend.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Republish {
-    /// The source; never empty.
-    #[schema(min_length = 1)]
-    pub content: String,
-    /// The page's title; as it was, if absent.
-    #[schema(max_length = 200)]
-    pub title: Option<String>,
-    /// May repeat the frontend's type; another one is refused.
-    #[serde(rename = "type")]
-    pub content_type: Option<ContentType>,
-    /// A slug never changes: anything but an empty one is refused.
-    pub requested_slug: Option<String>,
-}
 
 /// A frontend.
 #[derive(Debug, Serialize, ToSchema)]
@@ -92,17 +58,6 @@ pub struct FrontendList {
     pub frontends: Vec<FrontendView>,
 }
 
-/// Which source to answer.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct WhichContent {
-    /// A revision; the live one if absent.
-    pub revision_id: Option<String>,
-    /// The SHA-256 of what you hold: if it is still that, nothing is sent.
-    pub known_content_sha256: Option<String>,
-}
-
 /// A source, or that it has not changed.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
@@ -127,6 +82,24 @@ pub enum ContentView {
         #[schema(value_type = Option<String>, format = "uuid")]
         revision_id: Option<RevisionId>,
     },
+}
+
+impl From<FoundSource> for ContentView {
+    fn from(found: FoundSource) -> Self {
+        let content_sha256 = found.stored.digest.to_string();
+        match found.text {
+            None => Self::Unchanged {
+                unchanged: true,
+                content_sha256,
+            },
+            Some(content) => Self::Content {
+                content,
+                content_sha256,
+                content_type: found.stored.frontend.content_type,
+                revision_id: found.stored.revision,
+            },
+        }
+    }
 }
 
 impl FrontendView {

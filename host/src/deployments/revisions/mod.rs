@@ -3,12 +3,13 @@
 mod model;
 mod preview;
 mod releases;
+pub mod requests;
 pub mod routes;
 mod service;
 mod store;
 pub mod views;
 
-pub use model::{NewRevision, RevisionKind};
+pub use model::{FoundSource, HistoryPage, NewRevision, RevisionKind, WantedSource};
 
 pub(super) use releases::{Released, release};
 pub(super) use store::insert;

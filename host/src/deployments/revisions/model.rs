@@ -157,6 +157,33 @@ pub struct StoredSource {
     pub digest: Digest,
 }
 
+/// Which source somebody wants.
+#[derive(Clone, Copy, Debug)]
+pub struct WantedSource {
+    /// A revision's; the live one, if there is none.
+    pub revision: Option<RevisionId>,
+    /// What they hold: if it is still that, they need no text.
+    pub known: Option<Digest>,
+}
+
+/// A source; no text for who holds it already.
+#[derive(Debug)]
+pub struct FoundSource {
+    /// Which it is.
+    pub stored: StoredSource,
+    /// Exactly as it was published.
+    pub text: Option<String>,
+}
+
+/// Which part of a history somebody wants.
+#[derive(Clone, Copy, Debug)]
+pub struct HistoryPage {
+    /// How many revisions.
+    pub limit: u32,
+    /// Only those older than this number.
+    pub before: Option<i64>,
+}
+
 /// A revision to add, which is a draft until it is released.
 #[derive(Debug)]
 pub struct NewRevision<'a> {

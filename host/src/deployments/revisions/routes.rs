@@ -7,33 +7,21 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
 
-use super::model::{DraftSource, Drafted, Edit, NewDraft, RevisionKind};
-use super::releases::{NewRelease, ReleaseEntry};
-use super::views::{
-    CreateRevision, ReleaseEntryView, ReleaseList, ReleaseRequest, ReleaseView, RevisionCreated,
-    RevisionList, RevisionView, WhichRevisions,
-};
+use super::model::RevisionKind;
+use super::requests::{CreateRevision, ReleaseRequest, WhichRevisions};
+use super::views::{ReleaseList, ReleaseView, RevisionCreated, RevisionList, RevisionView};
 use crate::app::SharedApp;
 use crate::deployments::answer::{self, Place};
-use crate::deployments::frontends::routes::{TITLE, TargetPath, check_content};
+use crate::deployments::frontends::routes::TargetPath;
 use crate::deployments::frontends::views::FrontendView;
 use crate::deployments::routes::disabled_page;
 use crate::deployments::serve::LookupError;
-use crate::http::extract::{UnreadBody, UnreadQuery, check_characters, invalid};
+use crate::http::extract::{UnreadBody, UnreadQuery};
 use crate::http::front::Context;
 use crate::http::idempotency;
 use crate::http::problem::Problem;
 use crate::http::serve::to_the_end;
 use crate::projects::scope::ProjectScope;
-
-/// The longest message, in characters.
-const MESSAGE: usize = 1_000;
-/// The most edits of a draft. With the bound of a source's length it bounds the work that a request may cause.
-const EDITS: usize = 100;
-/// Revisions on a page of the history, if the request does not say.
-const PAGE: u32 = 50;
-/// Revisions on a page of the history at most.
-const PAGE_MOST: u32 = 200;
 
 /// List revisions
 ///
@@ -58,26 +46,12 @@ pub async fn list(
 ) -> Result<axum::Json<RevisionList>, Problem> {
     let target = path.target();
     app.deployments.frontend(scope.project.id, &target).await?;
-    let query: WhichRevisions = query.read()?;
-    let limit = query.limit.unwrap_or(PAGE);
-    if !(1..=PAGE_MOST).contains(&limit) {
-        return Err(invalid(format!("`limit` must be from 1 to {PAGE_MOST}.")));
-    }
-    let before = match query.cursor.as_deref() {
-        Some(cursor) => Some(cursor.parse().map_err(|_| {
-            invalid("`cursor` is none: send the `next_cursor` of the page before, or leave it out.")
-        })?),
-        None => None,
-    };
+    let page = query.read::<WhichRevisions>()?.checked()?;
     let history = app
         .deployments
-        .history(&scope.project, &target, limit, before)
+        .history(&scope.project, &target, page)
         .await?;
-    Ok(axum::Json(RevisionList {
-        active_revision_id: history.active,
-        revisions: history.revisions.iter().map(RevisionView::from).collect(),
-        next_cursor: history.next.map(|number| number.to_string()),
-    }))
+    Ok(axum::Json(history.into()))
 }
 
 /// Get a revision
@@ -161,81 +135,24 @@ pub async fn create(
         idempotency::Attempt::Replay(response) => return Ok(response),
         idempotency::Attempt::Run(running) => running,
     };
-    let new = new_draft(body.value)?;
+    let new = body.value.checked()?;
     let key = running.as_ref().map(idempotency::Running::key);
     let deployments = Arc::clone(&app.deployments);
     let answered = Arc::clone(&app.deployments);
-    let view = move |drafted: &Drafted| RevisionCreated {
-        revision: RevisionView::from(&drafted.revision),
-        preview_url: answered.preview_url(drafted.deployment, drafted.revision.id),
-        deduplicated: drafted.deduplicated,
-    };
-    let kept = view.clone();
     let drafted = to_the_end(async move {
         let _running = running;
         // Plain data always has a JSON form.
-        let body = move |drafted: &_| serde_json::to_string(&kept(drafted)).unwrap_or_default();
+        let body = move |drafted: &_| {
+            let view = RevisionCreated::new(drafted, &answered);
+            serde_json::to_string(&view).unwrap_or_default()
+        };
         deployments
             .create_draft(scope.project, target, new, key, body)
             .await
     })
     .await??;
-    Ok(axum::Json(view(&drafted)).into_response())
-}
-
-fn new_draft(request: CreateRevision) -> Result<NewDraft, Problem> {
-    check_characters("title", request.title.as_deref(), TITLE)?;
-    check_characters("message", request.message.as_deref(), MESSAGE)?;
-    let source = match (request.content, request.edits) {
-        (Some(content), None) => {
-            check_content(&content)?;
-            DraftSource::Content(content)
-        }
-        (None, Some(edits)) => {
-            check_edits(&edits)?;
-            DraftSource::Edits(edits)
-        }
-        (None, None) => {
-            return Err(invalid(
-                "missing field `content`: send the source, or `edits`.",
-            ));
-        }
-        (Some(_), Some(_)) => return Err(invalid("Send `content` or `edits`, not both.")),
-    };
-    let title = request.title.filter(|title| !title.is_empty());
-    Ok(NewDraft {
-        base: request.base_revision_id.parse().ok(),
-        source,
-        title,
-        message: request.message,
-    })
-}
-
-fn check_edits(edits: &[Edit]) -> Result<(), Problem> {
-    if edits.is_empty() {
-        return Err(invalid(
-            "`edits` is empty: send at least one, or `content`.",
-        ));
-    }
-    if edits.len() > EDITS {
-        return Err(invalid(format!(
-            "`edits` has {} entries; {EDITS} is the most. Send `content` instead.",
-            edits.len()
-        )));
-    }
-    for (index, edit) in edits.iter().enumerate() {
-        if edit.find.is_empty() {
-            return Err(invalid(format!(
-                "`edits[{index}].find` is empty: it must occur in the source."
-            )));
-        }
-        if edit.count == Some(0) {
-            return Err(invalid(format!(
-                "`edits[{index}].count` must be at least 1."
-            )));
-        }
-    }
-    Ok(())
+    let view = RevisionCreated::new(&drafted, &app.deployments);
+    Ok(axum::Json(view).into_response())
 }
 
 /// Promote a revision
@@ -295,14 +212,7 @@ async fn release(
 ) -> Result<axum::Json<ReleaseView>, Problem> {
     let target = path.target();
     app.deployments.frontend(scope.project.id, &target).await?;
-    let request = body.json::<ReleaseRequest>().await?.value;
-    check_characters("message", request.message.as_deref(), MESSAGE)?;
-    let new = NewRelease {
-        revision: request.revision_id.parse().ok(),
-        expected: request.expected_active_revision_id.parse().ok(),
-        message: request.message,
-        kind,
-    };
+    let new = body.json::<ReleaseRequest>().await?.value.checked(kind)?;
     let (deployments, project) = (Arc::clone(&app.deployments), scope.project.clone());
     let (frontend, revision) =
         to_the_end(async move { deployments.release(project, target, new).await }).await??;
@@ -336,20 +246,7 @@ pub async fn releases(
     app.deployments.frontend(scope.project.id, &target).await?;
     query.none()?;
     let releases = app.deployments.releases(&scope.project, &target).await?;
-    Ok(axum::Json(ReleaseList {
-        releases: releases.into_iter().map(ReleaseEntryView::from).collect(),
-    }))
-}
-
-impl From<ReleaseEntry> for ReleaseEntryView {
-    fn from(entry: ReleaseEntry) -> Self {
-        Self {
-            revision_id: entry.revision,
-            kind: entry.kind,
-            message: entry.message,
-            at: entry.at,
-        }
-    }
+    Ok(axum::Json(releases.into()))
 }
 
 /// Look at a revision

@@ -4,8 +4,8 @@
 use bytes::Bytes;
 
 use super::model::{
-    DraftSource, Drafted, Edit, History, NewDraft, NewRevision, Revision, RevisionKind,
-    StoredSource,
+    DraftSource, Drafted, Edit, FoundSource, History, HistoryPage, NewDraft, NewRevision, Revision,
+    RevisionKind, StoredSource, WantedSource,
 };
 use super::store;
 use crate::clock::Timestamp;
@@ -107,9 +107,9 @@ impl Deployments {
         &self,
         project: &Project,
         target: &Target,
-        limit: u32,
-        before: Option<i64>,
+        page: HistoryPage,
     ) -> Result<History, FrontendError> {
+        let HistoryPage { limit, before } = page;
         let (frontend, active) = self.in_workflow(project, target).await?;
         let mut revisions = self
             .control
@@ -154,6 +154,25 @@ impl Deployments {
                 })
             }
         }
+    }
+
+    /// A source with its text, unless it is what the caller holds.
+    ///
+    /// # Errors
+    /// `NotFound`, `NoRevision`.
+    pub async fn source(
+        &self,
+        project: &Project,
+        target: &Target,
+        wanted: WantedSource,
+    ) -> Result<FoundSource, FrontendError> {
+        let stored = self.stored_source(project, target, wanted.revision).await?;
+        let text = if wanted.known == Some(stored.digest) {
+            None
+        } else {
+            Some(self.text_of(stored.digest).await?)
+        };
+        Ok(FoundSource { stored, text })
     }
 
     /// The text of a stored source.

@@ -1,47 +1,14 @@
-//! What requests about revisions and their answers look like.
+//! What answers about revisions look like.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::model::{Edit, Revision, RevisionKind, RevisionState};
+use super::model::{Drafted, History, Revision, RevisionKind, RevisionState};
+use super::releases::ReleaseEntry;
 use crate::clock::Timestamp;
+use crate::deployments::Deployments;
 use crate::deployments::frontends::views::FrontendView;
 use crate::ids::RevisionId;
-
-/// A draft to make.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct CreateRevision {
-    /// The active revision, which the draft is made from.
-    #[schema(format = "uuid")]
-    pub base_revision_id: String,
-    /// The whole source. Send this or `edits`.
-    pub content: Option<String>,
-    /// Changes to the base revision's source, applied in order. An extension: send this or `content`.
-    #[schema(min_items = 1, max_items = 100)]
-    pub edits: Option<Vec<Edit>>,
-    /// The page's title; the active revision's if absent.
-    #[schema(max_length = 200)]
-    pub title: Option<String>,
-    /// Why it is made.
-    #[schema(max_length = 1000)]
-    pub message: Option<String>,
-}
-
-/// A release.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ReleaseRequest {
-    /// What shall be live.
-    #[schema(format = "uuid")]
-    pub revision_id: String,
-    /// What you believe is live now; if it is not, nothing happens.
-    #[schema(format = "uuid")]
-    pub expected_active_revision_id: String,
-    /// Why.
-    #[schema(max_length = 1000)]
-    pub message: Option<String>,
-}
 
 /// A revision.
 #[derive(Debug, Serialize, ToSchema)]
@@ -137,14 +104,42 @@ pub struct ReleaseList {
     pub releases: Vec<ReleaseEntryView>,
 }
 
-/// Which part of the history.
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct WhichRevisions {
-    /// How many; 50 if absent.
-    #[param(minimum = 1, maximum = 200)]
-    pub limit: Option<u32>,
-    /// `next_cursor` of the page before.
-    pub cursor: Option<String>,
+impl From<History> for RevisionList {
+    fn from(history: History) -> Self {
+        Self {
+            active_revision_id: history.active,
+            revisions: history.revisions.iter().map(RevisionView::from).collect(),
+            next_cursor: history.next.map(|number| number.to_string()),
+        }
+    }
+}
+
+impl From<ReleaseEntry> for ReleaseEntryView {
+    fn from(entry: ReleaseEntry) -> Self {
+        Self {
+            revision_id: entry.revision,
+            kind: entry.kind,
+            message: entry.message,
+            at: entry.at,
+        }
+    }
+}
+
+impl From<Vec<ReleaseEntry>> for ReleaseList {
+    fn from(releases: Vec<ReleaseEntry>) -> Self {
+        Self {
+            releases: releases.into_iter().map(ReleaseEntryView::from).collect(),
+        }
+    }
+}
+
+impl RevisionCreated {
+    /// A draft as it is answered.
+    pub fn new(drafted: &Drafted, deployments: &Deployments) -> Self {
+        Self {
+            revision: RevisionView::from(&drafted.revision),
+            preview_url: deployments.preview_url(drafted.deployment, drafted.revision.id),
+            deduplicated: drafted.deduplicated,
+        }
+    }
 }

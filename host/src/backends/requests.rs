@@ -1,0 +1,130 @@
+//! What requests about backends look like, and what is wrong with them: for REST and for tools alike.
+
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::model::{NOTE, NewAction};
+use super::service::NewBackend;
+use crate::http::extract::{check_characters, invalid};
+use crate::http::problem::{Code, Problem};
+
+/// A backend to make.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateBackend {
+    /// `CREATE TABLE`, `CREATE INDEX`, `CREATE VIEW` and seed `INSERT`s; at least one `CREATE TABLE`.
+    #[schema(
+        min_length = 1,
+        max_length = 262_144,
+        example = "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL);"
+    )]
+    pub ddl: String,
+    /// Whether its rooms may be joined; false if absent.
+    pub realtime: Option<bool>,
+}
+
+/// A change of a backend: a migration, or its realtime flag alone.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UpdateBackend {
+    /// One additive migration: `CREATE TABLE`, `CREATE INDEX`, `CREATE VIEW`, `ALTER TABLE … ADD COLUMN`, seed `INSERT`s.
+    #[schema(min_length = 1, max_length = 262_144)]
+    pub ddl: Option<String>,
+    /// What the migration is for; kept in the ledger.
+    #[schema(max_length = 1000)]
+    pub note: Option<String>,
+    /// Whether its rooms may be joined; sent alone.
+    pub realtime: Option<bool>,
+}
+
+/// Actions to define, all or none.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DefineActions {
+    /// At least one; one that is left out stays as it is.
+    #[schema(min_items = 1, max_items = 200)]
+    pub actions: Vec<ActionRequest>,
+}
+
+/// An action to define.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ActionRequest {
+    /// What it is called by.
+    #[schema(pattern = "^[a-z][a-z0-9_]{0,63}$", example = "add_note")]
+    pub name: String,
+    /// One `SELECT`, `INSERT`, `UPDATE` or `DELETE`, with `:name` binds.
+    #[schema(
+        max_length = 65_536,
+        example = "INSERT INTO notes (text) VALUES (:text) RETURNING id"
+    )]
+    pub sql: String,
+    /// What it is for.
+    #[schema(max_length = 1000)]
+    pub note: Option<String>,
+}
+
+impl From<ActionRequest> for NewAction {
+    fn from(request: ActionRequest) -> Self {
+        Self {
+            name: request.name,
+            sql: request.sql,
+            note: request.note,
+        }
+    }
+}
+
+impl CreateBackend {
+    /// The backend that is asked for.
+    pub fn checked(self) -> NewBackend {
+        NewBackend {
+            ddl: self.ddl,
+            realtime: self.realtime.unwrap_or(false),
+        }
+    }
+}
+
+/// A change of a backend.
+#[derive(Debug)]
+pub enum Change {
+    /// A migration.
+    Migrate {
+        /// Its script.
+        ddl: String,
+        /// What it is for.
+        note: Option<String>,
+    },
+    /// Its rooms are opened or closed.
+    Switch(bool),
+}
+
+impl UpdateBackend {
+    /// The change that is asked for.
+    ///
+    /// # Errors
+    /// `nothing_to_update` or `invalid_request`.
+    pub fn checked(self) -> Result<Change, Problem> {
+        check_characters("note", self.note.as_deref(), NOTE)?;
+        match (self.ddl, self.realtime) {
+            (Some(ddl), None) => Ok(Change::Migrate {
+                ddl,
+                note: self.note,
+            }),
+            (None, Some(realtime)) if self.note.is_none() => Ok(Change::Switch(realtime)),
+            (None, None) => Err(Problem::new(
+                Code::NothingToUpdate,
+                "Nothing to update: send `ddl`, or `realtime` alone.",
+            )),
+            _ => Err(invalid(
+                "`realtime` is sent alone, without `ddl` and `note`.",
+            )),
+        }
+    }
+}
+
+impl DefineActions {
+    /// The batch that is asked for.
+    pub fn checked(self) -> Vec<NewAction> {
+        self.actions.into_iter().map(Into::into).collect()
+    }
+}

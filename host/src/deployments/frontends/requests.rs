@@ -1,0 +1,121 @@
+//! What requests about frontends look like, and what is wrong with them: for REST and for tools alike.
+
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::{FrontendError, NewContent, NewFrontend};
+use crate::content::Digest;
+use crate::deployments::model::is_slug;
+use crate::deployments::requests::{TITLE, check_content};
+use crate::deployments::revisions::WantedSource;
+use crate::http::extract::{check_characters, invalid};
+use crate::http::problem::Problem;
+use crate::sandbox::ContentType;
+
+/// A frontend to make.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateFrontend {
+    /// What its source is written in, for good.
+    #[serde(rename = "type")]
+    pub content_type: ContentType,
+    /// The source; never empty.
+    #[schema(min_length = 1)]
+    pub content: String,
+    /// The slug that you would like; with a suffix if it is taken.
+    #[schema(pattern = "^[a-z0-9]([a-z0-9\\-]*[a-z0-9])?$", max_length = 63)]
+    pub requested_slug: Option<String>,
+    /// The page's title; the slug if absent.
+    #[schema(max_length = 200)]
+    pub title: Option<String>,
+}
+
+impl CreateFrontend {
+    /// The frontend that is asked for.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub fn checked(self) -> Result<NewFrontend, Problem> {
+        check_content(&self.content)?;
+        check_characters("title", self.title.as_deref(), TITLE)?;
+        let requested_slug = self.requested_slug.filter(|slug| !slug.is_empty());
+        if requested_slug.as_deref().is_some_and(|slug| !is_slug(slug)) {
+            return Err(invalid(
+                "`requested_slug` cannot be a slug: use 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit.",
+            ));
+        }
+        Ok(NewFrontend {
+            content_type: self.content_type,
+            content: self.content,
+            requested_slug,
+            title: self.title.filter(|title| !title.is_empty()),
+        })
+    }
+}
+
+/// New content for a frontend.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Republish {
+    /// The source; never empty.
+    #[schema(min_length = 1)]
+    pub content: String,
+    /// The page's title; as it was, if absent.
+    #[schema(max_length = 200)]
+    pub title: Option<String>,
+    /// May repeat the frontend's type; another one is refused.
+    #[serde(rename = "type")]
+    pub content_type: Option<ContentType>,
+    /// A slug never changes: anything but an empty one is refused.
+    pub requested_slug: Option<String>,
+}
+
+impl Republish {
+    /// The content that is sent.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub fn checked(self) -> Result<NewContent, Problem> {
+        check_content(&self.content)?;
+        check_characters("title", self.title.as_deref(), TITLE)?;
+        if self.requested_slug.is_some_and(|slug| !slug.is_empty()) {
+            return Err(invalid(
+                "`requested_slug` is refused here: a frontend's slug never changes.",
+            ));
+        }
+        Ok(NewContent {
+            content_type: self.content_type,
+            content: self.content,
+            title: self.title.filter(|title| !title.is_empty()),
+        })
+    }
+}
+
+/// Which source to answer.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct WhichContent {
+    /// A revision; the live one if absent.
+    pub revision_id: Option<String>,
+    /// The SHA-256 of what you hold: if it is still that, nothing is sent.
+    pub known_content_sha256: Option<String>,
+}
+
+impl WhichContent {
+    /// The source that is asked for.
+    ///
+    /// # Errors
+    /// `not_found` for what cannot be a revision, `invalid_request`.
+    pub fn checked(self) -> Result<WantedSource, Problem> {
+        let revision = self.revision_id.as_deref().map(str::parse).transpose();
+        let revision = revision.map_err(|_| FrontendError::NoRevision)?;
+        let known = match self.known_content_sha256.as_deref() {
+            Some(known) => Some(Digest::from_hex(&known.to_ascii_lowercase()).ok_or_else(
+                || invalid("`known_content_sha256` must be a SHA-256: 64 hexadecimal digits."),
+            )?),
+            None => None,
+        };
+        Ok(WantedSource { revision, known })
+    }
+}

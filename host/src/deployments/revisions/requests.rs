@@ -1,0 +1,165 @@
+//! What requests about revisions look like, and what is wrong with them: for REST and for tools alike.
+
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::model::{DraftSource, Edit, HistoryPage, NewDraft, RevisionKind};
+use super::releases::NewRelease;
+use crate::deployments::requests::{TITLE, check_content};
+use crate::http::extract::{check_characters, invalid};
+use crate::http::problem::Problem;
+
+/// The longest message, in characters.
+const MESSAGE: usize = 1_000;
+/// The most edits of a draft. With the bound of a source's length it bounds the work that a request may cause.
+const EDITS: usize = 100;
+/// Revisions on a page of the history, if the request does not say.
+const PAGE: u32 = 50;
+/// Revisions on a page of the history at most.
+const PAGE_MOST: u32 = 200;
+
+/// A draft to make.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateRevision {
+    /// The active revision, which the draft is made from.
+    #[schema(format = "uuid")]
+    pub base_revision_id: String,
+    /// The whole source. Send this or `edits`.
+    pub content: Option<String>,
+    /// Changes to the base revision's source, applied in order. An extension: send this or `content`.
+    #[schema(min_items = 1, max_items = 100)]
+    pub edits: Option<Vec<Edit>>,
+    /// The page's title; the active revision's if absent.
+    #[schema(max_length = 200)]
+    pub title: Option<String>,
+    /// Why it is made.
+    #[schema(max_length = 1000)]
+    pub message: Option<String>,
+}
+
+impl CreateRevision {
+    /// The draft that is asked for.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub fn checked(self) -> Result<NewDraft, Problem> {
+        check_characters("title", self.title.as_deref(), TITLE)?;
+        check_characters("message", self.message.as_deref(), MESSAGE)?;
+        let source = match (self.content, self.edits) {
+            (Some(content), None) => {
+                check_content(&content)?;
+                DraftSource::Content(content)
+            }
+            (None, Some(edits)) => {
+                check_edits(&edits)?;
+                DraftSource::Edits(edits)
+            }
+            (None, None) => {
+                return Err(invalid(
+                    "missing field `content`: send the source, or `edits`.",
+                ));
+            }
+            (Some(_), Some(_)) => return Err(invalid("Send `content` or `edits`, not both.")),
+        };
+        let title = self.title.filter(|title| !title.is_empty());
+        Ok(NewDraft {
+            base: self.base_revision_id.parse().ok(),
+            source,
+            title,
+            message: self.message,
+        })
+    }
+}
+
+fn check_edits(edits: &[Edit]) -> Result<(), Problem> {
+    if edits.is_empty() {
+        return Err(invalid(
+            "`edits` is empty: send at least one, or `content`.",
+        ));
+    }
+    if edits.len() > EDITS {
+        return Err(invalid(format!(
+            "`edits` has {} entries; {EDITS} is the most. Send `content` instead.",
+            edits.len()
+        )));
+    }
+    for (index, edit) in edits.iter().enumerate() {
+        if edit.find.is_empty() {
+            return Err(invalid(format!(
+                "`edits[{index}].find` is empty: it must occur in the source."
+            )));
+        }
+        if edit.count == Some(0) {
+            return Err(invalid(format!(
+                "`edits[{index}].count` must be at least 1."
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// A release.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReleaseRequest {
+    /// What shall be live.
+    #[schema(format = "uuid")]
+    pub revision_id: String,
+    /// What you believe is live now; if it is not, nothing happens.
+    #[schema(format = "uuid")]
+    pub expected_active_revision_id: String,
+    /// Why.
+    #[schema(max_length = 1000)]
+    pub message: Option<String>,
+}
+
+impl ReleaseRequest {
+    /// The release that is asked for.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub fn checked(self, kind: RevisionKind) -> Result<NewRelease, Problem> {
+        check_characters("message", self.message.as_deref(), MESSAGE)?;
+        Ok(NewRelease {
+            revision: self.revision_id.parse().ok(),
+            expected: self.expected_active_revision_id.parse().ok(),
+            message: self.message,
+            kind,
+        })
+    }
+}
+
+/// Which part of the history.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct WhichRevisions {
+    /// How many; 50 if absent.
+    #[param(minimum = 1, maximum = 200)]
+    pub limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    pub cursor: Option<String>,
+}
+
+impl WhichRevisions {
+    /// The page that is asked for.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub fn checked(self) -> Result<HistoryPage, Problem> {
+        let limit = self.limit.unwrap_or(PAGE);
+        if !(1..=PAGE_MOST).contains(&limit) {
+            return Err(invalid(format!("`limit` must be from 1 to {PAGE_MOST}.")));
+        }
+        let before = match self.cursor.as_deref() {
+            Some(cursor) => Some(cursor.parse().map_err(|_| {
+                invalid(
+                    "`cursor` is none: send the `next_cursor` of the page before, or leave it out.",
+                )
+            })?),
+            None => None,
+        };
+        Ok(HistoryPage { limit, before })
+    }
+}

@@ -1,0 +1,181 @@
+//! What of JSON-RPC and HTTP is settled before the protocol's library sees a request, and after it has answered.
+
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
+
+/// What is no JSON.
+const PARSE_ERROR: i32 = -32700;
+/// What is no request.
+const INVALID_REQUEST: i32 = -32600;
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+
+/// An answer that is no result.
+#[derive(Debug)]
+pub(super) struct Refused {
+    /// The HTTP status.
+    pub(super) status: StatusCode,
+    /// The JSON-RPC error.
+    pub(super) body: String,
+}
+
+/// What of a message decides who may send it.
+#[derive(Debug, Default)]
+pub(super) struct Message {
+    id: Value,
+    /// The tool that it calls, if it calls one.
+    pub(super) tool: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Outline {
+    #[serde(default)]
+    id: Value,
+    method: Option<String>,
+    params: Option<Value>,
+}
+
+/// Looks at a body, as far as that needs no knowledge of the protocol.
+pub(super) fn look(body: &[u8]) -> Result<Message, Refused> {
+    if let Err(error) = serde_json::from_slice::<IgnoredAny>(body) {
+        return Err(Refused::new(
+            StatusCode::BAD_REQUEST,
+            PARSE_ERROR,
+            &Value::Null,
+            &format!("The body is not valid JSON: {error}."),
+        ));
+    }
+    let invalid = |why: &str| {
+        Err(Refused::new(
+            StatusCode::BAD_REQUEST,
+            INVALID_REQUEST,
+            &Value::Null,
+            why,
+        ))
+    };
+    match body.trim_ascii_start().first() {
+        Some(b'{') => {}
+        Some(b'[') => return invalid("Batches are not served: send one message a request."),
+        _ => return invalid("The body must be a JSON-RPC message."),
+    }
+    let Ok(outline) = serde_json::from_slice::<Outline>(body) else {
+        return invalid("The body must be a JSON-RPC message, with each of its members once.");
+    };
+    let calls = outline.method.as_deref() == Some("tools/call");
+    let tool = outline.params.filter(|_| calls);
+    let tool = tool.and_then(|params| params["name"].as_str().map(str::to_owned));
+    Ok(Message {
+        id: outline.id,
+        tool,
+    })
+}
+
+/// Says in the headers what the library insists on: we answer JSON, so whoever takes that is served, and we read JSON
+/// whatever its label.
+pub(super) fn relax(headers: &mut HeaderMap) {
+    headers.insert(header::CONTENT_TYPE, JSON);
+    let lines: Vec<&str> = headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|line| line.to_str().ok())
+        .collect();
+    let media = lines
+        .iter()
+        .flat_map(|line| line.split(','))
+        .map(|range| range.split(';').next().unwrap_or_default().trim());
+    let takes = |range: &str| {
+        ["application/json", "application/*", "*/*"]
+            .iter()
+            .any(|ours| range.eq_ignore_ascii_case(ours))
+    };
+    if lines.is_empty() || media.into_iter().any(takes) {
+        headers.insert(header::ACCEPT, BOTH);
+    }
+}
+
+impl Message {
+    /// An answer that the library gave as plain text, as a JSON-RPC error.
+    pub(super) fn refused(&self, status: StatusCode, text: &str) -> Refused {
+        // A document that is no message has nothing to do with its label.
+        let status = match status {
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => StatusCode::BAD_REQUEST,
+            other => other,
+        };
+        Refused::new(status, INVALID_REQUEST, &self.id, text)
+    }
+}
+
+impl Refused {
+    fn new(status: StatusCode, code: i32, id: &Value, message: &str) -> Self {
+        let id = match id {
+            Value::String(_) | Value::Number(_) => id,
+            _ => &Value::Null,
+        };
+        let error = json!({ "code": code, "message": message });
+        Self {
+            status,
+            body: json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tool_of_a_call_is_seen() {
+        for (body, tool) in [
+            (
+                r#"{"method":"tools/call","params":{"name":"a"}}"#,
+                Some("a"),
+            ),
+            (r#"{"method":"tools/list","params":{"name":"a"}}"#, None),
+            (r#"{"method":"tools/call","params":["a"]}"#, None),
+            (r#"{"method":"tools/call"}"#, None),
+            (r#"{"id":1,"result":{}}"#, None),
+        ] {
+            let message = look(body.as_bytes()).unwrap();
+            assert_eq!(message.tool.as_deref(), tool, "{body}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused() {
+        for (body, code) in [
+            ("", "-32700"),
+            ("{", "-32700"),
+            ("[]", "-32600"),
+            ("7", "-32600"),
+            (r#"{"method":7}"#, "-32600"),
+            // Two readers must not see two tools.
+            (r#"{"method":"a","method":"tools/call"}"#, "-32600"),
+        ] {
+            let refused = look(body.as_bytes()).unwrap_err();
+            assert_eq!(refused.status, 400);
+            assert!(refused.body.contains(code), "{body}: {}", refused.body);
+        }
+    }
+
+    #[test]
+    fn whoever_takes_json_is_served() {
+        for (accept, served) in [
+            (None, true),
+            (Some("*/*"), true),
+            (Some("application/*;q=0.5"), true),
+            (Some("text/html, application/json"), true),
+            (Some("text/event-stream"), false),
+            (Some("text/html"), false),
+        ] {
+            let mut headers = HeaderMap::new();
+            if let Some(accept) = accept {
+                headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
+            }
+            relax(&mut headers);
+            let now = headers.get(header::ACCEPT);
+            assert_eq!(now == Some(&BOTH), served, "{accept:?}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! What the protocol's library asks of us: who we are, which tools there are, and to call one.
+
+use std::sync::Arc;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
+    CompleteResult, CustomRequest, CustomResult, ErrorCode, Implementation,
+    ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
+    ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use tracing::Instrument;
+
+use super::auth::{self, Caller, Refusal};
+use super::results;
+use super::tools::{self, Outcome};
+use crate::app::SharedApp;
+use crate::http::front::Context;
+use crate::http::problem::Problem;
+
+/// What a model is told that has never seen this service.
+const INSTRUCTIONS: &str = include_str!("instructions.md");
+/// Methods that are ours in every era: what the library could not read of them is told as bad params.
+const OURS: [&str; 3] = ["server/discover", "tools/list", "tools/call"];
+/// Methods that went with the stateless era.
+const LEGACY: [&str; 2] = ["initialize", "ping"];
+
+/// The handler of one request.
+#[derive(Clone, Debug)]
+pub(super) struct Handler {
+    app: SharedApp,
+    caller: Caller,
+    request_id: Arc<str>,
+}
+
+impl Handler {
+    pub(super) fn new(app: SharedApp, caller: Caller, context: &Context) -> Self {
+        Self {
+            app,
+            caller,
+            request_id: Arc::clone(&context.request_id),
+        }
+    }
+
+    async fn run(&self, tool: tools::Tool, request: CallToolRequestParams) -> Outcome {
+        if let Some(Refusal::Transport(problem) | Refusal::Result(problem)) =
+            auth::refusal(&self.caller, Some(tool.name()))
+        {
+            return Outcome::refused(problem);
+        }
+        let principal = match &self.caller {
+            Caller::Known(principal) => Some(principal.clone()),
+            _ => None,
+        };
+        tool.call(&self.app, principal, request.arguments.unwrap_or_default())
+            .await
+    }
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        let name = Implementation::new("svc", env!("CARGO_PKG_VERSION"));
+        ServerConfig::new(capabilities)
+            .with_protocol_version(ProtocolVersion::V_2025_11_25)
+            .with_server_info(name)
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(tools::all().to_vec()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(tool) = tools::Tool::named(&request.name) else {
+            let names = tools::NAMES.join(", ");
+            let message = format!(
+                "There is no tool `{}`. The tools are {names}.",
+                request.name
+            );
+            return Err(ErrorData::invalid_params(message, None));
+        };
+        let started = self.app.clock.elapsed();
+        let id = &*self.request_id;
+        let span = tracing::debug_span!(
+            "tool",
+            id,
+            tool = tool.name(),
+            action = tracing::field::Empty
+        );
+        let outcome = self.run(tool, request).instrument(span.clone()).await;
+        span.record("action", outcome.action);
+        let took = self.app.clock.elapsed().saturating_sub(started);
+        let code = match &outcome.result {
+            Ok(_) => "ok",
+            Err(problem) => problem.code.as_str(),
+        };
+        let metrics = &self.app.metrics;
+        metrics.count_tool(tool.name(), outcome.action, code, took);
+        Ok(match outcome.result {
+            Ok(value) => results::success(value),
+            Err(problem) => {
+                problem.log(id);
+                results::failure(problem.document(&self.app.config.base_url, id))
+            }
+        }
+        .into())
+    }
+
+    async fn complete(
+        &self,
+        _: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListResourcesRequestMethod>())
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Err(ErrorData::method_not_found::<
+            ListResourceTemplatesRequestMethod,
+        >())
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method = request.method;
+        let legacy = context.meta.protocol_version().is_none();
+        if OURS.contains(&&*method) || legacy && LEGACY.contains(&&*method) {
+            let message = format!("The params do not fit `{method}`.");
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        let message = format!("There is no method `{method}`.");
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
+    }
+}
+
+impl Outcome {
+    fn refused(problem: Problem) -> Self {
+        Self {
+            action: "none",
+            result: Err(problem),
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! `deploy_asset`: a quick share, which anybody may publish.
+
+use std::sync::Arc;
+
+use rmcp::model::{Tool as Description, ToolAnnotations};
+use serde_json::{Value, json};
+
+use super::{answer, describe, string};
+use crate::app::SharedApp;
+use crate::deployments::requests::DeployRequest;
+use crate::http::extract::invalid;
+use crate::http::problem::Problem;
+use crate::http::serve::to_the_end;
+use crate::mcp::arguments::Arguments;
+
+const ABOUT: &str = "Publish one page at a public URL for 7 days, without an account: HTML, Markdown, a Mermaid diagram, JSON or CSV. \
+Answers {id, slug, url, created_at, expires_at}: give the user the url. \
+Its scripts run in a sandbox without cookies, storage and svc.db. It cannot be changed or deleted afterwards; \
+for a page that lasts or has a backend, use manage_project and manage_frontend.";
+
+pub(super) fn description() -> Description {
+    let arguments = json!({
+        "content": string("The whole source of the page. Never put a credential into it."),
+        "type": { "type": "string", "enum": ["html", "markdown", "mermaid", "json", "csv"], "default": "html", "description": "What the content is written in." },
+        "slug": string("The last part of the URL that you would like: 1 to 63 of a-z, 0-9 and -. With a suffix if it is taken; random if absent."),
+        "title": string("The page's title, up to 200 characters."),
+        "one_time": { "type": "boolean", "description": "true: the first reader to open it is the last." },
+        "password": string("What readers must enter."),
+    });
+    let hints = ToolAnnotations::with_title("Publish a page for a week")
+        .read_only(false)
+        .destructive(false)
+        .idempotent(false)
+        .open_world(true);
+    describe("deploy_asset", ABOUT, hints, &arguments, &["content"])
+}
+
+pub(super) async fn call(app: SharedApp, mut arguments: Arguments) -> Result<Value, Problem> {
+    if arguments.has("name") {
+        return Err(invalid(
+            "In the arguments: unknown field `name`: the wanted name is `slug`.",
+        ));
+    }
+    if arguments.has("slug") {
+        let slug = arguments.text("slug")?;
+        arguments.give("name", slug.into());
+    }
+    let share = arguments.rest::<DeployRequest>()?.checked()?;
+    let deployments = Arc::clone(&app.deployments);
+    answer(to_the_end(async move { deployments.publish_share(share, None).await }).await??)
+}

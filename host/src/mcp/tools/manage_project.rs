@@ -1,0 +1,104 @@
+//! `manage_project`: envelopes of frontends and a backend.
+
+use rmcp::model::{Tool as Description, ToolAnnotations};
+use serde_json::{Map, Value, json};
+
+use super::{Caller, answer, deleted, describe, string};
+use crate::http::problem::Problem;
+use crate::http::serve::to_the_end;
+use crate::mcp::arguments::{Action as _, Arguments, actions};
+use crate::projects::requests::{CreateProject, ListProjects, UpdateProject};
+use crate::projects::views::{ProjectDetail, ProjectList, ProjectView};
+
+actions!(Action {
+    Create "create",
+    Get "get",
+    Update "update",
+    List "list",
+    Delete "delete",
+});
+
+const ABOUT: &str = "Projects: what frontends (pages) and a backend (database) belong to. Needs a credential. \
+create {name}: answers the project with its id, which every other call takes as project_id, and its url. \
+list: your projects; look here before making one, because a plan limits their number. \
+get {project_id}: with its frontends and visits. \
+update {project_id, name and/or description and/or allowed_providers}. \
+delete {project_id}: for good, with its pages and its database; ask the user first.";
+
+pub(super) fn description() -> Description {
+    let arguments = json!({
+        "action": { "type": "string", "enum": Action::names(), "description": "What to do." },
+        "project_id": string("get, update, delete: the project."),
+        "name": string("create (required), update: its name, up to 100 characters; part of its host name at creation."),
+        "description": string("create, update: what it is about; on update an empty text clears it."),
+        "ttl_seconds": { "type": "integer", "minimum": 60, "maximum": 315_360_000, "description": "create: how long it lives; for good if absent. Never changes later." },
+        "permanent": { "type": "boolean", "description": "create: true says that it lives for good, which is the default." },
+        "allowed_providers": { "type": ["array", "null"], "items": { "type": "string" }, "description": "update: names of the sign-in providers that its pages may offer; [] or null allows all." },
+        "workspace": string("create, list: id or slug of the workspace; needed only with several."),
+    });
+    let hints = ToolAnnotations::with_title("Manage projects")
+        .read_only(false)
+        .destructive(true)
+        .idempotent(false)
+        .open_world(false);
+    describe("manage_project", ABOUT, hints, &arguments, &["action"])
+}
+
+pub(super) async fn call(
+    caller: Caller,
+    given: Map<String, Value>,
+    action: &mut &'static str,
+) -> Result<Value, Problem> {
+    // Where REST leaves the list alone, a tool's explicit null clears it.
+    let clears = given.get("allowed_providers").is_some_and(Value::is_null);
+    let mut arguments = Arguments::new(given);
+    let wanted: Action = arguments.action()?;
+    *action = wanted.name();
+    let app = &caller.app;
+    match wanted {
+        Action::Create => {
+            let request: CreateProject = arguments.rest()?;
+            let named = request.workspace.as_deref();
+            let workspace = app.workspaces.chosen(&caller.principal, named).await?;
+            let new = request.checked()?;
+            let projects = app.projects.clone();
+            let body = |_: &_, _: &_| String::new();
+            let made = to_the_end(async move { projects.create(workspace, new, None, body).await });
+            answer(ProjectView::new(&made.await??, &app.config))
+        }
+        Action::List => {
+            let request: ListProjects = arguments.rest()?;
+            let named = request.workspace.as_deref();
+            let workspace = app.workspaces.chosen(&caller.principal, named).await?;
+            let projects = app.projects.list(workspace).await?;
+            answer(ProjectList::new(&projects, &app.config))
+        }
+        Action::Get => {
+            let id = arguments.text("project_id")?;
+            arguments.none()?;
+            let project = caller.project(&id).await?;
+            let members = app.deployments.members(project.id).await?;
+            answer(ProjectDetail::new(&project, members, &app.config))
+        }
+        Action::Update => {
+            let id = arguments.text("project_id")?;
+            if clears {
+                arguments.give("allowed_providers", json!([]));
+            }
+            let request: UpdateProject = arguments.rest()?;
+            let project = caller.project(&id).await?;
+            let changes = request.checked()?;
+            let project = app.projects.update(project.id, changes).await?;
+            answer(ProjectView::new(&project, &app.config))
+        }
+        Action::Delete => {
+            let id = arguments.text("project_id")?;
+            arguments.none()?;
+            let found = app.projects.to_delete(&caller.principal, &id).await?;
+            if let Some(project) = found {
+                app.teardown.end(project.id).await?;
+            }
+            Ok(deleted())
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What answers about projects look like.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::model::{OwnerRef, Project};
+use crate::clock::Timestamp;
+use crate::config::Config;
+use crate::deployments::frontends::{FrontendState, MemberSummary};
+use crate::ids::{BackendId, DeploymentId, ProjectId};
+use crate::sandbox::ContentType;
+
+/// A project.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ProjectView {
+    /// Its identity.
+    #[schema(value_type = String, format = "uuid")]
+    id: ProjectId,
+    /// Its name for people.
+    name: String,
+    /// What it is about.
+    description: Option<String>,
+    /// The name of its origin.
+    host_label: String,
+    /// Its origin.
+    #[schema(format = "uri")]
+    pub url: String,
+    /// Whose it is.
+    workspace: OwnerRef,
+    /// Whether it lives for good.
+    permanent: bool,
+    /// When it was made.
+    #[schema(value_type = String, format = "date-time")]
+    created_at: Timestamp,
+    /// When its fields last changed.
+    #[schema(value_type = String, format = "date-time")]
+    updated_at: Timestamp,
+    /// When it ends, with all that is in it.
+    #[schema(value_type = Option<String>, format = "date-time")]
+    expires_at: Option<Timestamp>,
+    /// Sign-in providers that its frontends may offer; all, if null.
+    allowed_providers: Option<Vec<String>>,
+    /// Its backend, if it has one.
+    backend: Option<BackendRef>,
+}
+
+/// The backend of a project.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct BackendRef {
+    /// Its identity.
+    #[schema(value_type = String, format = "uuid")]
+    id: BackendId,
+}
+
+/// A project with what is in it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ProjectDetail {
+    #[serde(flatten)]
+    project: ProjectView,
+    /// Views of all members.
+    visits: VisitTotal,
+    /// Its frontends, oldest first.
+    members: Vec<Member>,
+}
+
+/// Views.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct VisitTotal {
+    /// All of them; those of the last seconds may be missing.
+    total: u64,
+}
+
+/// A frontend, in short.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Member {
+    /// Its identity.
+    #[schema(value_type = String, format = "uuid")]
+    id: DeploymentId,
+    /// Where it answers.
+    slug: String,
+    /// What its source is written in.
+    #[serde(rename = "type")]
+    content_type: ContentType,
+    /// Where it is in its life.
+    state: FrontendState,
+    /// Its views.
+    visits: u64,
+}
+
+/// All projects of a workspace.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ProjectList {
+    /// Oldest first.
+    projects: Vec<ProjectView>,
+}
+
+impl ProjectView {
+    /// A project as it is answered.
+    pub fn new(project: &Project, config: &Config) -> Self {
+        Self {
+            id: project.id,
+            name: project.name.clone(),
+            description: project.description.clone(),
+            host_label: project.host_label.clone(),
+            url: config.project_origin(&project.host_label),
+            workspace: project.workspace.clone(),
+            permanent: project.expires_at.is_none(),
+            created_at: project.created_at,
+            updated_at: project.updated_at,
+            expires_at: project.expires_at,
+            allowed_providers: project.allowed_providers.clone(),
+            backend: project.backend.map(|id| BackendRef { id }),
+        }
+    }
+}
+
+impl From<MemberSummary> for Member {
+    fn from(member: MemberSummary) -> Self {
+        Self {
+            id: member.id,
+            slug: member.slug,
+            content_type: member.content_type,
+            state: member.state,
+            visits: member.visits,
+        }
+    }
+}
+
+impl ProjectDetail {
+    /// A project with its members as it is answered.
+    pub fn new(project: &Project, members: Vec<MemberSummary>, config: &Config) -> Self {
+        let members: Vec<Member> = members.into_iter().map(Member::from).collect();
+        let total = members.iter().map(|member| member.visits).sum();
+        Self {
+            project: ProjectView::new(project, config),
+            visits: VisitTotal { total },
+            members,
+        }
+    }
+}
+
+impl ProjectList {
+    /// Projects as they are answered.
+    pub fn new(projects: &[Project], config: &Config) -> Self {
+        let projects = projects.iter();
+        Self {
+            projects: projects.map(|p| ProjectView::new(p, config)).collect(),
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The tool endpoint: `POST /mcp` over the wire, in both eras of its protocol.
+
+mod auth;
+mod client;
+mod framing;
+mod job;
+mod listing;
+mod parity;
+mod parity_history;
+mod parity_twins;
+mod ranges;

@@ -1,0 +1,203 @@
+//! What `tools/list` tells a model: small, flat, and true.
+
+use serde_json::{Value, json};
+use svc_tests::TestServer;
+
+use super::client::Client;
+use crate::account::Owner;
+
+pub(super) async fn tools(client: &Client<'_>) -> Vec<Value> {
+    let listed = client.result("tools/list", &json!({})).await;
+    listed["tools"].as_array().unwrap().clone()
+}
+
+#[tokio::test]
+async fn the_list_is_small() {
+    let server = TestServer::start().await;
+    for client in [
+        Client::anonymous(&server),
+        Client::anonymous(&server).legacy(),
+    ] {
+        let size = client.ask("tools/list", &json!({})).await.body.len();
+        assert!(size <= 20_000, "{size} bytes");
+        assert!(size > 2_000, "{size} bytes");
+    }
+}
+
+#[tokio::test]
+async fn schemas_are_flat_and_every_argument_is_explained() {
+    let server = TestServer::start().await;
+    let tools = tools(&Client::anonymous(&server)).await;
+    let names: Vec<_> = tools
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "deploy_asset",
+            "manage_project",
+            "manage_frontend",
+            "manage_backend"
+        ]
+    );
+    for tool in &tools {
+        let name = tool["name"].as_str().unwrap();
+        assert!(tool["outputSchema"].is_null(), "{name}");
+        let hints = &tool["annotations"];
+        assert_eq!(hints["readOnlyHint"], false, "{name}");
+        assert_eq!(hints["destructiveHint"], name != "deploy_asset");
+        assert_eq!(hints["idempotentHint"], false, "{name}");
+        let schema = &tool["inputSchema"];
+        assert_eq!(schema["type"], "object");
+        assert_eq!(schema["additionalProperties"], false);
+        for word in ["oneOf", "anyOf", "allOf", "$ref", "$defs", "const"] {
+            assert!(
+                !schema.to_string().contains(&format!("\"{word}\"")),
+                "{name}: {word}"
+            );
+        }
+        let arguments = schema["properties"].as_object().unwrap();
+        for (argument, about) in arguments {
+            let described = about["description"].as_str().unwrap_or_default();
+            assert!(!described.is_empty(), "{name}: {argument}");
+            assert!(!about["type"].is_null(), "{name}: {argument}");
+        }
+        for required in schema["required"].as_array().unwrap() {
+            assert!(arguments.contains_key(required.as_str().unwrap()));
+        }
+        if name == "deploy_asset" {
+            continue;
+        }
+        assert!(
+            schema["required"]
+                .as_array()
+                .unwrap()
+                .contains(&json!("action"))
+        );
+        let actions = arguments["action"]["enum"].as_array().unwrap();
+        let text = format!("{} {}", tool["description"], schema["properties"]);
+        for action in actions {
+            assert!(text.contains(action.as_str().unwrap()), "{name}: {action}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_arguments_is_named() {
+    let server = TestServer::start().await;
+    let owner = Owner::new(&server, "acme").await;
+    let client = Client::of(&server, &owner.credential);
+    let id = owner.project(&server, "House").await;
+    for (tool, arguments, says) in [
+        ("manage_project", json!({}), "missing field `action`"),
+        (
+            "manage_project",
+            json!({ "action": "promote" }),
+            "create, get, update, list, delete",
+        ),
+        ("manage_project", json!({ "action": 7 }), "`action`"),
+        (
+            "manage_project",
+            json!({ "action": "create" }),
+            "missing field `name`",
+        ),
+        (
+            "manage_project",
+            json!({ "action": "create", "name": 7 }),
+            "`name`",
+        ),
+        (
+            "manage_project",
+            json!({ "action": "create", "name": "a", "nam": 1 }),
+            "`nam`",
+        ),
+        (
+            "manage_project",
+            json!({ "action": "get" }),
+            "missing field `project_id`",
+        ),
+        (
+            "manage_project",
+            json!({ "action": "get", "project_id": null }),
+            "missing field `project_id`",
+        ),
+        (
+            "manage_project",
+            json!({ "action": "get", "project_id": 7 }),
+            "`project_id` must be a string",
+        ),
+        (
+            "manage_project",
+            json!({ "action": "get", "project_id": id, "name": "x" }),
+            "takes no `name`",
+        ),
+        (
+            "manage_frontend",
+            json!({ "action": "get", "project_id": id }),
+            "`slug`",
+        ),
+        (
+            "manage_frontend",
+            json!({ "action": "get", "project_id": id, "slug": "a", "id": "b" }),
+            "send one of them",
+        ),
+        (
+            "manage_frontend",
+            json!({ "action": "create", "project_id": id, "content": "x" }),
+            "missing field `type`",
+        ),
+        (
+            "manage_frontend",
+            json!({ "action": "create", "project_id": id, "content": "x", "type": "pdf" }),
+            "`type`",
+        ),
+        (
+            "manage_frontend",
+            json!({ "action": "create", "project_id": id, "content": "x", "type": "html", "slug": "a" }),
+            "`slug`",
+        ),
+        (
+            "manage_frontend",
+            json!({ "action": "content", "project_id": id, "slug": "a", "offset": -1 }),
+            "`offset`",
+        ),
+        (
+            "manage_frontend",
+            json!({ "action": "create_revision", "project_id": id, "slug": "a" }),
+            "`base_revision_id`",
+        ),
+        (
+            "manage_backend",
+            json!({ "action": "create", "project_id": id }),
+            "missing field `ddl`",
+        ),
+        (
+            "manage_backend",
+            json!({ "action": "update", "project_id": id, "actions": [], "ddl": "x" }),
+            "`ddl`",
+        ),
+        (
+            "manage_backend",
+            json!({ "action": "update", "project_id": id, "actions": [{ "name": "a" }] }),
+            "`sql`",
+        ),
+        ("deploy_asset", json!({}), "missing field `content`"),
+        (
+            "deploy_asset",
+            json!({ "content": "x", "name": "a" }),
+            "`slug`",
+        ),
+        (
+            "deploy_asset",
+            json!({ "content": "x", "one_time": "yes" }),
+            "`one_time`",
+        ),
+    ] {
+        let problem = client
+            .refused(tool, arguments.clone(), "invalid_request")
+            .await;
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains(says), "{arguments}: {detail}");
+    }
+}

@@ -1,0 +1,57 @@
+// The official conformance runner against the real server: the scenarios of what the server offers.
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { startSvc } from '../../browser/lib/svc.mjs';
+
+const runner = fileURLToPath(new URL('node_modules/.bin/conformance', import.meta.url));
+const bin = fileURLToPath(new URL('node_modules/.bin', import.meta.url));
+const scenarios = {
+  '2025-11-25': ['server-initialize', 'ping', 'tools-list', 'dns-rebinding-protection'],
+  '2026-07-28': ['server-stateless', 'tools-list', 'caching', 'http-header-validation', 'dns-rebinding-protection'],
+};
+/** What the runner asks for and a server of tools alone does not have, each by what is said about it. */
+const notOurs = [
+  // Tools that a server would have for this test alone.
+  /^Not testable: server does not list the diagnostic tool/,
+  // Capabilities that are not offered are -32601 here, not an empty list.
+  /^(prompts\/list|resources\/list|resources\/templates\/list) returned JSON-RPC error -32601/,
+];
+
+const svc = await startSvc();
+const directory = await mkdtemp(join(tmpdir(), 'svc-conformance-'));
+let failed = 0;
+try {
+  for (const [version, names] of Object.entries(scenarios)) {
+    for (const name of names) {
+      const output = join(directory, `${version}-${name}`);
+      await run(['server', '--url', `${svc.url}/mcp`, '--scenario', name, '--spec-version', version, '-o', output]);
+      const checks = await results(output);
+      const wrong = checks.filter(
+        ({ status, errorMessage }) => status === 'FAILURE' && !notOurs.some((known) => known.test(errorMessage)),
+      );
+      const passed = checks.filter(({ status }) => status === 'SUCCESS').length;
+      if (passed === 0) wrong.push({ id: name, errorMessage: 'no check passed' });
+      console.log(`${version} ${name}: ${passed} of ${checks.length} checks passed, ${wrong.length} failed`);
+      for (const { id, errorMessage } of wrong) console.log(`  ${id}: ${errorMessage}`);
+      failed += wrong.length;
+    }
+  }
+} finally {
+  await svc.stop();
+  await rm(directory, { recursive: true, force: true });
+}
+process.exitCode = failed > 0 ? 1 : 0;
+
+/** Runs the runner, whose own exit code counts what is not ours, too. */
+function run(args) {
+  const env = { ...process.env, PATH: `${bin}:${process.env.PATH}` };
+  return new Promise((done) => execFile(runner, args, { env }, done));
+}
+
+async function results(output) {
+  const [folder] = await readdir(output);
+  return JSON.parse(await readFile(join(output, folder, 'checks.json'), 'utf8'));
+}

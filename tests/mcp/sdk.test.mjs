@@ -1,0 +1,110 @@
+// The official clients, as they come: each lists the tools and does one job that calls every action.
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { after, before, test } from 'node:test';
+import { promisify } from 'node:util';
+import * as v2 from '@modelcontextprotocol/client';
+import { Client as V1Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport as V1Transport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { startSvc } from '../browser/lib/svc.mjs';
+
+const job = JSON.parse(await readFile(new URL('job.json', import.meta.url), 'utf8'));
+const who = { name: 'svc-tests', version: '1.0.0' };
+let svc;
+let endpoint;
+before(async () => {
+  svc = await startSvc();
+  endpoint = new URL('/mcp', svc.url);
+  // The first start compiles the guests.
+  while (!(await fetch(new URL('/readyz', svc.url))).ok) await new Promise((done) => setTimeout(done, 250));
+});
+after(() => svc?.stop());
+
+const clients = {
+  'SDK v1': { client: () => new V1Client(who), transport: V1Transport },
+  'SDK v2 with initialize': { client: () => new v2.Client(who), transport: v2.StreamableHTTPClientTransport },
+  'SDK v2 that finds out': {
+    client: () => new v2.Client(who, { versionNegotiation: { mode: 'auto' } }),
+    transport: v2.StreamableHTTPClientTransport,
+    version: '2026-07-28',
+  },
+  'SDK v2 of 2026-07-28': {
+    client: () => new v2.Client(who, { versionNegotiation: { mode: { pin: '2026-07-28' } } }),
+    transport: v2.StreamableHTTPClientTransport,
+    version: '2026-07-28',
+  },
+};
+
+async function connect({ client: make, transport: Transport }, credential) {
+  const client = make();
+  const headers = credential ? { authorization: `Bearer ${credential}` } : {};
+  await client.connect(new Transport(endpoint, { requestInit: { headers } }));
+  return client;
+}
+
+for (const [number, [name, kind]] of Object.entries(clients).entries()) {
+  test(`${name} does the whole job`, async () => {
+    const { credential } = await svc.operate('namespace', 'create', `owner-${number}`);
+    const client = await connect(kind, credential);
+    if (kind.version) assert.equal(client.getNegotiatedProtocolVersion(), kind.version);
+    const { tools } = await client.listTools();
+    assert.match(client.getInstructions(), /create_revision/);
+    const called = await work((request) => client.callTool(request));
+    assert.deepEqual(called, listed(tools));
+    await client.close();
+  });
+
+  test(`${name} without a credential publishes a share, and learns how to get one`, async () => {
+    const client = await connect(kind);
+    const share = await client.callTool({ name: 'deploy_asset', arguments: { content: 'x' } });
+    assert.equal((await fetch(share.structuredContent.url)).status, 200);
+    const refused = await client.callTool({ name: 'manage_project', arguments: { action: 'list' } });
+    assert.equal(refused.isError, true);
+    assert.equal(refused.structuredContent.code, 'unauthorized');
+    await client.close();
+  });
+
+  test(`${name} with a wrong credential is refused`, async () => {
+    await assert.rejects(() => connect(kind, 'nonsense'));
+  });
+}
+
+test('the Python SDK does the whole job', { skip: !process.env.MCP_PYTHON && 'MCP_PYTHON names no Python with `mcp`' }, async () => {
+  const script = fileURLToPath(new URL('sdk.py', import.meta.url));
+  for (const mode of ['legacy', 'auto', '2026-07-28']) {
+    const { credential } = await svc.operate('namespace', 'create', `python-${mode}`);
+    const run = promisify(execFile)(process.env.MCP_PYTHON, [script, endpoint.href, mode], {
+      env: { ...process.env, SVC_CREDENTIAL: credential },
+    });
+    const { stdout } = await run;
+    assert.match(stdout, /^done: \d+ calls$/m);
+  }
+});
+
+/** Walks the job; answers every tool and action that succeeded. */
+async function work(call) {
+  const kept = {};
+  const called = new Set();
+  for (const step of job) {
+    const text = JSON.stringify(step.arguments).replace(/\$(\w+)/g, (_, name) => kept[name]);
+    const result = await call({ name: step.tool, arguments: JSON.parse(text) });
+    const answer = result.structuredContent;
+    assert.equal(Boolean(result.isError), Boolean(step.refused), `${step.tool} ${text}: ${JSON.stringify(answer)}`);
+    assert.deepEqual(JSON.parse(result.content[0].text), answer);
+    if (step.refused) assert.equal(answer.code, step.refused);
+    else called.add(`${step.tool} ${step.arguments.action ?? ''}`);
+    for (const [name, value] of Object.entries(step.expect ?? {})) assert.deepEqual(answer[name], value);
+    for (const [name, path] of Object.entries(step.keep ?? {})) {
+      kept[name] = path.split('.').reduce((value, part) => value[part], answer);
+    }
+  }
+  return [...called].sort();
+}
+
+/** Every tool and action that the server lists. */
+function listed(tools) {
+  const actions = (tool) => tool.inputSchema.properties.action?.enum ?? [''];
+  return tools.flatMap((tool) => actions(tool).map((action) => `${tool.name} ${action}`)).sort();
+}
