@@ -113,7 +113,7 @@ impl UpdateBackend {
             (None, Some(realtime)) if self.note.is_none() => Ok(Change::Switch(realtime)),
             (None, None) => Err(Problem::new(
                 Code::NothingToUpdate,
-                "Nothing to update: send `ddl`, or `realtime` alone.",
+                "Nothing to update: send `ddl` or `realtime`; over the tools also `actions`.",
             )),
             _ => Err(invalid(
                 "`realtime` is sent alone, without `ddl` and `note`.",

@@ -222,13 +222,11 @@ impl From<BackendError> for Problem {
             ),
             BackendError::NoAction(name) => Self::new(
                 Code::NotFound,
-                format!(
-                    "The backend has no action `{name}`. Define it with PUT …/backend/actions."
-                ),
+                format!("The backend has no action `{name}`: its owner defines them."),
             ),
             BackendError::Exists => Self::new(
                 Code::BackendExists,
-                "The project has a backend already. Change it with PATCH, or delete it first.",
+                "The project has a backend already, with its data. Change it by a migration instead of making another.",
             ),
             BackendError::NoProject => Self::new(
                 Code::NotFound,

@@ -120,10 +120,11 @@ impl Handle {
         self.log_pages.load(Ordering::Relaxed)
     }
 
-    /// Copies the write-ahead log into the database.
+    /// Copies the write-ahead log into the database. One that is wholly copied is begun anew by the next write.
     pub(super) fn checkpoint(&self, mode: CheckpointMode) -> rusqlite::Result<()> {
-        let (in_log, _) = self.connection.wal_checkpoint_v2(None::<&str>, mode)?;
-        self.log_pages.store(in_log.max(0), Ordering::Relaxed);
+        let (in_log, copied) = self.connection.wal_checkpoint_v2(None::<&str>, mode)?;
+        let left = if copied < in_log { in_log } else { 0 };
+        self.log_pages.store(left, Ordering::Relaxed);
         Ok(())
     }
 

@@ -1,8 +1,7 @@
 //! The threads that tenants' statements run on: short work in turn, long work in fair shares.
 //!
-//! A database is in the short lane's queue at most once, and gives the thread up after each piece of work, so that
-//! one with much to do waits its turn behind the others. Long work has few threads of low priority; one database
-//! never holds more than its share of them, so that a tenant who floods or loops delays only himself.
+//! In both lanes databases take turns, piece by piece, and none ever holds more than its share of the threads, so that
+//! a tenant who floods or loops delays only himself. Long work has few threads, of low priority.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -14,9 +13,11 @@ use crate::ids::BackendId;
 
 /// Threads for short work; most of their time they wait for the disk.
 const SHORT_THREADS: usize = 8;
+/// How many of them one database may hold.
+const SHORT_SHARE: usize = 2;
 /// How much nicer than the rest of the process the threads of long work are.
 const NICENESS: i32 = 10;
-/// How many pieces of long work of one database may wait.
+/// How many pieces of work of one database may wait in a lane.
 const WAITING: usize = 256;
 
 /// A piece of work.
@@ -24,8 +25,8 @@ pub(super) type Job = Box<dyn FnOnce() + Send>;
 
 /// The lanes of an installation. The last handle to go finishes what is queued and joins the threads.
 pub(super) struct Lanes {
-    short: Arc<Queue<VecDeque<Job>>>,
-    long: Arc<Queue<Shares>>,
+    short: Arc<Queue>,
+    long: Arc<Queue>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -36,36 +37,46 @@ impl fmt::Debug for Lanes {
 }
 
 /// What threads take their work from.
-struct Queue<T> {
-    state: Mutex<State<T>>,
+struct Queue {
+    state: Mutex<State>,
     changed: Condvar,
 }
 
-struct State<T> {
-    work: T,
+struct State {
+    work: Shares,
     closed: bool,
 }
 
-impl<T: Default> Queue<T> {
+impl Queue {
     fn new() -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::new(State {
-                work: T::default(),
+                work: Shares::default(),
                 closed: false,
             }),
             changed: Condvar::new(),
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next piece of work, once there is some; `None` when the queue is closed and empty.
-    fn next<J>(&self, mut take: impl FnMut(&mut T) -> Option<J>) -> Option<J> {
+    /// Works until the queue is closed and empty; no database holds more threads than its share.
+    fn work(&self, share: usize) {
+        while let Some((id, job)) = self.next(share) {
+            perform(job);
+            self.lock().work.done(id);
+            // Another thread may wait for just this database's share.
+            self.changed.notify_one();
+        }
+    }
+
+    /// The next piece of work, once there is some.
+    fn next(&self, share: usize) -> Option<(BackendId, Job)> {
         let mut state = self.lock();
         loop {
-            if let Some(job) = take(&mut state.work) {
+            if let Some(job) = state.work.take(share) {
                 return Some(job);
             }
             if state.closed {
@@ -78,13 +89,19 @@ impl<T: Default> Queue<T> {
         }
     }
 
+    fn add(&self, id: BackendId, job: Job, first: bool) -> bool {
+        let added = self.lock().work.add(id, job, first);
+        self.changed.notify_one();
+        added
+    }
+
     fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_all();
     }
 }
 
-/// Long work by database, taken in turn.
+/// Work by database, taken in turn.
 #[derive(Default)]
 struct Shares {
     waiting: HashMap<BackendId, VecDeque<Job>>,
@@ -93,15 +110,20 @@ struct Shares {
 }
 
 impl Shares {
-    fn add(&mut self, id: BackendId, job: Job) -> bool {
+    /// Adds work of a database, unless too much of it waits; what comes first is always taken in.
+    fn add(&mut self, id: BackendId, job: Job, first: bool) -> bool {
         let queue = self.waiting.entry(id).or_default();
-        if queue.len() >= WAITING {
+        if queue.len() >= WAITING && !first {
             return false;
         }
         if queue.is_empty() {
             self.turns.push_back(id);
         }
-        queue.push_back(job);
+        if first {
+            queue.push_front(job);
+        } else {
+            queue.push_back(job);
+        }
         true
     }
 
@@ -140,25 +162,18 @@ impl Lanes {
         let (short, long) = (Queue::new(), Queue::new());
         let mut threads = Vec::new();
         for number in 0..SHORT_THREADS {
-            let queue: Arc<Queue<VecDeque<Job>>> = Arc::clone(&short);
+            let queue: Arc<Queue> = Arc::clone(&short);
             threads.push(spawn(format!("sql-short-{number}"), move || {
-                while let Some(job) = queue.next(VecDeque::pop_front) {
-                    perform(job);
-                }
+                queue.work(SHORT_SHARE);
             })?);
         }
         let long_threads = thread::available_parallelism().map_or(2, |n| n.get().max(2));
         let share = long_threads / 2;
         for number in 0..long_threads {
-            let queue: Arc<Queue<Shares>> = Arc::clone(&long);
+            let queue: Arc<Queue> = Arc::clone(&long);
             threads.push(spawn(format!("sql-long-{number}"), move || {
                 lower_priority();
-                while let Some((id, job)) = queue.next(|shares| shares.take(share)) {
-                    perform(job);
-                    queue.lock().work.done(id);
-                    // Another thread may wait for just this database's share.
-                    queue.changed.notify_one();
-                }
+                queue.work(share);
             })?);
         }
         Ok(Self {
@@ -168,17 +183,19 @@ impl Lanes {
         })
     }
 
-    /// Queues short work.
-    pub(super) fn short(&self, job: Job) {
-        self.short.lock().work.push_back(job);
-        self.short.changed.notify_one();
+    /// Queues short work of a database; answers false when too much of it waits already.
+    pub(super) fn short(&self, id: BackendId, job: Job) -> bool {
+        self.short.add(id, job, false)
+    }
+
+    /// Queues what a database must have done soon, of which there is one piece at a time: before its other short work.
+    pub(super) fn soon(&self, id: BackendId, job: Job) {
+        self.short.add(id, job, true);
     }
 
     /// Queues long work of a database; answers false when too much of it waits already.
     pub(super) fn long(&self, id: BackendId, job: Job) -> bool {
-        let added = self.long.lock().work.add(id, job);
-        self.long.changed.notify_one();
-        added
+        self.long.add(id, job, false)
     }
 }
 
@@ -226,10 +243,10 @@ mod tests {
         let (greedy, modest) = (id(), id());
         let mut shares = Shares::default();
         for _ in 0..WAITING {
-            assert!(shares.add(greedy, Box::new(|| {})));
+            assert!(shares.add(greedy, Box::new(|| {}), false));
         }
-        assert!(!shares.add(greedy, Box::new(|| {})));
-        assert!(shares.add(modest, Box::new(|| {})));
+        assert!(!shares.add(greedy, Box::new(|| {}), false));
+        assert!(shares.add(modest, Box::new(|| {}), false));
         assert_eq!(shares.take(1).unwrap().0, greedy);
         assert_eq!(shares.take(1).unwrap().0, modest);
         assert!(shares.take(1).is_none());

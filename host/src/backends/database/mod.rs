@@ -230,7 +230,8 @@ impl Databases {
     /// Closes databases in the short lane: it copies their logs, which takes a while.
     fn close(&self, entries: impl IntoIterator<Item = Entry>) {
         for entry in entries {
-            self.lanes.short(Box::new(move || drop(entry)));
+            self.lanes
+                .soon(entry.database.id, Box::new(move || drop(entry)));
         }
     }
 

@@ -21,7 +21,8 @@ use crate::ids::BackendId;
 const WAITING: usize = 1024;
 /// How long a call waits to begin.
 pub(super) const WAIT: Duration = Duration::from_secs(5);
-/// The log is copied into the database from this many pages, and cut from the second on.
+/// The log is copied into the database from this many pages on; one that readers keep from being begun anew is cut,
+/// which waits for them, from the second on.
 const CHECKPOINT_PAGES: i32 = 1000;
 const CUT_PAGES: i32 = 4000;
 
@@ -187,7 +188,8 @@ impl Database {
             None => Ok(()),
             Some(Waiting::Write(_)) => {
                 writes.taken = true;
-                self.lanes.short(Box::new(move || me.commit_group()));
+                self.lanes
+                    .soon(self.id, Box::new(move || me.commit_group()));
                 Ok(())
             }
             Some(Waiting::Alone(_)) => {
@@ -241,6 +243,7 @@ impl Database {
         };
         let left = run_group(&handle, group, &self.limits);
         keep_log_short(&handle);
+        let too_long = handle.log_pages() >= CUT_PAGES;
         *lock(&self.writer) = Some(handle);
         let mut writes = lock(&self.writes);
         for write in left.rest.into_iter().rev() {
@@ -248,6 +251,10 @@ impl Database {
         }
         for write in left.long.into_iter().rev() {
             writes.waiting.push_front(self.alone(write));
+        }
+        if too_long {
+            // No write comes before it, so that the log grows no further.
+            writes.waiting.push_front(Waiting::Alone(Box::new(cut_log)));
         }
     }
 
@@ -345,19 +352,18 @@ fn has_deferred_keys(handle: &Handle) -> Result<bool, RunError> {
         .map_err(internal)
 }
 
-/// Copies the log into the database once it is long. Readers pin it for no longer than a statement runs, so that it
-/// can always be cut.
+/// Copies the log into the database once it is long, as far as that can be done without waiting.
 fn keep_log_short(handle: &Handle) {
-    let pages = handle.log_pages();
-    if pages < CHECKPOINT_PAGES {
-        return;
-    }
-    let mode = if pages < CUT_PAGES {
-        CheckpointMode::PASSIVE
-    } else {
-        CheckpointMode::TRUNCATE
-    };
-    if let Err(error) = handle.checkpoint(mode) {
+    if handle.log_pages() >= CHECKPOINT_PAGES
+        && let Err(error) = handle.checkpoint(CheckpointMode::PASSIVE)
+    {
         tracing::warn!(%error, "a tenant's log cannot be copied");
+    }
+}
+
+/// Cuts the log. Readers pin it for no longer than a statement runs, and those that begin meanwhile do not.
+fn cut_log(handle: &Handle) {
+    if let Err(error) = handle.checkpoint(CheckpointMode::TRUNCATE) {
+        tracing::warn!(%error, "a tenant's log cannot be cut");
     }
 }

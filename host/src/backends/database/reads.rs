@@ -66,9 +66,12 @@ impl Database {
                 let _ = answer.send(result);
             }
         });
-        if lane != Lane::Long {
-            self.lanes.short(job);
-        } else if !self.lanes.long(self.id, job) {
+        let queued = if lane == Lane::Long {
+            self.lanes.long(self.id, job)
+        } else {
+            self.lanes.short(self.id, job)
+        };
+        if !queued {
             return Err(RunError::Busy);
         }
         answer_of(answered, &turn).await
@@ -159,7 +162,7 @@ impl Database {
         let (answer, answered) = oneshot::channel();
         let turn = Arc::new(Turn::default());
         let (me, begun) = (self.myself()?, Arc::clone(&turn));
-        self.lanes.short(Box::new(move || {
+        let job = Box::new(move || {
             if begun.begin() {
                 let result = me.reader().and_then(|reader| {
                     let result = work(&reader);
@@ -169,7 +172,10 @@ impl Database {
                 // A caller that has gone away does not want it.
                 let _ = answer.send(result);
             }
-        }));
+        });
+        if !self.lanes.short(self.id, job) {
+            return Err(RunError::Busy);
+        }
         answer_of(answered, &turn).await
     }
 }

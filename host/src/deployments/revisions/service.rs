@@ -270,7 +270,7 @@ fn apply(mut text: String, edits: &[Edit], most: usize) -> Result<String, Fronte
         let found = text.matches(edit.find.as_str()).count();
         if u64::try_from(found).unwrap_or(u64::MAX) != wanted {
             return Err(FrontendError::Edit(format!(
-                "`edits[{index}]`: `find` occurs {found} times, not {wanted}. Nothing was changed."
+                "`edits[{index}]`: `find` occurs {found} times, not {wanted}: copy it from the stored source with enough around it, or set `count`. Nothing was changed."
             )));
         }
         let grown = text.len() - found * edit.find.len() + found.saturating_mul(edit.replace.len());
