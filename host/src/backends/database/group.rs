@@ -1,8 +1,9 @@
 //! Group commit: the writes that wait for one database share a transaction and one sync, and none harms another.
 //!
-//! Where one of them fails, they run again with a savepoint each. Some failures take the whole transaction with them (an interrupt, a full database, `OR
-//! ROLLBACK`): then nobody is answered but the one who caused it, and the others run again. A key that is checked at
-//! the commit would fail everybody's, so a database with such keys commits its writes one by one.
+//! Where one of them fails, they run again with a savepoint each. Some failures take the whole transaction with them (an
+//! interrupt, a full database, `OR ROLLBACK`): then nobody is answered but the one who caused it, and the others run
+//! again. A key that is checked at the commit would fail everybody's, so a database with such keys commits its writes
+//! one by one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};

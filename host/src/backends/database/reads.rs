@@ -11,7 +11,7 @@ use super::group::Turn;
 use super::handle::{Handle, internal};
 use super::open::{Database, answer_of, lock};
 use super::pace::{INLINE, Lane, Pace, SHORT};
-use super::run::{Call, ResultJson, prepare, run};
+use super::run::{Call, ResultJson, ResultLimits, prepare, run};
 use crate::sandbox::Stopwatch;
 
 /// How many connections of a database read at once.
@@ -30,7 +30,9 @@ impl Database {
         if lane == Lane::Inline
             && let Some(reader) = self.idle_reader()?
         {
-            match self.read_with(reader, &call, pace, INLINE) {
+            let result = timed(&reader, &call, &self.limits, pace, INLINE);
+            self.put_back(reader);
+            match result {
                 Err(RunError::Timeout) => pace.too_long(),
                 result => return result,
             }
@@ -49,46 +51,16 @@ impl Database {
         pace: &Arc<Pace>,
         lane: Lane,
     ) -> Result<ResultJson, RunError> {
-        let (answer, answered) = oneshot::channel();
-        let (turn, pace) = (Arc::new(Turn::default()), Arc::clone(pace));
-        let (me, begun) = (self.myself()?, Arc::clone(&turn));
+        let (pace, limits) = (Arc::clone(pace), self.limits);
         let budget = if lane == Lane::Long {
-            self.limits.time
+            limits.time
         } else {
-            SHORT.min(self.limits.time)
+            SHORT.min(limits.time)
         };
-        let job = Box::new(move || {
-            if begun.begin() {
-                let result = me
-                    .reader()
-                    .and_then(|reader| me.read_with(reader, &call, &pace, budget));
-                // A caller that has gone away does not want it.
-                let _ = answer.send(result);
-            }
-        });
-        let queued = if lane == Lane::Long {
-            self.lanes.long(self.id, job)
-        } else {
-            self.lanes.short(self.id, job)
-        };
-        if !queued {
-            return Err(RunError::Busy);
-        }
-        answer_of(answered, &turn).await
-    }
-
-    fn read_with(
-        &self,
-        reader: Handle,
-        call: &Call,
-        pace: &Pace,
-        budget: Duration,
-    ) -> Result<ResultJson, RunError> {
-        let watch = Stopwatch::start();
-        let result = run(&reader, call, &self.limits, budget);
-        pace.took(watch.elapsed());
-        self.put_back(reader);
-        result
+        self.with_reader(lane, move |reader| {
+            timed(reader, &call, &limits, &pace, budget)
+        })
+        .await
     }
 
     /// A reader, if one is idle or may be opened.
@@ -138,7 +110,7 @@ impl Database {
     /// # Errors
     /// [`RunError::Refused`] above all.
     pub async fn prepare(&self, sql: Arc<str>, writes: bool) -> Result<(), RunError> {
-        self.with_reader(move |reader| prepare(reader, &sql, writes))
+        self.with_reader(Lane::Short, move |reader| prepare(reader, &sql, writes))
             .await
     }
 
@@ -150,13 +122,16 @@ impl Database {
         &self,
         look: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, RunError> {
-        self.with_reader(move |reader| look(&reader.connection).map_err(internal))
-            .await
+        self.with_reader(Lane::Short, move |reader| {
+            look(&reader.connection).map_err(internal)
+        })
+        .await
     }
 
-    /// Runs `work` with a reader, in the short lane.
+    /// Runs `work` with a reader, in a lane: the long one, or else the short one.
     async fn with_reader<T: Send + 'static>(
         &self,
+        lane: Lane,
         work: impl FnOnce(&Handle) -> Result<T, RunError> + Send + 'static,
     ) -> Result<T, RunError> {
         let (answer, answered) = oneshot::channel();
@@ -173,9 +148,28 @@ impl Database {
                 let _ = answer.send(result);
             }
         });
-        if !self.lanes.short(self.id, job) {
+        let queued = if lane == Lane::Long {
+            self.lanes.long(self.id, job)
+        } else {
+            self.lanes.short(self.id, job)
+        };
+        if !queued {
             return Err(RunError::Busy);
         }
         answer_of(answered, &turn).await
     }
+}
+
+/// Runs a statement, and notes how long it took.
+fn timed(
+    reader: &Handle,
+    call: &Call,
+    limits: &ResultLimits,
+    pace: &Pace,
+    budget: Duration,
+) -> Result<ResultJson, RunError> {
+    let watch = Stopwatch::start();
+    let result = run(reader, call, limits, budget);
+    pace.took(watch.elapsed());
+    result
 }
