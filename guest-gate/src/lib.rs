@@ -25,7 +25,7 @@ mod component {
     wit_bindgen::generate!({ path: "../wit/gate", world: "gate" });
 
     use exports::svc::gate::judge::{Guest, Purpose, Refusal, Statement};
-    use svc::gate::types::{Kind, Place};
+    use svc::gate::types::{Kind, Place, Table};
 
     struct Gate;
 
@@ -53,9 +53,17 @@ mod component {
             },
             binds: statement.binds,
             returns_rows: statement.returns_rows,
-            tables: statement.tables,
+            tables: statement.tables.into_iter().map(table).collect(),
+            view: statement.view,
             start: statement.start,
             end: statement.end,
+        }
+    }
+
+    fn table(table: statement::Table) -> Table {
+        Table {
+            name: table.name,
+            times: table.times,
         }
     }
 

@@ -30,6 +30,15 @@ pub enum Kind {
     Migration,
 }
 
+/// A table or view that a statement names.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Table {
+    /// Its name in lower case.
+    pub name: String,
+    /// How often, once every common table expression stands wherever it is named.
+    pub times: u32,
+}
+
 /// An allowed statement.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Statement {
@@ -39,8 +48,10 @@ pub struct Statement {
     pub binds: Vec<String>,
     /// Whether running it answers rows.
     pub returns_rows: bool,
-    /// The tables and views that it names, in lower case, each once.
-    pub tables: Vec<String>,
+    /// The tables and views that it names, each once.
+    pub tables: Vec<Table>,
+    /// The view that it makes, in lower case.
+    pub view: Option<String>,
     /// Where it begins, in bytes.
     pub start: u32,
     /// Where it ends, in bytes; a closing semicolon is not part of it.
@@ -128,6 +139,7 @@ fn judge(sql: &str, tokens: &[Token], purpose: Purpose) -> Result<(Statement, bo
         binds,
         returns_rows: found.returns_rows,
         tables: found.tables,
+        view: found.view,
         start: count(tokens.first().map_or(0, |token| token.start)),
         end: count(tokens.last().map_or(0, |token| token.end)),
     };
@@ -142,6 +154,11 @@ mod tests {
         let mut statements = check(sql, Purpose::Action).unwrap();
         assert_eq!(statements.len(), 1);
         statements.remove(0)
+    }
+
+    fn names(statement: &Statement) -> Vec<&str> {
+        let tables = statement.tables.iter();
+        tables.map(|table| table.name.as_str()).collect()
     }
 
     #[test]
@@ -219,7 +236,7 @@ mod tests {
             ("SELECT * FROM svc_payments", vec!["svc_payments"]),
             ("SELECT * FROM key, \"key\"", vec!["key"]),
         ] {
-            assert_eq!(one(sql).tables, tables, "{sql}");
+            assert_eq!(names(&one(sql)), tables, "{sql}");
         }
     }
 
@@ -242,7 +259,9 @@ mod tests {
         let statements = check(sql, Purpose::Schema).unwrap();
         let kinds: Vec<Kind> = statements.iter().map(|statement| statement.kind).collect();
         assert_eq!(kinds, [Kind::Migration, Kind::Write, Kind::Migration]);
-        assert_eq!(statements[2].tables, ["v", "a"]);
+        assert_eq!(names(&statements[2]), ["v", "a"]);
+        assert_eq!(statements[2].view.as_deref(), Some("v"));
+        assert_eq!(statements[0].view, None);
         let texts: Vec<&str> = statements
             .iter()
             .map(|statement| &sql[statement.start as usize..statement.end as usize])

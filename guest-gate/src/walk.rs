@@ -5,10 +5,9 @@
 
 mod definition;
 mod expression;
+mod reads;
 mod select;
 mod statement;
-
-use std::collections::BTreeSet;
 
 use sqlite3_parser::ast::{Expr, Name, QualifiedName, Select, Stmt};
 use sqlite3_parser::dialect::TokenType;
@@ -18,6 +17,7 @@ use crate::parse::{has_placeholder, token_of};
 use crate::place::Fault;
 use crate::statement::Purpose;
 use crate::token::{Kind, Token, unquoted};
+use reads::{Body, Reads};
 
 /// SQLite's bound of an expression's depth.
 const DEPTH: usize = 1_000;
@@ -28,8 +28,10 @@ pub(crate) struct Found {
     pub(crate) kind: crate::statement::Kind,
     pub(crate) returns_rows: bool,
     pub(crate) makes_table: bool,
-    /// Tables and views in lower case, in order of first appearance, each once.
-    pub(crate) tables: Vec<String>,
+    /// In order of first appearance, each once.
+    pub(crate) tables: Vec<crate::statement::Table>,
+    /// The view that it makes, in lower case.
+    pub(crate) view: Option<String>,
 }
 
 /// What is still to be looked at.
@@ -38,6 +40,8 @@ enum Task<'b> {
     Select(&'b Select<'b>, usize),
     /// The names of the innermost WITH are out of scope from here on.
     Leave,
+    /// What comes next is of this body.
+    Within(Body),
 }
 
 struct Walk<'s, 'b> {
@@ -45,11 +49,11 @@ struct Walk<'s, 'b> {
     tokens: &'s [Token],
     purpose: Purpose,
     tasks: Vec<Task<'b>>,
-    /// The names of common table expressions, innermost last.
-    scopes: Vec<Vec<String>>,
+    /// Common table expressions by name, innermost last.
+    scopes: Vec<Vec<(String, Body)>>,
     /// Which tokens the walk has come across.
     seen: Vec<bool>,
-    tables: Vec<(usize, String)>,
+    reads: Reads,
     /// The first thing to refuse, in the order of the text.
     fault: Option<Fault>,
 }
@@ -74,7 +78,7 @@ pub(crate) fn walk<'b>(
         tasks: Vec::new(),
         scopes: Vec::new(),
         seen: vec![false; tokens.len()],
-        tables: Vec::new(),
+        reads: Reads::default(),
         fault: None,
     };
     let mut found = walk.statement(statement);
@@ -93,13 +97,11 @@ pub(crate) fn walk<'b>(
         let reason = "This part of the statement is not understood: write it in another way.";
         return Err(Fault::new(token.start, reason));
     }
-    walk.tables.sort_by_key(|(token, _)| *token);
-    let mut known = BTreeSet::new();
-    for (_, table) in walk.tables {
-        if known.insert(table.clone()) {
-            found.tables.push(table);
-        }
-    }
+    let start = tokens.first().map_or(0, |token| token.start);
+    found.tables = walk
+        .reads
+        .tables()
+        .map_err(|reason| Fault::new(start, reason))?;
     Ok(found)
 }
 
@@ -119,6 +121,7 @@ impl<'b> Walk<'_, 'b> {
                 }
                 Task::Select(select, depth) => self.select(select, depth),
                 Task::Leave => drop(self.scopes.pop()),
+                Task::Within(body) => self.reads.enter(body),
             }
         }
     }
@@ -241,24 +244,31 @@ impl<'b> Walk<'_, 'b> {
     }
 
     /// A table that is written, made or built on.
-    fn table(&mut self, name: &QualifiedName<'b>, used: Use) {
+    fn table(&mut self, name: &QualifiedName<'b>, used: Use) -> String {
         let named = self.object(name, used);
-        self.tables.push((named.token, named.name));
+        self.reads.table(named.token, named.name.clone());
+        named.name
     }
 
     fn plain_table(&mut self, name: &Name<'b>, used: Use) {
         let named = self.plain_object(name, used);
-        self.tables.push((named.token, named.name));
+        self.reads.table(named.token, named.name);
     }
 
     /// A table, a view, a common table expression or a table-valued function that is read.
     fn read(&mut self, name: &QualifiedName<'b>) {
         let named = self.object(name, Use::Read);
-        let is_common =
-            name.db_name.is_none() && self.scopes.iter().any(|scope| scope.contains(&named.name));
-        let is_function = crate::functions::TABLE_VALUED.contains(&named.name.as_str());
-        if !is_common && !is_function {
-            self.tables.push((named.token, named.name));
+        let mut commons = self.scopes.iter().rev().flatten();
+        let common = match name.db_name {
+            Some(_) => None,
+            None => commons.find(|(common, _)| *common == named.name),
+        };
+        if let Some((_, body)) = common {
+            self.reads.common(*body);
+        } else if crate::functions::TABLE_VALUED.contains(&named.name.as_str()) {
+            self.reads.function();
+        } else {
+            self.reads.table(named.token, named.name);
         }
     }
 }

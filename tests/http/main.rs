@@ -6,6 +6,7 @@ mod backend_crashes;
 mod backends;
 mod bindings;
 mod bounds;
+mod breadth;
 mod crashes;
 mod ddl;
 mod durability;

@@ -127,6 +127,7 @@ impl<'b> Walk<'_, 'b> {
 
     /// A call of a table-valued function.
     pub(super) fn call(&mut self, name: &'b sqlite3_parser::ast::QualifiedName<'b>) {
+        self.reads.function();
         let function = self.object(name, Use::Read);
         if let Some(reason) = names::call_fault(&function.name) {
             self.refuse(function.token, reason);

@@ -39,9 +39,13 @@ impl<'b> Walk<'_, 'b> {
             select,
         } in *ctes
         {
-            names.push(self.plain_object(tbl_name, Use::Make).name);
+            let (within, body) = (self.reads.within(), self.reads.body());
+            names.push((self.plain_object(tbl_name, Use::Make).name, body));
             self.columns(columns.unwrap_or_default());
+            // The last that is pushed comes first.
+            self.tasks.push(Task::Within(within));
             self.later(select, depth);
+            self.tasks.push(Task::Within(body));
         }
         self.scopes.push(names);
     }

@@ -20,6 +20,7 @@ impl<'b> Walk<'_, 'b> {
             returns_rows: false,
             makes_table: false,
             tables: Vec::new(),
+            view: None,
         };
         match statement {
             Stmt::Select(select) => {
@@ -74,7 +75,7 @@ impl<'b> Walk<'_, 'b> {
                 select,
             } => {
                 self.definition(&mut found, *temporary);
-                self.table(view_name, Use::Make);
+                found.view = Some(self.table(view_name, Use::Make));
                 self.columns(columns.unwrap_or_default());
                 self.later(select, TOP);
             }

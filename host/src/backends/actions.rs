@@ -3,6 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+
 use super::database::RunError;
 use super::model::{
     Action, ActionRow, BATCH, BackendError, BadAction, NOTE, NewAction, is_action_name,
@@ -15,8 +18,31 @@ use crate::fault;
 use crate::ids::{BackendId, ProjectId};
 use crate::sandbox::{Purpose, STATEMENT_BYTES, Statement};
 
+/// Of how many backends the actions are kept in memory, about.
+const CACHED: usize = 1024;
+/// What they may take in memory, in bytes.
+const CACHED_BYTES: u64 = 64 << 20;
+
 /// The actions of a backend, by name.
 pub(super) type Actions = HashMap<String, Arc<Action>>;
+
+/// Weighs actions by their statements.
+#[derive(Clone, Debug)]
+pub(super) struct ByText;
+
+impl Weighter<BackendId, Arc<Actions>> for ByText {
+    fn weight(&self, _: &BackendId, actions: &Arc<Actions>) -> u64 {
+        let weights = actions
+            .values()
+            .map(|action| verdicts::weight(&action.row.sql));
+        512 + weights.sum::<u64>()
+    }
+}
+
+/// Keeps the actions of the backends that are called.
+pub(super) fn cache() -> Cache<BackendId, Arc<Actions>, ByText> {
+    Cache::with_weighter(CACHED, CACHED_BYTES, ByText)
+}
 
 impl Backends {
     /// Defines actions: all of them, or none. Answers the newest version of every action that the backend has.
@@ -36,7 +62,7 @@ impl Backends {
             )));
         }
         let rows = self.judge_batch(id, batch).await?;
-        let now = self.clock.now();
+        let (now, most) = (self.clock.now(), self.config.limits.definition_bytes);
         let actions = self
             .control
             .write(move |tx| {
@@ -52,6 +78,9 @@ impl Backends {
                     }
                     row.created_at = now;
                     store::insert_action(tx, &id, &row)?;
+                }
+                if store::definition_bytes(tx, &id).map_err(control::Error::from)? > most {
+                    return Err(BackendError::definitions_full(most));
                 }
                 Ok(store::actions(tx, &id).map_err(control::Error::from)?)
             })

@@ -17,11 +17,11 @@ use crate::sandbox::{Purpose, SCRIPT_BYTES};
 pub(super) type Turns = Mutex<HashMap<BackendId, Arc<tokio::sync::Mutex<()>>>>;
 
 impl Backends {
-    /// Judges a script.
+    /// Judges a script: a backend's first, or one more for `backend`.
     pub(super) async fn judged(
         &self,
         sql: String,
-        purpose: Purpose,
+        backend: Option<BackendId>,
     ) -> Result<Script, BackendError> {
         if sql.len() > SCRIPT_BYTES {
             return Err(BackendError::Invalid(format!(
@@ -29,7 +29,12 @@ impl Backends {
                 sql.len()
             )));
         }
+        let purpose = match backend {
+            Some(_) => Purpose::Migration,
+            None => Purpose::Schema,
+        };
         let statements = self.verdicts.script(&sql, purpose).await?;
+        self.check_views(backend, &sql, &statements).await?;
         Ok(Script {
             checksum: Digest::of(sql.as_bytes()).to_string(),
             statements: statements.iter().map(|s| s.start..s.end).collect(),
@@ -49,9 +54,9 @@ impl Backends {
         note: Option<String>,
     ) -> Result<MigrationResult, BackendError> {
         let id = self.required(project).await?.id;
-        let script = self.judged(ddl, Purpose::Migration).await?;
         let turn = self.turn(id);
         let _mine = turn.lock().await;
+        let script = self.judged(ddl, Some(id)).await?;
         let checksum = script.checksum.clone();
         let known = self
             .control
@@ -64,6 +69,7 @@ impl Backends {
                 checksum: script.checksum,
             });
         }
+        self.check_definitions(id, &script).await?;
         let migrated = self.databases.migrate(id, script.clone()).await;
         let (status, marker) = match migrated.map_err(|error| failed(&script, error))? {
             Migrated::Applied(marker) => (MigrationStatus::Applied, marker),
@@ -82,6 +88,17 @@ impl Backends {
             version: marker.version,
             checksum: marker.checksum,
         })
+    }
+
+    /// Whether the ledger has room for a script.
+    async fn check_definitions(&self, id: BackendId, script: &Script) -> Result<(), BackendError> {
+        let most = self.config.limits.definition_bytes;
+        let taken = self.control.read(move |c| store::definition_bytes(c, &id));
+        let script = u64::try_from(script.sql.len()).unwrap_or(u64::MAX);
+        if taken.await?.saturating_add(script) > most {
+            return Err(BackendError::definitions_full(most));
+        }
+        Ok(())
     }
 
     async fn append(&self, id: BackendId, entry: LedgerEntry) -> Result<(), BackendError> {

@@ -5,6 +5,7 @@ pub mod check;
 pub mod database;
 mod migrations;
 pub mod model;
+mod nesting;
 pub mod operate;
 #[cfg(test)]
 mod regate_tests;

@@ -246,6 +246,15 @@ pub enum BackendError {
     Internal(#[from] anyhow::Error),
 }
 
+impl BackendError {
+    /// What a backend's author has defined takes more than `most` bytes.
+    pub(super) fn definitions_full(most: u64) -> Self {
+        Self::Invalid(format!(
+            "The migrations and the versions of actions of this backend would take more than {most} bytes, which is the most: define less, or move to a new backend."
+        ))
+    }
+}
+
 impl From<GateFailure> for BackendError {
     fn from(failure: GateFailure) -> Self {
         match failure {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use quick_cache::sync::Cache;
 
-use super::actions::Actions;
+use super::actions::{self, Actions, ByText};
 use super::database::{Databases, Schema};
 use super::model::{Backend, BackendError, Detail, LedgerEntry};
 use super::store;
@@ -19,12 +19,9 @@ use crate::fault;
 use crate::ids::{BackendId, ProjectId};
 use crate::projects::{self, Project};
 use crate::random::Random;
-use crate::sandbox::{Purpose, Sandbox};
+use crate::sandbox::Sandbox;
 
 const TOO_MANY: &str = "The server has as many backends as it may. Try again later.";
-
-/// Of how many backends the actions are kept in memory.
-const ACTIONS: usize = 1024;
 
 /// The backends of an installation.
 #[derive(Debug)]
@@ -36,7 +33,7 @@ pub struct Backends {
     pub(super) deployments: Arc<Deployments>,
     pub(super) databases: Arc<Databases>,
     pub(super) verdicts: Verdicts,
-    pub(super) actions: Cache<BackendId, Arc<Actions>>,
+    pub(super) actions: Cache<BackendId, Arc<Actions>, ByText>,
     /// The migrations of one project run one at a time.
     pub(super) migrating: super::migrations::Turns,
 }
@@ -66,7 +63,7 @@ impl Backends {
         Ok(Self {
             databases: Arc::new(Databases::open(&config.data, &config.limits)?),
             verdicts: Verdicts::new(sandbox),
-            actions: Cache::new(ACTIONS),
+            actions: actions::cache(),
             migrating: super::migrations::Turns::default(),
             control,
             clock,
@@ -90,7 +87,7 @@ impl Backends {
         if self.of_project(project.id).await?.is_some() {
             return Err(BackendError::Exists);
         }
-        let script = self.judged(new.ddl, Purpose::Schema).await?;
+        let script = self.judged(new.ddl, None).await?;
         self.check_room().await?;
         let backend = Backend {
             id: BackendId::new(&self.clock, &self.random).map_err(anyhow::Error::from)?,

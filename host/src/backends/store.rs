@@ -128,6 +128,18 @@ pub(super) fn append(tx: &Tx<'_>, id: &BackendId, entry: &LedgerEntry) -> Result
     Ok(())
 }
 
+/// What the ledger and all versions of actions take, in bytes.
+pub(super) fn definition_bytes(c: &Connection, id: &BackendId) -> rusqlite::Result<u64> {
+    c.prepare_cached(
+        "SELECT (SELECT coalesce(sum(octet_length(sql) + coalesce(octet_length(note), 0)), 0)
+                 FROM ledger WHERE backend_id = ?1)
+              + (SELECT coalesce(sum(octet_length(sql) + coalesce(octet_length(note), 0)
+                    + octet_length(verdict) + octet_length(name)), 0)
+                 FROM actions WHERE backend_id = ?1)",
+    )?
+    .query_row([id], |row| row.get::<_, i64>(0).map(i64::unsigned_abs))
+}
+
 fn action(row: &Row<'_>) -> rusqlite::Result<ActionRow> {
     let verdict: String = row.get(6)?;
     let verdict: Statement =

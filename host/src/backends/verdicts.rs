@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
+use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
 use super::database::Pace;
 use super::model::BackendError;
 use crate::sandbox::{GuestDigest, Position, Purpose, Refusal, Sandbox, Statement};
 
-/// How many queries are remembered.
+/// How many queries are remembered, about.
 const QUERIES: usize = 512;
+/// What they may take in memory, in bytes.
+const QUERY_BYTES: u64 = 8 << 20;
 
 /// A query that the gate allows.
 #[derive(Debug)]
@@ -22,11 +25,28 @@ pub(super) struct Query {
     pub(super) pace: Arc<Pace>,
 }
 
+type QueryKey = (Option<GuestDigest>, String);
+
+/// Weighs a query by its text, of which the statement is a copy.
+#[derive(Clone, Debug)]
+struct ByText;
+
+impl Weighter<QueryKey, Arc<Query>> for ByText {
+    fn weight(&self, (_, sql): &QueryKey, _: &Arc<Query>) -> u64 {
+        weight(sql)
+    }
+}
+
+/// What SQL and what is known of it take in memory, in bytes: the text, the statement in it, and its binds' names.
+pub(super) fn weight(sql: &str) -> u64 {
+    512 + 3 * u64::try_from(sql.len()).unwrap_or(u64::MAX / 4)
+}
+
 /// What is remembered: by the text itself, and by the gate that judged it.
 #[derive(Debug)]
 pub(super) struct Verdicts {
     sandbox: Sandbox,
-    queries: Cache<(Option<GuestDigest>, String), Arc<Query>>,
+    queries: Cache<QueryKey, Arc<Query>, ByText>,
 }
 
 impl Verdicts {
@@ -34,7 +54,7 @@ impl Verdicts {
     pub(super) fn new(sandbox: Sandbox) -> Self {
         Self {
             sandbox,
-            queries: Cache::new(QUERIES),
+            queries: Cache::with_weighter(QUERIES, QUERY_BYTES, ByText),
         }
     }
 

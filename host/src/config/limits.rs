@@ -68,6 +68,8 @@ limits! {
     op_body_bytes = 65_536, 1;
     /// A backend's database, in bytes.
     database_bytes = 5_242_880, 65_536;
+    /// The migrations and the versions of actions of a backend together, in bytes.
+    definition_bytes = 8_388_608, 1_024;
     /// Rows of a result.
     query_rows = 500, 1;
     /// A result, in bytes.

@@ -6,7 +6,9 @@ use super::bindings::gate::svc::gate::types;
 use super::engine::{CallFailure, Function};
 use super::registry::Unready;
 use super::renderer::shortened;
-use super::values::{Budget, GateFailure, Position, Purpose, Refusal, Statement, StatementKind};
+use super::values::{
+    Budget, GateFailure, NamedTable, Position, Purpose, Refusal, Statement, StatementKind,
+};
 use super::workers::Busy;
 
 /// The longest SQL of an action or a query, in bytes.
@@ -110,12 +112,20 @@ fn allowed(
             },
             binds: statement.binds,
             returns_rows: statement.returns_rows,
-            tables: statement.tables,
+            tables: statement.tables.into_iter().map(named).collect(),
+            view: statement.view,
             start,
             end,
         });
     }
     Ok(allowed)
+}
+
+fn named(table: types::Table) -> NamedTable {
+    NamedTable {
+        name: table.name,
+        times: table.times,
+    }
 }
 
 fn refused(refusal: wit::Refusal) -> Refusal {
@@ -140,6 +150,7 @@ mod tests {
             binds: Vec::new(),
             returns_rows: false,
             tables: Vec::new(),
+            view: None,
             start,
             end,
         }

@@ -40,8 +40,8 @@ pub use metrics::Metrics;
 pub use renderer::{DIAGRAM_BYTES, DIAGRAMS};
 pub use stopwatch::Stopwatch;
 pub use values::{
-    Budget, ContentType, GateFailure, GuestDigest, Position, Purpose, Refusal, RenderFailure,
-    Rendered, RuntimeScript, Source, Statement, StatementKind, UnknownContentType,
+    Budget, ContentType, GateFailure, GuestDigest, NamedTable, Position, Purpose, Refusal,
+    RenderFailure, Rendered, RuntimeScript, Source, Statement, StatementKind, UnknownContentType,
 };
 pub use workers::{Busy, Workers, WorkersConfig};
 

@@ -316,6 +316,7 @@ async fn sql_is_judged() {
         binds: Vec::new(),
         returns_rows: true,
         tables: Vec::new(),
+        view: None,
         start: 1,
         end: 9,
     };

@@ -193,6 +193,15 @@ pub enum StatementKind {
     Migration,
 }
 
+/// A table or view that a statement names.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct NamedTable {
+    /// Its name in lower case.
+    pub name: String,
+    /// How often, once every common table expression stands wherever it is named.
+    pub times: u32,
+}
+
 /// A statement that the gate allows.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Statement {
@@ -202,8 +211,12 @@ pub struct Statement {
     pub binds: Vec<String>,
     /// Whether running it answers rows.
     pub returns_rows: bool,
-    /// The tables and views that it names, in lower case, each once.
-    pub tables: Vec<String>,
+    /// The tables and views that it names, each once. Of use when it is judged; not kept.
+    #[serde(skip)]
+    pub tables: Vec<NamedTable>,
+    /// The view that it makes, in lower case; likewise.
+    #[serde(skip)]
+    pub view: Option<String>,
     /// Where it begins in the SQL, in bytes, on a character's boundary.
     pub start: usize,
     /// Where it ends, likewise.

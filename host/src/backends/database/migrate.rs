@@ -140,8 +140,26 @@ fn apply(handle: &Handle, script: &Script, budget: Duration) -> Result<(), Scrip
         }
         Ok::<_, Failure>(())
     });
-    result.map_err(|error| ScriptError {
-        statement: Some(running),
-        error,
-    })
+    result
+        .and_then(|()| check_keys(handle))
+        .map_err(|error| ScriptError {
+            statement: Some(running),
+            error,
+        })
+}
+
+/// Refuses references to the platform's tables, which SQLite's authorizer is not asked about: they would stand against
+/// the platform's own writes.
+fn check_keys(handle: &Handle) -> Result<(), RunError> {
+    let sql =
+        "SELECT EXISTS (SELECT 1 FROM sqlite_schema AS t, pragma_foreign_key_list(t.name) AS k
+        WHERE t.type = 'table' AND k.\"table\" LIKE 'svc\\_%' ESCAPE '\\')";
+    match handle.connection.query_row(sql, [], |row| row.get(0)) {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(RunError::Refused {
+            reason: "a foreign key refers to a table of the platform".to_owned(),
+            offset: None,
+        }),
+        Err(error) => Err(internal(error)),
+    }
 }

@@ -27,17 +27,20 @@ pub(super) struct Readers {
 impl Database {
     pub(super) async fn read(&self, call: Call, pace: &Arc<Pace>) -> Result<ResultJson, RunError> {
         let lane = pace.lane();
-        if lane == Lane::Inline
-            && let Some(reader) = self.idle_reader()?
-        {
-            let result = timed(&reader, &call, &self.limits, pace, INLINE);
-            self.put_back(reader);
+        if lane != Lane::Long {
+            let idle = match lane {
+                Lane::Inline => self.idle_reader()?,
+                Lane::Short | Lane::Long => None,
+            };
+            let result = match idle {
+                Some(reader) => {
+                    let result = timed(&reader, &call, &self.limits, pace, INLINE);
+                    self.put_back(reader);
+                    result
+                }
+                None => self.queue_read(call.clone(), pace, Lane::Short).await,
+            };
             match result {
-                Err(RunError::Timeout) => pace.too_long(),
-                result => return result,
-            }
-        } else if lane != Lane::Long {
-            match self.queue_read(call.clone(), pace, Lane::Short).await {
                 Err(RunError::Timeout) => pace.too_long(),
                 result => return result,
             }
@@ -110,8 +113,11 @@ impl Database {
     /// # Errors
     /// [`RunError::Refused`] above all.
     pub async fn prepare(&self, sql: Arc<str>, writes: bool) -> Result<(), RunError> {
-        self.with_reader(Lane::Short, move |reader| prepare(reader, &sql, writes))
-            .await
+        let budget = self.limits.time;
+        self.with_reader(Lane::Short, move |reader| {
+            prepare(reader, &sql, writes, budget)
+        })
+        .await
     }
 
     /// Looks at the database with the platform's eyes.

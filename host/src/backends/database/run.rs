@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::{CachedStatement, Connection, Rows, Statement};
+use rusqlite::{CachedStatement, Connection, Rows, Statement, StatementStatus};
 
 use super::error::RunError;
 use super::handle::{Failure, Handle};
 use super::values::{self, Params, Value};
 use super::walls::Role;
+
+/// The largest statement that a connection keeps prepared, in bytes.
+const KEPT_BYTES: i32 = 128 << 10;
 
 /// A statement to run, as the gate allowed it.
 #[derive(Clone, Debug)]
@@ -52,7 +55,9 @@ pub(super) fn run(
         // Only now: a statement that was prepared before a migration learns its columns when it runs.
         out.extend_from_slice(b"],\"columns\":");
         values::write_json(&mut out, &names_of(&statement));
-        drop(statement);
+        if is_large(&statement) {
+            statement.discard();
+        }
         finish(&mut out, connection, call.writes, truncated);
         if out.len() > limits.bytes {
             return Err(RunError::ResultTooLarge.into());
@@ -61,10 +66,21 @@ pub(super) fn run(
     })
 }
 
-/// Has SQLite prepare a statement, without running it: whether it could run against the schema as it is.
-pub(super) fn prepare(handle: &Handle, sql: &str, writes: bool) -> Result<(), RunError> {
+/// Whether a statement that runs for the first time is too large to be kept prepared.
+fn is_large(statement: &Statement<'_>) -> bool {
+    statement.get_status(StatementStatus::Run) <= 1
+        && statement.get_status(StatementStatus::MemUsed) > KEPT_BYTES
+}
+
+/// Has SQLite prepare a statement within `budget`, without running it: whether it could run against the schema as it is.
+pub(super) fn prepare(
+    handle: &Handle,
+    sql: &str,
+    writes: bool,
+    budget: Duration,
+) -> Result<(), RunError> {
     let role = if writes { Role::Write } else { Role::Read };
-    handle.tenant(role, Duration::MAX, |connection| {
+    handle.tenant(role, budget, |connection| {
         let statement = connection.prepare(sql)?;
         Ok(check_columns(&names_of(&statement))?)
     })

@@ -135,6 +135,13 @@ pub(super) fn inventory(c: &Connection) -> rusqlite::Result<Inventory> {
     })
 }
 
+/// What the views were made with.
+pub(super) fn view_sql(c: &Connection) -> rusqlite::Result<Vec<String>> {
+    c.prepare("SELECT sql FROM sqlite_schema WHERE type = 'view'")?
+        .query_map([], |row| row.get(0))?
+        .collect()
+}
+
 /// The migrations that the file has, oldest first.
 pub(super) fn markers(c: &Connection) -> rusqlite::Result<Vec<Marker>> {
     c.prepare("SELECT version, checksum FROM svc_migrations ORDER BY version")?

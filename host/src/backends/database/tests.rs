@@ -258,6 +258,8 @@ async fn a_migration_only_adds() {
         "CREATE TABLE x (a); INSERT INTO x SELECT checksum FROM svc_migrations",
         "CREATE TABLE x (a); PRAGMA user_version = 7",
         "CREATE TABLE x (a); COMMIT",
+        "CREATE TABLE x (a REFERENCES svc_payments (session_id))",
+        "ALTER TABLE notes ADD COLUMN paid REFERENCES \"SVC_Payments\" (session_id)",
         "CREATE TABLE x (a); INSERT INTO sqlite_master VALUES ('table', 'y', 'y', 0, 'z')",
         "INSERT INTO svc_migrations VALUES (9, 'x')",
         "ATTACH DATABASE '/tmp/x.db' AS x",

@@ -1,0 +1,210 @@
+//! What a statement reads, and how often: SQLite prepares a common table expression anew wherever it is named, so that
+//! a few hundred bytes in which each names the one before twice would cost it gigabytes.
+
+use std::collections::BTreeMap;
+
+use crate::statement::Table;
+
+/// The most tables that a statement may read, common table expressions standing wherever they are named.
+const MOST: u64 = 100;
+
+/// The statement itself, or one of its common table expressions.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct Body(usize);
+
+/// What has been read so far, body by body.
+#[derive(Debug, Default)]
+pub(super) struct Reads {
+    within: Body,
+    /// What each common table expression reads; the statement's own is first, once there is anything.
+    bodies: Vec<Reading>,
+    /// How many bodies there are besides the statement.
+    commons: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Reading {
+    /// Each with its token.
+    tables: Vec<(usize, String)>,
+    functions: u64,
+    commons: Vec<Body>,
+}
+
+impl Reads {
+    /// A body for another common table expression.
+    pub(super) fn body(&mut self) -> Body {
+        self.commons += 1;
+        Body(self.commons)
+    }
+
+    /// Whose reads come now.
+    pub(super) fn within(&self) -> Body {
+        self.within
+    }
+
+    /// What comes next is of `body`.
+    pub(super) fn enter(&mut self, body: Body) {
+        self.within = body;
+    }
+
+    /// A table or view is named.
+    pub(super) fn table(&mut self, token: usize, name: String) {
+        self.reading().tables.push((token, name));
+    }
+
+    /// A table-valued function is named.
+    pub(super) fn function(&mut self) {
+        self.reading().functions += 1;
+    }
+
+    /// A common table expression is named.
+    pub(super) fn common(&mut self, body: Body) {
+        self.reading().commons.push(body);
+    }
+
+    fn reading(&mut self) -> &mut Reading {
+        let Body(index) = self.within;
+        if self.bodies.len() <= index {
+            self.bodies.resize(index + 1, Reading::default());
+        }
+        &mut self.bodies[index]
+    }
+
+    /// The tables in order of first appearance, or why there are too many.
+    pub(super) fn tables(mut self) -> Result<Vec<Table>, String> {
+        self.bodies.resize(self.commons + 1, Reading::default());
+        let mut read = 0_u64;
+        let mut tables: BTreeMap<&str, (usize, u64)> = BTreeMap::new();
+        for (body, times) in self.bodies.iter().zip(self.times()) {
+            let named = body.tables.len() + body.commons.len();
+            let once = u64::try_from(named).unwrap_or(u64::MAX) + body.functions;
+            read = read.saturating_add(once.saturating_mul(times));
+            for (token, name) in &body.tables {
+                let (first, count) = tables.entry(name).or_insert((*token, 0));
+                *first = (*first).min(*token);
+                *count = count.saturating_add(times);
+            }
+        }
+        if read > MOST {
+            return Err(format!(
+                "This statement reads more than {MOST} tables, each common table expression counted wherever it is named: split it."
+            ));
+        }
+        let mut tables: Vec<_> = tables.into_iter().collect();
+        tables.sort_by_key(|(_, (first, _))| *first);
+        let tables = tables.into_iter().map(|(name, (_, times))| Table {
+            name: name.to_owned(),
+            times: u32::try_from(times).unwrap_or(u32::MAX),
+        });
+        Ok(tables.collect())
+    }
+
+    /// How often each body stands in the statement. One that nobody names stands in it once, as its text does.
+    fn times(&self) -> Vec<u64> {
+        let finished = self.finished();
+        let mut place = vec![0; self.bodies.len()];
+        for (index, body) in finished.iter().enumerate() {
+            place[*body] = index;
+        }
+        let mut times = vec![0_u64; self.bodies.len()];
+        for body in finished.into_iter().rev() {
+            let mine = times[body].max(1);
+            times[body] = mine;
+            for Body(named) in &self.bodies[body].commons {
+                // A recursive one is not written out again within itself.
+                if place[*named] < place[body] {
+                    times[*named] = times[*named].saturating_add(mine);
+                }
+            }
+        }
+        times
+    }
+
+    /// The bodies, each after those that it names.
+    fn finished(&self) -> Vec<usize> {
+        let mut begun = vec![false; self.bodies.len()];
+        let mut finished = Vec::with_capacity(self.bodies.len());
+        for first in (0..self.bodies.len()).rev() {
+            let mut path = vec![(first, 0)];
+            if std::mem::replace(&mut begun[first], true) {
+                continue;
+            }
+            while let Some((body, next)) = path.pop() {
+                match self.bodies[body].commons.get(next) {
+                    Some(Body(named)) => {
+                        path.push((body, next + 1));
+                        if !std::mem::replace(&mut begun[*named], true) {
+                            path.push((*named, 0));
+                        }
+                    }
+                    None => finished.push(body),
+                }
+            }
+        }
+        finished
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::statement::{Purpose, check};
+
+    #[test]
+    fn common_table_expressions_count_wherever_they_are_named() {
+        for (sql, times) in [
+            ("SELECT * FROM t, t AS u, v", vec![("t", 2), ("v", 1)]),
+            (
+                "WITH a AS (SELECT * FROM t), b AS (SELECT * FROM a, a) SELECT * FROM b, b, t",
+                vec![("t", 5)],
+            ),
+            (
+                "WITH b AS (SELECT * FROM a, a), a AS (SELECT * FROM t) SELECT * FROM b",
+                vec![("t", 2)],
+            ),
+            (
+                "WITH RECURSIVE a AS (SELECT x FROM t UNION ALL SELECT x + 1 FROM a, u) SELECT * FROM a",
+                vec![("t", 1), ("u", 1)],
+            ),
+            (
+                "WITH a AS (SELECT * FROM t) SELECT (WITH a AS (SELECT * FROM u, u) SELECT 1 FROM a, a), 1 FROM a",
+                vec![("t", 1), ("u", 4)],
+            ),
+            ("WITH a AS (SELECT * FROM t) SELECT 1", vec![("t", 1)]),
+            (
+                "WITH a AS (SELECT * FROM b), b AS (SELECT * FROM a, t) SELECT * FROM a",
+                vec![("t", 1)],
+            ),
+        ] {
+            let found = check(sql, Purpose::Query).unwrap();
+            let mut found: Vec<_> = found[0]
+                .tables
+                .iter()
+                .map(|table| (table.name.as_str(), table.times))
+                .collect();
+            found.sort_unstable();
+            assert_eq!(found, times, "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_statement_reads_a_hundred_tables_and_no_more() {
+        let plain = |tables: usize| format!("SELECT 1 FROM t{}", ", t".repeat(tables - 1));
+        assert!(check(&plain(100), Purpose::Query).is_ok());
+        assert!(check(&plain(101), Purpose::Query).is_err());
+        let doubled = |levels: usize| {
+            let mut sql = String::from("WITH c0 AS (SELECT * FROM t)");
+            for level in 1..=levels {
+                let before = level - 1;
+                sql += &format!(
+                    ", c{level} AS (SELECT * FROM c{before} UNION ALL SELECT * FROM c{before})"
+                );
+            }
+            format!("{sql} SELECT * FROM c{levels}")
+        };
+        assert!(check(&doubled(4), Purpose::Query).is_ok());
+        for levels in [6, 20, 500] {
+            let refusal = check(&doubled(levels), Purpose::Query).unwrap_err();
+            assert!(refusal.reason.contains("100 tables"), "{}", refusal.reason);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! How much a view stands for: SQLite writes it out wherever it is named, and the views in it too, so that a few views
+//! in which each names the one before twice would cost gigabytes to prepare.
+
+use std::collections::HashMap;
+
+use super::model::BackendError;
+use super::service::Backends;
+use super::verdicts;
+use crate::ids::BackendId;
+use crate::sandbox::{NamedTable, Purpose, Statement};
+
+/// The most tables and views that a view may stand for.
+const MOST: u32 = 32;
+
+/// What each view names.
+type Views = HashMap<String, Vec<NamedTable>>;
+
+impl Backends {
+    /// Refuses a script whose views, with those that the backend has, stand for too much.
+    pub(super) async fn check_views(
+        &self,
+        backend: Option<BackendId>,
+        sql: &str,
+        script: &[Statement],
+    ) -> Result<(), BackendError> {
+        let made = |statement: &&Statement| statement.view.is_some();
+        if !script.iter().any(|statement| made(&statement)) {
+            return Ok(());
+        }
+        let mut views = match backend {
+            Some(id) => self.views(id).await?,
+            None => Views::new(),
+        };
+        views.extend(script.iter().filter_map(view));
+        let Some(wide) = views.keys().find(|name| !fits(&views, name)) else {
+            return Ok(());
+        };
+        // An older view can only have become too wide by what the script makes of the names in it.
+        let (number, blamed) = script
+            .iter()
+            .enumerate()
+            .filter(|(_, statement)| made(statement))
+            .max_by_key(|(number, statement)| (statement.view.as_ref() == Some(wide), *number))
+            .ok_or_else(|| anyhow::anyhow!("no view of the script is to blame"))?;
+        let reason = format!(
+            "The view `{wide}` stands for more than {MOST} tables, with the views that it names written out: let it name fewer."
+        );
+        Err(BackendError::ScriptRefused(verdicts::refusal(
+            sql,
+            number,
+            blamed.start,
+            reason,
+        )))
+    }
+
+    /// The views of a backend.
+    async fn views(&self, id: BackendId) -> Result<Views, BackendError> {
+        let mut views = Views::new();
+        for sql in self.databases.views(id).await? {
+            match self.verdicts.script(&sql, Purpose::Migration).await {
+                Ok(statements) => views.extend(statements.iter().filter_map(view)),
+                // A gate that no longer allows it names nothing: it counts as one table.
+                Err(BackendError::ScriptRefused(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(views)
+    }
+}
+
+fn view(statement: &Statement) -> Option<(String, Vec<NamedTable>)> {
+    let name = statement.view.clone()?;
+    let named = statement.tables.iter().filter(|table| table.name != name);
+    let named = named.cloned().collect();
+    Some((name, named))
+}
+
+/// Whether a view stands for no more than a view may.
+fn fits(views: &Views, name: &str) -> bool {
+    let mut left = MOST;
+    spend(views, name, &mut left)
+}
+
+/// Writes a view out for as long as something is left: as deep, and as long, as the bound at most.
+fn spend(views: &Views, name: &str, left: &mut u32) -> bool {
+    let named = views.get(name).into_iter().flatten();
+    named.into_iter().all(|table| {
+        (0..table.times).all(|_| match left.checked_sub(1) {
+            Some(rest) => {
+                *left = rest;
+                spend(views, &table.name, left)
+            }
+            None => false,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn views(of: &[(&str, &[(&str, u32)])]) -> Views {
+        let named = |tables: &[(&str, u32)]| {
+            let tables = tables.iter().map(|(name, times)| NamedTable {
+                name: (*name).to_owned(),
+                times: *times,
+            });
+            tables.collect()
+        };
+        of.iter()
+            .map(|(view, tables)| ((*view).to_owned(), named(tables)))
+            .collect()
+    }
+
+    #[test]
+    fn a_view_stands_for_so_many_tables() {
+        assert!(fits(&views(&[("v", &[("t", 32)])]), "v"));
+        assert!(!fits(&views(&[("v", &[("t", 33)])]), "v"));
+        let nested = views(&[("v", &[("w", 4), ("t", 1)]), ("w", &[("t", 5), ("u", 1)])]);
+        assert!(fits(&nested, "v"), "4 times 1 and 6, and 1");
+        let nested = views(&[("v", &[("w", 5)]), ("w", &[("t", 6)])]);
+        assert!(!fits(&nested, "v"), "5 times 1 and 6");
+        let doubled: Vec<(String, String)> = (1..100)
+            .map(|level| (format!("v{level}"), format!("v{}", level - 1)))
+            .collect();
+        let doubled: Vec<(&str, [(&str, u32); 1])> = doubled
+            .iter()
+            .map(|(view, named)| (view.as_str(), [(named.as_str(), 2)]))
+            .collect();
+        let doubled: Vec<(&str, &[(&str, u32)])> =
+            doubled.iter().map(|(v, n)| (*v, n.as_slice())).collect();
+        assert!(!fits(&views(&doubled), "v99"));
+        assert!(fits(&views(&doubled), "v4"));
+    }
+
+    #[test]
+    fn a_view_that_names_itself_ends() {
+        let circle = views(&[("v", &[("w", 1)]), ("w", &[("v", 1)])]);
+        assert!(!fits(&circle, "v"));
+    }
+}
