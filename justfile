@@ -42,7 +42,7 @@ mcp *arguments:
     target/mcp-python/bin/pip install --quiet --requirement tests/mcp/requirements.txt
     cd tests/mcp && npm ci --no-audit --no-fund && MCP_PYTHON=../../target/mcp-python/bin/python npm test -- {{arguments}}
 
-# Hold the tool endpoint to the official conformance runner, which brings the Node that it needs
+# Hold the tool endpoint to the official conformance runner and inspector, which bring the Node that they need
 mcp-conformance:
     cargo build --locked --bin svc
     cd tests/mcp/conformance && npm ci --no-audit --no-fund && npm test

@@ -1,7 +1,6 @@
 // The official clients, as they come: each lists the tools and does one job that calls every action.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
@@ -9,8 +8,8 @@ import * as v2 from '@modelcontextprotocol/client';
 import { Client as V1Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as V1Transport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { startSvc } from '../browser/lib/svc.mjs';
+import { listed, work } from './job.mjs';
 
-const job = JSON.parse(await readFile(new URL('job.json', import.meta.url), 'utf8'));
 const who = { name: 'svc-tests', version: '1.0.0' };
 let svc;
 let endpoint;
@@ -82,29 +81,3 @@ test('the Python SDK does the whole job', { skip: !process.env.MCP_PYTHON && 'MC
     assert.match(stdout, /^done: \d+ calls$/m);
   }
 });
-
-/** Walks the job; answers every tool and action that succeeded. */
-async function work(call) {
-  const kept = {};
-  const called = new Set();
-  for (const step of job) {
-    const text = JSON.stringify(step.arguments).replace(/\$(\w+)/g, (_, name) => kept[name]);
-    const result = await call({ name: step.tool, arguments: JSON.parse(text) });
-    const answer = result.structuredContent;
-    assert.equal(Boolean(result.isError), Boolean(step.refused), `${step.tool} ${text}: ${JSON.stringify(answer)}`);
-    assert.deepEqual(JSON.parse(result.content[0].text), answer);
-    if (step.refused) assert.equal(answer.code, step.refused);
-    else called.add(`${step.tool} ${step.arguments.action ?? ''}`);
-    for (const [name, value] of Object.entries(step.expect ?? {})) assert.deepEqual(answer[name], value);
-    for (const [name, path] of Object.entries(step.keep ?? {})) {
-      kept[name] = path.split('.').reduce((value, part) => value[part], answer);
-    }
-  }
-  return [...called].sort();
-}
-
-/** Every tool and action that the server lists. */
-function listed(tools) {
-  const actions = (tool) => tool.inputSchema.properties.action?.enum ?? [''];
-  return tools.flatMap((tool) => actions(tool).map((action) => `${tool.name} ${action}`)).sort();
-}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::database::RunError;
@@ -14,8 +14,7 @@ use super::views::{ActionList, BackendView, MigrationView};
 use crate::app::SharedApp;
 use crate::config::Config;
 use crate::http::extract::{NoQuery, UnreadBody, invalid};
-use crate::http::front::Context;
-use crate::http::idempotency;
+use crate::http::idempotency::Repeatable;
 use crate::http::problem::{Code, Problem};
 use crate::http::serve::to_the_end;
 use crate::projects::scope::ProjectScope;
@@ -43,36 +42,19 @@ fn body_of(detail: &Detail, config: &Config) -> String {
 )]
 pub async fn create(
     State(app): State<SharedApp>,
-    context: Context,
+    request: Repeatable,
     scope: ProjectScope,
-    headers: HeaderMap,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body.json::<CreateBackend>().await?;
-    let attempt = idempotency::begin_in(
-        &app,
-        &context,
-        Some(&scope.principal),
-        "backend",
-        &scope.project.id.to_string(),
-        &headers,
-        &body.raw,
-    )
-    .await?;
-    let running = match attempt {
-        idempotency::Attempt::Replay(response) => return Ok(response),
-        idempotency::Attempt::Run(running) => running,
+    let (by, parent) = (Some(&scope.principal), scope.project.id.to_string());
+    let (project, new) = (scope.project, body.value.checked());
+    let work = |key| async move {
+        let detail = app.backends.create(&project, new, key, body_of).await?;
+        let view = BackendView::new(&detail, &app.config);
+        Ok((StatusCode::CREATED, axum::Json(view)).into_response())
     };
-    let new = body.value.checked();
-    let key = running.as_ref().map(idempotency::Running::key);
-    let (backends, project) = (Arc::clone(&app.backends), scope.project);
-    let detail = to_the_end(async move {
-        let _running = running;
-        backends.create(&project, new, key, body_of).await
-    })
-    .await??;
-    let view = BackendView::new(&detail, &app.config);
-    Ok((StatusCode::CREATED, axum::Json(view)).into_response())
+    request.once(by, "backend", &parent, &body.raw, work).await
 }
 
 /// Get the backend

@@ -26,7 +26,7 @@ use crate::app::{App, SharedApp};
 use crate::http::extract::{MaybePrincipal, UnreadBody, check_characters, invalid};
 use crate::http::front::Context;
 use crate::http::hosts::Host;
-use crate::http::idempotency;
+use crate::http::idempotency::Repeatable;
 use crate::http::problem::{Code, Problem};
 use crate::http::problem_page;
 use crate::http::serve::to_the_end;
@@ -83,36 +83,20 @@ pub struct ReportRequest {
 )]
 pub async fn deploy(
     State(app): State<SharedApp>,
-    context: Context,
+    request: Repeatable,
     principal: MaybePrincipal,
-    headers: HeaderMap,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body.json::<DeployRequest>().await?;
-    let running = match idempotency::begin(
-        &app,
-        &context,
-        principal.0.as_ref(),
-        "deploy",
-        &headers,
-        &body.raw,
-    )
-    .await?
-    {
-        idempotency::Attempt::Replay(response) => return Ok(response),
-        idempotency::Attempt::Run(running) => running,
+    let work = |key| async move {
+        let share = body.value.checked()?;
+        let deployed = app.deployments.publish_share(share, key).await?;
+        let location = HeaderValue::try_from(&deployed.url).map_err(|e| Problem::internal(&e))?;
+        let headers = [(header::LOCATION, location)];
+        Ok((StatusCode::CREATED, headers, axum::Json(deployed)).into_response())
     };
-    let share = body.value.checked()?;
-    let deployments = Arc::clone(&app.deployments);
-    let work = async move {
-        let key = running.as_ref().map(idempotency::Running::key);
-        deployments.publish_share(share, key).await
-    };
-    let deployed = to_the_end(work).await??;
-    let location = HeaderValue::try_from(&deployed.url).map_err(|e| Problem::internal(&e))?;
-    let mut response = (StatusCode::CREATED, axum::Json(deployed)).into_response();
-    response.headers_mut().insert(header::LOCATION, location);
-    Ok(response)
+    let by = principal.0.as_ref();
+    request.once(by, "deploy", "", &body.raw, work).await
 }
 
 /// Unlock a protected page
@@ -198,41 +182,27 @@ pub async fn unlock(
 )]
 pub async fn report(
     State(app): State<SharedApp>,
-    context: Context,
+    request: Repeatable,
     principal: MaybePrincipal,
-    headers: HeaderMap,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body.json::<ReportRequest>().await?;
-    let running = match idempotency::begin(
-        &app,
-        &context,
-        principal.0.as_ref(),
-        "reports",
-        &headers,
-        &body.raw,
-    )
-    .await?
-    {
-        idempotency::Attempt::Replay(response) => return Ok(response),
-        idempotency::Attempt::Run(running) => running,
+    let wanted = body.value;
+    let work = |key| async move {
+        check_characters("details", wanted.details.as_deref(), DETAILS)?;
+        check_characters("contact", wanted.contact.as_deref(), CONTACT)?;
+        check_slug(&wanted.slug)?;
+        let report = NewReport {
+            slug: wanted.slug,
+            reason: wanted.reason,
+            details: wanted.details,
+            contact: wanted.contact,
+        };
+        let reported = app.deployments.report(report, key).await?;
+        Ok((StatusCode::ACCEPTED, axum::Json(reported)).into_response())
     };
-    let request = body.value;
-    check_characters("details", request.details.as_deref(), DETAILS)?;
-    check_characters("contact", request.contact.as_deref(), CONTACT)?;
-    check_slug(&request.slug)?;
-    let report = NewReport {
-        slug: request.slug,
-        reason: request.reason,
-        details: request.details,
-        contact: request.contact,
-    };
-    let work = async move {
-        let key = running.as_ref().map(idempotency::Running::key);
-        app.deployments.report(report, key).await
-    };
-    let reported = to_the_end(work).await??;
-    Ok((StatusCode::ACCEPTED, axum::Json(reported)).into_response())
+    let by = principal.0.as_ref();
+    request.once(by, "reports", "", &body.raw, work).await
 }
 
 /// Read a page

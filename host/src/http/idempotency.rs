@@ -6,13 +6,16 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use axum::extract::FromRequestParts;
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, StatusCode, header};
 use ring::hmac;
 
 use super::front::Context;
 use super::problem::{Code, Problem};
-use crate::app::App;
+use super::serve::to_the_end;
+use crate::app::SharedApp;
 use crate::control::answers::{self, AnswerKey, KeptAnswer};
 use crate::deployments::expiry::ANSWERS;
 use crate::workspaces::Principal;
@@ -25,26 +28,110 @@ const LENGTH: usize = 128;
 /// Keys whose first request is still running.
 pub type InFlight = Arc<Mutex<HashSet<(String, String, String)>>>;
 
-/// What a request with or without a key should do.
+/// A request that may be the repetition of another.
 #[derive(Debug)]
-pub enum Attempt {
-    /// Answer this, and do nothing.
-    Replay(Response),
-    /// Do the work; with a key, keep the answer under it.
-    Run(Option<Running>),
+pub struct Repeatable {
+    app: SharedApp,
+    client: String,
+    header: Option<HeaderValue>,
+}
+
+impl FromRequestParts<SharedApp> for Repeatable {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &SharedApp) -> Result<Self, Problem> {
+        let context = Context::from_request_parts(parts, app).await?;
+        Ok(Self {
+            app: Arc::clone(app),
+            client: format!("ip:{}", context.client.bucket()),
+            header: parts.headers.get(HEADER).cloned(),
+        })
+    }
+}
+
+impl Repeatable {
+    /// Answers what the first request with the key did, or does `work`, to its end whatever becomes of the client.
+    ///
+    /// A key belongs to `by`, else to the client's address, and to a route; `parent` is what stands in the route's path,
+    /// for a key used below one parent says nothing below another. `work` keeps its answer under the key that it is given,
+    /// in the transaction of its effect.
+    ///
+    /// # Errors
+    /// `invalid_request` for a malformed key, `idempotency_conflict` for one that is used for something else or
+    /// whose first request is still running; those of `work`.
+    pub async fn once<W>(
+        self,
+        by: Option<&Principal>,
+        route: &'static str,
+        parent: &str,
+        body: &[u8],
+        work: impl FnOnce(Option<AnswerKey>) -> W,
+    ) -> Result<Response, Problem>
+    where
+        W: Future<Output = Result<Response, Problem>> + Send + 'static,
+    {
+        let Some(key) = self.key()? else {
+            return to_the_end(work(None)).await?;
+        };
+        let key = AnswerKey {
+            principal: by.map_or(self.client, ToString::to_string),
+            route: format!("{route}/{parent}"),
+            key,
+            body_mac: hmac::sign(&self.app.deployments.secrets.idempotency, body)
+                .as_ref()
+                .to_vec(),
+        };
+        let running = Running::begin(&self.app.in_flight, &key)?;
+        if let Some(kept) = kept(&self.app, key.clone()).await? {
+            return replay(kept, &key);
+        }
+        let work = work(Some(key));
+        to_the_end(async move {
+            let _running = running;
+            work.await
+        })
+        .await?
+    }
+
+    fn key(&self) -> Result<Option<String>, Problem> {
+        let Some(value) = &self.header else {
+            return Ok(None);
+        };
+        let key = value.to_str().ok().filter(|key| {
+            (1..=LENGTH).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic())
+        });
+        match key {
+            Some(key) => Ok(Some(key.to_owned())),
+            None => Err(Problem::new(
+                Code::InvalidRequest,
+                format!("`Idempotency-Key` must be 1 to {LENGTH} visible ASCII characters."),
+            )),
+        }
+    }
 }
 
 /// The first request of a key, until it is dropped.
 #[derive(Debug)]
-pub struct Running {
-    key: AnswerKey,
+struct Running {
+    key: (String, String, String),
     in_flight: InFlight,
 }
 
 impl Running {
-    /// What to keep the answer under.
-    pub fn key(&self) -> AnswerKey {
-        self.key.clone()
+    fn begin(in_flight: &InFlight, key: &AnswerKey) -> Result<Self, Problem> {
+        let key = (key.principal.clone(), key.route.clone(), key.key.clone());
+        let mut running = in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+        if !running.insert(key.clone()) {
+            return Err(Problem::new(
+                Code::IdempotencyConflict,
+                "The first request with this Idempotency-Key is still running. Repeat it in a second.",
+            )
+            .header(header::RETRY_AFTER, HeaderValue::from_static("1")));
+        }
+        Ok(Self {
+            key,
+            in_flight: Arc::clone(in_flight),
+        })
     }
 }
 
@@ -54,98 +141,14 @@ impl Drop for Running {
             .in_flight
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        running.remove(&(
-            self.key.principal.clone(),
-            self.key.route.clone(),
-            self.key.key.clone(),
-        ));
+        running.remove(&self.key);
     }
 }
 
-/// Looks whether this request was made before.
-///
-/// # Errors
-/// `invalid_request` for a malformed key, `idempotency_conflict` for one that is used for something else or
-/// whose first request is still running.
-pub async fn begin(
-    app: &App,
-    context: &Context,
-    principal: Option<&Principal>,
-    route: &'static str,
-    headers: &HeaderMap,
-    body: &[u8],
-) -> Result<Attempt, Problem> {
-    begin_in(app, context, principal, route, "", headers, body).await
-}
-
-/// The same on a route with a parent in its path: a key used below one parent says nothing below another.
-///
-/// # Errors
-/// Like [`begin`].
-pub async fn begin_in(
-    app: &App,
-    context: &Context,
-    principal: Option<&Principal>,
-    route: &'static str,
-    parent: &str,
-    headers: &HeaderMap,
-    body: &[u8],
-) -> Result<Attempt, Problem> {
-    let route = format!("{route}/{parent}");
-    let Some(value) = headers.get(HEADER) else {
-        return Ok(Attempt::Run(None));
-    };
-    let key = value.to_str().ok().filter(|key| {
-        (1..=LENGTH).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic())
-    });
-    let Some(key) = key else {
-        return Err(Problem::new(
-            Code::InvalidRequest,
-            format!("`Idempotency-Key` must be 1 to {LENGTH} visible ASCII characters."),
-        ));
-    };
-    let key = AnswerKey {
-        principal: match principal {
-            Some(principal) => principal.to_string(),
-            None => format!("ip:{}", context.client.bucket()),
-        },
-        route: route.clone(),
-        key: key.to_owned(),
-        body_mac: hmac::sign(&app.deployments.secrets.idempotency, body)
-            .as_ref()
-            .to_vec(),
-    };
-    let new = app
-        .in_flight
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .insert((key.principal.clone(), route, key.key.clone()));
-    if !new {
-        return Err(Problem::new(
-            Code::IdempotencyConflict,
-            "The first request with this Idempotency-Key is still running. Repeat it in a second.",
-        )
-        .header(header::RETRY_AFTER, HeaderValue::from_static("1")));
-    }
-    let running = Running {
-        key: key.clone(),
-        in_flight: Arc::clone(&app.in_flight),
-    };
+async fn kept(app: &SharedApp, key: AnswerKey) -> Result<Option<KeptAnswer>, Problem> {
     let after = app.clock.now().plus_seconds(-ANSWERS);
-    let kept = app
-        .control
-        .read(move |c| answers::kept(c, &key, after))
-        .await?;
-    match kept {
-        None => Ok(Attempt::Run(Some(running))),
-        Some(kept) if same(&kept.body_mac, &running.key.body_mac) => {
-            Ok(Attempt::Replay(replay(kept)?))
-        }
-        Some(_) => Err(Problem::new(
-            Code::IdempotencyConflict,
-            "This Idempotency-Key was used with another body. Use a new key for a new request.",
-        )),
-    }
+    let kept = app.control.read(move |c| answers::kept(c, &key, after));
+    Ok(kept.await?)
 }
 
 /// Neither side is a secret to the other here, but comparing MACs has one way.
@@ -153,7 +156,13 @@ fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |diff, (x, y)| diff | (x ^ y)) == 0
 }
 
-fn replay(kept: KeptAnswer) -> Result<Response, Problem> {
+fn replay(kept: KeptAnswer, key: &AnswerKey) -> Result<Response, Problem> {
+    if !same(&kept.body_mac, &key.body_mac) {
+        return Err(Problem::new(
+            Code::IdempotencyConflict,
+            "This Idempotency-Key was used with another body. Use a new key for a new request.",
+        ));
+    }
     let status = StatusCode::from_u16(kept.status).map_err(|error| Problem::internal(&error))?;
     let headers = [
         (

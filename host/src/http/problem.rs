@@ -65,10 +65,10 @@ codes! {
     MethodNotAllowed "method_not_allowed" 405 "Method not allowed" "The address exists, but not for this method. The Allow header lists those that it answers.";
     Timeout "timeout" 408 "The request took too long" "The body did not arrive in time. Send it again over a steadier connection.";
     ConstraintViolation "constraint_violation" 409 "Constraint violation" "A constraint of the database stands against the statement, and nothing was written. The detail names the constraint.";
-    BackendExists "backend_exists" 409 "Backend exists" "A project has one backend at most. Change it with PATCH, or delete it first.";
+    BackendExists "backend_exists" 409 "Backend exists" "A project has one backend at most. Change that one, or delete it first.";
     MigrationNotRecorded "migration_not_recorded" 409 "Migration not recorded" "The migration was applied but could not be recorded. Send the same one again: it is recorded then, and not applied twice.";
     IdempotencyConflict "idempotency_conflict" 409 "Idempotency key conflict" "The key was used for another request body, or its first request is still running. Use a new key for a new request; repeat the same request after Retry-After.";
-    RevisionConflict "revision_conflict" 409 "Revision conflict" "Somebody else has released another revision meanwhile. Look at active_revision_id, decide again, and repeat with it.";
+    RevisionConflict "revision_conflict" 409 "Revision conflict" "Somebody else has released another revision meanwhile. Read the revision that active_revision_id names, make your change on top of it, and send that.";
     PayloadTooLarge "payload_too_large" 413 "Too large" "The request body, or the result of a statement, is larger than this route takes. The detail gives the limit.";
     DatabaseFull "database_full" 413 "Database full" "The write would make the database larger than it may be, and nothing was written. Delete rows first.";
     UnsupportedMediaType "unsupported_media_type" 415 "Unsupported media type" "The body is encoded in a way that the service does not read. Send it without a Content-Encoding.";

@@ -2,7 +2,7 @@
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderValue, StatusCode, header};
 
 use super::model::Project;
 use super::requests::{CreateProject, ListProjects, UpdateProject};
@@ -11,10 +11,8 @@ use super::views::{ProjectDetail, ProjectList, ProjectView};
 use crate::app::SharedApp;
 use crate::config::Config;
 use crate::http::extract::{DeclaredLength, NoQuery, Owner, Query, UnreadBody, UnreadQuery};
-use crate::http::front::Context;
-use crate::http::idempotency;
+use crate::http::idempotency::Repeatable;
 use crate::http::problem::Problem;
-use crate::http::serve::to_the_end;
 
 fn body_of(project: &Project, config: &Config) -> String {
     // Plain data always has a JSON form.
@@ -33,40 +31,25 @@ fn body_of(project: &Project, config: &Config) -> String {
 )]
 pub async fn create(
     State(app): State<SharedApp>,
-    context: Context,
+    request: Repeatable,
     Owner(principal): Owner,
-    headers: HeaderMap,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body.json::<CreateProject>().await?;
-    let by = Some(principal.clone());
-    let running =
-        match idempotency::begin(&app, &context, by.as_ref(), "projects", &headers, &body.raw)
-            .await?
-        {
-            idempotency::Attempt::Replay(response) => return Ok(response),
-            idempotency::Attempt::Run(running) => running,
-        };
-    let workspace = app
-        .workspaces
-        .chosen(&principal, body.value.workspace.as_deref())
-        .await?;
-    let new = body.value.checked()?;
-    let key = running.as_ref().map(idempotency::Running::key);
-    let projects = app.projects.clone();
-    let project = to_the_end(async move {
-        let _running = running;
-        projects.create(workspace, new, key, body_of).await
-    })
-    .await??;
-    let view = ProjectView::new(&project, &app.config);
-    let location = HeaderValue::try_from(&view.url).map_err(|e| Problem::internal(&e))?;
-    Ok((
-        StatusCode::CREATED,
-        [(header::LOCATION, location)],
-        axum::Json(view),
-    )
-        .into_response())
+    let by = principal.clone();
+    let work = move |key| async move {
+        let wanted = body.value.workspace.as_deref();
+        let workspace = app.workspaces.chosen(&principal, wanted).await?;
+        let new = body.value.checked()?;
+        let project = app.projects.create(workspace, new, key, body_of).await?;
+        let view = ProjectView::new(&project, &app.config);
+        let location = HeaderValue::try_from(&view.url).map_err(|e| Problem::internal(&e))?;
+        let headers = [(header::LOCATION, location)];
+        Ok((StatusCode::CREATED, headers, axum::Json(view)).into_response())
+    };
+    request
+        .once(Some(&by), "projects", "", &body.raw, work)
+        .await
 }
 
 /// List projects

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderValue, StatusCode, header};
 use serde::Deserialize;
 
 use super::requests::{CreateFrontend, Republish, WhichContent};
@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::http::extract::{NoQuery, UnreadBody, UnreadQuery};
 use crate::http::front::Context;
 use crate::http::hosts::Host;
-use crate::http::idempotency;
+use crate::http::idempotency::Repeatable;
 use crate::http::problem::{Code, Problem};
 use crate::http::serve::to_the_end;
 use crate::projects::Project;
@@ -54,45 +54,27 @@ impl TargetPath {
 )]
 pub async fn create(
     State(app): State<SharedApp>,
-    context: Context,
+    request: Repeatable,
     scope: ProjectScope,
-    headers: HeaderMap,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body.json::<CreateFrontend>().await?;
-    let by = Some(&scope.principal);
-    let attempt = idempotency::begin_in(
-        &app,
-        &context,
-        by,
-        "frontends",
-        &scope.project.id.to_string(),
-        &headers,
-        &body.raw,
-    )
-    .await?;
-    let running = match attempt {
-        idempotency::Attempt::Replay(response) => return Ok(response),
-        idempotency::Attempt::Run(running) => running,
+    let (by, parent) = (Some(&scope.principal), scope.project.id.to_string());
+    let project = scope.project;
+    let work = |key| async move {
+        let new = body.value.checked()?;
+        let frontend = app
+            .deployments
+            .create_frontend(project.clone(), new, key, body_of)
+            .await?;
+        let view = FrontendView::new(&frontend, &project, &app.config);
+        let location = HeaderValue::try_from(&view.url).map_err(|e| Problem::internal(&e))?;
+        let headers = [(header::LOCATION, location)];
+        Ok((StatusCode::CREATED, headers, axum::Json(view)).into_response())
     };
-    let new = body.value.checked()?;
-    let key = running.as_ref().map(idempotency::Running::key);
-    let (deployments, project) = (Arc::clone(&app.deployments), scope.project.clone());
-    let frontend = to_the_end(async move {
-        let _running = running;
-        deployments
-            .create_frontend(project, new, key, body_of)
-            .await
-    })
-    .await??;
-    let view = FrontendView::new(&frontend, &scope.project, &app.config);
-    let location = HeaderValue::try_from(&view.url).map_err(|e| Problem::internal(&e))?;
-    Ok((
-        StatusCode::CREATED,
-        [(header::LOCATION, location)],
-        axum::Json(view),
-    )
-        .into_response())
+    request
+        .once(by, "frontends", &parent, &body.raw, work)
+        .await
 }
 
 /// List frontends
@@ -272,7 +254,7 @@ impl From<FrontendError> for Problem {
             ),
             FrontendError::Conflict(active) => Self::new(
                 Code::RevisionConflict,
-                format!("Another revision is active: {active}. Look at it, decide again, and repeat with it."),
+                format!("Another revision is active: {active}. Read it, make your change on top of it, and send that."),
             )
             .with("active_revision_id", active.to_string()),
             FrontendError::NeverReleased | FrontendError::Edit(_) => {

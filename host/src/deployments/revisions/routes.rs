@@ -17,8 +17,7 @@ use crate::deployments::frontends::views::FrontendView;
 use crate::deployments::routes::disabled_page;
 use crate::deployments::serve::LookupError;
 use crate::http::extract::{UnreadBody, UnreadQuery};
-use crate::http::front::Context;
-use crate::http::idempotency;
+use crate::http::idempotency::Repeatable;
 use crate::http::problem::Problem;
 use crate::http::serve::to_the_end;
 use crate::projects::scope::ProjectScope;
@@ -111,48 +110,34 @@ pub struct RevisionPath {
 )]
 pub async fn create(
     State(app): State<SharedApp>,
-    context: Context,
+    request: Repeatable,
     scope: ProjectScope,
     Path(path): Path<TargetPath>,
-    headers: HeaderMap,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let target = path.target();
     let frontend = app.deployments.frontend(scope.project.id, &target).await?;
     let body = body.json::<CreateRevision>().await?;
-    let by = Some(&scope.principal);
-    let attempt = idempotency::begin_in(
-        &app,
-        &context,
-        by,
-        "revisions",
-        &frontend.id.to_string(),
-        &headers,
-        &body.raw,
-    )
-    .await?;
-    let running = match attempt {
-        idempotency::Attempt::Replay(response) => return Ok(response),
-        idempotency::Attempt::Run(running) => running,
-    };
-    let new = body.value.checked()?;
-    let key = running.as_ref().map(idempotency::Running::key);
-    let deployments = Arc::clone(&app.deployments);
-    let answered = Arc::clone(&app.deployments);
-    let drafted = to_the_end(async move {
-        let _running = running;
+    let (by, parent) = (Some(&scope.principal), frontend.id.to_string());
+    let project = scope.project;
+    let work = |key| async move {
+        let new = body.value.checked()?;
+        let answered = Arc::clone(&app.deployments);
         // Plain data always has a JSON form.
-        let body = move |drafted: &_| {
+        let kept = move |drafted: &_| {
             let view = RevisionCreated::new(drafted, &answered);
             serde_json::to_string(&view).unwrap_or_default()
         };
-        deployments
-            .create_draft(scope.project, target, new, key, body)
-            .await
-    })
-    .await??;
-    let view = RevisionCreated::new(&drafted, &app.deployments);
-    Ok(axum::Json(view).into_response())
+        let drafted = app
+            .deployments
+            .create_draft(project, target, new, key, kept)
+            .await?;
+        let view = RevisionCreated::new(&drafted, &app.deployments);
+        Ok(axum::Json(view).into_response())
+    };
+    request
+        .once(by, "revisions", &parent, &body.raw, work)
+        .await
 }
 
 /// Promote a revision

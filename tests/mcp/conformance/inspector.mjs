@@ -1,0 +1,44 @@
+// The inspector's command line, as it comes: it lists the tools and does the job that calls every action.
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { startSvc } from '../../browser/lib/svc.mjs';
+import { listed, work } from '../job.mjs';
+
+const inspector = fileURLToPath(new URL('node_modules/.bin/mcp-inspector', import.meta.url));
+const bin = fileURLToPath(new URL('node_modules/.bin', import.meta.url));
+
+const svc = await startSvc();
+try {
+  // The first start compiles the guests.
+  while (!(await fetch(new URL('/readyz', svc.url))).ok) await new Promise((done) => setTimeout(done, 250));
+  const { credential } = await svc.operate('namespace', 'create', 'inspector');
+  const inspect = (...args) => run(`${svc.url}/mcp`, credential, args);
+  const { tools } = await inspect('--method', 'tools/list');
+  const called = await work(({ name, arguments: given }) => {
+    const pairs = Object.entries(given).flatMap(([key, value]) => {
+      const text = typeof value === 'string' ? value : JSON.stringify(value);
+      return ['--tool-arg', `${key}=${text}`];
+    });
+    return inspect('--method', 'tools/call', '--tool-name', name, ...pairs);
+  });
+  assert.deepEqual(called, listed(tools));
+  console.log(`the inspector called ${called.length} actions`);
+} finally {
+  await svc.stop();
+}
+
+/** Runs the inspector, whose exit code says whether the tool failed; its output is the result in either case. */
+function run(url, credential, args) {
+  const env = { ...process.env, PATH: `${bin}:${process.env.PATH}` };
+  const all = ['--cli', url, '--transport', 'http', '--header', `Authorization: Bearer ${credential}`, ...args];
+  return new Promise((done, fail) => {
+    execFile(inspector, all, { env }, (error, stdout, stderr) => {
+      try {
+        done(JSON.parse(stdout));
+      } catch {
+        fail(new Error(`no result: ${stdout}${stderr}${error}`));
+      }
+    });
+  });
+}

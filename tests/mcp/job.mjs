@@ -1,0 +1,31 @@
+// The job of `job.json`, which calls every action, for clients that call tools in whatever way.
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+
+const job = JSON.parse(await readFile(new URL('job.json', import.meta.url), 'utf8'));
+
+/** Walks the job; answers every tool and action that succeeded. */
+export async function work(call) {
+  const kept = {};
+  const called = new Set();
+  for (const step of job) {
+    const text = JSON.stringify(step.arguments).replace(/\$(\w+)/g, (_, name) => kept[name]);
+    const result = await call({ name: step.tool, arguments: JSON.parse(text) });
+    const answer = result.structuredContent;
+    assert.equal(Boolean(result.isError), Boolean(step.refused), `${step.tool} ${text}: ${JSON.stringify(answer)}`);
+    assert.deepEqual(JSON.parse(result.content[0].text), answer);
+    if (step.refused) assert.equal(answer.code, step.refused);
+    else called.add(`${step.tool} ${step.arguments.action ?? ''}`);
+    for (const [name, value] of Object.entries(step.expect ?? {})) assert.deepEqual(answer[name], value);
+    for (const [name, path] of Object.entries(step.keep ?? {})) {
+      kept[name] = path.split('.').reduce((value, part) => value[part], answer);
+    }
+  }
+  return [...called].sort();
+}
+
+/** Every tool and action that the server lists. */
+export function listed(tools) {
+  const actions = (tool) => tool.inputSchema.properties.action?.enum ?? [''];
+  return tools.flatMap((tool) => actions(tool).map((action) => `${tool.name} ${action}`)).sort();
+}
