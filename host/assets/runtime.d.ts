@@ -20,11 +20,22 @@ declare namespace svc {
   type Row = Record<string, Value>;
 
   namespace db {
+    interface Result<T = Row> {
+      rows: T[];
+      columns: string[];
+      rows_affected: number;
+      truncated: boolean;
+    }
     /** Calls a named action of the project's backend. */
-    function op<T = Row>(
-      action: string,
-      params?: Params,
-    ): Promise<{ rows: T[]; columns: string[]; rows_affected: number; truncated: boolean }>;
+    function op<T = Row>(action: string, params?: Params): Promise<Result<T>>;
+
+    interface Op {
+      action: string;
+      /** A value, or what the first row of an earlier op has in a column. */
+      params?: Record<string, Value | { from: [op: number, column: string] }>;
+    }
+    /** Calls actions, at most 20, in one transaction: all of them, or none. An error's `details.index` says which failed. */
+    function batch<T = Row>(ops: Op[]): Promise<Result<T>[]>;
   }
 
   interface User {

@@ -39,7 +39,10 @@
   const svc = {
     slug,
     SvcError,
-    db: { op: (action, params = {}) => call('/api/op', { action, params }) },
+    db: {
+      op: (action, params = {}) => call('/api/op', { action, params }),
+      batch: async (ops) => (await call('/api/op', { ops })).results,
+    },
     auth: {
       // A page that asks who its visitor is goes on with nobody.
       user: () => Promise.resolve(null),

@@ -118,7 +118,7 @@ fn slug(uri: &Uri) -> Option<&str> {
 /// The routes of a project's origin: its own frontends, and nothing else.
 fn project(app: &SharedApp) -> Router<SharedApp> {
     Router::new()
-        .route("/{slug}/api/op", called(post(visitors::op), app))
+        .route("/{slug}/api/op", post(visitors::op))
         .route("/{slug}/api/query", called(post(visitors::query), app))
         .route("/{slug}/api/schema", called(get(visitors::schema), app))
         .route("/", get(frontends::only))
@@ -182,7 +182,7 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         )
         .routes(routes!(backends::define).map(&owned))
         .routes(routes!(mcp::serve).map(limited(Rule::Mcp)))
-        .routes(routes!(visitors::op).map(&called))
+        .routes(routes!(visitors::op))
         .routes(routes!(visitors::query).map(&called))
         .routes(routes!(visitors::schema).map(&called))
         .routes(routes!(healthz))

@@ -4,6 +4,7 @@ mod account;
 mod actions;
 mod backend_crashes;
 mod backends;
+mod batches;
 mod bindings;
 mod bounds;
 mod breadth;

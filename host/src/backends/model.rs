@@ -212,6 +212,14 @@ pub enum BackendError {
     /// Entries of a batch that cannot be: at least one.
     #[error("the batch has entries that cannot be")]
     Batch(Vec<BadAction>),
+    /// A call of a batch of calls cannot be, or failed.
+    #[error("op {index}: {error}")]
+    Op {
+        /// Which, from 0.
+        index: usize,
+        /// Why.
+        error: Box<BackendError>,
+    },
     /// A call names other values than the statement.
     #[error("the params differ from those of the statement")]
     Mismatch {
@@ -247,6 +255,14 @@ pub enum BackendError {
 }
 
 impl BackendError {
+    /// What is wrong with a call of a batch of calls.
+    pub(super) fn at_op(index: usize, error: Self) -> Self {
+        Self::Op {
+            index,
+            error: Box::new(error),
+        }
+    }
+
     /// What a backend's author has defined takes more than `most` bytes.
     pub(super) fn definitions_full(most: u64) -> Self {
         Self::Invalid(format!(

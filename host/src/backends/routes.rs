@@ -239,6 +239,11 @@ impl From<BackendError> for Problem {
                 whole = whole.with("errors", entries);
                 whole
             }
+            BackendError::Op { index, error } => {
+                let problem = Self::from(*error);
+                let detail = format!("Op {index}: {}", problem.detail);
+                Self { detail, ..problem }.with("index", index)
+            }
             BackendError::Mismatch { missing, extra } => Self::new(
                 Code::ParamsMismatch,
                 "`params` must name exactly what the statement does: see `missing` and `extra`.",

@@ -161,6 +161,18 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
         Some(taken.remaining_burst_capacity())
     }
 
+    /// Takes `tokens` at once; answers how many are left.
+    ///
+    /// # Errors
+    /// `rate_limited` if there were fewer: none is taken then.
+    pub fn take_all(&self, key: &K, tokens: NonZeroU32) -> Result<u32, Problem> {
+        match self.limiter.check_key_n(key, tokens) {
+            Ok(Ok(taken)) => Ok(taken.remaining_burst_capacity()),
+            // More than a full bucket holds, or more than this one has now.
+            Err(_) | Ok(Err(_)) => Err(self.refusal()),
+        }
+    }
+
     /// Adds what a bucket allows, and what is left in it, to an answer's headers.
     pub fn announce(&self, left: Option<u32>, headers: &mut HeaderMap) {
         headers.append(POLICY, self.policy.clone());

@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use super::batch::{BatchError, Work};
 use super::error::RunError;
 use super::handle::{Handle, internal};
 use super::pace::{Pace, SHORT};
-use super::run::{Call, ResultJson, ResultLimits, run};
+use super::run::{ResultJson, ResultLimits};
 use crate::sandbox::Stopwatch;
 
 /// The most writes that share a commit.
@@ -27,21 +28,21 @@ const GROUP_TIME: Duration = Duration::from_millis(40);
 /// A write that waits.
 #[derive(Debug)]
 pub(super) struct Write {
-    pub(super) call: Call,
+    pub(super) work: Work,
     pub(super) pace: Arc<Pace>,
     pub(super) turn: Arc<Turn>,
-    pub(super) answer: oneshot::Sender<Result<ResultJson, RunError>>,
+    pub(super) answer: oneshot::Sender<Result<ResultJson, BatchError>>,
 }
 
 impl Write {
     /// Answers its caller, who may have gone away.
-    pub(super) fn answer(self, result: Result<ResultJson, RunError>) {
+    pub(super) fn answer(self, result: Result<ResultJson, BatchError>) {
         let _ = self.answer.send(result);
     }
 
     /// What it weighs in a group.
     pub(super) fn bytes(&self) -> usize {
-        self.call.bytes()
+        self.work.bytes()
     }
 }
 
@@ -101,7 +102,7 @@ pub(super) fn run_group(handle: &Handle, writes: Vec<Write>, limits: &ResultLimi
             }
             Err(Lost::To(offender, error)) => {
                 let offender = waiting.remove(offender);
-                if matches!(error, RunError::Timeout) {
+                if matches!(error.error, RunError::Timeout) {
                     offender.pace.too_long();
                     left.long.push(offender);
                 } else {
@@ -110,7 +111,7 @@ pub(super) fn run_group(handle: &Handle, writes: Vec<Write>, limits: &ResultLimi
             }
             Err(Lost::Commit(error)) => {
                 for write in waiting {
-                    write.answer(Err(error.clone()));
+                    write.answer(Err(error.clone().into()));
                 }
                 break;
             }
@@ -126,12 +127,11 @@ pub(super) fn run_alone(handle: &Handle, write: Write, limits: &ResultLimits) {
     }
     let watch = Stopwatch::start();
     let result = begin(handle)
+        .map_err(BatchError::from)
         .and_then(|()| {
-            let result = run(handle, &write.call, limits, limits.time);
-            match result {
-                Ok(json) => commit(handle).map(|()| json),
-                Err(error) => Err(error),
-            }
+            let json = write.work.run(handle, limits, limits.time)?;
+            commit(handle)?;
+            Ok(json)
         })
         .inspect_err(|_| abandon(handle));
     write.pace.took(watch.elapsed());
@@ -143,7 +143,7 @@ enum Lost {
     /// To a write that failed while nothing guarded the others: it can be undone alone with savepoints.
     Unguarded,
     /// To the write with this number.
-    To(usize, RunError),
+    To(usize, BatchError),
     /// At its beginning or end, which is everybody's.
     Commit(RunError),
 }
@@ -155,7 +155,7 @@ fn attempt(
     limits: &ResultLimits,
     left: &mut Left,
     guarded: bool,
-) -> Result<Vec<Result<ResultJson, RunError>>, Lost> {
+) -> Result<Vec<Result<ResultJson, BatchError>>, Lost> {
     begin(handle).map_err(Lost::Commit)?;
     let watch = Stopwatch::start();
     let alone = waiting.len() == 1;
@@ -168,12 +168,12 @@ fn attempt(
         if guarded {
             handle.platform("SAVEPOINT caller").map_err(lost(handle))?;
         }
-        let result = run(handle, &write.call, limits, SHORT);
+        let result = write.work.run(handle, limits, SHORT);
         write.pace.took(watch.elapsed().saturating_sub(started));
         match &result {
             Ok(_) if guarded => handle.platform("RELEASE caller").map_err(lost(handle))?,
             Ok(_) => {}
-            Err(error) if alone || handle.is_idle() || matches!(error, RunError::Timeout) => {
+            Err(error) if alone || handle.is_idle() || matches!(error.error, RunError::Timeout) => {
                 let error = error.clone();
                 abandon(handle);
                 return Err(Lost::To(number, error));

@@ -8,6 +8,7 @@ use std::time::Duration;
 use rusqlite::wal::CheckpointMode;
 use tokio::sync::oneshot;
 
+use super::batch::{BatchError, Step, Work};
 use super::error::RunError;
 use super::group::{BYTES, CALLERS, Turn, Write, run_alone, run_group};
 use super::handle::{Handle, Settings, internal};
@@ -102,7 +103,9 @@ impl Database {
     /// [`RunError`]; nothing is changed then.
     pub async fn call(&self, call: Call, pace: &Arc<Pace>) -> Result<ResultJson, RunError> {
         let answer = if call.writes {
-            self.write(call, Arc::clone(pace)).await
+            let work = Work::Call(call);
+            let written = self.write(work, Arc::clone(pace)).await;
+            written.map_err(|failure| failure.error)
         } else {
             // A read fills nothing but the disk that its temporary files are on.
             self.read(call, pace).await.map_err(|error| match error {
@@ -113,11 +116,24 @@ impl Database {
         answer.map_err(|error| self.settings.told_full(error))
     }
 
-    async fn write(&self, call: Call, pace: Arc<Pace>) -> Result<ResultJson, RunError> {
+    /// Runs statements in one transaction: all or none, durable when it is answered.
+    ///
+    /// # Errors
+    /// [`BatchError`]; nothing is changed then.
+    pub async fn batch(&self, steps: Vec<Step>) -> Result<ResultJson, BatchError> {
+        let pace = Work::pace(&steps);
+        let written = self.write(Work::Batch(steps), pace).await;
+        written.map_err(|failure| BatchError {
+            error: self.settings.told_full(failure.error),
+            ..failure
+        })
+    }
+
+    async fn write(&self, work: Work, pace: Arc<Pace>) -> Result<ResultJson, BatchError> {
         let (answer, answered) = oneshot::channel();
         let turn = Arc::new(Turn::default());
         let write = Write {
-            call,
+            work,
             pace,
             turn: Arc::clone(&turn),
             answer,
@@ -237,7 +253,7 @@ impl Database {
             Err(error) => {
                 group
                     .into_iter()
-                    .for_each(|write| write.answer(Err(error.clone())));
+                    .for_each(|write| write.answer(Err(error.clone().into())));
                 return;
             }
         };
@@ -330,16 +346,16 @@ impl Drop for GiveUp<'_> {
 }
 
 /// Waits for an answer; for its beginning, only so long.
-pub(super) async fn answer_of<T>(
-    mut answered: oneshot::Receiver<Result<T, RunError>>,
+pub(super) async fn answer_of<T, E: From<RunError>>(
+    mut answered: oneshot::Receiver<Result<T, E>>,
     turn: &Turn,
-) -> Result<T, RunError> {
+) -> Result<T, E> {
     let _given_up = GiveUp(turn);
     match tokio::time::timeout(WAIT, &mut answered).await {
         // What was dropped was refused, or failed in a way that the log tells: nothing was done.
-        Ok(answer) => answer.unwrap_or(Err(RunError::Busy)),
-        Err(_) if turn.give_up() => Err(RunError::Busy),
-        Err(_) => answered.await.unwrap_or(Err(RunError::Busy)),
+        Ok(answer) => answer.unwrap_or(Err(RunError::Busy.into())),
+        Err(_) if turn.give_up() => Err(RunError::Busy.into()),
+        Err(_) => answered.await.unwrap_or(Err(RunError::Busy.into())),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::{CachedStatement, Connection, Rows, Statement, StatementStatus};
+use rusqlite::{CachedStatement, Connection, Row, Rows, Statement, StatementStatus};
 
 use super::error::RunError;
 use super::handle::{Failure, Handle};
@@ -38,6 +38,9 @@ pub struct ResultLimits {
 /// A result in its JSON form: `{"rows", "columns", "rows_affected", "truncated"}`.
 pub type ResultJson = Vec<u8>;
 
+/// The first row of a result, by column; empty if there was none.
+pub(super) type FirstRow = Params;
+
 /// Runs a statement within `budget`.
 pub(super) fn run(
     handle: &Handle,
@@ -45,13 +48,24 @@ pub(super) fn run(
     limits: &ResultLimits,
     budget: Duration,
 ) -> Result<ResultJson, RunError> {
+    run_keeping(handle, call, limits, budget, None)
+}
+
+/// The same, with the first row put into `kept` too.
+pub(super) fn run_keeping(
+    handle: &Handle,
+    call: &Call,
+    limits: &ResultLimits,
+    budget: Duration,
+    kept: Option<&mut FirstRow>,
+) -> Result<ResultJson, RunError> {
     let role = if call.writes { Role::Write } else { Role::Read };
     handle.tenant(role, budget, |connection| {
         let mut statement = connection.prepare_cached(&call.sql)?;
         bind(&mut statement, &call.params)?;
         let mut out = Vec::with_capacity(256);
         out.extend_from_slice(b"{\"rows\":[");
-        let truncated = write_rows(&mut out, &mut statement.raw_query(), limits)?;
+        let truncated = write_rows(&mut out, &mut statement.raw_query(), limits, kept)?;
         // Only now: a statement that was prepared before a migration learns its columns when it runs.
         out.extend_from_slice(b"],\"columns\":");
         values::write_json(&mut out, &names_of(&statement));
@@ -139,12 +153,16 @@ fn write_rows(
     out: &mut Vec<u8>,
     rows: &mut Rows<'_>,
     limits: &ResultLimits,
+    mut kept: Option<&mut FirstRow>,
 ) -> Result<bool, Failure> {
     let mut written = 0;
     let mut names = Vec::new();
     while let Some(row) = rows.next()? {
         if names.is_empty() {
             names = keys(row.as_ref())?;
+            if let Some(kept) = kept.take() {
+                *kept = first_row(row)?;
+            }
         }
         if written == limits.rows {
             return Ok(true);
@@ -165,6 +183,14 @@ fn write_rows(
     Ok(false)
 }
 
+fn first_row(row: &Row<'_>) -> rusqlite::Result<FirstRow> {
+    let names = row.as_ref().column_names().map(str::to_owned);
+    names
+        .enumerate()
+        .map(|(index, name)| Ok((name, row.get(index)?)))
+        .collect()
+}
+
 fn finish(out: &mut Vec<u8>, connection: &Connection, writes: bool, truncated: bool) {
     out.extend_from_slice(b",\"rows_affected\":");
     values::write_json(out, &if writes { connection.changes() } else { 0 });
@@ -175,11 +201,15 @@ fn finish(out: &mut Vec<u8>, connection: &Connection, writes: bool, truncated: b
 impl Call {
     /// What it weighs, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        let weight = |value: &Value| match value {
-            Value::Text(text) => text.len(),
-            Value::Blob(bytes) => bytes.len(),
-            _ => 8,
-        };
         self.sql.len() + self.params.iter().map(|(_, v)| weight(v)).sum::<usize>()
+    }
+}
+
+/// What a value weighs, in bytes.
+pub(super) fn weight(value: &Value) -> usize {
+    match value {
+        Value::Text(text) => text.len(),
+        Value::Blob(bytes) => bytes.len(),
+        _ => 8,
     }
 }

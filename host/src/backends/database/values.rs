@@ -6,6 +6,8 @@ use rusqlite::types::ValueRef;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::batch::Given;
+
 /// A value that a parameter is bound to.
 pub use rusqlite::types::Value;
 
@@ -41,6 +43,30 @@ pub fn parse(json: &RawValue) -> Result<Value, &'static str> {
                 .map_err(|_| "is not valid base64")
         }
         _ => Err("is an array: send null, a boolean, a number, a string or {\"base64\": \"…\"}"),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct From {
+    from: (usize, String),
+}
+
+/// Reads a parameter of a batch: what [`parse`] reads, or `{"from": [op, "column"]}`.
+///
+/// # Errors
+/// One sentence that says what is wrong with it.
+pub fn parse_given(json: &RawValue) -> Result<Given, &'static str> {
+    match serde_json::from_str::<From>(json.get()) {
+        Ok(From {
+            from: (step, column),
+        }) => Ok(Given::From { step, column }),
+        Err(_) => match parse(json) {
+            Err(_) if json.get().starts_with('{') => {
+                Err("is an object other than {\"base64\": \"…\"} and {\"from\": [op, \"column\"]}")
+            }
+            parsed => parsed.map(Given::Value),
+        },
     }
 }
 

@@ -1,14 +1,17 @@
 //! Calling actions, and owners' queries.
 
+pub mod requests;
 pub mod routes;
 
 use std::sync::Arc;
 
 use super::actions::refused;
-use super::database::values::{Params, Value};
-use super::database::{Call, Pace, ResultJson};
-use super::model::{BackendError, params, requires_identity, writes};
+use super::database::values::Params;
+use super::database::{Call, Pace, ResultJson, Step};
+use super::model::{Action, BackendError, params, requires_identity, writes};
 use super::service::Backends;
+use requests::BatchedCall;
+
 use crate::ids::BackendId;
 use crate::sandbox::Statement;
 
@@ -23,22 +26,64 @@ impl Backends {
         action: &str,
         given: Params,
     ) -> Result<ResultJson, BackendError> {
-        let action = self.action(id, action).await?;
-        let verdict = &action.row.verdict;
-        check_reserved(&given)?;
-        if requires_identity(verdict) {
-            return Err(BackendError::IdentityRequired);
-        }
-        check_names(verdict, &given)?;
+        let action = self.called(id, action, &given).await?;
         self.run(
             id,
             &action.row.sql,
             &action.statement,
-            verdict,
+            &action.row.verdict,
             &action.pace,
             given,
         )
         .await
+    }
+
+    /// Calls actions for a visitor who is not signed in, in one transaction: all of them, or none.
+    ///
+    /// # Errors
+    /// [`BackendError::Op`] names the one that failed, if one did; nothing is changed then.
+    pub async fn batch(
+        &self,
+        id: BackendId,
+        calls: Vec<BatchedCall>,
+    ) -> Result<ResultJson, BackendError> {
+        let mut actions = Vec::with_capacity(calls.len());
+        let mut steps = Vec::with_capacity(calls.len());
+        for (number, BatchedCall { action, params }) in calls.into_iter().enumerate() {
+            let action = self.called(id, &action, &params.0).await;
+            let action = action.map_err(|error| BackendError::at_op(number, error))?;
+            steps.push(Step {
+                sql: Arc::clone(&action.statement),
+                writes: writes(&action.row.verdict),
+                params: params.0,
+                pace: Arc::clone(&action.pace),
+            });
+            actions.push(action);
+        }
+        let done = self.databases.get(id)?.batch(steps).await;
+        done.map_err(|failure| match failure.step {
+            Some(number) => {
+                let row = &actions[number].row;
+                BackendError::at_op(number, refused(&row.sql, &row.verdict, failure.error))
+            }
+            None => failure.error.into(),
+        })
+    }
+
+    /// The action that a call names, if the call is one of it.
+    async fn called<V>(
+        &self,
+        id: BackendId,
+        action: &str,
+        given: &[(String, V)],
+    ) -> Result<Arc<Action>, BackendError> {
+        let action = self.action(id, action).await?;
+        check_reserved(given)?;
+        if requires_identity(&action.row.verdict) {
+            return Err(BackendError::IdentityRequired);
+        }
+        check_names(&action.row.verdict, given)?;
+        Ok(action)
     }
 
     /// Runs an owner's query.
@@ -86,7 +131,7 @@ impl Backends {
 }
 
 /// No caller gives what only the platform knows.
-fn check_reserved(given: &[(String, Value)]) -> Result<(), BackendError> {
+fn check_reserved<V>(given: &[(String, V)]) -> Result<(), BackendError> {
     let reserved = given.iter().map(|(name, _)| name).find(|name| {
         name.get(..4)
             .is_some_and(|start| start.eq_ignore_ascii_case("svc_"))
@@ -98,7 +143,7 @@ fn check_reserved(given: &[(String, Value)]) -> Result<(), BackendError> {
 }
 
 /// A call names exactly what the statement names.
-fn check_names(verdict: &Statement, given: &[(String, Value)]) -> Result<(), BackendError> {
+fn check_names<V>(verdict: &Statement, given: &[(String, V)]) -> Result<(), BackendError> {
     let named = |name: &str| given.iter().any(|(given, _)| given == name);
     let missing: Vec<String> = params(verdict).filter(|p| !named(p)).cloned().collect();
     let extra: Vec<String> = given

@@ -1,5 +1,6 @@
 //! The routes below a page's address: its visitors call actions, its owner runs queries.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -7,14 +8,11 @@ use axum::extract::{Path, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::value::RawValue;
-use utoipa::ToSchema;
 
+use super::requests::{CallOrBatch, OpAnswer, OpBody, QueryResult, RunQuery, Wanted};
 use crate::app::{App, SharedApp};
 use crate::backends::BackendError;
 use crate::backends::database::Schema;
-use crate::backends::database::values::{self, Params};
 use crate::deployments::pages::{Kind, Page};
 use crate::deployments::routes::find;
 use crate::deployments::serve::LookupError;
@@ -28,110 +26,6 @@ use crate::http::serve::to_the_end;
 use crate::ids::BackendId;
 use crate::workspaces::Principal;
 
-/// A call of an action.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct CallAction {
-    /// Its name.
-    #[schema(example = "add_note")]
-    action: String,
-    /// A value for each of its params, and nothing else; may be absent for an action without any.
-    #[serde(default)]
-    #[schema(value_type = Option<std::collections::HashMap<String, Value>>)]
-    params: Named,
-}
-
-/// A query of the owner's.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct RunQuery {
-    /// One `SELECT`, `INSERT`, `UPDATE` or `DELETE`.
-    #[schema(max_length = 65_536, example = "SELECT count(*) AS n FROM notes")]
-    sql: String,
-    /// A value for each of its binds, and nothing else.
-    #[serde(default)]
-    #[schema(value_type = Option<std::collections::HashMap<String, Value>>)]
-    params: Named,
-}
-
-/// A value of a row or a param.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(untagged)]
-#[allow(dead_code, reason = "describes what values.rs reads and writes")]
-pub enum Value {
-    /// NULL.
-    Null,
-    /// A boolean, which becomes 0 or 1.
-    Boolean(bool),
-    /// INTEGER.
-    Integer(i64),
-    /// REAL.
-    Real(f64),
-    /// TEXT.
-    Text(String),
-    /// BLOB.
-    Blob {
-        /// Its bytes.
-        base64: String,
-    },
-}
-
-/// What a statement answers.
-#[derive(Debug, Serialize, ToSchema)]
-#[allow(dead_code, reason = "describes what run.rs writes")]
-pub struct QueryResult {
-    /// The names of the columns, in their order.
-    columns: Vec<String>,
-    /// The rows: at most 500.
-    rows: Vec<std::collections::HashMap<String, Value>>,
-    /// How many rows a write changed.
-    rows_affected: u64,
-    /// Whether there were more rows.
-    truncated: bool,
-}
-
-/// Params, each by its name.
-#[derive(Debug, Default)]
-struct Named(Params);
-
-impl<'de> Deserialize<'de> for Named {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-
-        impl<'de> serde::de::Visitor<'de> for Visitor {
-            type Value = Named;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_unit<E>(self) -> Result<Named, E> {
-                Ok(Named::default())
-            }
-
-            fn visit_map<A: serde::de::MapAccess<'de>>(
-                self,
-                mut map: A,
-            ) -> Result<Named, A::Error> {
-                use serde::de::Error;
-                let mut params = Params::new();
-                while let Some(name) = map.next_key::<String>()? {
-                    let value: Box<RawValue> = map.next_value()?;
-                    let value = values::parse(&value)
-                        .map_err(|why| A::Error::custom(format_args!("`{name}` {why}")))?;
-                    if params.iter().any(|(known, _)| *known == name) {
-                        return Err(A::Error::custom(format_args!("`{name}` is named twice")));
-                    }
-                    params.push((name, value));
-                }
-                Ok(Named(params))
-            }
-        }
-
-        deserializer.deserialize_any(Visitor)
-    }
-}
-
 /// Call an action
 ///
 /// As anybody who visits the page may. A write is durable when it is answered.
@@ -139,21 +33,20 @@ impl<'de> Deserialize<'de> for Named {
     operation_id = "call_action",
     post, path = "/{slug}/api/op", tag = "visitors",
     params(("slug" = String, Path, description = "A project's frontend.")),
-    request_body = CallAction,
-    responses((status = 200, description = "What the action's statement answers.", body = QueryResult)),
+    request_body = CallOrBatch,
+    responses((status = 200, description = "What the action's statement answers; for a batch, what each does, in order.", body = OpAnswer)),
     extensions(("x-problems" = json!("body rate_limited not_found disabled params_mismatch reserved_param identity_required statement_refused query_timeout constraint_violation database_full database_busy capacity_reached")))
 )]
 pub async fn op(
     State(app): State<SharedApp>,
     context: Context,
     Path(slug): Path<String>,
-    body: UnreadBody,
-) -> Result<Response, Problem> {
-    let page = find(&app, &context.host, &slug).await;
-    answer(&app, page, body).await
+    request: Request,
+) -> Response {
+    call(&app, &context.host, &context.client, &slug, request).await
 }
 
-/// Answers a call as the layer and the route above do together: past the router, whose boxes cost as much as a read.
+/// Answers a call: past the router, whose boxes cost as much as a read, where its path is in its plain form.
 pub async fn call(
     app: &App,
     host: &Host,
@@ -161,12 +54,11 @@ pub async fn call(
     slug: &str,
     request: Request,
 ) -> Response {
-    let (tokens, page) = Tokens::draw(app, host, client, slug).await;
+    let (mut tokens, page) = Tokens::draw(app, host, client, slug).await;
     let mut response = match (tokens.refusal(app), page) {
-        (None, Some(page)) => match UnreadBody::of(request, app.config.limits.op_body_bytes) {
-            Ok(body) => answer(app, page, body).await.into_response(),
-            Err(problem) => problem.into_response(),
-        },
+        (None, Some(page)) => answer(app, page, client, &mut tokens, request)
+            .await
+            .unwrap_or_else(IntoResponse::into_response),
         (refusal, _) => refusal.unwrap_or_else(Problem::not_found).into_response(),
     };
     tokens.announce(app, response.headers_mut());
@@ -176,15 +68,21 @@ pub async fn call(
 async fn answer(
     app: &App,
     page: Result<Arc<Page>, LookupError>,
-    body: UnreadBody,
+    client: &ClientIp,
+    tokens: &mut Tokens,
+    request: Request,
 ) -> Result<Response, Problem> {
-    let body = body.at_most(app.config.limits.op_body_bytes)?;
-    let backend = bound(&*page?)?;
-    let request = body.json::<CallAction>().await?.value;
-    let (action, params) = (request.action, request.params.0);
-    Ok(json_answer(
-        app.backends.op(backend, &action, params).await?,
-    ))
+    let body = UnreadBody::of(request, app.config.limits.op_body_bytes)?;
+    let page = page?;
+    let backend = bound(&page)?;
+    let json = match body.json::<OpBody>().await?.value.checked()? {
+        Wanted::Call { action, params } => app.backends.op(backend, &action, params).await?,
+        Wanted::Batch(ops) => {
+            tokens.draw_more(app, client, &page, ops.len() - 1)?;
+            app.backends.batch(backend, ops).await?
+        }
+    };
+    Ok(json_answer(json))
 }
 
 /// Run a query
@@ -290,6 +188,24 @@ impl Tokens {
             of_deployment: found.map(|page| limits.op_deployment.take(&page.id)),
         };
         (tokens, page)
+    }
+
+    /// Draws the tokens of a batch's other ops: all of them, or none and the batch is refused.
+    fn draw_more(
+        &mut self,
+        app: &App,
+        client: &ClientIp,
+        page: &Page,
+        more: usize,
+    ) -> Result<(), Problem> {
+        let Some(more) = u32::try_from(more).ok().and_then(NonZeroU32::new) else {
+            return Ok(());
+        };
+        let limits = &app.rate_limits;
+        let of_client = limits.by_client(Rule::Op);
+        self.of_client = Some(of_client.take_all(&client.bucket(), more)?);
+        self.of_deployment = Some(Some(limits.op_deployment.take_all(&page.id, more)?));
+        Ok(())
     }
 
     fn refusal(&self, app: &App) -> Option<Problem> {

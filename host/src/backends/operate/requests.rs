@@ -1,0 +1,280 @@
+//! What calls of actions and owners' queries look like, and what they answer.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use crate::backends::database::Given;
+use crate::backends::database::values::{self, Params};
+use crate::http::extract::invalid;
+use crate::http::problem::Problem;
+
+/// The most ops of a batch.
+pub const OPS: usize = 20;
+
+/// A call of an action.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code, reason = "describes what OpBody reads")]
+pub struct CallAction {
+    /// Its name.
+    #[schema(example = "add_note")]
+    action: String,
+    /// A value for each of its params, and nothing else; may be absent for an action without any.
+    #[serde(default)]
+    #[schema(value_type = Option<std::collections::HashMap<String, Value>>)]
+    params: Named<values::Value>,
+}
+
+/// Several calls as one: all of them or none, in order. An extension.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CallBatch {
+    /// At most 20. Each counts as a call for the rate limits, and all together have the time of one.
+    #[schema(min_items = 1, max_items = 20)]
+    pub ops: Vec<BatchedCall>,
+}
+
+/// A call in a batch.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BatchedCall {
+    /// The action's name.
+    #[schema(example = "add_note")]
+    pub(super) action: String,
+    /// A value for each of its params, or what the first row of an earlier op has in a column: `{"from": [0, "id"]}`.
+    #[serde(default)]
+    #[schema(value_type = Option<std::collections::HashMap<String, BatchedValue>>)]
+    pub(super) params: Named<Given>,
+}
+
+/// A call, or a batch of calls, as the description of the API has it.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(untagged)]
+#[allow(
+    dead_code,
+    reason = "describes what OpBody reads, which says better what is wrong"
+)]
+pub enum CallOrBatch {
+    /// One call.
+    Call(CallAction),
+    /// Several.
+    Batch(CallBatch),
+}
+
+/// The body of a call, as it comes.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OpBody {
+    action: Option<String>,
+    params: Option<Named<values::Value>>,
+    ops: Option<Vec<BatchedCall>>,
+}
+
+/// What a call asks for.
+#[derive(Debug)]
+pub(super) enum Wanted {
+    /// One call.
+    Call {
+        /// The action's name.
+        action: String,
+        /// Its params.
+        params: Params,
+    },
+    /// Several, at least one.
+    Batch(Vec<BatchedCall>),
+}
+
+impl OpBody {
+    /// What is asked for.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub(super) fn checked(self) -> Result<Wanted, Problem> {
+        match (self.action, self.params, self.ops) {
+            (Some(action), params, None) => Ok(Wanted::Call {
+                action,
+                params: params.unwrap_or_default().0,
+            }),
+            (None, None, Some(ops)) => check_ops(ops).map(Wanted::Batch),
+            (None, _, None) => Err(invalid("In the body: missing field `action`.".to_owned())),
+            _ => Err(invalid(
+                "In the body: `ops` is sent alone, without `action` and `params`.".to_owned(),
+            )),
+        }
+    }
+}
+
+/// Checks what can be said of a batch without knowing the actions.
+///
+/// # Errors
+/// `invalid_request`.
+pub fn check_ops(ops: Vec<BatchedCall>) -> Result<Vec<BatchedCall>, Problem> {
+    if ops.is_empty() || ops.len() > OPS {
+        return Err(invalid(format!(
+            "`ops` has {} entries; send 1 to {OPS}.",
+            ops.len()
+        )));
+    }
+    for (number, op) in ops.iter().enumerate() {
+        for (name, given) in &op.params.0 {
+            if let Given::From { step, .. } = given
+                && *step >= number
+            {
+                return Err(invalid(format!(
+                    "`ops[{number}].params.{name}` is from op {step}, which does not come before it."
+                ))
+                .with("index", number));
+            }
+        }
+    }
+    Ok(ops)
+}
+
+/// A query of the owner's.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunQuery {
+    /// One `SELECT`, `INSERT`, `UPDATE` or `DELETE`.
+    #[schema(max_length = 65_536, example = "SELECT count(*) AS n FROM notes")]
+    pub(super) sql: String,
+    /// A value for each of its binds, and nothing else.
+    #[serde(default)]
+    #[schema(value_type = Option<std::collections::HashMap<String, Value>>)]
+    pub(super) params: Named<values::Value>,
+}
+
+/// A value of a row or a param.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "describes what values.rs reads and writes")]
+pub enum Value {
+    /// NULL.
+    Null,
+    /// A boolean, which becomes 0 or 1.
+    Boolean(bool),
+    /// INTEGER.
+    Integer(i64),
+    /// REAL.
+    Real(f64),
+    /// TEXT.
+    Text(String),
+    /// BLOB.
+    Blob {
+        /// Its bytes.
+        base64: String,
+    },
+}
+
+/// A value of a param in a batch.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "describes what values.rs reads")]
+pub enum BatchedValue {
+    /// A value.
+    Value(Value),
+    /// What the first row of an earlier op has in a column.
+    From {
+        /// The number of the op, from 0, and the name of the column.
+        from: (u32, String),
+    },
+}
+
+/// What a statement answers.
+#[derive(Debug, Serialize, ToSchema)]
+#[allow(dead_code, reason = "describes what run.rs writes")]
+pub struct QueryResult {
+    /// The names of the columns, in their order.
+    columns: Vec<String>,
+    /// The rows: at most 500.
+    rows: Vec<std::collections::HashMap<String, Value>>,
+    /// How many rows a write changed.
+    rows_affected: u64,
+    /// Whether there were more rows.
+    truncated: bool,
+}
+
+/// What a batch answers.
+#[derive(Debug, Serialize, ToSchema)]
+#[allow(dead_code, reason = "describes what batch.rs writes")]
+pub struct BatchResult {
+    /// What each op answers, in order.
+    results: Vec<QueryResult>,
+}
+
+/// What a call or a batch answers.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "describes what run.rs and batch.rs write")]
+pub enum OpAnswer {
+    /// Of a call.
+    Call(QueryResult),
+    /// Of a batch.
+    Batch(BatchResult),
+}
+
+/// Params, each by its name.
+#[derive(Debug)]
+pub(super) struct Named<V>(pub(super) Vec<(String, V)>);
+
+impl<V> Default for Named<V> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+/// What a param can be read as.
+pub(super) trait Parse: Sized {
+    /// Reads it, or says what is wrong with it.
+    fn parse(json: &RawValue) -> Result<Self, &'static str>;
+}
+
+impl Parse for values::Value {
+    fn parse(json: &RawValue) -> Result<Self, &'static str> {
+        values::parse(json)
+    }
+}
+
+impl Parse for Given {
+    fn parse(json: &RawValue) -> Result<Self, &'static str> {
+        values::parse_given(json)
+    }
+}
+
+impl<'de, V: Parse> Deserialize<'de> for Named<V> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor<V>(std::marker::PhantomData<V>);
+
+        impl<'de, V: Parse> serde::de::Visitor<'de> for Visitor<V> {
+            type Value = Named<V>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_unit<E>(self) -> Result<Named<V>, E> {
+                Ok(Named::default())
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> Result<Named<V>, A::Error> {
+                use serde::de::Error;
+                let mut params = Vec::new();
+                while let Some(name) = map.next_key::<String>()? {
+                    let value: Box<RawValue> = map.next_value()?;
+                    let value = V::parse(&value)
+                        .map_err(|why| A::Error::custom(format_args!("`{name}` {why}")))?;
+                    if params.iter().any(|(known, _)| *known == name) {
+                        return Err(A::Error::custom(format_args!("`{name}` is named twice")));
+                    }
+                    params.push((name, value));
+                }
+                Ok(Named(params))
+            }
+        }
+
+        deserializer.deserialize_any(Visitor(std::marker::PhantomData))
+    }
+}

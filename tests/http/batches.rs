@@ -1,0 +1,274 @@
+//! Several calls as one: all of them or none, each with the first rows of earlier ones at hand.
+
+use serde_json::{Value, json};
+use svc_tests::{Answer, TestServer};
+use tokio::task::JoinSet;
+
+use crate::account::text;
+use crate::house::House;
+
+const SHOP: &str = "
+    CREATE TABLE orders (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, tag BLOB, weight REAL);
+    CREATE TABLE lines (of INTEGER NOT NULL REFERENCES orders (id), item TEXT NOT NULL, tag BLOB, weight REAL);";
+
+const ACTIONS: [(&str, &str); 8] = [
+    (
+        "order",
+        "INSERT INTO orders (name, tag, weight) VALUES (:name, x'00ff', 1.5) RETURNING id, tag, weight, NULL AS nothing",
+    ),
+    (
+        "line",
+        "INSERT INTO lines (of, item) VALUES (:of, :item) RETURNING of, item",
+    ),
+    (
+        "whole_line",
+        "INSERT INTO lines (of, item, tag, weight) VALUES (:of, :item, :tag, :weight)",
+    ),
+    (
+        "lines",
+        "SELECT of, item FROM lines WHERE of = :of ORDER BY item",
+    ),
+    ("all_lines", "SELECT of, item FROM lines ORDER BY of, item"),
+    (
+        "rename",
+        "UPDATE orders SET name = :name WHERE id = :id RETURNING id",
+    ),
+    ("mine", "SELECT :svc_user_id AS me"),
+    (
+        "endless",
+        "WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) AS n FROM c",
+    ),
+];
+
+async fn shop() -> House {
+    let house = House::new(SHOP).await;
+    house.define(&ACTIONS).await;
+    house
+}
+
+async fn batch(house: &House, ops: &Value) -> Answer {
+    house.call("room", &json!({ "ops": ops })).await
+}
+
+fn op(action: &str, params: &Value) -> Value {
+    json!({ "action": action, "params": params })
+}
+
+/// That nothing was written.
+async fn nothing(house: &House, why: &Value) {
+    assert_eq!(house.count("orders").await, 0, "{why}");
+    assert_eq!(house.count("lines").await, 0, "{why}");
+}
+
+#[tokio::test]
+async fn a_batch_answers_what_each_op_would_in_order() {
+    let house = shop().await;
+    let ops = json!([
+        op("order", &json!({ "name": "one" })),
+        op(
+            "line",
+            &json!({ "of": { "from": [0, "id"] }, "item": "tea" })
+        ),
+        op(
+            "line",
+            &json!({ "of": { "from": [1, "of"] }, "item": "rye" })
+        ),
+        op("lines", &json!({ "of": { "from": [0, "id"] } })),
+        op(
+            "whole_line",
+            &json!({
+                "of": { "from": [0, "id"] }, "item": { "from": [3, "item"] },
+                "tag": { "from": [0, "tag"] }, "weight": { "from": [0, "weight"] },
+            })
+        ),
+    ]);
+    let answer = batch(&house, &ops).await.expect(200);
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    let answer = answer.json();
+    assert_eq!(answer.as_object().unwrap().len(), 1, "{answer}");
+    let results = answer["results"].as_array().unwrap();
+    assert_eq!(results.len(), 5);
+    let id = &results[0]["rows"][0]["id"];
+    assert_eq!(
+        results[1],
+        json!({
+            "rows": [{ "of": id, "item": "tea" }], "columns": ["of", "item"],
+            "rows_affected": 1, "truncated": false,
+        })
+    );
+    assert_eq!(
+        results[3]["rows"],
+        json!([{ "of": id, "item": "rye" }, { "of": id, "item": "tea" }])
+    );
+    assert_eq!(results[3]["rows_affected"], 0);
+    assert_eq!(results[4]["columns"], json!([]));
+    // Values come over as they are in the database.
+    let kept = house
+        .rows("SELECT item, typeof(tag) AS tag, hex(tag) AS hex, weight FROM lines WHERE tag IS NOT NULL")
+        .await;
+    assert_eq!(
+        kept,
+        json!([{ "item": "rye", "tag": "blob", "hex": "00FF", "weight": 1.5 }])
+    );
+}
+
+#[tokio::test]
+async fn a_batch_of_reads_is_a_batch_too() {
+    let house = shop().await;
+    let ops = json!([op("all_lines", &json!({})), { "action": "all_lines" }]);
+    let answer = batch(&house, &ops).await.expect(200).json();
+    assert_eq!(answer["results"][1]["rows"], json!([]));
+}
+
+#[tokio::test]
+async fn one_op_that_fails_leaves_nothing_of_any_and_is_named() {
+    let house = shop().await;
+    let order = op("order", &json!({ "name": "one" }));
+    let line = |of: Value| op("line", &json!({ "of": of, "item": "tea" }));
+    for (index, status, code, failing) in [
+        (2, 409, "constraint_violation", order.clone()),
+        (2, 409, "constraint_violation", line(json!(77))),
+        (2, 404, "not_found", op("nothing", &json!({}))),
+        (2, 400, "params_mismatch", op("line", &json!({ "of": 1 }))),
+        (
+            2,
+            400,
+            "reserved_param",
+            op("line", &json!({ "of": 1, "item": "x", "svc_user_id": "y" })),
+        ),
+        (2, 401, "identity_required", op("mine", &json!({}))),
+        (2, 400, "query_timeout", op("endless", &json!({}))),
+        (
+            2,
+            400,
+            "statement_refused",
+            line(json!({ "from": [0, "missing"] })),
+        ),
+        (
+            2,
+            409,
+            "constraint_violation",
+            line(json!({ "from": [0, "nothing"] })),
+        ),
+    ] {
+        let ops = json!([order, line(json!({ "from": [0, "id"] })), failing]);
+        let problem = batch(&house, &ops).await.problem(status, code);
+        assert_eq!(problem["index"], index, "{problem}");
+        assert!(text(&problem["detail"]).starts_with("Op 2: "), "{problem}");
+        nothing(&house, &problem).await;
+    }
+    // What an op takes from a row that is not there.
+    let renamed = op("rename", &json!({ "id": 9, "name": "x" }));
+    let ops = json!([order, renamed, line(json!({ "from": [1, "id"] }))]);
+    let problem = batch(&house, &ops)
+        .await
+        .problem(409, "constraint_violation");
+    assert_eq!(problem["index"], 2);
+    nothing(&house, &problem).await;
+}
+
+#[tokio::test]
+async fn what_is_no_batch_is_refused() {
+    let house = shop().await;
+    let order = op("order", &json!({ "name": "one" }));
+    let from = |step: &Value| op("line", &json!({ "of": { "from": step }, "item": "x" }));
+    for (body, names) in [
+        (json!({ "ops": [] }), "`ops`"),
+        (json!({ "ops": vec![order.clone(); 21] }), "21"),
+        (json!({ "ops": [order], "action": "order" }), "`ops`"),
+        (json!({ "ops": [order], "params": {} }), "`ops`"),
+        (json!({}), "`action`"),
+        (json!({ "params": {} }), "`action`"),
+        (json!({ "ops": {} }), "ops"),
+        (json!({ "ops": [{ "params": {} }] }), "action"),
+        (json!({ "ops": [{ "action": "order", "more": 1 }] }), "more"),
+        (json!({ "ops": [order, from(&json!([1, "id"]))] }), "op 1"),
+        (json!({ "ops": [order, from(&json!([7, "id"]))] }), "op 7"),
+        (json!({ "ops": [order, from(&json!([-1, "id"]))] }), "from"),
+        (json!({ "ops": [order, from(&json!([0]))] }), "from"),
+        (json!({ "ops": [order, from(&json!("id"))] }), "from"),
+        // A call that is alone has no earlier one.
+        (
+            json!({ "action": "lines", "params": { "of": { "from": [0, "id"] } } }),
+            "base64",
+        ),
+    ] {
+        let problem = house
+            .call("room", &body)
+            .await
+            .problem(400, "invalid_request");
+        let detail = text(&problem["detail"]);
+        assert!(detail.contains(names), "{body}: {detail}");
+        nothing(&house, &body).await;
+    }
+}
+
+#[tokio::test]
+async fn each_op_takes_a_token_of_both_buckets() {
+    let builder = TestServer::builder().limits(|limits| {
+        limits.op_burst = 10;
+        limits.op_deployment_burst = 6;
+    });
+    let house = House::on(builder.start().await, SHOP).await;
+    house.define(&ACTIONS).await;
+    let read = |ops: usize| json!(vec![json!({ "action": "all_lines" }); ops]);
+    let answer = batch(&house, &read(4)).await.expect(200);
+    let states = answer.headers.get_all("ratelimit");
+    let states: Vec<&str> = states.iter().map(|state| state.to_str().unwrap()).collect();
+    assert!(states[0].contains(";r=6"), "{states:?}");
+    assert!(states[1].contains(";r=2"), "{states:?}");
+    // The page has two left: a batch of three is refused, and what it asked for is not done.
+    let ops = json!([
+        op("order", &json!({ "name": "one" })),
+        { "action": "all_lines" },
+        { "action": "all_lines" },
+    ]);
+    let refused = batch(&house, &ops).await;
+    refused.problem(429, "rate_limited");
+    assert_eq!(refused.header("retry-after"), Some("60"));
+    house.server.advance(60);
+    nothing(&house, &ops).await;
+    house.server.advance(60);
+    batch(&house, &read(6)).await.expect(200);
+}
+
+/// Batches share commits with other writes, and none of them is ever half done.
+#[tokio::test]
+async fn batches_and_calls_that_race_stay_whole() {
+    let house = shop().await;
+    let mut calls = JoinSet::new();
+    for number in 0..60 {
+        // Every third fails in its last op.
+        let item = if number % 3 == 0 {
+            json!(null)
+        } else {
+            json!("tea")
+        };
+        let body = json!({ "ops": [
+            op("order", &json!({ "name": format!("batch {number}") })),
+            op("line", &json!({ "of": { "from": [0, "id"] }, "item": item })),
+        ] });
+        calls.spawn(house.server.json("/room/api/op", &body).send());
+        let single = op("order", &json!({ "name": format!("single {number}") }));
+        calls.spawn(house.server.json("/room/api/op", &single).send());
+    }
+    let statuses: Vec<u16> = calls
+        .join_all()
+        .await
+        .into_iter()
+        .map(|answer| answer.unwrap().status().as_u16())
+        .collect();
+    assert_eq!(statuses.iter().filter(|status| **status == 409).count(), 20);
+    assert_eq!(
+        statuses.iter().filter(|status| **status == 200).count(),
+        100
+    );
+    assert_eq!(house.count("orders").await, 100);
+    assert_eq!(house.count("lines").await, 40);
+    let torn = house
+        .rows(
+            "SELECT name FROM orders WHERE name LIKE 'batch%' AND id NOT IN (SELECT of FROM lines)",
+        )
+        .await;
+    assert_eq!(torn, json!([]));
+}
