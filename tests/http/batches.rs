@@ -14,7 +14,7 @@ const SHOP: &str = "
 const ACTIONS: [(&str, &str); 8] = [
     (
         "order",
-        "INSERT INTO orders (name, tag, weight) VALUES (:name, x'00ff', 1.5) RETURNING id, tag, weight, NULL AS nothing",
+        "INSERT INTO orders (name, tag, weight) VALUES (:name, x'00ff', 1.5) RETURNING id, tag, weight, NULL AS absent",
     ),
     (
         "line",
@@ -148,7 +148,7 @@ async fn one_op_that_fails_leaves_nothing_of_any_and_is_named() {
             2,
             409,
             "constraint_violation",
-            line(json!({ "from": [0, "nothing"] })),
+            line(json!({ "from": [0, "absent"] })),
         ),
     ] {
         let ops = json!([order, line(json!({ "from": [0, "id"] })), failing]);
