@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 
 use crate::app::{App, SharedApp};
 use crate::background;
+use crate::backup;
 use crate::clock::Clock;
 use crate::config::Settings;
 use crate::data_lock::DataLock;
@@ -36,6 +37,7 @@ impl Server {
     pub async fn start(settings: Settings, clock: Clock) -> anyhow::Result<Self> {
         let random = Random::system();
         let lock = DataLock::take(&settings.data())?;
+        backup::settle(&settings.data())?;
         let wanted = settings.listen();
         let listener = TcpListener::bind(wanted)
             .await

@@ -2,6 +2,7 @@
 
 mod actions;
 pub mod check;
+pub mod copies;
 pub mod database;
 mod migrations;
 pub mod model;

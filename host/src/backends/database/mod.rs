@@ -1,5 +1,6 @@
 //! Tenants' databases: opened as they are needed, closed as they are not, and run behind the second wall.
 
+mod copy;
 #[cfg(test)]
 mod corpus_tests;
 mod error;
@@ -25,6 +26,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+pub use copy::{Source, revive};
 pub use error::RunError;
 pub use files::Files;
 pub use migrate::{Migrated, Script, ScriptError};
