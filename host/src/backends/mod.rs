@@ -4,6 +4,7 @@ mod actions;
 pub mod check;
 pub mod copies;
 pub mod database;
+pub mod export;
 mod migrations;
 pub mod model;
 pub mod operate;

@@ -39,6 +39,8 @@ pub struct Backends {
     pub(super) actions: Cache<BackendId, Arc<Actions>>,
     /// The migrations of one project run one at a time.
     pub(super) migrating: super::migrations::Turns,
+    /// Files that wait for their receivers.
+    pub(super) exports: super::export::Exports,
 }
 
 /// A backend to make.
@@ -68,6 +70,7 @@ impl Backends {
             verdicts: Verdicts::new(sandbox),
             actions: Cache::new(ACTIONS),
             migrating: super::migrations::Turns::default(),
+            exports: super::export::Exports::default(),
             control,
             clock,
             random,

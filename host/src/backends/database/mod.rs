@@ -4,6 +4,7 @@ mod copy;
 #[cfg(test)]
 mod corpus_tests;
 mod error;
+mod export;
 mod files;
 mod group;
 mod handle;
