@@ -223,8 +223,8 @@ pub(super) struct Objects<'o> {
 }
 
 impl Objects<'_> {
-    /// Copies what is not there yet, and if `thorough` what is there and not whole; answers what is damaged where it
-    /// comes from. What is missing there is found by the check.
+    /// Copies what is not there yet, and if `thorough` what is there and not whole; answers of which there is
+    /// no whole one.
     pub(super) fn copy_to(
         &self,
         to: &mut Shelf,
@@ -240,29 +240,41 @@ impl Objects<'_> {
         }
         watch(Stage::Content, 0, all);
         for digest in self.wanted {
-            let bytes = to.bytes(digest)?;
-            let there = match self.from.bytes(digest)? {
-                Some(_) if thorough => to.is_whole(digest)?,
-                source => bytes.is_some() && (source.is_none() || source == bytes),
-            };
-            match self.from.get(digest)? {
-                Some(_) | None if there => copied.count(bytes.unwrap_or(0), false),
-                Some(object) => match to.put(digest, object) {
-                    Ok(bytes) => copied.count(bytes, true),
-                    Err(PutError::Damaged) => {
-                        damaged.push(format!(
-                            "object {digest} is damaged where it is copied from"
-                        ));
-                    }
-                    Err(PutError::Io(error)) => return Err(error.into()),
-                },
-                None => {}
+            match self.copy_one(digest, to, thorough)? {
+                Some((bytes, now)) => copied.count(bytes, now),
+                None => damaged.push(format!(
+                    "object {digest} is missing or damaged at its source"
+                )),
             }
             fault::point("backup.object");
             watch(Stage::Content, copied.bytes.min(all), all);
         }
         to.sync()?;
         Ok(damaged)
+    }
+
+    /// Answers how many bytes an object has and whether they were copied now; `None` if there is no whole one.
+    fn copy_one(
+        &self,
+        digest: &Digest,
+        to: &mut Shelf,
+        thorough: bool,
+    ) -> anyhow::Result<Option<(u64, bool)>> {
+        let (source, there) = (self.from.bytes(digest)?, to.bytes(digest)?);
+        let trusted = there.is_some() && !thorough && (source.is_none() || source == there);
+        if trusted || (thorough && to.is_whole(digest)?) {
+            return Ok(there.map(|bytes| (bytes, false)));
+        }
+        let Some(object) = self.from.get(digest)? else {
+            return Ok(None);
+        };
+        match to.put(digest, object) {
+            Ok(bytes) => Ok(Some((bytes, true))),
+            // Damage at the source need not be damage here.
+            Err(PutError::Damaged) if to.is_whole(digest)? => Ok(there.map(|bytes| (bytes, false))),
+            Err(PutError::Damaged) => Ok(None),
+            Err(PutError::Io(error)) => Err(error.into()),
+        }
     }
 }
 

@@ -24,7 +24,7 @@ impl Control {
     /// # Errors
     /// [`Error::Busy`] when somebody writes for ten seconds.
     pub fn while_still<T>(&self, look: impl FnOnce() -> T) -> Result<T, Error> {
-        let connection = open(self.path(), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let mut connection = open(self.path(), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         connection.busy_handler(Some(|asked| {
             std::thread::sleep(ASK);
             asked < ASKED

@@ -3,7 +3,6 @@
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, header};
-use serde_json::json;
 
 use super::{MEDIA_TYPE, file_name};
 use crate::app::SharedApp;
