@@ -73,6 +73,11 @@ pub fn replace(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
     sync(dir)
 }
 
+/// Whether a directory has something of this name, wherever it leads.
+pub fn has(dir: &Dir, name: &str) -> bool {
+    dir.symlink_metadata(name).is_ok()
+}
+
 /// Removes a file; one that is gone is removed already.
 ///
 /// # Errors

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use serde::Serialize;
@@ -18,6 +19,7 @@ use crate::content::{Content, Digest, Hold, PutError, Shelf};
 use crate::control::{self, Control, Snapshot};
 use crate::deployments::operate;
 use crate::ids::BackendId;
+use crate::sandbox::Stopwatch;
 use crate::{disk, fault};
 
 /// The name of the control database in a backup.
@@ -42,6 +44,8 @@ pub struct Made {
     pub one_time_left_out: usize,
     /// What is wrong with the copy.
     pub errors: Vec<String>,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
 }
 
 /// What was copied, and what had been before.
@@ -79,6 +83,7 @@ pub async fn make(
     clock: &Clock,
     watch: Watch<'_>,
 ) -> anyhow::Result<Made> {
+    let started = Stopwatch::start();
     check_apart(place, data)?;
     let place = Place::to_write(place)?;
     fault::point("backup.begun");
@@ -86,13 +91,20 @@ pub async fn make(
         bail!("the data directory {} is being restored", data.display());
     };
     let state = place.new_state()?;
-    let done = copy(data, &place, &state, clock, watch).await;
+    let mut done = copy(data, &place, &state, clock, watch).await;
+    if let Ok(made) = &mut done {
+        made.duration_ms = millis(started.elapsed());
+    }
     if !matches!(&done, Ok(made) if made.complete)
         && let Err(error) = disk::remove_directory(&place.dir, &state)
     {
         tracing::warn!(%error, "an incomplete backup is removed by the next");
     }
     done
+}
+
+pub(super) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Everything as it was at one moment.
@@ -145,6 +157,7 @@ async fn copy(
         guests: Copied::default(),
         one_time_left_out,
         errors: Vec::new(),
+        duration_ms: 0,
     };
     let damaged = source.copy_to(&mut place.content()?, &mut made.content, false, watch)?;
     fault::point("backup.content");

@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use cap_std::fs::Dir;
 use serde::Serialize;
 
-use super::make::{BACKENDS, CONTROL, Copied, Objects};
+use super::make::{BACKENDS, CONTROL, Copied, Objects, millis};
 use super::manifest::{Entry, Manifest};
 use super::place::{Place, check_apart};
 use super::{Stage, Watch, switch};
@@ -19,6 +19,7 @@ use crate::control::{self, Control};
 use crate::data_lock::DataLock;
 use crate::deployments::operate;
 use crate::ids::BackendId;
+use crate::sandbox::Stopwatch;
 use crate::{disk, fault};
 
 const CONTENT: &str = "content";
@@ -41,6 +42,8 @@ pub struct Restored {
     pub guests: Copied,
     /// What is wrong with the backup.
     pub errors: Vec<String>,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
 }
 
 /// Puts the state of the backup in `place` into a data directory that no server holds. What was there before is kept
@@ -54,6 +57,7 @@ pub async fn restore(
     clock: &Clock,
     watch: Watch<'_>,
 ) -> anyhow::Result<Restored> {
+    let started = Stopwatch::start();
     let place = Place::to_read(place)?;
     check_apart(&place.path, data)?;
     let manifest = place.manifest()?;
@@ -72,6 +76,7 @@ pub async fn restore(
     {
         restored.before = switch::commit(&dir, clock.now())?;
         restored.restored = true;
+        restored.duration_ms = millis(started.elapsed());
     } else if let Err(error) = disk::remove_directory(&dir, switch::NEW) {
         tracing::warn!(%error, "what was begun is removed by the next start");
     }
@@ -94,6 +99,7 @@ async fn stage(
         content: Copied::default(),
         guests: Copied::default(),
         errors: Vec::new(),
+        duration_ms: 0,
     };
     copy_databases(
         place,

@@ -7,8 +7,8 @@
 use std::io;
 use std::path::Path;
 
-use anyhow::Context as _;
-use cap_std::fs::Dir;
+use anyhow::{Context as _, bail};
+use cap_std::fs::{Dir, MetadataExt};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
@@ -76,9 +76,10 @@ pub(super) fn commit(data: &Dir, now: Timestamp) -> anyhow::Result<Option<String
     disk::sync(data)?;
     let old: Vec<String> = PARTS
         .into_iter()
-        .filter(|part| data.exists(part))
+        .filter(|part| disk::has(data, part))
         .map(Into::into)
         .collect();
+    check_movable(data, &old)?;
     let journal = Journal {
         before: free_name(data, now),
         old,
@@ -90,12 +91,25 @@ pub(super) fn commit(data: &Dir, now: Timestamp) -> anyhow::Result<Option<String
     Ok((!journal.old.is_empty()).then_some(journal.before))
 }
 
+/// Refuses what cannot be moved before anything is: a mount has to stay where it is.
+fn check_movable(data: &Dir, parts: &[String]) -> anyhow::Result<()> {
+    let device = data.dir_metadata()?.dev();
+    for part in parts {
+        if data.symlink_metadata(part)?.dev() != device {
+            bail!(
+                "{part} in the data directory is a file system of its own: unmount it, and mount it again on what is restored"
+            );
+        }
+    }
+    Ok(())
+}
+
 /// A name for the old state that nothing has.
 fn free_name(data: &Dir, now: Timestamp) -> String {
     let name = format!("before-restore-{now}").replace(':', "-");
     let numbered = (2..).map(|number| format!("{name}-{number}"));
     let mut names = std::iter::once(name.clone()).chain(numbered);
-    names.find(|name| !data.exists(name)).unwrap_or(name)
+    names.find(|name| !disk::has(data, name)).unwrap_or(name)
 }
 
 fn finish(data: &Dir) -> anyhow::Result<()> {
@@ -105,7 +119,7 @@ fn finish(data: &Dir) -> anyhow::Result<()> {
         disk::sync(data)?;
         for part in &journal.old {
             // One that is there already was moved by whoever was interrupted; what has its name now is the new one.
-            if !before.exists(part) && data.exists(part) {
+            if !disk::has(&before, part) && disk::has(data, part) {
                 data.rename(part, &before, part)?;
                 fault::point("restore.moved");
             }
@@ -114,7 +128,7 @@ fn finish(data: &Dir) -> anyhow::Result<()> {
         disk::sync(data)?;
     }
     fault::point("restore.cleared");
-    if data.exists(NEW) {
+    if disk::has(data, NEW) {
         let new = data.open_dir(NEW)?;
         for entry in new.entries()? {
             let name = entry?.file_name();

@@ -86,19 +86,7 @@ pub(super) async fn call(
             let detail = app.backends.detail(project.id).await?;
             answer(BackendView::new(&detail, &app.config))
         }
-        Action::Update if arguments.has("actions") => {
-            let others = ["ddl", "realtime", "note"];
-            if let Some(other) = others.iter().find(|name| arguments.has(name)) {
-                return Err(invalid(format!(
-                    "In the arguments: `actions` is sent alone, without `{other}`; each action may have a `note` of its own."
-                )));
-            }
-            let request: DefineActions = arguments.rest()?;
-            let project = existing(&caller, &id).await?;
-            let (batch, backends) = (request.checked(), Arc::clone(&app.backends));
-            let defined = to_the_end(async move { backends.define(project.id, batch).await });
-            answer(ActionList::new(&defined.await??))
-        }
+        Action::Update if arguments.has("actions") => define(&caller, &id, arguments).await,
         Action::Update => {
             let request: UpdateBackend = arguments.rest()?;
             let project = existing(&caller, &id).await?.id;
@@ -127,6 +115,21 @@ pub(super) async fn call(
             Ok(exported(&caller, &project))
         }
     }
+}
+
+/// Defines actions.
+async fn define(caller: &Caller, id: &str, arguments: Arguments) -> Result<Value, Problem> {
+    let others = ["ddl", "realtime", "note"];
+    if let Some(other) = others.iter().find(|name| arguments.has(name)) {
+        return Err(invalid(format!(
+            "In the arguments: `actions` is sent alone, without `{other}`; each action may have a `note` of its own."
+        )));
+    }
+    let request: DefineActions = arguments.rest()?;
+    let project = existing(caller, id).await?;
+    let (batch, backends) = (request.checked(), Arc::clone(&caller.app.backends));
+    let defined = to_the_end(async move { backends.define(project.id, batch).await });
+    answer(ActionList::new(&defined.await??))
 }
 
 /// Where REST answers the file: a result is text, and short.
