@@ -83,3 +83,39 @@ fn open(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
     connection.busy_timeout(Duration::from_secs(5))?;
     Ok(connection)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn while_it_is_still_nobody_writes_and_what_is_written_later_is_not_in_the_snapshot() {
+        let (data, copy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let control = Control::open(data.path()).unwrap();
+        let other = Connection::open(data.path().join(FILE)).unwrap();
+        other.busy_timeout(Duration::ZERO).unwrap();
+        let add = "INSERT INTO visit_flushes (at) VALUES (0)";
+        let count = |c: &Connection| {
+            let sql = "SELECT count(*) FROM visit_flushes";
+            c.query_row::<i64, _, _>(sql, [], |row| row.get(0))
+        };
+        other.execute(add, []).unwrap();
+        let snapshot = control
+            .while_still(|| {
+                assert!(matches!(
+                    Error::from(other.execute(add, []).unwrap_err()),
+                    Error::Busy
+                ));
+                control.snapshot().unwrap()
+            })
+            .unwrap();
+        other.execute(add, []).unwrap();
+        assert_eq!(snapshot.read(count).unwrap(), 1);
+        snapshot.copy_to(copy.path()).unwrap();
+        let copied = Control::look(copy.path()).unwrap();
+        assert_eq!(copied.read_blocking(count).unwrap(), 1);
+        assert_eq!(count(&other).unwrap(), 2);
+        let files: Vec<_> = std::fs::read_dir(copy.path()).unwrap().collect();
+        assert_eq!(files.len(), 1, "a copy is one file");
+    }
+}
