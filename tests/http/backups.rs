@@ -244,6 +244,26 @@ async fn damage_is_found_and_mended_by_the_next_backup() {
     assert!(state.contains("state-3"), "{state}");
 }
 
+#[tokio::test]
+async fn a_backup_counts_once_it_is_complete_whatever_fails_then() {
+    let (house, vault) = (furnished().await, Vault::new());
+    vault.back_up(house.server.data()).await;
+    // What was not made by a backup cannot be tidied away as objects are.
+    let stranger = vault.path("backup/content/zz/stranger");
+    std::fs::create_dir_all(&stranger).unwrap();
+    house
+        .server
+        .slug(&json!({ "content": "newer", "name": "newer" }))
+        .await;
+    let failed = vault.run(house.server.data(), "backup").await;
+    assert!(!failed.success, "{failed:?}");
+    std::fs::remove_dir_all(&stranger).unwrap();
+    whole(&vault.path("backup")).await;
+    let process = svc().serve(&vault.restore("data").await, &[]).await;
+    assert_eq!(page(&process, "newer").await, "newer");
+    process.kill().await;
+}
+
 impl Vault {
     /// Fails to restore; answers the directory.
     async fn restore_refused(&self, name: &str) -> PathBuf {

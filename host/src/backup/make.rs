@@ -96,7 +96,7 @@ pub async fn make(
         made.duration_ms = millis(started.elapsed());
     }
     if !matches!(&done, Ok(made) if made.complete)
-        && let Err(error) = disk::remove_directory(&place.dir, &state)
+        && let Err(error) = place.discard(&state)
     {
         tracing::warn!(%error, "an incomplete backup is removed by the next");
     }

@@ -170,6 +170,17 @@ impl Place {
         Ok(name)
     }
 
+    /// Removes the databases of a backup that failed, unless it had become the complete one by then.
+    ///
+    /// # Errors
+    /// The disk's; the next backup removes them.
+    pub(super) fn discard(&self, state: &str) -> anyhow::Result<()> {
+        if is_backup(&self.path) && self.manifest()?.state == state {
+            return Ok(());
+        }
+        Ok(disk::remove_directory(&self.dir, state)?)
+    }
+
     /// Removes the databases of all backups but one.
     ///
     /// # Errors

@@ -74,13 +74,21 @@ pub async fn restore(
     if let Ok(restored) = &mut done
         && restored.errors.is_empty()
     {
-        restored.before = switch::commit(&dir, clock.now())?;
+        let before = switch::commit(&dir, clock.now());
+        restored.before = before.inspect_err(|_| clean_up(data))?;
         restored.restored = true;
         restored.duration_ms = millis(started.elapsed());
-    } else if let Err(error) = disk::remove_directory(&dir, switch::NEW) {
-        tracing::warn!(%error, "what was begun is removed by the next start");
+    } else {
+        clean_up(data);
     }
     done
+}
+
+/// Removes what was begun, unless the new state is the one that counts by now.
+fn clean_up(data: &Path) {
+    if let Err(error) = switch::settle(data) {
+        tracing::warn!(error = format!("{error:#}"), "whatever runs next goes on");
+    }
 }
 
 /// Copies a backup and looks at the copy.
