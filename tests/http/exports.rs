@@ -18,7 +18,7 @@ const SHOP: &str =
     "CREATE TABLE things (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, price INTEGER);
     CREATE INDEX things_by_name ON things (trim(lower(name)));
     CREATE VIEW cheap AS SELECT name FROM things WHERE price < 10;
-    INSERT INTO things (name, price) VALUES ('  Cup', 3), ('Bowl ', 12);";
+    INSERT INTO things (name, price) VALUES ('  Cup', 3), ('Bowl ', 12), (x'20ff20', 20);";
 
 async fn export(house: &House) -> Answer {
     let path = format!("/{}/backend/export", house.project);
@@ -81,7 +81,7 @@ async fn it_is_one_plain_file_of_what_is_the_owners() {
     assert_eq!(words(&file, indexed), ["Bowl "]);
     assert_eq!(
         words(&file, "SELECT CAST(seq AS TEXT) FROM sqlite_sequence"),
-        ["3"]
+        ["4"]
     );
     drop(file);
     // The stock command where it is installed, which is not of our making.
@@ -94,7 +94,7 @@ async fn it_is_one_plain_file_of_what_is_the_owners() {
     if let Ok(stock) = stock {
         assert_eq!(
             String::from_utf8_lossy(&stock.stdout),
-            "ok\n2\n0\n",
+            "ok\n3\n0\n",
             "{stock:?}"
         );
     }
