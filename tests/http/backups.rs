@@ -119,6 +119,11 @@ async fn everything_comes_back_as_it_was_but_for_what_is_read_once() {
     assert!(made["content"]["bytes"].as_u64().unwrap() > 0 && made["moment"].is_string());
     let backup = vault.path("backup");
     assert_eq!(disk::holding(&backup, "read-me-once"), Vec::<String>::new());
+    let served = svc().run(&backup, &["serve"]).await;
+    assert!(
+        !served.success && served.stderr.contains("is a backup"),
+        "{served:?}"
+    );
     whole(&backup).await;
     // What comes later is not in it.
     house.done("add", &json!({ "name": "Grace" })).await;
