@@ -1,4 +1,4 @@
-//! The data directory belongs to one server at a time.
+//! The data directory belongs to one server, or to a command that replaces it, at a time.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -59,10 +59,25 @@ impl DataLock {
     /// # Errors
     /// The disk's.
     pub fn announce(&self, address: SocketAddr) -> anyhow::Result<()> {
+        self.write_down(&format!(
+            "process {} on http://{address}",
+            std::process::id()
+        ))
+    }
+
+    /// The same for a command, by what it does.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn announce_as(&self, what: &str) -> anyhow::Result<()> {
+        self.write_down(&format!("{what}, process {}", std::process::id()))
+    }
+
+    fn write_down(&self, holder: &str) -> anyhow::Result<()> {
         let mut file = &self.0;
         file.set_len(0)?;
         file.rewind()?;
-        writeln!(file, "process {} on http://{address}", std::process::id())?;
+        writeln!(file, "{holder}")?;
         Ok(())
     }
 }

@@ -17,6 +17,7 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
 use utoipa_axum::routes;
 
 use crate::app::{App, SharedApp};
+use crate::backends::export::routes as exports;
 use crate::backends::operate::routes as visitors;
 use crate::backends::routes as backends;
 use crate::deployments::frontends::routes as frontends;
@@ -181,6 +182,7 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
             .map(&owned),
         )
         .routes(routes!(backends::define).map(&owned))
+        .routes(routes!(exports::export).map(&owned))
         .routes(routes!(mcp::serve).map(limited(Rule::Mcp)))
         .routes(routes!(visitors::op))
         .routes(routes!(visitors::query).map(&called))

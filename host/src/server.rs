@@ -3,13 +3,14 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::app::{App, SharedApp};
 use crate::background;
+use crate::backup;
 use crate::clock::Clock;
 use crate::config::Settings;
 use crate::data_lock::DataLock;
@@ -35,7 +36,15 @@ impl Server {
     /// When a setting is wrong, an address is taken, or the data directory is held by another server.
     pub async fn start(settings: Settings, clock: Clock) -> anyhow::Result<Self> {
         let random = Random::system();
-        let lock = DataLock::take(&settings.data())?;
+        let data = settings.data();
+        if backup::is_backup(&data) {
+            bail!(
+                "{} is a backup: restore it into a data directory",
+                data.display()
+            );
+        }
+        let lock = DataLock::take(&data)?;
+        backup::settle(&data)?;
         let wanted = settings.listen();
         let listener = TcpListener::bind(wanted)
             .await

@@ -59,6 +59,14 @@ impl Binary {
         finish(command).await
     }
 
+    /// The same, dying at a fault point (`svc::fault`).
+    pub async fn run_until(&self, fault: &str, data: &Path, arguments: &[&str]) -> Output {
+        let mut command = self.command();
+        command.env("SVC_FAULT", fault).env("SVC_DATA", data);
+        command.args(arguments);
+        finish(command).await
+    }
+
     /// Starts a server on a free port and waits until it is ready.
     pub async fn serve(&self, data: &Path, arguments: &[&str]) -> Process {
         self.serve_until(None, data, arguments).await

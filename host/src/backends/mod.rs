@@ -2,7 +2,9 @@
 
 mod actions;
 pub mod check;
+pub mod copies;
 pub mod database;
+pub mod export;
 mod migrations;
 pub mod model;
 mod nesting;

@@ -36,6 +36,8 @@ pub struct Backends {
     pub(super) actions: Cache<BackendId, Arc<Actions>, ByText>,
     /// The migrations of one project run one at a time.
     pub(super) migrating: super::migrations::Turns,
+    /// Files that wait for their receivers.
+    pub(super) exports: super::export::Exports,
 }
 
 /// A backend to make.
@@ -65,6 +67,7 @@ impl Backends {
             verdicts: Verdicts::new(sandbox),
             actions: actions::cache(),
             migrating: super::migrations::Turns::default(),
+            exports: super::export::Exports::default(),
             control,
             clock,
             random,

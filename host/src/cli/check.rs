@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use super::Operate;
-use crate::backends;
 use crate::backends::database::Files;
+use crate::backup;
+use crate::check::{Findings, Parts};
 use crate::content::{Content, OnceFiles};
-use crate::deployments::operate;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Check {
@@ -16,17 +16,24 @@ pub(super) struct Check {
 }
 
 impl Check {
+    /// Looks at a data directory, or at a backup.
+    async fn look(&self) -> anyhow::Result<Findings> {
+        let data = self.operate.data();
+        if backup::is_backup(&data) {
+            return backup::verify(&data).await;
+        }
+        let parts = Parts {
+            control: self.operate.control()?,
+            content: Content::open(&data.join("content"))?,
+            once: Some(OnceFiles::open(&data.join("once"))?),
+            files: Files::open(&data.join("backends"))?,
+        };
+        parts.check().await
+    }
+
     /// Fails when something is wrong; leftovers of a crash are not, because the server collects them.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let control = self.operate.control()?;
-        let data = self.operate.data();
-        let content = Content::open(&data.join("content"))?;
-        let once = OnceFiles::open(&data.join("once"))?;
-        let mut found = operate::check(&control, &content, &once).await?;
-        let files = Files::open(&data.join("backends"))?;
-        let backends = backends::check::check(&control, &files).await?;
-        found.errors.extend(backends.errors);
-        found.leftovers.extend(backends.leftovers);
+        let found = self.look().await?;
         let mut text = format!(
             "{} deployments, {} objects, {} bytes in use\n",
             found.deployments, found.objects, found.bytes

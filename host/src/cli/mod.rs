@@ -1,25 +1,29 @@
 //! The command line: `serve`, and what operators do to a data directory while the server runs.
 
+mod backup;
 mod check;
 mod config;
 mod deployment;
 mod key;
 mod namespace;
+mod progress;
 mod report;
+mod restore;
 mod serve;
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::{Parser, Subcommand};
 use serde::Serialize;
 
+use crate::backup as restores;
 use crate::clock::Clock;
 use crate::config::Settings;
 use crate::control::Control;
-use crate::data_lock::make_private;
+use crate::data_lock::{DataLock, make_private};
 use crate::random::Random;
 use crate::workspaces::Workspaces;
 
@@ -51,6 +55,10 @@ enum Command {
     Report(report::Report),
     /// Verify everything that is stored
     Check(check::Check),
+    /// Copy everything that is stored, while the server runs
+    Backup(backup::Backup),
+    /// Put a backup back, while no server runs
+    Restore(restore::Restore),
 }
 
 /// Runs the command that the arguments name.
@@ -69,6 +77,8 @@ pub fn main() -> ExitCode {
                 Command::Deployment(deployment) => deployment.run().await,
                 Command::Report(report) => report.run().await,
                 Command::Check(check) => check.run().await,
+                Command::Backup(backup) => backup.run().await,
+                Command::Restore(restore) => restore.run().await,
             }
         })
     });
@@ -101,8 +111,8 @@ impl Operate {
         .data()
     }
 
-    /// Opens the control database of an installation that is there.
-    fn control(&self) -> anyhow::Result<Control> {
+    /// The data directory of an installation that is there, after whatever a restore left undone.
+    fn installation(&self) -> anyhow::Result<PathBuf> {
         let data = self.data();
         if !data.is_dir() {
             bail!(
@@ -110,6 +120,13 @@ impl Operate {
                 data.display()
             );
         }
+        settle(&data)?;
+        Ok(data)
+    }
+
+    /// Opens its control database.
+    fn control(&self) -> anyhow::Result<Control> {
+        let data = self.installation()?;
         Control::open(&data).with_context(|| format!("opening {}", data.display()))
     }
 
@@ -117,6 +134,7 @@ impl Operate {
     fn workspaces(&self) -> anyhow::Result<Workspaces> {
         let data = self.data();
         make_private(&data).with_context(|| format!("making {}", data.display()))?;
+        settle(&data)?;
         let control = Control::open(&data)?;
         Ok(Workspaces::new(control, Clock::system(), Random::system()))
     }
@@ -133,6 +151,15 @@ impl Operate {
     }
 }
 
+/// Finishes a restore that was interrupted: between its two states there is nothing to work on.
+fn settle(data: &Path) -> anyhow::Result<()> {
+    if restores::is_unfinished(data) {
+        let _lock = DataLock::take(data)?;
+        restores::settle(data)?;
+    }
+    Ok(())
+}
+
 /// Prints a line of the answer on standard output.
 fn print(line: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
@@ -145,4 +172,20 @@ fn print(line: &str) -> anyhow::Result<()> {
 fn say(line: &str) {
     // There is nobody left to tell that standard error is closed.
     let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+/// Sockets and tenants' databases are files, of which many systems allow a process few until it asks for more.
+fn allow_many_files() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::warn!(%error, "the limit of open files cannot be raised");
+    }
+}
+
+/// Lets nobody else read what the process makes from now on, because it holds everybody's data.
+fn keep_private() {
+    use rustix::fs::Mode;
+    rustix::process::umask(Mode::RWXG | Mode::RWXO);
 }

@@ -35,7 +35,7 @@ impl Serve {
             signal(SignalKind::terminate())?,
             signal(SignalKind::interrupt())?,
         );
-        allow_many_files();
+        super::allow_many_files();
         let server = Server::start(settings, Clock::system()).await?;
         if self.dev {
             greet(&server).await?;
@@ -48,16 +48,6 @@ impl Serve {
         tracing::info!("stopping");
         server.stop().await?;
         Ok(ExitCode::SUCCESS)
-    }
-}
-
-/// Sockets and tenants' databases are files, of which many systems allow a process few until it asks for more.
-fn allow_many_files() {
-    use rustix::process::{Resource, getrlimit, setrlimit};
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    if let Err(error) = setrlimit(Resource::Nofile, limit) {
-        tracing::warn!(%error, "the limit of open files cannot be raised");
     }
 }
 

@@ -1,6 +1,7 @@
 //! The SHA-256 of content, which is its name.
 
 use std::fmt;
+use std::io::{self, Read, Write};
 
 /// A SHA-256.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -13,6 +14,29 @@ impl Digest {
         let mut value = [0; 32];
         value.copy_from_slice(digest.as_ref());
         Self(value)
+    }
+
+    /// Copies all that `from` reads to `to`; answers the digest of it and how many bytes it was.
+    ///
+    /// # Errors
+    /// The reader's or the writer's.
+    pub fn of_copied(mut from: impl Read, mut to: impl Write) -> io::Result<(Self, u64)> {
+        let mut context = ring::digest::Context::new(&ring::digest::SHA256);
+        let (mut buffer, mut length) = (vec![0; 128 << 10], 0);
+        loop {
+            let read = match from.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(read) => &buffer[..read],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            context.update(read);
+            to.write_all(read)?;
+            length += read.len() as u64;
+        }
+        let mut value = [0; 32];
+        value.copy_from_slice(context.finish().as_ref());
+        Ok((Self(value), length))
     }
 
     /// Whether this is the digest of `bytes`, compared in constant time: for secrets that are kept as digests.

@@ -3,10 +3,14 @@
 mod artifact;
 mod digest;
 mod held;
+mod hold;
 mod once;
+mod shelf;
 mod store;
 
 pub use artifact::{Artifact, Encoding, Variant};
 pub use digest::Digest;
+pub use hold::Hold;
 pub use once::OnceFiles;
+pub use shelf::{PutError, Shelf};
 pub use store::{Content, Error, Pin};

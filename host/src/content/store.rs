@@ -13,7 +13,7 @@ use super::Digest;
 use super::held::Held;
 
 /// Written at each start, to learn the disk's time.
-const MARKER: &str = ".opened";
+pub(super) const MARKER: &str = ".opened";
 
 /// An error of the content store.
 #[derive(Debug, thiserror::Error)]

@@ -11,6 +11,10 @@ const SCRIPTS: &[&str] = &[
     include_str!("../../migrations/0003_backends.sql"),
 ];
 
+/// The number of the newest schema.
+#[allow(clippy::cast_possible_truncation, reason = "there are a few")]
+pub const SCHEMA: u32 = SCRIPTS.len() as u32;
+
 /// Brings a database to the newest schema. Safe to call from several processes at once.
 pub(super) fn migrate(connection: &mut Connection) -> Result<(), Error> {
     let transaction =

@@ -4,12 +4,15 @@
 //! one: a savepoint each, one sync for all, and nobody is answered before it.
 
 pub mod answers;
+mod copy;
 mod error;
 pub mod events;
 mod migrations;
 mod pool;
 mod secrets;
 
+pub use copy::{Snapshot, seal};
 pub use error::Error;
+pub use migrations::SCHEMA;
 pub use pool::{Control, Tx};
 pub use secrets::Secrets;

@@ -13,7 +13,7 @@ use tokio::sync::{Semaphore, oneshot};
 use super::{Error, migrations};
 
 /// The name of the file in the data directory.
-const FILE: &str = "control.db";
+pub(super) const FILE: &str = "control.db";
 /// How many readers may run at once.
 const READERS: usize = 4;
 /// How long a statement waits for another process, which is an operator's command.
@@ -80,6 +80,28 @@ impl Control {
             readers: Mutex::new(Vec::new()),
             reading: Semaphore::new(READERS),
         })))
+    }
+
+    /// Opens the database in `directory` to read it alone: a copy that nobody writes, which stays as it is.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn look(directory: &Path) -> Result<Self, Error> {
+        let control = Self(Arc::new(Inner {
+            path: directory.join(FILE),
+            writer: Mutex::default(),
+            thread: Mutex::default(),
+            readers: Mutex::default(),
+            reading: Semaphore::new(READERS),
+        }));
+        control
+            .read_blocking(|c| c.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())))?;
+        Ok(control)
+    }
+
+    /// Where the database is.
+    pub(super) fn path(&self) -> &Path {
+        &self.0.path
     }
 
     /// Runs `job` in a write transaction and answers when it is durable. An `Err` undoes what the job did.

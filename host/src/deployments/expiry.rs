@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use super::{Deployments, frontends, store};
 use crate::clock::Timestamp;
+use crate::content::Hold;
 use crate::control::{self, answers};
 use crate::ids::ProjectId;
 use crate::projects;
@@ -87,6 +88,15 @@ impl Deployments {
                 .control
                 .read(move |c| store::garbage(c, before, STEP))
                 .await?;
+            if marked.is_empty() {
+                return Ok(collected);
+            }
+            // What a backup copies stays until it has; the next collection comes soon enough.
+            let data = self.config.data.clone();
+            let hold = tokio::task::spawn_blocking(move || Hold::take(&data)).await??;
+            if hold.is_none() {
+                return Ok(collected);
+            }
             for digest in &marked {
                 let referenced = async {
                     let digest = *digest;
@@ -101,15 +111,13 @@ impl Deployments {
                 }
             }
             let step = marked.len();
-            if step > 0 {
-                self.control
-                    .write(move |tx| {
-                        marked
-                            .iter()
-                            .try_for_each(|digest| store::unmark(tx, digest))
-                    })
-                    .await?;
-            }
+            self.control
+                .write(move |tx| {
+                    marked
+                        .iter()
+                        .try_for_each(|digest| store::unmark(tx, digest))
+                })
+                .await?;
             if step < STEP as usize {
                 return Ok(collected);
             }

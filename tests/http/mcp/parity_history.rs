@@ -204,6 +204,7 @@ impl Steps {
         let table = "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL);";
         let actions = json!([{ "name": "add", "sql": "INSERT INTO notes (text) VALUES (:text)", "note": "n" }]);
         self.backend("get", Method::GET, "", json!({}), 404);
+        self.backend("export", Method::GET, "/export", json!({}), 404);
         self.backend("update", Method::PATCH, "", json!({ "ddl": table }), 404);
         self.backend(
             "update",
@@ -265,5 +266,6 @@ impl Steps {
             );
         }
         self.backend("get", Method::GET, "", json!({}), 200);
+        self.backend("export", Method::GET, "/export", json!({}), 200);
     }
 }

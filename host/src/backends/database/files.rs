@@ -23,6 +23,9 @@ pub struct Files {
 }
 
 impl Files {
+    /// The name of a database's file in its directory.
+    pub const NAME: &'static str = FILE;
+
     /// Opens `directory`, which is made if it is missing.
     ///
     /// # Errors

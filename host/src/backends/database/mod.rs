@@ -1,9 +1,11 @@
 //! Tenants' databases: opened as they are needed, closed as they are not, and run behind the second wall.
 
 mod batch;
+mod copy;
 #[cfg(test)]
 mod corpus_tests;
 mod error;
+mod export;
 mod files;
 mod group;
 mod handle;
@@ -27,6 +29,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub use batch::{BatchError, Given, Step};
+pub use copy::{Source, revive};
 pub use error::RunError;
 pub use files::Files;
 pub use migrate::{Migrated, Script, ScriptError};

@@ -2,12 +2,12 @@
 
 mod store;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde::Serialize;
 use store::Reference;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::content::{Artifact, Content, Digest, OnceFiles};
 use crate::control::{Control, Error, events};
 use crate::deployments;
@@ -34,6 +34,31 @@ pub async fn set_disabled(
         .await
 }
 
+/// Every object that a row refers to.
+///
+/// # Errors
+/// The database's.
+pub async fn contents(control: &Control) -> Result<BTreeSet<Digest>, Error> {
+    let references = control.read(store::references).await?;
+    Ok(references.iter().map(|r| r.digest).collect())
+}
+
+/// Removes every one-time share, in a copy that has not got their pages; answers how many.
+///
+/// # Errors
+/// The database's.
+pub async fn forget_one_time(control: &Control, now: Timestamp) -> Result<usize, Error> {
+    control
+        .write(move |tx| {
+            let ids = deployments::store::one_time_ids(tx)?;
+            for id in &ids {
+                deployments::store::remove(tx, id, now)?;
+            }
+            Ok(ids.len())
+        })
+        .await
+}
+
 /// What a check of the store found.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Findings {
@@ -50,20 +75,23 @@ pub struct Findings {
 }
 
 /// Verifies that the database is sound and that every deployment's content is there, whole, and what it says it is.
-/// A server may be at work meanwhile: rows are read before files, and what does not fit is looked at once more.
+/// A server may be at work meanwhile: rows are read before files, and what does not fit is looked at once more. A copy has no
+/// `once`, because it has no one-time shares.
 ///
 /// # Errors
 /// When the store cannot be read at all.
 pub async fn check(
     control: &Control,
     content: &Content,
-    once: &OnceFiles,
+    once: Option<&OnceFiles>,
 ) -> anyhow::Result<Findings> {
     let mut found = Findings::default();
     let references = check_rows(control, &mut found).await?;
     check_content(control, content, &references, &mut found).await?;
     check_unused(control, content, &references, &mut found).await?;
-    check_once(control, once, &mut found).await?;
+    if let Some(once) = once {
+        check_once(control, once, &mut found).await?;
+    }
     Ok(found)
 }
 

@@ -1,0 +1,130 @@
+//! The export of a backend's database as a file.
+
+pub mod routes;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+
+use super::Backends;
+use super::database::RunError;
+use super::model::BackendError;
+use crate::ids::{BackendId, ProjectId};
+use crate::projects::Project;
+
+/// What the file is.
+pub const MEDIA_TYPE: &str = "application/vnd.sqlite3";
+/// How many exports may be in memory at once: a file is, until its receiver has it.
+const AT_ONCE: usize = 16;
+/// How many of one backend.
+const OF_ONE: usize = 2;
+
+/// The name that the file of a project's database has.
+pub fn file_name(project: &Project) -> String {
+    // A label has letters, digits and hyphens, none of which means anything in a header.
+    format!("{}.db", project.host_label)
+}
+
+/// The exports under way.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Exports(Arc<Mutex<HashMap<BackendId, usize>>>);
+
+/// The place of an export among those under way, until it is dropped.
+#[derive(Debug)]
+struct Place {
+    exports: Exports,
+    id: BackendId,
+}
+
+impl Exports {
+    /// A place, if there is one.
+    fn begin(&self, id: BackendId) -> Option<Place> {
+        let mut running = self.lock();
+        let own = running.get(&id).copied().unwrap_or(0);
+        if own >= OF_ONE || running.values().sum::<usize>() >= AT_ONCE {
+            return None;
+        }
+        running.insert(id, own + 1);
+        Some(Place {
+            exports: self.clone(),
+            id,
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<BackendId, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut running = self.exports.lock();
+        if let Some(own) = running.get_mut(&self.id) {
+            *own -= 1;
+            if *own == 0 {
+                running.remove(&self.id);
+            }
+        }
+    }
+}
+
+/// A file that gives its place up when it is sent.
+struct Held {
+    file: Vec<u8>,
+    _place: Place,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.file
+    }
+}
+
+impl Backends {
+    /// The database of a project's backend as one SQLite file, as it is at one moment.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none; busy when too many files wait for their receivers.
+    pub async fn export(&self, project: ProjectId) -> Result<Bytes, BackendError> {
+        let id = self.required(project).await?.id;
+        let place = self.exports.begin(id).ok_or(RunError::Busy)?;
+        let file = self.databases.export(id).await?;
+        Ok(Bytes::from_owner(Held {
+            file,
+            _place: place,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{Clock, Timestamp};
+    use crate::random::Random;
+
+    #[test]
+    fn places_are_few_and_come_back() {
+        let clock = Clock::manual(Timestamp(0));
+        let id = || BackendId::new(&clock, &Random::system()).unwrap();
+        let (exports, greedy) = (Exports::default(), id());
+        let mut held: Vec<_> = (0..OF_ONE)
+            .map(|_| exports.begin(greedy).unwrap())
+            .collect();
+        assert!(exports.begin(greedy).is_none());
+        held.extend((OF_ONE..AT_ONCE).map(|_| exports.begin(id()).unwrap()));
+        assert!(exports.begin(id()).is_none());
+        held.pop();
+        let file = Bytes::from_owner(Held {
+            file: vec![1, 2],
+            _place: exports.begin(id()).unwrap(),
+        });
+        let part = file.slice(1..);
+        drop(file);
+        assert!(exports.begin(id()).is_none(), "it is not sent yet");
+        drop(part);
+        assert!(exports.begin(id()).is_some());
+        drop(held);
+        assert!(exports.lock().is_empty());
+    }
+}

@@ -1,0 +1,52 @@
+//! The route of exports.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, header};
+
+use super::{MEDIA_TYPE, file_name};
+use crate::app::SharedApp;
+use crate::http::extract::NoQuery;
+use crate::http::problem::Problem;
+use crate::projects::scope::ProjectScope;
+
+/// Export the database
+///
+/// An extension. The database as one SQLite file, as it was at one moment, while others go on writing to it: tables, indexes, views and
+/// rows, and `svc_payments`. Other tables of the platform's are left out, and nothing that was deleted is in it. Few exports run
+/// at once: of one backend two, until their receivers have them.
+#[utoipa::path(
+    operation_id = "export_backend",
+    get, path = "/api/v1/projects/{id}/backend/export", tag = "backend",
+    params(("id" = String, Path, description = "The project.")),
+    responses((
+        status = 200, description = "The file.", content_type = "application/vnd.sqlite3", body = Vec<u8>,
+        headers(("Content-Disposition" = String, description = "A name for the file."))
+    )),
+    extensions(("x-problems" = json!("owner forbidden not_found query_timeout database_busy"))),
+    security(("bearer" = []))
+)]
+pub async fn export(
+    State(app): State<SharedApp>,
+    scope: ProjectScope,
+    query: Result<NoQuery, Problem>,
+) -> Result<Response, Problem> {
+    if app.backends.of_project(scope.project.id).await?.is_none() {
+        return Err(super::BackendError::NotFound.into());
+    }
+    query?;
+    let file = app.backends.export(scope.project.id).await?;
+    let disposition = format!("attachment; filename=\"{}\"", file_name(&scope.project));
+    let disposition =
+        HeaderValue::try_from(disposition).map_err(|error| Problem::internal(&error))?;
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE)),
+        (header::CONTENT_DISPOSITION, disposition),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (
+            header::X_CONTENT_TYPE_OPTIONS,
+            HeaderValue::from_static("nosniff"),
+        ),
+    ];
+    Ok((headers, file).into_response())
+}

@@ -1,0 +1,366 @@
+//! Making a backup.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use serde::Serialize;
+
+use super::manifest::{Entry, FORMAT, Manifest};
+use super::place::{Place, check_apart};
+use super::{Stage, Watch};
+use crate::backends::copies::Sources;
+use crate::backends::database::Files;
+use crate::check::{Findings, Parts};
+use crate::clock::{Clock, Timestamp};
+use crate::content::{Content, Digest, Hold, PutError, Shelf};
+use crate::control::{self, Control, Snapshot};
+use crate::deployments::operate;
+use crate::ids::BackendId;
+use crate::sandbox::Stopwatch;
+use crate::{disk, fault};
+
+/// The name of the control database in a backup.
+pub(super) const CONTROL: &str = "control.db";
+/// The directory of tenants' databases, in a backup as in a data directory.
+pub(super) const BACKENDS: &str = "backends";
+
+/// What a backup did.
+#[derive(Clone, Debug, Serialize)]
+pub struct Made {
+    /// When the installation was as the backup has it.
+    pub moment: Timestamp,
+    /// Whether the copy is whole; one that is not takes no earlier one's place.
+    pub complete: bool,
+    /// The control database and tenants' databases.
+    pub databases: Copied,
+    /// Sources and pages.
+    pub content: Copied,
+    /// Installed guests.
+    pub guests: Copied,
+    /// One-time shares, whose pages are in no backup.
+    pub one_time_left_out: usize,
+    /// What is wrong with the copy.
+    pub errors: Vec<String>,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// What was copied, and what had been before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Copied {
+    /// Files.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Files that were copied now.
+    pub copied_files: u64,
+    /// Their bytes.
+    pub copied_bytes: u64,
+}
+
+impl Copied {
+    pub(super) fn count(&mut self, bytes: u64, now: bool) {
+        self.files += 1;
+        self.bytes += bytes;
+        if now {
+            self.copied_files += 1;
+            self.copied_bytes += bytes;
+        }
+    }
+}
+
+/// Makes a backup of a data directory in `place`, beside a server that may be at work. Until it is complete, the backup
+/// that was there before is; from then on, this one. Blocks, beside what it awaits: a command has nothing else to do.
+///
+/// # Errors
+/// When something cannot be read or written; the earlier backup is whole then.
+pub async fn make(
+    data: &Path,
+    place: &Path,
+    clock: &Clock,
+    watch: Watch<'_>,
+) -> anyhow::Result<Made> {
+    let started = Stopwatch::start();
+    check_apart(place, data)?;
+    let place = Place::to_write(place)?;
+    fault::point("backup.begun");
+    let Some(_hold) = Hold::keep(data)? else {
+        bail!("the data directory {} is being restored", data.display());
+    };
+    let state = place.new_state()?;
+    let mut done = copy(data, &place, &state, clock, watch).await;
+    if let Ok(made) = &mut done {
+        made.duration_ms = millis(started.elapsed());
+    }
+    if !matches!(&done, Ok(made) if made.complete)
+        && let Err(error) = place.discard(&state)
+    {
+        tracing::warn!(%error, "an incomplete backup is removed by the next");
+    }
+    done
+}
+
+pub(super) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Everything as it was at one moment.
+struct Moment {
+    at: Timestamp,
+    control: Snapshot,
+    backends: Sources,
+}
+
+impl Moment {
+    fn take(control: &Control, files: Files, clock: &Clock) -> anyhow::Result<Self> {
+        let mut backends = Sources::open(control, files)?;
+        let still = control.while_still(|| {
+            let control = control.snapshot()?;
+            backends.pin(&control)?;
+            anyhow::Ok((clock.now(), control))
+        });
+        let (at, control) =
+            still.context("waiting for a moment in which nothing is published")??;
+        Ok(Self {
+            at,
+            control,
+            backends,
+        })
+    }
+}
+
+async fn copy(
+    data: &Path,
+    place: &Place,
+    state: &str,
+    clock: &Clock,
+    watch: Watch<'_>,
+) -> anyhow::Result<Made> {
+    let directory = place.state(state);
+    let (at, ids) = copy_databases(data, place, state, clock, watch)?;
+    fault::point("backup.databases");
+    let control = Control::open(&directory)?;
+    let one_time_left_out = operate::forget_one_time(&control, at).await?;
+    let wanted = operate::contents(&control).await?;
+    let source = Objects {
+        from: Shelf::open(&data.join("content"))?,
+        wanted: &wanted,
+    };
+    let mut made = Made {
+        moment: at,
+        complete: false,
+        databases: Copied::default(),
+        content: Copied::default(),
+        guests: Copied::default(),
+        one_time_left_out,
+        errors: Vec::new(),
+        duration_ms: 0,
+    };
+    let damaged = source.copy_to(&mut place.content()?, &mut made.content, false, watch)?;
+    fault::point("backup.content");
+    let guests = copy_guests(&data.join("guests"), &mut place.guests()?, &mut made.guests)?;
+    let parts = Parts {
+        control,
+        content: Content::open(&place.content_path())?,
+        once: None,
+        files: Files::open(&directory.join(BACKENDS))?,
+    };
+    made.errors = check(&parts, damaged, watch).await?.errors;
+    if !made.errors.is_empty() {
+        // What an earlier backup left may have been damaged since: then another copy mends it.
+        let damaged = source.copy_to(&mut place.content()?, &mut made.content, true, watch)?;
+        made.errors = check(&parts, damaged, watch).await?.errors;
+    }
+    if !made.errors.is_empty() {
+        return Ok(made);
+    }
+    parts.control.close();
+    drop(parts);
+    control::seal(&directory)?;
+    let manifest = describe(&directory, state, at, &ids, guests)?;
+    for entry in manifest.backends.iter().chain([&manifest.control]) {
+        made.databases.count(entry.bytes, true);
+    }
+    fault::point("backup.checked");
+    place.publish(&manifest)?;
+    made.complete = true;
+    place.tidy(&manifest, &wanted)?;
+    Ok(made)
+}
+
+/// Looks at the copy.
+async fn check(parts: &Parts, damaged: Vec<String>, watch: Watch<'_>) -> anyhow::Result<Findings> {
+    watch(Stage::Check, 0, 1);
+    let mut found = parts.check().await?;
+    found.errors.extend(damaged);
+    watch(Stage::Check, 1, 1);
+    Ok(found)
+}
+
+/// Copies all databases as they were at one moment; answers when that was, and the ids of tenants'.
+fn copy_databases(
+    data: &Path,
+    place: &Place,
+    state: &str,
+    clock: &Clock,
+    watch: Watch<'_>,
+) -> anyhow::Result<(Timestamp, Vec<BackendId>)> {
+    let control = Control::open(data).with_context(|| format!("opening {}", data.display()))?;
+    let moment = Moment::take(&control, Files::open(&data.join(BACKENDS))?, clock)?;
+    fault::point("backup.moment");
+    let to = place.state(state);
+    disk::subdirectory(&place.dir.open_dir(state)?, BACKENDS)?;
+    let files = Files::open(&to.join(BACKENDS))?;
+    let all = moment.backends.len() as u64 + 1;
+    let mut done = 0;
+    watch(Stage::Databases, done, all);
+    // Tenants' first: while one is read at a moment that has gone, its log cannot be begun anew.
+    let ids = moment.backends.copy_to(&files, || {
+        done += 1;
+        watch(Stage::Databases, done, all);
+    })?;
+    moment.control.copy_to(&to)?;
+    watch(Stage::Databases, all, all);
+    Ok((moment.at, ids))
+}
+
+/// Objects to copy.
+pub(super) struct Objects<'o> {
+    /// Where they are.
+    pub(super) from: Shelf,
+    /// Which.
+    pub(super) wanted: &'o BTreeSet<Digest>,
+}
+
+impl Objects<'_> {
+    /// Copies what is not there yet, and if `thorough` what is there and not whole; answers of which there is
+    /// no whole one.
+    pub(super) fn copy_to(
+        &self,
+        to: &mut Shelf,
+        copied: &mut Copied,
+        thorough: bool,
+        watch: Watch<'_>,
+    ) -> anyhow::Result<Vec<String>> {
+        *copied = Copied::default();
+        let mut damaged = Vec::new();
+        let mut all = 0;
+        for digest in self.wanted {
+            all += self.from.bytes(digest)?.unwrap_or(0);
+        }
+        watch(Stage::Content, 0, all);
+        for digest in self.wanted {
+            match self.copy_one(digest, to, thorough)? {
+                Some((bytes, now)) => copied.count(bytes, now),
+                None => damaged.push(format!(
+                    "object {digest} is missing or damaged at its source"
+                )),
+            }
+            fault::point("backup.object");
+            watch(Stage::Content, copied.bytes.min(all), all);
+        }
+        to.sync()?;
+        Ok(damaged)
+    }
+
+    /// Answers how many bytes an object has and whether they were copied now; `None` if there is no whole one.
+    fn copy_one(
+        &self,
+        digest: &Digest,
+        to: &mut Shelf,
+        thorough: bool,
+    ) -> anyhow::Result<Option<(u64, bool)>> {
+        let (source, there) = (self.from.bytes(digest)?, to.bytes(digest)?);
+        let trusted = there.is_some() && !thorough && (source.is_none() || source == there);
+        if trusted || (thorough && to.is_whole(digest)?) {
+            return Ok(there.map(|bytes| (bytes, false)));
+        }
+        let Some(object) = self.from.get(digest)? else {
+            return Ok(None);
+        };
+        match to.put(digest, object) {
+            Ok(bytes) => Ok(Some((bytes, true))),
+            // Damage at the source need not be damage here.
+            Err(PutError::Damaged) if to.is_whole(digest)? => Ok(there.map(|bytes| (bytes, false))),
+            Err(PutError::Damaged) => Ok(None),
+            Err(PutError::Io(error)) => Err(error.into()),
+        }
+    }
+}
+
+/// Copies installed guests, each in its folder; answers what they are called.
+fn copy_guests(from: &Path, to: &mut Shelf, copied: &mut Copied) -> anyhow::Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    let dir = match disk::open(from) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(entries),
+        dir => dir?,
+    };
+    for folder in dir.entries()? {
+        let folder = folder?;
+        if !folder.file_type()?.is_dir() {
+            continue;
+        }
+        for guest in folder.open_dir()?.entries()? {
+            let guest = guest?;
+            let (Ok(folder), Ok(name)) = (
+                folder.file_name().into_string(),
+                guest.file_name().into_string(),
+            ) else {
+                continue;
+            };
+            // One that is just being installed has no name yet.
+            if !guest.file_type()?.is_file() || name.starts_with('.') {
+                continue;
+            }
+            let (digest, bytes) = Digest::of_copied(guest.open()?, io::sink())?;
+            let there = to.bytes(&digest)? == Some(bytes);
+            if !there {
+                to.put(&digest, guest.open()?)?;
+            }
+            copied.count(bytes, !there);
+            entries.push(Entry {
+                name: format!("{folder}/{name}"),
+                sha256: digest.to_string(),
+                bytes,
+            });
+        }
+    }
+    to.sync()?;
+    entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    Ok(entries)
+}
+
+fn describe(
+    directory: &Path,
+    state: &str,
+    at: Timestamp,
+    ids: &[BackendId],
+    guests: Vec<Entry>,
+) -> anyhow::Result<Manifest> {
+    let files = Files::open(&directory.join(BACKENDS))?;
+    let backends = ids
+        .iter()
+        .map(|id| describe_file(&files.path(id), id.to_string()));
+    Ok(Manifest {
+        format: FORMAT,
+        program: concat!("svc ", env!("CARGO_PKG_VERSION")).to_owned(),
+        schema: control::SCHEMA,
+        moment: at.to_string(),
+        state: state.to_owned(),
+        control: describe_file(&directory.join(CONTROL), CONTROL.to_owned())?,
+        backends: backends.collect::<anyhow::Result<_>>()?,
+        guests,
+    })
+}
+
+fn describe_file(path: &Path, name: String) -> anyhow::Result<Entry> {
+    let (digest, bytes) = Digest::of_copied(std::fs::File::open(path)?, io::sink())?;
+    Ok(Entry {
+        name,
+        sha256: digest.to_string(),
+        bytes,
+    })
+}

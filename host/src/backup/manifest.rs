@@ -1,0 +1,126 @@
+//! What a backup says of itself.
+
+use anyhow::{Context as _, bail};
+use serde::{Deserialize, Serialize};
+
+use crate::control;
+
+/// The form of backups that this program writes, and the newest that it reads.
+pub(super) const FORMAT: u32 = 1;
+
+/// A backup's contents. The objects are not listed: they are those that its control database refers to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Manifest {
+    /// The form of the backup.
+    pub(super) format: u32,
+    /// The program that wrote it.
+    pub(super) program: String,
+    /// The schema of its control database.
+    pub(super) schema: u32,
+    /// When it was as it is, RFC 3339 in UTC.
+    pub(super) moment: String,
+    /// The directory of its databases.
+    pub(super) state: String,
+    /// The control database.
+    pub(super) control: Entry,
+    /// Tenants' databases, by id.
+    pub(super) backends: Vec<Entry>,
+    /// Installed guests, by where they go below the data directory's `guests`.
+    pub(super) guests: Vec<Entry>,
+}
+
+/// A file of a backup.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Entry {
+    /// What it is called.
+    pub(super) name: String,
+    /// Its SHA-256 in hexadecimal.
+    pub(super) sha256: String,
+    /// Its length.
+    pub(super) bytes: u64,
+}
+
+#[derive(Deserialize)]
+struct Form {
+    format: u32,
+}
+
+impl Manifest {
+    /// Reads one, of this form or an older one.
+    ///
+    /// # Errors
+    /// When it is damaged, or made by a newer program.
+    pub(super) fn parse(text: &[u8]) -> anyhow::Result<Self> {
+        let form: Form =
+            serde_json::from_slice(text).context("the backup's manifest is damaged")?;
+        if form.format > FORMAT {
+            bail!(
+                "the backup has form {}; this program knows forms up to {FORMAT}: use a newer one",
+                form.format
+            );
+        }
+        let manifest: Self =
+            serde_json::from_slice(text).context("the backup's manifest is damaged")?;
+        if manifest.schema > control::SCHEMA {
+            bail!(
+                "the backup was made by {}, whose schema {} is newer than {}: use a newer program",
+                manifest.program,
+                manifest.schema,
+                control::SCHEMA
+            );
+        }
+        Ok(manifest)
+    }
+
+    /// Its written form.
+    ///
+    /// # Errors
+    /// None that plain data can have.
+    pub(super) fn text(&self) -> serde_json::Result<Vec<u8>> {
+        let mut text = serde_json::to_vec_pretty(self)?;
+        text.push(b'\n');
+        Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest() -> Manifest {
+        Manifest {
+            format: FORMAT,
+            program: "svc 0.1.0".into(),
+            schema: control::SCHEMA,
+            moment: "2026-11-20T12:00:00.000Z".into(),
+            state: "state-1".into(),
+            control: Entry {
+                name: "control.db".into(),
+                sha256: "00".repeat(32),
+                bytes: 1,
+            },
+            backends: Vec::new(),
+            guests: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_what_is_newer_is_refused() {
+        let known = manifest();
+        assert_eq!(Manifest::parse(&known.text().unwrap()).unwrap(), known);
+        let later = Manifest {
+            schema: control::SCHEMA + 1,
+            ..manifest()
+        };
+        let refused = Manifest::parse(&later.text().unwrap()).unwrap_err();
+        assert!(refused.to_string().contains("newer"), "{refused}");
+        let refused = Manifest::parse(br#"{"format":2,"anything":"else"}"#).unwrap_err();
+        assert!(refused.to_string().contains("form 2"), "{refused}");
+        for damaged in [&b""[..], b"{}", br#"{"format":1}"#] {
+            let refused = Manifest::parse(damaged).unwrap_err();
+            assert!(refused.to_string().contains("damaged"), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Backups: a copy of everything durable as it was at one moment, made while the server runs, and put back whole.
+//!
+//! The moment is the few milliseconds for which a backup keeps others from writing to the control database: within them
+//! it begins to read the control database and every tenant's. So each tenant's file is as the control database knows it:
+//! the copy is what a power cut at that moment would have left, which a start repairs. Content never changes, so it is
+//! copied afterwards, while a hold keeps the collector from it.
+
+mod make;
+mod manifest;
+mod place;
+mod restore;
+mod switch;
+mod verify;
+
+pub use make::{Copied, Made, make};
+pub use place::is_backup;
+pub use restore::{Restored, restore};
+pub use switch::{is_unfinished, settle};
+pub use verify::verify;
+
+/// What a backup or a restore is at, for whoever watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Copying databases.
+    Databases,
+    /// Copying content, in bytes.
+    Content,
+    /// Looking at the copy.
+    Check,
+}
+
+/// Told how far a stage is, and how far it goes.
+pub type Watch<'w> = &'w dyn Fn(Stage, u64, u64);

@@ -1,0 +1,316 @@
+//! The directory of a backup.
+//!
+//! ```text
+//! backup.json    the manifest, replaced when everything that it names is durable
+//! backup.lock    one writer at a time
+//! state-<n>/     control.db and backends/<id>/default.db, each a file by itself
+//! content/       objects by their SHA-256, which successive backups share
+//! guests/        installed guests, likewise
+//! ```
+
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Component, Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use cap_std::fs::Dir;
+
+use super::manifest::{Entry, Manifest};
+use crate::content::{Digest, Shelf};
+use crate::data_lock::make_private;
+use crate::{disk, fault};
+
+const MANIFEST: &str = "backup.json";
+const LOCK: &str = "backup.lock";
+const STATE: &str = "state-";
+const CONTENT: &str = "content";
+const GUESTS: &str = "guests";
+
+/// The directory of a backup, locked until it is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) path: PathBuf,
+    pub(super) dir: Dir,
+    _lock: Option<File>,
+}
+
+/// Whether a directory is that of a backup.
+pub fn is_backup(directory: &Path) -> bool {
+    directory.join(MANIFEST).is_file()
+}
+
+/// Refuses a backup inside of what it is a backup of, and the other way round.
+///
+/// # Errors
+/// Which of them lies where.
+pub(super) fn check_apart(place: &Path, data: &Path) -> anyhow::Result<()> {
+    let (place, data) = (resolved(place)?, resolved(data)?);
+    if place.starts_with(&data) {
+        bail!(
+            "{} is inside the data directory {}: choose a directory outside of it",
+            place.display(),
+            data.display()
+        );
+    }
+    if data.starts_with(&place) {
+        bail!(
+            "the data directory {} is inside {}: choose a directory of its own for the backup",
+            data.display(),
+            place.display()
+        );
+    }
+    Ok(())
+}
+
+/// The path that a name resolves to, whether or not all of it is there yet.
+fn resolved(path: &Path) -> io::Result<PathBuf> {
+    let path = std::path::absolute(path)?;
+    for (depth, there) in path.ancestors().enumerate() {
+        if let Ok(resolved) = there.canonicalize() {
+            let missing: Vec<Component<'_>> = path.components().rev().take(depth).collect();
+            return Ok(missing
+                .into_iter()
+                .rev()
+                .fold(resolved, |path, name| path.join(name)));
+        }
+    }
+    Ok(path)
+}
+
+impl Place {
+    /// Opens a directory to make a backup in: one that is missing or empty, or that of an earlier backup.
+    ///
+    /// # Errors
+    /// When it is none of these, or another backup is being made in it.
+    pub(super) fn to_write(path: &Path) -> anyhow::Result<Self> {
+        make_private(path).with_context(|| format!("making {}", path.display()))?;
+        let path = path.canonicalize()?;
+        let dir = disk::open(&path).with_context(|| format!("opening {}", path.display()))?;
+        let empty = dir.entries()?.next().is_none();
+        if !empty && !dir.is_file(MANIFEST) && !dir.is_file(LOCK) {
+            bail!(
+                "{} is not empty and is no backup: choose a directory of its own",
+                path.display()
+            );
+        }
+        let mut options = OpenOptions::new();
+        let options = options.write(true).create(true).truncate(false).mode(0o600);
+        let lock = options.open(path.join(LOCK))?;
+        let lock = held(
+            lock.try_lock(),
+            lock,
+            &path,
+            "is being written by another backup",
+        )?;
+        let place = Self {
+            path,
+            dir,
+            _lock: Some(lock),
+        };
+        if is_backup(&place.path) {
+            // A newer program's is not ours to replace.
+            place.manifest()?;
+        }
+        Ok(place)
+    }
+
+    /// Opens a backup to read it.
+    ///
+    /// # Errors
+    /// When there is none, or one is being made.
+    pub(super) fn to_read(path: &Path) -> anyhow::Result<Self> {
+        if !is_backup(path) {
+            bail!(
+                "{} is no backup: there is no complete one in it",
+                path.display()
+            );
+        }
+        let path = path.canonicalize()?;
+        let dir = disk::open(&path)?;
+        let lock = match File::open(path.join(LOCK)) {
+            Ok(lock) => {
+                let shared = lock.try_lock_shared();
+                Some(held(shared, lock, &path, "is being written by a backup")?)
+            }
+            // A copy of a backup need not have it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Self {
+            path,
+            dir,
+            _lock: lock,
+        })
+    }
+
+    /// What the complete backup says of itself.
+    ///
+    /// # Errors
+    /// When it is damaged, or made by a newer program.
+    pub(super) fn manifest(&self) -> anyhow::Result<Manifest> {
+        Manifest::parse(&self.dir.read(MANIFEST)?)
+    }
+
+    /// Makes a directory for the databases of a new backup, beside those of the complete one.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(super) fn new_state(&self) -> anyhow::Result<String> {
+        let complete = match is_backup(&self.path) {
+            true => Some(self.manifest()?.state),
+            false => None,
+        };
+        self.remove_states(complete.as_deref())?;
+        let number = |name: &str| name.strip_prefix(STATE)?.parse::<u64>().ok();
+        let last = complete.as_deref().and_then(number).unwrap_or(0);
+        let name = format!("{STATE}{}", last + 1);
+        disk::subdirectory(&self.dir, &name)?;
+        Ok(name)
+    }
+
+    /// Removes the databases of a backup that failed, unless it had become the complete one by then.
+    ///
+    /// # Errors
+    /// The disk's; the next backup removes them.
+    pub(super) fn discard(&self, state: &str) -> anyhow::Result<()> {
+        if is_backup(&self.path) && self.manifest()?.state == state {
+            return Ok(());
+        }
+        Ok(disk::remove_directory(&self.dir, state)?)
+    }
+
+    /// Removes the databases of all backups but one.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(super) fn remove_states(&self, but: Option<&str>) -> io::Result<()> {
+        for entry in self.dir.entries()? {
+            let name = entry?.file_name();
+            let name = name.to_string_lossy();
+            if name.starts_with(STATE) && Some(&*name) != but {
+                disk::remove_directory(&self.dir, &name)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a state's databases are.
+    pub(super) fn state(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Where the objects are.
+    pub(super) fn content_path(&self) -> PathBuf {
+        self.path.join(CONTENT)
+    }
+
+    /// The objects.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(super) fn content(&self) -> io::Result<Shelf> {
+        Ok(Shelf::new(disk::subdirectory(&self.dir, CONTENT)?))
+    }
+
+    /// The guests.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(super) fn guests(&self) -> io::Result<Shelf> {
+        Ok(Shelf::new(disk::subdirectory(&self.dir, GUESTS)?))
+    }
+
+    /// Makes a state the complete backup: before this the last one is, and after it this one.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(super) fn publish(&self, manifest: &Manifest) -> anyhow::Result<()> {
+        disk::sync_all(&self.dir.open_dir(&manifest.state)?)?;
+        disk::sync(&self.dir)?;
+        fault::point("backup.publishing");
+        disk::replace(&self.dir, MANIFEST, &manifest.text()?)?;
+        fault::point("backup.published");
+        Ok(())
+    }
+
+    /// Removes what the complete backup does not need.
+    ///
+    /// # Errors
+    /// The disk's; the next backup goes on.
+    pub(super) fn tidy(&self, manifest: &Manifest, content: &BTreeSet<Digest>) -> io::Result<()> {
+        self.remove_states(Some(&manifest.state))?;
+        fault::point("backup.tidying");
+        self.content()?.keep_only(content)?;
+        let guests = manifest.guests.iter().filter_map(Entry::digest).collect();
+        self.guests()?.keep_only(&guests)
+    }
+}
+
+impl Entry {
+    /// Its SHA-256, unless it is damaged.
+    pub(super) fn digest(&self) -> Option<Digest> {
+        Digest::from_hex(&self.sha256)
+    }
+}
+
+fn held(
+    locked: Result<(), TryLockError>,
+    file: File,
+    path: &Path,
+    why: &str,
+) -> anyhow::Result<File> {
+    match locked {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => bail!("{} {why}", path.display()),
+        Err(TryLockError::Error(error)) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backup_and_its_data_lie_apart() {
+        let root = tempfile::tempdir().unwrap();
+        let data = root.path().join("data");
+        std::fs::create_dir(&data).unwrap();
+        std::os::unix::fs::symlink(&data, root.path().join("link")).unwrap();
+        let at = |name: &str| root.path().join(name);
+        check_apart(&at("backup"), &data).unwrap();
+        check_apart(&at("data-backup"), &data).unwrap();
+        for inside in [
+            "data",
+            "data/backup",
+            "data/a/b",
+            "link/backup",
+            "data/../data/c",
+        ] {
+            let refused = check_apart(&at(inside), &data).unwrap_err().to_string();
+            assert!(refused.contains("inside the data directory"), "{refused}");
+        }
+        let refused = check_apart(root.path(), &data).unwrap_err().to_string();
+        assert!(refused.contains("of its own"), "{refused}");
+    }
+
+    #[test]
+    fn only_what_is_empty_or_ours_is_written_to() {
+        let root = tempfile::tempdir().unwrap();
+        let (ours, other) = (root.path().join("ours"), root.path().join("other"));
+        let first = Place::to_write(&ours).unwrap();
+        let second = Place::to_write(&ours).unwrap_err().to_string();
+        assert!(second.contains("another backup"), "{second}");
+        drop(first);
+        Place::to_write(&ours).unwrap();
+        let unread = Place::to_read(&ours).unwrap_err().to_string();
+        assert!(unread.contains("no complete one"), "{unread}");
+        std::fs::create_dir(&other).unwrap();
+        std::fs::write(other.join("holiday.jpg"), b"").unwrap();
+        let refused = Place::to_write(&other).unwrap_err().to_string();
+        assert!(refused.contains("no backup"), "{refused}");
+        std::fs::write(ours.join(MANIFEST), br#"{"format":2}"#).unwrap();
+        assert!(Place::to_write(&ours).is_err());
+    }
+}

@@ -1,0 +1,225 @@
+//! Putting a backup back.
+
+use std::io;
+use std::path::{Component, Path};
+
+use anyhow::{Context as _, bail};
+use cap_std::fs::Dir;
+use serde::Serialize;
+
+use super::make::{BACKENDS, CONTROL, Copied, Objects, millis};
+use super::manifest::{Entry, Manifest};
+use super::place::{Place, check_apart};
+use super::{Stage, Watch, switch};
+use crate::backends::database::{Files, revive};
+use crate::check::Parts;
+use crate::clock::Clock;
+use crate::content::{Content, Digest, Hold, Shelf};
+use crate::control::{self, Control};
+use crate::data_lock::DataLock;
+use crate::deployments::operate;
+use crate::ids::BackendId;
+use crate::sandbox::Stopwatch;
+use crate::{disk, fault};
+
+const CONTENT: &str = "content";
+const GUESTS: &str = "guests";
+
+/// What a restore did.
+#[derive(Clone, Debug, Serialize)]
+pub struct Restored {
+    /// When the installation was as it is now, RFC 3339 in UTC.
+    pub moment: String,
+    /// Whether the data directory has the backup's state; else nothing has changed.
+    pub restored: bool,
+    /// The directory in the data directory that has what was there before, if anything was.
+    pub before: Option<String>,
+    /// The control database and tenants' databases.
+    pub databases: Copied,
+    /// Sources and pages.
+    pub content: Copied,
+    /// Installed guests.
+    pub guests: Copied,
+    /// What is wrong with the backup.
+    pub errors: Vec<String>,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// Puts the state of the backup in `place` into a data directory that no server holds. What was there before is kept
+/// beside it. Until everything is copied and found whole nothing changes. Blocks, like making one.
+///
+/// # Errors
+/// When a server has the directory, or something cannot be read or written.
+pub async fn restore(
+    place: &Path,
+    data: &Path,
+    clock: &Clock,
+    watch: Watch<'_>,
+) -> anyhow::Result<Restored> {
+    let started = Stopwatch::start();
+    let place = Place::to_read(place)?;
+    check_apart(&place.path, data)?;
+    let manifest = place.manifest()?;
+    let lock = DataLock::take(data)?;
+    lock.announce_as("a restore")?;
+    let Some(_hold) = Hold::take(data)? else {
+        bail!("a backup of {} is being made", data.display());
+    };
+    switch::settle(data)?;
+    let dir = disk::open(data)?;
+    let new = switch::begin(&dir)?;
+    fault::point("restore.begun");
+    let mut done = stage(&place, &manifest, &data.join(switch::NEW), &new, watch).await;
+    if let Ok(restored) = &mut done
+        && restored.errors.is_empty()
+    {
+        let before = switch::commit(&dir, clock.now());
+        restored.before = before.inspect_err(|_| clean_up(data))?;
+        restored.restored = true;
+        restored.duration_ms = millis(started.elapsed());
+    } else {
+        clean_up(data);
+    }
+    done
+}
+
+/// Removes what was begun, unless the new state is the one that counts by now.
+fn clean_up(data: &Path) {
+    if let Err(error) = switch::settle(data) {
+        tracing::warn!(error = format!("{error:#}"), "whatever runs next goes on");
+    }
+}
+
+/// Copies a backup and looks at the copy.
+async fn stage(
+    place: &Place,
+    manifest: &Manifest,
+    directory: &Path,
+    new: &Dir,
+    watch: Watch<'_>,
+) -> anyhow::Result<Restored> {
+    let mut restored = Restored {
+        moment: manifest.moment.clone(),
+        restored: false,
+        before: None,
+        databases: Copied::default(),
+        content: Copied::default(),
+        guests: Copied::default(),
+        errors: Vec::new(),
+        duration_ms: 0,
+    };
+    copy_databases(
+        place,
+        manifest,
+        directory,
+        new,
+        &mut restored.databases,
+        watch,
+    )?;
+    fault::point("restore.databases");
+    copy_guests(place, manifest, new, &mut restored.guests)?;
+    let control = Control::open(directory)?;
+    let wanted = operate::contents(&control).await?;
+    let objects = Objects {
+        from: place.content()?,
+        wanted: &wanted,
+    };
+    let mut content = Shelf::new(disk::subdirectory(new, CONTENT)?);
+    let damaged = objects.copy_to(&mut content, &mut restored.content, false, watch)?;
+    fault::point("restore.content");
+    watch(Stage::Check, 0, 1);
+    let parts = Parts {
+        control,
+        content: Content::open(&directory.join(CONTENT))?,
+        once: None,
+        files: Files::open(&directory.join(BACKENDS))?,
+    };
+    restored.errors = parts.check().await?.errors;
+    restored.errors.extend(damaged);
+    parts.control.close();
+    drop(parts);
+    control::seal(directory)?;
+    watch(Stage::Check, 1, 1);
+    Ok(restored)
+}
+
+fn copy_databases(
+    place: &Place,
+    manifest: &Manifest,
+    directory: &Path,
+    new: &Dir,
+    copied: &mut Copied,
+    watch: Watch<'_>,
+) -> anyhow::Result<()> {
+    let state = place.dir.open_dir(&manifest.state)?;
+    let all = manifest.backends.len() as u64 + 1;
+    watch(Stage::Databases, 0, all);
+    copied.count(copy_file(&state, new, CONTROL, &manifest.control)?, true);
+    let to = disk::subdirectory(new, BACKENDS)?;
+    let (from, files) = (
+        state.open_dir(BACKENDS)?,
+        Files::open(&directory.join(BACKENDS))?,
+    );
+    for entry in &manifest.backends {
+        let id: BackendId = entry
+            .name
+            .parse()
+            .map_err(|_| anyhow::anyhow!("the backup's manifest is damaged: {}", entry.name))?;
+        let (from, to) = (
+            from.open_dir(id.to_string())?,
+            disk::subdirectory(&to, &id.to_string())?,
+        );
+        copied.count(copy_file(&from, &to, Files::NAME, entry)?, true);
+        revive(&files, &id).with_context(|| format!("opening backend {id}"))?;
+        watch(Stage::Databases, copied.files, all);
+    }
+    Ok(())
+}
+
+/// Copies a file that the manifest describes; answers its length.
+fn copy_file(from: &Dir, to: &Dir, name: &str, entry: &Entry) -> anyhow::Result<u64> {
+    let mut file = to.open_with(name, &disk::new_file())?;
+    let source = from
+        .open(name)
+        .with_context(|| format!("opening {}", entry.name))?;
+    let (digest, bytes) = Digest::of_copied(source, &mut file)?;
+    if Some(digest) != entry.digest() || bytes != entry.bytes {
+        bail!(
+            "the backup is damaged: {} is not as its manifest describes it",
+            entry.name
+        );
+    }
+    Ok(bytes)
+}
+
+fn copy_guests(
+    place: &Place,
+    manifest: &Manifest,
+    new: &Dir,
+    copied: &mut Copied,
+) -> anyhow::Result<()> {
+    if manifest.guests.is_empty() {
+        return Ok(());
+    }
+    let (from, to) = (place.guests()?, disk::subdirectory(new, GUESTS)?);
+    for entry in &manifest.guests {
+        let damaged = || format!("the backup is damaged: guest {}", entry.name);
+        let mut parts = Path::new(&entry.name).components();
+        let (Some(Component::Normal(folder)), Some(Component::Normal(name)), None) =
+            (parts.next(), parts.next(), parts.next())
+        else {
+            bail!(damaged());
+        };
+        let digest = entry.digest().with_context(damaged)?;
+        let source = from.get(&digest)?.with_context(damaged)?;
+        let folder = disk::subdirectory(&to, &folder.to_string_lossy())?;
+        let mut file = folder.open_with(name, &disk::new_file())?;
+        let (found, bytes) = Digest::of_copied(source, &mut file)?;
+        if found != digest {
+            return Err(io::Error::other(damaged()).into());
+        }
+        copied.count(bytes, true);
+    }
+    Ok(())
+}

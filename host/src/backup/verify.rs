@@ -1,0 +1,80 @@
+//! Whether a backup is whole, by itself.
+
+use std::io;
+use std::path::Path;
+
+use super::make::{BACKENDS, CONTROL};
+use super::manifest::{Entry, Manifest};
+use super::place::Place;
+use crate::backends::database::Files;
+use crate::check::{Findings, Parts};
+use crate::content::{Content, Digest};
+use crate::control::{self, Control};
+use crate::ids::BackendId;
+
+/// Looks at a backup, which nothing changes.
+///
+/// # Errors
+/// When it cannot be read at all.
+pub async fn verify(place: &Path) -> anyhow::Result<Findings> {
+    let place = Place::to_read(place)?;
+    let manifest = place.manifest()?;
+    let damaged = damaged_files(&place, &manifest)?;
+    if manifest.schema != control::SCHEMA {
+        anyhow::bail!(
+            "the backup was made by {}: restore it into a new directory to check it",
+            manifest.program
+        );
+    }
+    let directory = place.state(&manifest.state);
+    let parts = Parts {
+        control: Control::look(&directory)?,
+        content: Content::open(&place.content_path())?,
+        once: None,
+        files: Files::open(&directory.join(BACKENDS))?,
+    };
+    let mut found = parts.check().await?;
+    found.errors.extend(damaged);
+    Ok(found)
+}
+
+/// The files that are not as the manifest describes them, a line each.
+fn damaged_files(place: &Place, manifest: &Manifest) -> anyhow::Result<Vec<String>> {
+    let mut damaged = Vec::new();
+    let state = place.state(&manifest.state);
+    if !is_as_described(&state.join(CONTROL), &manifest.control)? {
+        damaged.push("control database: not as the manifest describes it".to_owned());
+    }
+    let files = Files::open(&state.join(BACKENDS))?;
+    for entry in &manifest.backends {
+        let path = entry.name.parse::<BackendId>().map(|id| files.path(&id));
+        if !path.is_ok_and(|path| is_as_described(&path, entry).unwrap_or(false)) {
+            damaged.push(format!(
+                "backend {}: not as the manifest describes it",
+                entry.name
+            ));
+        }
+    }
+    let guests = place.guests()?;
+    for entry in &manifest.guests {
+        let whole = entry
+            .digest()
+            .map(|digest| guests.is_whole(&digest))
+            .transpose()?;
+        if whole != Some(true) {
+            damaged.push(format!("guest {}: missing or damaged", entry.name));
+        }
+    }
+    Ok(damaged)
+}
+
+fn is_as_described(path: &Path, entry: &Entry) -> io::Result<bool> {
+    match std::fs::File::open(path) {
+        Ok(file) => {
+            let (digest, bytes) = Digest::of_copied(file, io::sink())?;
+            Ok(Some(digest) == entry.digest() && bytes == entry.bytes)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}

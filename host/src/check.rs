@@ -1,0 +1,37 @@
+//! Whether an installation is whole: its rows, its content, its one-time shares and its databases.
+
+use crate::backends;
+use crate::backends::database::Files;
+use crate::content::{Content, OnceFiles};
+use crate::control::Control;
+use crate::deployments::operate;
+
+pub use operate::Findings;
+
+/// What an installation is made of, or a copy of one.
+#[derive(Clone, Debug)]
+pub struct Parts {
+    /// Its rows.
+    pub control: Control,
+    /// Its content.
+    pub content: Content,
+    /// The private files of one-time shares, which copies have not got.
+    pub once: Option<OnceFiles>,
+    /// Its databases.
+    pub files: Files,
+}
+
+impl Parts {
+    /// Looks at everything, beside a server that may be at work.
+    ///
+    /// # Errors
+    /// When something cannot be read at all.
+    pub async fn check(&self) -> anyhow::Result<Findings> {
+        let once = self.once.as_ref();
+        let mut found = operate::check(&self.control, &self.content, once).await?;
+        let backends = backends::check::check(&self.control, &self.files).await?;
+        found.errors.extend(backends.errors);
+        found.leftovers.extend(backends.leftovers);
+        Ok(found)
+    }
+}

@@ -1,0 +1,81 @@
+//! `svc backup`.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use super::Operate;
+use super::progress::Progress;
+use crate::backup::{self, Copied, Made};
+use crate::clock::Clock;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Backup {
+    /// Where the backup goes: a new directory, or that of an earlier backup, which it takes the place of
+    dir: PathBuf,
+    #[command(flatten)]
+    operate: Operate,
+}
+
+impl Backup {
+    /// Fails when the copy is not whole; the earlier backup stays then.
+    pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
+        let data = self.operate.installation()?;
+        super::allow_many_files();
+        super::keep_private();
+        let (clock, progress) = (Clock::system(), Progress::new());
+        let watch = |stage, done, all| progress.show(stage, done, all);
+        let made = backup::make(&data, &self.dir, &clock, &watch).await?;
+        drop(progress);
+        self.operate.answer(&made, &told(&made)?)?;
+        Ok(if made.complete {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        })
+    }
+}
+
+fn told(made: &Made) -> Result<String, std::fmt::Error> {
+    let mut text = String::new();
+    if made.complete {
+        writeln!(text, "everything as it was at {}", made.moment)?;
+    }
+    lines(&mut text, &made.databases, &made.content, &made.guests)?;
+    if made.one_time_left_out > 0 {
+        writeln!(
+            text,
+            "{} one-time shares are left out",
+            made.one_time_left_out
+        )?;
+    }
+    for error in &made.errors {
+        writeln!(text, "error: {error}")?;
+    }
+    if !made.complete {
+        writeln!(text, "no backup was made: the copy is damaged")?;
+    }
+    Ok(text)
+}
+
+/// Says what was copied.
+pub(super) fn lines(
+    text: &mut String,
+    databases: &Copied,
+    content: &Copied,
+    guests: &Copied,
+) -> std::fmt::Result {
+    let parts = [
+        ("databases", databases),
+        ("objects", content),
+        ("guests", guests),
+    ];
+    for (name, copied) in parts {
+        writeln!(
+            text,
+            "{} {name}, {} bytes; copied {}, {} bytes",
+            copied.files, copied.bytes, copied.copied_files, copied.copied_bytes
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! `svc restore`.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use super::Operate;
+use super::backup::lines;
+use super::progress::Progress;
+use crate::backup::{self, Restored};
+use crate::clock::Clock;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Restore {
+    /// The directory of a backup
+    dir: PathBuf,
+    #[command(flatten)]
+    operate: Operate,
+}
+
+impl Restore {
+    /// Fails when the backup is not whole; nothing has changed then.
+    pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
+        super::keep_private();
+        let (clock, progress) = (Clock::system(), Progress::new());
+        let watch = |stage, done, all| progress.show(stage, done, all);
+        let data = self.operate.data();
+        let restored = backup::restore(&self.dir, &data, &clock, &watch).await?;
+        drop(progress);
+        self.operate.answer(&restored, &told(&restored)?)?;
+        Ok(if restored.restored {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        })
+    }
+}
+
+fn told(restored: &Restored) -> Result<String, std::fmt::Error> {
+    let mut text = String::new();
+    if restored.restored {
+        writeln!(text, "everything is as it was at {}", restored.moment)?;
+    }
+    lines(
+        &mut text,
+        &restored.databases,
+        &restored.content,
+        &restored.guests,
+    )?;
+    if let Some(before) = &restored.before {
+        writeln!(
+            text,
+            "what was there before is in {before}, in the data directory"
+        )?;
+    }
+    for error in &restored.errors {
+        writeln!(text, "error: {error}")?;
+    }
+    if !restored.restored {
+        writeln!(text, "nothing was restored: the backup is damaged")?;
+    }
+    Ok(text)
+}

@@ -1,0 +1,186 @@
+//! Objects in a directory, as the store lays them out: for copying them from one directory to another.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+
+use cap_std::fs::{Dir, File};
+
+use super::Digest;
+use super::store::MARKER;
+use crate::disk;
+
+/// How the name of an object begins that is not whole yet.
+const UNFINISHED: &str = ".new-";
+
+/// Why an object was not put.
+#[derive(Debug, thiserror::Error)]
+pub enum PutError {
+    /// The bytes are not those that the name promises.
+    #[error("its bytes are not what its name says")]
+    Damaged,
+    /// The disk's.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// A directory of objects. Whatever is in it by name is whole. Its functions block on the disk.
+#[derive(Debug)]
+pub struct Shelf {
+    dir: Dir,
+    /// The directories with new names, which [`Shelf::sync`] makes durable.
+    changed: BTreeSet<String>,
+}
+
+fn split(digest: &Digest) -> (String, String) {
+    let mut shard = digest.to_string();
+    let rest = shard.split_off(2);
+    (shard, rest)
+}
+
+impl Shelf {
+    /// The objects in a directory that is there.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn open(directory: &Path) -> io::Result<Self> {
+        Ok(Self::new(disk::open(directory)?))
+    }
+
+    /// The same, by its handle.
+    pub fn new(dir: Dir) -> Self {
+        Self {
+            dir,
+            changed: BTreeSet::new(),
+        }
+    }
+
+    /// How many bytes an object has, if it is there.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn bytes(&self, digest: &Digest) -> io::Result<Option<u64>> {
+        let (shard, rest) = split(digest);
+        match self.dir.metadata(Path::new(&shard).join(rest)) {
+            Ok(metadata) => Ok(metadata.is_file().then(|| metadata.len())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Opens an object, if it is there.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn get(&self, digest: &Digest) -> io::Result<Option<File>> {
+        let (shard, rest) = split(digest);
+        match self.dir.open(Path::new(&shard).join(rest)) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether an object is there and its bytes are what its name says.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn is_whole(&self, digest: &Digest) -> io::Result<bool> {
+        let Some(file) = self.get(digest)? else {
+            return Ok(false);
+        };
+        Ok(Digest::of_copied(file, io::sink())?.0 == *digest)
+    }
+
+    /// Puts an object here under its name, in place of one that is there already. It is whole by then, and durable with
+    /// [`Shelf::sync`].
+    ///
+    /// # Errors
+    /// [`PutError`]; what was there stays.
+    pub fn put(&mut self, digest: &Digest, from: impl io::Read) -> Result<u64, PutError> {
+        let (shard, rest) = split(digest);
+        let dir = disk::subdirectory(&self.dir, &shard)?;
+        let unfinished = format!("{UNFINISHED}{rest}");
+        disk::remove_file(&dir, &unfinished)?;
+        let mut file = dir.open_with(&unfinished, &disk::new_file())?;
+        let (copied, bytes) = Digest::of_copied(from, &mut file)?;
+        if copied != *digest {
+            disk::remove_file(&dir, &unfinished)?;
+            return Err(PutError::Damaged);
+        }
+        file.sync_all()?;
+        dir.rename(&unfinished, &dir, rest)?;
+        self.changed.insert(shard);
+        Ok(bytes)
+    }
+
+    /// Makes the names of what was put durable.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn sync(&mut self) -> io::Result<()> {
+        for shard in std::mem::take(&mut self.changed) {
+            disk::sync(&self.dir.open_dir(shard)?)?;
+        }
+        disk::sync(&self.dir)
+    }
+
+    /// Removes all but `kept`, and whatever is no object.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn keep_only(&self, kept: &BTreeSet<Digest>) -> io::Result<()> {
+        for shard in self.dir.entries()? {
+            let shard = shard?;
+            let name = shard.file_name();
+            if !shard.file_type()?.is_dir() {
+                if name != MARKER {
+                    shard.remove_file()?;
+                }
+                continue;
+            }
+            let dir = shard.open_dir()?;
+            for object in dir.entries()? {
+                let object = object?;
+                let hex =
+                    [&name, &object.file_name()].map(|part| part.to_string_lossy().into_owned());
+                if !Digest::from_hex(&hex.concat()).is_some_and(|digest| kept.contains(&digest)) {
+                    object.remove_file()?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_is_put_whole_or_not_at_all() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut shelf = Shelf::open(directory.path()).unwrap();
+        let (one, two) = (Digest::of(b"one"), Digest::of(b"two"));
+        assert_eq!(shelf.put(&one, &b"one"[..]).unwrap(), 3);
+        assert!(matches!(
+            shelf.put(&two, &b"tw"[..]),
+            Err(PutError::Damaged)
+        ));
+        shelf.sync().unwrap();
+        assert_eq!(
+            (shelf.bytes(&one).unwrap(), shelf.bytes(&two).unwrap()),
+            (Some(3), None)
+        );
+        assert!(shelf.is_whole(&one).unwrap() && !shelf.is_whole(&two).unwrap());
+        // A name says nothing about bytes that were damaged later; putting them again mends them.
+        let (shard, rest) = split(&one);
+        std::fs::write(directory.path().join(shard).join(rest), b"ONE").unwrap();
+        assert!(!shelf.is_whole(&one).unwrap());
+        shelf.put(&one, &b"one"[..]).unwrap();
+        assert!(shelf.is_whole(&one).unwrap());
+        shelf.put(&two, &b"two"[..]).unwrap();
+        shelf.keep_only(&BTreeSet::from([two])).unwrap();
+        assert!(shelf.get(&one).unwrap().is_none() && shelf.get(&two).unwrap().is_some());
+    }
+}

@@ -1,0 +1,121 @@
+//! The control database at one moment, for a copy of it while others go on writing.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::pool::FILE;
+use super::{Control, Error};
+use crate::sqlite;
+
+/// How often the lock of writers is asked for; they let it go for some tens of microseconds between two commits.
+const ASK: Duration = Duration::from_micros(250);
+/// How often at most: ten seconds.
+const ASKED: i32 = 40_000;
+
+/// The database as it was at one moment, whatever is written to it meanwhile.
+#[derive(Debug)]
+pub struct Snapshot(Connection);
+
+impl Control {
+    /// Runs `look` while nothing is written to the database, by whatever process. Writers wait, so it must be quick.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] when somebody writes for ten seconds.
+    pub fn while_still<T>(&self, look: impl FnOnce() -> T) -> Result<T, Error> {
+        let mut connection = open(self.path(), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        connection.busy_handler(Some(|asked| {
+            std::thread::sleep(ASK);
+            asked < ASKED
+        }))?;
+        connection.execute_batch("BEGIN IMMEDIATE")?;
+        let seen = look();
+        connection.execute_batch("ROLLBACK")?;
+        Ok(seen)
+    }
+
+    /// The database as it is now.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn snapshot(&self) -> Result<Snapshot, Error> {
+        let connection = open(self.path(), OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        connection.execute_batch("BEGIN")?;
+        // The moment is that of the first look.
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+        Ok(Snapshot(connection))
+    }
+}
+
+impl Snapshot {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn read<T>(
+        &self,
+        job: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
+        Ok(job(&self.0)?)
+    }
+
+    /// Copies it into `directory`, which has none. The copy is not synced.
+    ///
+    /// # Errors
+    /// The databases'.
+    pub fn copy_to(&self, directory: &Path) -> Result<(), Error> {
+        Ok(sqlite::copy(&self.0, &directory.join(FILE))?)
+    }
+}
+
+/// Brings all of the database in `directory` into its one file, once nobody has it open.
+///
+/// # Errors
+/// The database's.
+pub fn seal(directory: &Path) -> Result<(), Error> {
+    let connection = open(&directory.join(FILE), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    Ok(sqlite::without_log(&connection)?)
+}
+
+fn open(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
+    let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(Duration::from_secs(5))?;
+    Ok(connection)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn while_it_is_still_nobody_writes_and_what_is_written_later_is_not_in_the_snapshot() {
+        let (data, copy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let control = Control::open(data.path()).unwrap();
+        let other = Connection::open(data.path().join(FILE)).unwrap();
+        other.busy_timeout(Duration::ZERO).unwrap();
+        let add = "INSERT INTO visit_flushes (at) VALUES (0)";
+        let count = |c: &Connection| {
+            let sql = "SELECT count(*) FROM visit_flushes";
+            c.query_row::<i64, _, _>(sql, [], |row| row.get(0))
+        };
+        other.execute(add, []).unwrap();
+        let snapshot = control
+            .while_still(|| {
+                assert!(matches!(
+                    Error::from(other.execute(add, []).unwrap_err()),
+                    Error::Busy
+                ));
+                control.snapshot().unwrap()
+            })
+            .unwrap();
+        other.execute(add, []).unwrap();
+        assert_eq!(snapshot.read(count).unwrap(), 1);
+        snapshot.copy_to(copy.path()).unwrap();
+        let copied = Control::look(copy.path()).unwrap();
+        assert_eq!(copied.read_blocking(count).unwrap(), 1);
+        assert_eq!(count(&other).unwrap(), 2);
+        let files: Vec<_> = std::fs::read_dir(copy.path()).unwrap().collect();
+        assert_eq!(files.len(), 1, "a copy is one file");
+    }
+}

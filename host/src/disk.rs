@@ -1,0 +1,101 @@
+//! Directories and files of the host's own: private to its user, and durable where that is promised.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, DirBuilder, DirBuilderExt, OpenOptions, OpenOptionsExt};
+
+/// Opens a directory that is there.
+///
+/// # Errors
+/// The disk's.
+pub fn open(directory: &Path) -> io::Result<Dir> {
+    Dir::open_ambient_dir(directory, ambient_authority())
+}
+
+/// Opens a directory below another, made where it is missing.
+///
+/// # Errors
+/// The disk's.
+pub fn subdirectory(dir: &Dir, name: &str) -> io::Result<Dir> {
+    let mut builder = DirBuilder::new();
+    builder.mode(0o700);
+    match dir.create_dir_with(name, &builder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => dir.open_dir(name),
+    }
+}
+
+/// How to make a new file, which nobody else may read.
+pub fn new_file() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    options
+}
+
+/// Makes the names in a directory durable.
+///
+/// # Errors
+/// The disk's.
+pub fn sync(dir: &Dir) -> io::Result<()> {
+    // A directory that is opened to look into it is synced through a name of its own.
+    dir.open(".")?.sync_all()
+}
+
+/// Makes a directory durable with everything below it.
+///
+/// # Errors
+/// The disk's.
+pub fn sync_all(dir: &Dir) -> io::Result<()> {
+    for entry in dir.entries()? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            sync_all(&entry.open_dir()?)?;
+        } else {
+            entry.open()?.sync_all()?;
+        }
+    }
+    sync(dir)
+}
+
+/// Writes a file, durably: whoever looks finds the old one or the new one.
+///
+/// # Errors
+/// The disk's; the old one is there then.
+pub fn replace(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let new = format!(".{name}.new");
+    remove_file(dir, &new)?;
+    let mut file = dir.open_with(&new, &new_file())?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    dir.rename(&new, dir, name)?;
+    sync(dir)
+}
+
+/// Whether a directory has something of this name, wherever it leads.
+pub fn has(dir: &Dir, name: &str) -> bool {
+    dir.symlink_metadata(name).is_ok()
+}
+
+/// Removes a file; one that is gone is removed already.
+///
+/// # Errors
+/// The disk's.
+pub fn remove_file(dir: &Dir, name: &str) -> io::Result<()> {
+    match dir.remove_file(name) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Removes a directory with everything below it; one that is gone is removed already.
+///
+/// # Errors
+/// The disk's.
+pub fn remove_directory(dir: &Dir, name: &str) -> io::Result<()> {
+    match dir.remove_dir_all(name) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

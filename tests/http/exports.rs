@@ -1,0 +1,188 @@
+//! The export of a backend: one plain SQLite file, which every SQLite opens.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use http::Method;
+use rusqlite::{Connection, OpenFlags};
+use serde_json::json;
+use svc_tests::{Answer, Ask, TestServer};
+use tempfile::TempDir;
+
+use crate::account::Owner;
+use crate::house::{GUESTS, House};
+
+const SHOP: &str =
+    "CREATE TABLE things (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, price INTEGER);
+    CREATE INDEX things_by_name ON things (trim(lower(name)));
+    CREATE VIEW cheap AS SELECT name FROM things WHERE price < 10;
+    INSERT INTO things (name, price) VALUES ('  Cup', 3), ('Bowl ', 12), (x'20ff20', 20);";
+
+async fn export(house: &House) -> Answer {
+    let path = format!("/{}/backend/export", house.project);
+    house.owner.get(&house.server, &path).await
+}
+
+/// Opens a file that is alone in its directory, without anything of the service's.
+fn opened(directory: &Path, file: &[u8]) -> Connection {
+    let path = directory.join("export.db");
+    std::fs::write(&path, file).unwrap();
+    Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap()
+}
+
+fn words(connection: &Connection, sql: &str) -> Vec<String> {
+    let mut statement = connection.prepare(sql).unwrap();
+    let rows = statement.query_map([], |row| row.get(0)).unwrap();
+    rows.map(Result::unwrap).collect()
+}
+
+#[tokio::test]
+async fn it_is_one_plain_file_of_what_is_the_owners() {
+    let house = House::new(SHOP).await;
+    let secret = "what-was-deleted-must-not-be-in-it";
+    let insert = "INSERT INTO things (name, price) VALUES (:name, 1)";
+    let name = json!({ "name": secret.repeat(200) });
+    house.query(insert, &name).await.expect(200);
+    let delete = "DELETE FROM things WHERE price = 1";
+    house.query(delete, &json!({})).await.expect(200);
+    let answer = export(&house).await.expect(200);
+    assert_eq!(
+        answer.header("content-type"),
+        Some("application/vnd.sqlite3")
+    );
+    assert_eq!(
+        answer.header("content-disposition"),
+        Some("attachment; filename=\"house-acme.db\"")
+    );
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+    assert!(answer.body.starts_with(b"SQLite format 3\0"));
+    assert_eq!(answer.body[18..20], [1, 1], "it needs a write-ahead log");
+    let holds = |needle: &[u8]| answer.body.windows(needle.len()).any(|part| part == needle);
+    assert!(!holds(secret.as_bytes()) && !holds(b"svc_migrations"));
+
+    let directory = TempDir::new().unwrap();
+    let file = opened(directory.path(), &answer.body);
+    let names = "SELECT type || ' ' || name FROM sqlite_schema WHERE name NOT LIKE '%autoindex%' ORDER BY 1";
+    let shown = [
+        "index things_by_name",
+        "table sqlite_sequence",
+        "table svc_payments",
+        "table things",
+        "view cheap",
+    ];
+    assert_eq!(words(&file, names), shown);
+    assert_eq!(words(&file, "PRAGMA integrity_check"), ["ok"]);
+    assert_eq!(words(&file, "SELECT name FROM cheap"), ["  Cup"]);
+    let indexed =
+        "SELECT name FROM things INDEXED BY things_by_name WHERE trim(lower(name)) = 'bowl'";
+    assert_eq!(words(&file, indexed), ["Bowl "]);
+    assert_eq!(
+        words(&file, "SELECT CAST(seq AS TEXT) FROM sqlite_sequence"),
+        ["4"]
+    );
+    drop(file);
+    // The stock command where it is installed, which is not of our making.
+    let sql =
+        "PRAGMA integrity_check; SELECT count(*) FROM things; SELECT count(*) FROM svc_payments;";
+    let stock = Command::new("sqlite3")
+        .arg(directory.path().join("export.db"))
+        .arg(sql)
+        .output();
+    if let Ok(stock) = stock {
+        assert_eq!(
+            String::from_utf8_lossy(&stock.stdout),
+            "ok\n3\n0\n",
+            "{stock:?}"
+        );
+    }
+    let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().collect();
+    assert_eq!(left.len(), 1, "opening it leaves files beside it");
+    // Nothing of it stays on the disk, and the database is as it was.
+    assert_eq!(
+        svc_tests::disk::names(&house.server.data().join("tmp")),
+        Vec::<String>::new()
+    );
+    assert_eq!(house.detail().await["warnings"], json!([]));
+}
+
+#[tokio::test]
+async fn it_is_of_one_moment_while_others_write() {
+    let house = House::new("CREATE TABLE halves (n INTEGER NOT NULL, half INTEGER NOT NULL)").await;
+    house
+        .define(&[("add", "INSERT INTO halves VALUES (:n, 1), (:n, 2)")])
+        .await;
+    let (house, stop) = (Arc::new(house), Arc::new(AtomicBool::new(false)));
+    let writers: Vec<_> = (0..4)
+        .map(|writer| {
+            let (house, stop) = (Arc::clone(&house), Arc::clone(&stop));
+            tokio::spawn(async move {
+                let mut written = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    house.done("add", &json!({ "n": writer })).await;
+                    written += 1;
+                }
+                written
+            })
+        })
+        .collect();
+    let (directory, mut before) = (TempDir::new().unwrap(), 0);
+    for _ in 0..10 {
+        house.done("add", &json!({ "n": 9 })).await;
+        let answer = export(&house).await.expect(200);
+        let file = opened(directory.path(), &answer.body);
+        let count = |sql: &str| {
+            file.query_row::<i64, _, _>(sql, [], |row| row.get(0))
+                .unwrap()
+        };
+        let all = count("SELECT count(*) FROM halves");
+        let halves =
+            [1, 2].map(|half| count(&format!("SELECT count(*) FROM halves WHERE half = {half}")));
+        assert_eq!(halves[0], halves[1], "half a statement");
+        assert!(all > before, "what was answered is not in it");
+        before = all;
+    }
+    stop.store(true, Ordering::Relaxed);
+    for writer in writers {
+        assert!(writer.await.unwrap() > 0);
+    }
+}
+
+#[tokio::test]
+async fn it_is_for_the_owner_of_a_backend() {
+    let server = TestServer::start().await;
+    let other = Owner::new(&server, "zeta").await;
+    let house = House::empty(server).await;
+    let path = format!("/{}/backend/export", house.project);
+    export(&house).await.problem(404, "not_found");
+    house.create(GUESTS).await.expect(201);
+    let query = house
+        .owner
+        .get(&house.server, &format!("{path}?full=1"))
+        .await;
+    assert!(
+        query.problem(400, "invalid_request")["detail"]
+            .as_str()
+            .unwrap()
+            .contains("full")
+    );
+    other
+        .get(&house.server, &path)
+        .await
+        .problem(403, "forbidden");
+    let anonymous = house
+        .server
+        .get(&format!("/api/v1/projects{path}"))
+        .answer()
+        .await;
+    anonymous.problem(401, "unauthorized");
+    let posted = house
+        .owner
+        .send(&house.server, Method::POST, &path, &json!({}))
+        .await;
+    posted.problem(405, "method_not_allowed");
+    house.delete().await.expect(204);
+    export(&house).await.problem(404, "not_found");
+}
