@@ -55,13 +55,7 @@ impl Backends {
         batch: Vec<NewAction>,
     ) -> Result<Vec<ActionRow>, BackendError> {
         let id = self.required(project).await?.id;
-        if batch.is_empty() || batch.len() > BATCH {
-            return Err(BackendError::Invalid(format!(
-                "`actions` has {} entries; send 1 to {BATCH}.",
-                batch.len()
-            )));
-        }
-        let rows = self.judge_batch(id, batch).await?;
+        let rows = self.judged_batch(id, batch).await?;
         let (now, most) = (self.clock.now(), self.config.limits.definition_bytes);
         let actions = self
             .control
@@ -72,12 +66,11 @@ impl Backends {
                 let known = store::actions(tx, &id).map_err(control::Error::from)?;
                 for mut row in rows {
                     let newest = known.iter().find(|action| action.name == row.name);
-                    match newest {
-                        Some(same) if same.checksum == row.checksum => continue,
-                        newest => row.version = newest.map_or(1, |action| action.version + 1),
+                    if let Change::Version(version) = Change::of(&row, newest) {
+                        row.version = version;
+                        row.created_at = now;
+                        store::insert_action(tx, &id, &row)?;
                     }
-                    row.created_at = now;
-                    store::insert_action(tx, &id, &row)?;
                 }
                 if store::definition_bytes(tx, &id).map_err(control::Error::from)? > most {
                     return Err(BackendError::definitions_full(most));
@@ -91,11 +84,17 @@ impl Backends {
     }
 
     /// Judges every entry, and has SQLite prepare it.
-    async fn judge_batch(
+    pub(super) async fn judged_batch(
         &self,
         id: BackendId,
         batch: Vec<NewAction>,
     ) -> Result<Vec<ActionRow>, BackendError> {
+        if batch.is_empty() || batch.len() > BATCH {
+            return Err(BackendError::Invalid(format!(
+                "`actions` has {} entries; send 1 to {BATCH}.",
+                batch.len()
+            )));
+        }
         let mut seen = HashSet::new();
         let (mut rows, mut bad) = (Vec::with_capacity(batch.len()), Vec::new());
         for new in batch {
@@ -221,6 +220,25 @@ impl Backends {
             .await?;
         self.actions.remove(&id);
         Ok(Arc::new(Action::from(row)))
+    }
+}
+
+/// What a definition does to an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// Nothing: it is what the newest version is.
+    Nothing,
+    /// It makes this version.
+    Version(u32),
+}
+
+impl Change {
+    /// What `row` does to an action whose newest version is `newest`.
+    pub(super) fn of(row: &ActionRow, newest: Option<&ActionRow>) -> Self {
+        match newest {
+            Some(same) if same.checksum == row.checksum => Self::Nothing,
+            newest => Self::Version(newest.map_or(1, |action| action.version + 1)),
+        }
     }
 }
 

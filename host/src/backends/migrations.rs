@@ -57,12 +57,7 @@ impl Backends {
         let turn = self.turn(id);
         let _mine = turn.lock().await;
         let script = self.judged(ddl, Some(id)).await?;
-        let checksum = script.checksum.clone();
-        let known = self
-            .control
-            .read(move |c| store::recorded(c, &id, &checksum))
-            .await?;
-        if let Some(version) = known {
+        if let Some(version) = self.recorded(id, &script.checksum).await? {
             return Ok(MigrationResult {
                 status: MigrationStatus::AlreadyApplied,
                 version,
@@ -90,8 +85,23 @@ impl Backends {
         })
     }
 
+    /// The version under which a script is in the ledger.
+    pub(super) async fn recorded(
+        &self,
+        id: BackendId,
+        checksum: &str,
+    ) -> Result<Option<u32>, control::Error> {
+        let checksum = checksum.to_owned();
+        let look = move |c: &_| store::recorded(c, &id, &checksum);
+        self.control.read(look).await
+    }
+
     /// Whether the ledger has room for a script.
-    async fn check_definitions(&self, id: BackendId, script: &Script) -> Result<(), BackendError> {
+    pub(super) async fn check_definitions(
+        &self,
+        id: BackendId,
+        script: &Script,
+    ) -> Result<(), BackendError> {
         let most = self.config.limits.definition_bytes;
         let taken = self.control.read(move |c| store::definition_bytes(c, &id));
         let script = u64::try_from(script.sql.len()).unwrap_or(u64::MAX);

@@ -4,6 +4,7 @@ mod actions;
 pub mod check;
 pub mod copies;
 pub mod database;
+mod dry_runs;
 pub mod export;
 mod migrations;
 pub mod model;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::database::{Inventory, Pace, RunError};
+use super::database::{Inventory, Pace, RunError, Schema};
 use crate::clock::Timestamp;
 use crate::control;
 use crate::ids::{BackendId, ProjectId};
@@ -171,6 +171,19 @@ pub struct MigrationResult {
     pub version: u32,
     /// SHA-256 of its script, in hexadecimal.
     pub checksum: String,
+}
+
+/// What a change would do, had it not been a trial.
+#[derive(Clone, Debug)]
+pub struct DryRun {
+    /// What it would answer.
+    pub status: MigrationStatus,
+    /// The schema as it is.
+    pub before: Schema,
+    /// The schema as it would be.
+    pub after: Schema,
+    /// The actions that would not work, and why.
+    pub broken: Vec<(String, String)>,
 }
 
 /// An entry of a batch of actions that cannot be.

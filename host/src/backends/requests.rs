@@ -37,6 +37,15 @@ pub struct UpdateBackend {
     pub realtime: Option<bool>,
 }
 
+/// How a change is meant.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HowToChange {
+    /// Whether it is only tried.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
 /// Actions to define, all or none.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -94,6 +103,8 @@ pub enum Change {
         /// What it is for.
         note: Option<String>,
     },
+    /// A migration that is only tried: its script.
+    Try(String),
     /// Its rooms are opened or closed.
     Switch(bool),
 }
@@ -103,9 +114,13 @@ impl UpdateBackend {
     ///
     /// # Errors
     /// `nothing_to_update` or `invalid_request`.
-    pub fn checked(self) -> Result<Change, Problem> {
+    pub fn checked(self, how: HowToChange) -> Result<Change, Problem> {
         check_characters("note", self.note.as_deref(), NOTE)?;
         match (self.ddl, self.realtime) {
+            (Some(ddl), None) if how.dry_run => Ok(Change::Try(ddl)),
+            (None, Some(_)) if how.dry_run => Err(invalid(
+                "`dry_run` is for migrations and actions: leave it out to switch `realtime`.",
+            )),
             (Some(ddl), None) => Ok(Change::Migrate {
                 ddl,
                 note: self.note,

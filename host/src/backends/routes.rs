@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::database::RunError;
 use super::model::{BackendError, Detail};
-use super::requests::{Change, CreateBackend, DefineActions, UpdateBackend};
-use super::views::{ActionList, BackendView, MigrationView};
+use super::requests::{Change, CreateBackend, DefineActions, HowToChange, UpdateBackend};
+use super::views::{ActionList, BackendView, DryRunView, MigrationView};
 use crate::app::SharedApp;
 use crate::config::Config;
 use crate::http::extract::{NoQuery, UnreadBody, invalid};
@@ -85,10 +85,13 @@ pub async fn get(
 #[utoipa::path(
     operation_id = "update_backend",
     patch, path = "/api/v1/projects/{id}/backend", tag = "backend",
-    params(("id" = String, Path, description = "The project.")),
+    params(
+        ("id" = String, Path, description = "The project."),
+        ("dry_run" = Option<bool>, Query, description = "An extension. Whether the migration is only tried, on a copy that is thrown away.")
+    ),
     request_body = UpdateBackend,
     responses(
-        (status = 200, description = "What became of the migration; after a switch, the backend.", body = Updated)
+        (status = 200, description = "What became of the migration, or would have; after a switch, the backend.", body = Updated)
     ),
     extensions(("x-problems" = json!("owner body forbidden not_found nothing_to_update ddl_refused query_timeout constraint_violation migration_not_recorded database_full database_busy capacity_reached"))),
     security(("bearer" = []))
@@ -102,9 +105,14 @@ pub async fn update(
     if app.backends.of_project(project).await?.is_none() {
         return Err(BackendError::NotFound.into());
     }
-    let change = body.json::<UpdateBackend>().await?.value.checked()?;
+    let (body, how) = body.json_and_query::<UpdateBackend, HowToChange>().await?;
+    let change = body.value.checked(how)?;
     let backends = Arc::clone(&app.backends);
     let updated = match change {
+        Change::Try(ddl) => {
+            let tried = async move { backends.try_migration(project, ddl).await };
+            Updated::Tried(to_the_end(tried).await??.into())
+        }
         Change::Migrate { ddl, note } => {
             let result = to_the_end(async move { backends.migrate(project, ddl, note).await });
             Updated::Migrated(result.await??.into())
@@ -122,6 +130,8 @@ pub async fn update(
 #[derive(Debug, serde::Serialize, utoipa::ToSchema)]
 #[serde(untagged)]
 pub enum Updated {
+    /// Of a migration that was only tried.
+    Tried(DryRunView),
     /// Of a migration.
     Migrated(MigrationView),
     /// Of a switch: the backend as it is now.
@@ -156,9 +166,12 @@ pub async fn delete(
 #[utoipa::path(
     operation_id = "define_actions",
     put, path = "/api/v1/projects/{id}/backend/actions", tag = "backend",
-    params(("id" = String, Path, description = "The project.")),
+    params(
+        ("id" = String, Path, description = "The project."),
+        ("dry_run" = Option<bool>, Query, description = "An extension. Whether the batch is only tried.")
+    ),
     request_body = DefineActions,
-    responses((status = 200, description = "The newest version of every action.", body = ActionList)),
+    responses((status = 200, description = "The newest version of every action; of a trial, what would become of them.", body = Defined)),
     extensions(("x-problems" = json!("owner body forbidden not_found statement_refused database_busy capacity_reached"))),
     security(("bearer" = []))
 )]
@@ -166,15 +179,32 @@ pub async fn define(
     State(app): State<SharedApp>,
     scope: ProjectScope,
     body: UnreadBody,
-) -> Result<axum::Json<ActionList>, Problem> {
+) -> Result<axum::Json<Defined>, Problem> {
     let project = scope.project.id;
     if app.backends.of_project(project).await?.is_none() {
         return Err(BackendError::NotFound.into());
     }
-    let batch = body.json::<DefineActions>().await?.value.checked();
+    let (body, how) = body.json_and_query::<DefineActions, HowToChange>().await?;
+    let batch = body.value.checked();
     let backends = Arc::clone(&app.backends);
-    let actions = to_the_end(async move { backends.define(project, batch).await }).await??;
-    Ok(axum::Json(ActionList::new(&actions)))
+    let defined = if how.dry_run {
+        let tried = async move { backends.try_actions(project, batch).await };
+        Defined::Tried(to_the_end(tried).await??.into())
+    } else {
+        let defined = async move { backends.define(project, batch).await };
+        Defined::Actions(ActionList::new(&to_the_end(defined).await??))
+    };
+    Ok(axum::Json(defined))
+}
+
+/// What a batch of actions answers.
+#[derive(Debug, serde::Serialize, utoipa::ToSchema)]
+#[serde(untagged)]
+pub enum Defined {
+    /// The newest version of every action.
+    Actions(ActionList),
+    /// Of a batch that was only tried.
+    Tried(DryRunView),
 }
 
 fn refused(code: Code, refusal: &Refusal) -> Problem {

@@ -4,7 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::database::{Inventory, Schema, TableRows};
-use super::model::{ActionRow, Detail, LedgerEntry, MigrationResult, MigrationStatus};
+use super::model::{ActionRow, Detail, DryRun, LedgerEntry, MigrationResult, MigrationStatus};
 use super::model::{params, requires_identity};
 use crate::clock::Timestamp;
 use crate::config::Config;
@@ -145,6 +145,51 @@ impl From<MigrationResult> for MigrationView {
             status: result.status,
             version: result.version,
             checksum: result.checksum,
+        }
+    }
+}
+
+/// What a change would do: the answer to `dry_run=true`, for which nothing is kept. An extension.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DryRunView {
+    /// What would become of the migration. Actions would be `applied`, or are there already.
+    pub status: MigrationStatus,
+    /// The schema before and after.
+    pub schema: SchemaChange,
+    /// The actions that would not work.
+    pub broken_actions: Vec<BrokenAction>,
+}
+
+/// A schema before and after a change.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SchemaChange {
+    /// As it is.
+    pub before: Schema,
+    /// As it would be.
+    pub after: Schema,
+}
+
+/// An action that would not work.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct BrokenAction {
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub detail: String,
+}
+
+impl From<DryRun> for DryRunView {
+    fn from(run: DryRun) -> Self {
+        let broken = run.broken.into_iter();
+        Self {
+            status: run.status,
+            schema: SchemaChange {
+                before: run.before,
+                after: run.after,
+            },
+            broken_actions: broken
+                .map(|(name, detail)| BrokenAction { name, detail })
+                .collect(),
         }
     }
 }

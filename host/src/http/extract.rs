@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 
 use super::front::Context;
 use super::problem::{Code, Problem};
+use super::query;
 pub use super::query::{NoQuery, Query, UnreadQuery};
 use crate::app::SharedApp;
 use crate::workspaces::Principal;
@@ -173,6 +174,23 @@ impl UnreadBody {
     /// The problem of the query, the transfer or the document.
     pub async fn json<T: DeserializeOwned>(self) -> Result<ReadBody<T>, Problem> {
         NoQuery::check(self.request.uri().query())?;
+        self.json_only().await
+    }
+
+    /// Reads JSON on a request that takes query parameters, and these.
+    ///
+    /// # Errors
+    /// Like [`UnreadBody::json`].
+    pub async fn json_and_query<T, Q>(self) -> Result<(ReadBody<T>, Q), Problem>
+    where
+        T: DeserializeOwned,
+        Q: DeserializeOwned,
+    {
+        let query = query::read(self.request.uri().query())?;
+        Ok((self.json_only().await?, query))
+    }
+
+    async fn json_only<T: DeserializeOwned>(self) -> Result<ReadBody<T>, Problem> {
         let raw = read_body(self.request.into_body(), self.limit).await?;
         Ok(ReadBody {
             value: parse_json(&raw)?,

@@ -19,7 +19,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     }
 }
 
-fn read<T: DeserializeOwned>(query: Option<&str>) -> Result<T, Problem> {
+pub(super) fn read<T: DeserializeOwned>(query: Option<&str>) -> Result<T, Problem> {
     let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
     let pairs = serde_urlencoded::Deserializer::new(pairs);
     serde_path_to_error::deserialize(pairs).map_err(|error| {

@@ -91,6 +91,15 @@ impl Arguments {
         }
     }
 
+    /// Takes a flag, which is false if it is not there.
+    pub(super) fn flag(&mut self, name: &str) -> Result<bool, Problem> {
+        match self.0.remove(name) {
+            None => Ok(false),
+            Some(Value::Bool(flag)) => Ok(flag),
+            Some(_) => Err(wrong(&format!("`{name}` must be true or false"))),
+        }
+    }
+
     /// Takes a count that may be there.
     pub(super) fn count(&mut self, name: &str) -> Result<Option<usize>, Problem> {
         let Some(value) = self.0.remove(name) else {

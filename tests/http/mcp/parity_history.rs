@@ -265,7 +265,60 @@ impl Steps {
                 status,
             );
         }
+        self.trials(table);
+        self.batches();
         self.backend("get", Method::GET, "", json!({}), 200);
         self.backend("export", Method::GET, "/export", json!({}), 200);
+    }
+
+    /// Changes of the backend that are only tried.
+    fn trials(&mut self, applied: &str) {
+        let one = json!([{ "name": "one", "sql": "SELECT 1 AS one" }]);
+        for (body, status) in [
+            (json!({ "ddl": "CREATE TABLE more (a)" }), 200),
+            (json!({ "ddl": applied }), 200),
+            (json!({ "ddl": "DROP TABLE notes" }), 400),
+            (json!({ "realtime": true }), 400),
+            (json!({ "actions": one }), 200),
+            (json!({ "actions": [] }), 400),
+        ] {
+            let (method, below) = match body.get("actions") {
+                Some(_) => (Method::PUT, "/actions"),
+                None => (Method::PATCH, ""),
+            };
+            let path = format!("{PROJECTS}/$project/backend{below}?dry_run=true");
+            let mut arguments = body.clone();
+            arguments["action"] = "update".into();
+            arguments["project_id"] = "$project".into();
+            arguments["dry_run"] = true.into();
+            self.add("manage_backend", arguments, method, path, body, status);
+        }
+    }
+
+    /// Calls of actions, several as one.
+    fn batches(&mut self) {
+        let add = |text: Value| json!({ "action": "add", "params": { "text": text } });
+        for (ops, status) in [
+            (json!([add("a".into()), add("b".into())]), 200),
+            (json!([add("a".into()), add(Value::Null)]), 409),
+            (json!([add("a".into()), { "action": "nothing" }]), 404),
+            (json!([{ "action": "add" }]), 400),
+            (json!([add(json!({ "from": [0, "id"] }))]), 400),
+            (json!([]), 400),
+        ] {
+            let body = json!({ "ops": ops });
+            let mut arguments = body.clone();
+            arguments["action"] = "batch".into();
+            arguments["project_id"] = "$project".into();
+            let path = "/room/api/op".to_owned();
+            self.add(
+                "manage_backend",
+                arguments,
+                Method::POST,
+                path,
+                body,
+                status,
+            );
+        }
     }
 }

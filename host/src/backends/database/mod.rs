@@ -4,6 +4,7 @@ mod batch;
 mod copy;
 #[cfg(test)]
 mod corpus_tests;
+mod dry_run;
 mod error;
 mod export;
 mod files;
@@ -30,6 +31,7 @@ use std::time::Duration;
 
 pub use batch::{BatchError, Given, Step};
 pub use copy::{Source, revive};
+pub use dry_run::{Outcome, Trial, Tried};
 pub use error::RunError;
 pub use files::Files;
 pub use migrate::{Migrated, Script, ScriptError};

@@ -135,7 +135,7 @@ impl Database {
     }
 
     /// Runs `work` with a reader, in a lane: the long one, or else the short one.
-    async fn with_reader<T: Send + 'static>(
+    pub(super) async fn with_reader<T: Send + 'static>(
         &self,
         lane: Lane,
         work: impl FnOnce(&Handle) -> Result<T, RunError> + Send + 'static,

@@ -6,9 +6,10 @@ use rmcp::model::{Tool as Description, ToolAnnotations};
 use serde_json::{Value, json};
 
 use super::{Caller, answer, deleted, describe, string};
-use crate::backends::requests::{Change, CreateBackend, DefineActions, UpdateBackend};
-use crate::backends::views::{ActionList, BackendView, MigrationView};
-use crate::backends::{BackendError, export};
+use crate::backends::operate::requests::{CallBatch, check_ops};
+use crate::backends::requests::{Change, CreateBackend, DefineActions, HowToChange, UpdateBackend};
+use crate::backends::views::{ActionList, BackendView, DryRunView, MigrationView};
+use crate::backends::{Backend, BackendError, export};
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
 use crate::http::serve::to_the_end;
@@ -19,6 +20,7 @@ actions!(Action {
     Create "create",
     Get "get",
     Update "update",
+    Batch "batch",
     Delete "delete",
     Export "export",
 });
@@ -28,6 +30,8 @@ create {project_id, ddl}: makes it, with its tables. \
 update {project_id, and exactly one of:} actions: define what pages may call, each one SELECT, INSERT, UPDATE or DELETE with :name binds \
 (in a page: await svc.db.op(\"add_note\", {text: \"hi\"}), which answers {rows, columns, rows_affected, truncated}); one with an existing name replaces that action at once, others stay, none can be deleted. \
 ddl: one additive migration; sent again it changes nothing. realtime: opens or closes the rooms in which visitors' pages exchange messages. \
+With dry_run true, ddl and actions are only tried: what the schema would be, and which actions would break. \
+batch {project_id, ops}: calls actions as a visitor would, all in one transaction or none; to try them out. \
 get {project_id}: schema, migrations, actions, row counts. \
 export {project_id}: where the database can be downloaded as one SQLite file, with the same credential. \
 delete {project_id}: the database with all its rows, for good; ask the user first. After a delete and a second create the pages must be published again. \
@@ -40,6 +44,17 @@ pub(super) fn description() -> Description {
         "project_id": string("The project; always required."),
         "ddl": string("create (required): CREATE TABLE, CREATE INDEX, CREATE VIEW and seed INSERTs, at least one CREATE TABLE. update: one migration of those or ALTER TABLE … ADD COLUMN. Names that begin with svc_ are refused."),
         "note": string("update with ddl: what the migration is for."),
+        "dry_run": { "type": "boolean", "description": "update with ddl or actions: only try, and keep nothing." },
+        "ops": {
+            "type": "array", "maxItems": 20, "description": "batch (required): the calls, in order.",
+            "items": {
+                "type": "object", "required": ["action"], "additionalProperties": false,
+                "properties": {
+                    "action": string("The action's name."),
+                    "params": { "type": "object", "description": "A value for each of its binds, or {\"from\": [0, \"id\"]}: what the first row of op 0 has in column id." },
+                },
+            },
+        },
         "realtime": { "type": "boolean", "description": "create, update: whether pages may open rooms; on update alone." },
         "actions": {
             "type": "array", "maxItems": 200, "description": "update: the actions to define, all or none.",
@@ -88,10 +103,15 @@ pub(super) async fn call(
         }
         Action::Update if arguments.has("actions") => define(&caller, &id, arguments).await,
         Action::Update => {
+            let how = how(&mut arguments)?;
             let request: UpdateBackend = arguments.rest()?;
-            let project = existing(&caller, &id).await?.id;
+            let project = existing(&caller, &id).await?.0.id;
             let backends = Arc::clone(&app.backends);
-            match request.checked()? {
+            match request.checked(how)? {
+                Change::Try(ddl) => {
+                    let tried = async move { backends.try_migration(project, ddl).await };
+                    answer(DryRunView::from(to_the_end(tried).await??))
+                }
                 Change::Migrate { ddl, note } => {
                     let done = async move { backends.migrate(project, ddl, note).await };
                     answer(MigrationView::from(to_the_end(done).await??))
@@ -102,6 +122,15 @@ pub(super) async fn call(
                 }
             }
         }
+        Action::Batch => {
+            let request: CallBatch = arguments.rest()?;
+            let backend = existing(&caller, &id).await?.1.id;
+            let ops = check_ops(request.ops)?;
+            let backends = Arc::clone(&app.backends);
+            let done = to_the_end(async move { backends.batch(backend, ops).await });
+            let json = done.await??;
+            serde_json::from_slice(&json).map_err(|error| Problem::internal(&error))
+        }
         Action::Delete => {
             arguments.none()?;
             let project = caller.project(&id).await?.id;
@@ -111,25 +140,37 @@ pub(super) async fn call(
         }
         Action::Export => {
             arguments.none()?;
-            let project = existing(&caller, &id).await?;
+            let (project, _) = existing(&caller, &id).await?;
             Ok(exported(&caller, &project))
         }
     }
 }
 
 /// Defines actions.
-async fn define(caller: &Caller, id: &str, arguments: Arguments) -> Result<Value, Problem> {
+async fn define(caller: &Caller, id: &str, mut arguments: Arguments) -> Result<Value, Problem> {
     let others = ["ddl", "realtime", "note"];
     if let Some(other) = others.iter().find(|name| arguments.has(name)) {
         return Err(invalid(format!(
             "In the arguments: `actions` is sent alone, without `{other}`; each action may have a `note` of its own."
         )));
     }
+    let how = how(&mut arguments)?;
     let request: DefineActions = arguments.rest()?;
-    let project = existing(caller, id).await?;
+    let project = existing(caller, id).await?.0.id;
     let (batch, backends) = (request.checked(), Arc::clone(&caller.app.backends));
-    let defined = to_the_end(async move { backends.define(project.id, batch).await });
-    answer(ActionList::new(&defined.await??))
+    if how.dry_run {
+        let tried = async move { backends.try_actions(project, batch).await };
+        answer(DryRunView::from(to_the_end(tried).await??))
+    } else {
+        let defined = async move { backends.define(project, batch).await };
+        answer(ActionList::new(&to_the_end(defined).await??))
+    }
+}
+
+/// How a change is meant, which REST says in the query.
+fn how(arguments: &mut Arguments) -> Result<HowToChange, Problem> {
+    let dry_run = arguments.flag("dry_run")?;
+    Ok(HowToChange { dry_run })
 }
 
 /// Where REST answers the file: a result is text, and short.
@@ -144,10 +185,10 @@ fn exported(caller: &Caller, project: &Project) -> Value {
 }
 
 /// A project of the caller's that has a backend.
-async fn existing(caller: &Caller, id: &str) -> Result<Project, Problem> {
+async fn existing(caller: &Caller, id: &str) -> Result<(Project, Backend), Problem> {
     let project = caller.project(id).await?;
     match caller.app.backends.of_project(project.id).await? {
-        Some(_) => Ok(project),
+        Some(backend) => Ok((project, backend)),
         None => Err(BackendError::NotFound.into()),
     }
 }

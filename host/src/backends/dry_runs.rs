@@ -1,0 +1,96 @@
+//! Changes that are tried and not made: what would become of the schema, and of the actions.
+
+use super::actions::Change;
+use super::database::{Migrated, Outcome, Trial, Tried};
+use super::migrations;
+use super::model::{ActionRow, BackendError, DryRun, MigrationStatus, NewAction, writes};
+use super::service::Backends;
+use super::store;
+use crate::control;
+use crate::ids::{BackendId, ProjectId};
+
+impl Backends {
+    /// Tries a migration of a project's backend.
+    ///
+    /// # Errors
+    /// [`BackendError`]: what the migration would answer.
+    pub async fn try_migration(
+        &self,
+        project: ProjectId,
+        ddl: String,
+    ) -> Result<DryRun, BackendError> {
+        let id = self.required(project).await?.id;
+        let script = self.judged(ddl, Some(id)).await?;
+        let recorded = self.recorded(id, &script.checksum).await?.is_some();
+        if !recorded {
+            self.check_definitions(id, &script).await?;
+        }
+        let actions = self.current(id).await?;
+        let trial = Trial {
+            script: (!recorded).then(|| script.clone()),
+            statements: actions.iter().map(tried).collect(),
+        };
+        let outcome = self.databases.dry_run(id, trial).await;
+        let outcome = outcome.map_err(|error| migrations::failed(&script, error))?;
+        let status = match outcome.migrated {
+            None => MigrationStatus::AlreadyApplied,
+            Some(Migrated::Applied(_)) => MigrationStatus::Applied,
+            Some(Migrated::Found(_)) => MigrationStatus::Healed,
+        };
+        Ok(answer(status, outcome))
+    }
+
+    /// Tries a batch of actions: they would be `applied`, or they are there already.
+    ///
+    /// # Errors
+    /// [`BackendError`]: what the batch would answer.
+    pub async fn try_actions(
+        &self,
+        project: ProjectId,
+        batch: Vec<NewAction>,
+    ) -> Result<DryRun, BackendError> {
+        let id = self.required(project).await?.id;
+        let rows = self.judged_batch(id, batch).await?;
+        let mut actions = self.current(id).await?;
+        let mut status = MigrationStatus::AlreadyApplied;
+        for row in rows {
+            let known = actions.iter().position(|action| action.name == row.name);
+            if let Change::Version(_) = Change::of(&row, known.map(|at| &actions[at])) {
+                status = MigrationStatus::Applied;
+            }
+            match known {
+                Some(at) => actions[at] = row,
+                None => actions.push(row),
+            }
+        }
+        let trial = Trial {
+            script: None,
+            statements: actions.iter().map(tried).collect(),
+        };
+        let outcome = self.databases.dry_run(id, trial).await;
+        Ok(answer(status, outcome.map_err(|failure| failure.error)?))
+    }
+
+    /// The newest version of every action.
+    async fn current(&self, id: BackendId) -> Result<Vec<ActionRow>, control::Error> {
+        self.control.read(move |c| store::actions(c, &id)).await
+    }
+}
+
+fn tried(action: &ActionRow) -> Tried {
+    let range = action.verdict.start..action.verdict.end;
+    Tried {
+        name: action.name.clone(),
+        sql: action.sql.get(range).unwrap_or_default().into(),
+        writes: writes(&action.verdict),
+    }
+}
+
+fn answer(status: MigrationStatus, outcome: Outcome) -> DryRun {
+    DryRun {
+        status,
+        before: outcome.before,
+        after: outcome.after,
+        broken: outcome.broken,
+    }
+}

@@ -1,0 +1,172 @@
+//! Trials of migrations and of actions: they answer what would become of them, and keep nothing.
+
+use http::Method;
+use serde_json::{Value, json};
+use svc_tests::{Answer, TestServer};
+
+use crate::account::text;
+use crate::house::{GUESTS, House, names, refused};
+
+/// The backend as it is, but for what writing and reading change by themselves.
+async fn state(house: &House) -> Value {
+    let mut detail = house.detail().await;
+    detail["inventory"]["bytes_on_disk"] = json!(null);
+    detail
+}
+
+async fn try_ddl(house: &House, ddl: &str) -> Answer {
+    let body = json!({ "ddl": ddl });
+    house.send(Method::PATCH, "?dry_run=true", &body).await
+}
+
+async fn try_actions(house: &House, actions: &Value) -> Answer {
+    let body = json!({ "actions": actions });
+    house
+        .send(Method::PUT, "/actions?dry_run=true", &body)
+        .await
+}
+
+async fn house() -> House {
+    let house = House::new(GUESTS).await;
+    house
+        .define(&[
+            ("all", "SELECT * FROM guests"),
+            ("add", "INSERT INTO guests (name) VALUES (:name)"),
+        ])
+        .await;
+    house.done("add", &json!({ "name": "Ada" })).await;
+    house
+}
+
+#[tokio::test]
+async fn a_migration_that_is_tried_answers_both_schemas_and_keeps_nothing() {
+    let house = house().await;
+    let before = state(&house).await;
+    let ddl =
+        "CREATE TABLE rooms (n); ALTER TABLE guests ADD COLUMN age; INSERT INTO rooms VALUES (1)";
+    let tried = try_ddl(&house, ddl).await.expect(200).json();
+    assert_eq!(tried["status"], "applied");
+    assert_eq!(tried["schema"]["before"], before["schema"]);
+    assert_eq!(
+        names(&tried["schema"]["after"]["tables"]),
+        ["guests", "rooms", "svc_payments"]
+    );
+    assert_eq!(tried["broken_actions"], json!([]));
+    assert_eq!(tried.as_object().unwrap().len(), 3, "{tried}");
+    assert_eq!(state(&house).await, before);
+
+    // It answers what becomes of it once it is meant.
+    assert_eq!(
+        house.migrate(ddl).await.expect(200).json()["status"],
+        "applied"
+    );
+    let after = house.detail().await;
+    assert_eq!(tried["schema"]["after"], after["schema"]);
+    let again = try_ddl(&house, ddl).await.expect(200).json();
+    assert_eq!(again["status"], "already_applied");
+    assert_eq!(again["schema"]["before"], again["schema"]["after"]);
+}
+
+#[tokio::test]
+async fn a_trial_fails_as_the_change_would() {
+    let house = house().await;
+    let before = state(&house).await;
+    for ddl in ["DROP TABLE guests", "CREATE TABLE guests (a)", ""] {
+        refused(&try_ddl(&house, ddl).await, "ddl_refused", ddl);
+    }
+    try_ddl(&house, "INSERT INTO guests (id, name) VALUES (1, 'twice')")
+        .await
+        .problem(409, "constraint_violation");
+    let bad = json!([{ "name": "Bad", "sql": "SELECT 1" }, { "name": "gone", "sql": "DROP TABLE guests" }]);
+    let problem = try_actions(&house, &bad)
+        .await
+        .problem(400, "invalid_request");
+    assert_eq!(problem["errors"].as_array().unwrap().len(), 2);
+    try_actions(&house, &json!([]))
+        .await
+        .problem(400, "invalid_request");
+    assert_eq!(state(&house).await, before);
+
+    for (query, body, code) in [
+        (
+            "?dry_run=perhaps",
+            json!({ "ddl": "CREATE TABLE a (b)" }),
+            "invalid_request",
+        ),
+        (
+            "?dry=true",
+            json!({ "ddl": "CREATE TABLE a (b)" }),
+            "invalid_request",
+        ),
+        (
+            "?dry_run=true",
+            json!({ "realtime": true }),
+            "invalid_request",
+        ),
+        ("?dry_run=true", json!({}), "nothing_to_update"),
+    ] {
+        let answer = house.send(Method::PATCH, query, &body).await;
+        answer.problem(400, code);
+    }
+    assert_eq!(state(&house).await, before);
+    let really = json!({ "ddl": "CREATE TABLE a (b)" });
+    let meant = house.send(Method::PATCH, "?dry_run=false", &really).await;
+    assert_eq!(meant.expect(200).json()["status"], "applied");
+}
+
+#[tokio::test]
+async fn actions_that_would_break_are_named() {
+    let house = house().await;
+    // A view that is made later can take the place of nothing; but a name can become ambiguous.
+    house.migrate("CREATE TABLE notes (text)").await.expect(200);
+    house
+        .define(&[("both", "SELECT name, text FROM guests, notes")])
+        .await;
+    let ddl = "ALTER TABLE notes ADD COLUMN name";
+    let tried = try_ddl(&house, ddl).await.expect(200).json();
+    let broken = tried["broken_actions"].as_array().unwrap();
+    assert_eq!(broken.len(), 1, "{tried}");
+    assert_eq!(broken[0]["name"], "both");
+    assert!(text(&broken[0]["detail"]).contains("ambiguous"), "{tried}");
+    house.done("both", &json!({})).await;
+}
+
+#[tokio::test]
+async fn actions_that_are_tried_are_not_defined() {
+    let house = house().await;
+    let before = state(&house).await;
+    let same = json!([{ "name": "all", "sql": "SELECT * FROM guests" }]);
+    let tried = try_actions(&house, &same).await.expect(200).json();
+    assert_eq!(tried["status"], "already_applied");
+    for actions in [
+        json!([{ "name": "all", "sql": "SELECT name FROM guests" }]),
+        json!([{ "name": "other", "sql": "SELECT 1 AS one" }]),
+    ] {
+        let tried = try_actions(&house, &actions).await.expect(200).json();
+        assert_eq!(tried["status"], "applied");
+        assert_eq!(tried["schema"]["before"], before["schema"]);
+        assert_eq!(tried["schema"]["after"], before["schema"]);
+        assert_eq!(tried["broken_actions"], json!([]));
+    }
+    assert_eq!(state(&house).await, before);
+    house
+        .op("other", &json!({}))
+        .await
+        .problem(404, "not_found");
+}
+
+#[tokio::test]
+async fn a_trial_is_the_owners_and_has_the_bound_of_the_database() {
+    let builder = TestServer::builder().limits(|limits| limits.database_bytes = 262_144);
+    let house = House::on(builder.start().await, GUESTS).await;
+    let path = format!("/api/v1/projects/{}/backend?dry_run=true", house.project);
+    let body = json!({ "ddl": "CREATE TABLE a (b)" });
+    let request = house.server.request(Method::PATCH, &path).json(&body);
+    svc_tests::Ask::answer(request)
+        .await
+        .problem(401, "unauthorized");
+    let ddl = "CREATE TABLE big (b); WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 400)
+        INSERT INTO big SELECT zeroblob(1000) FROM c";
+    try_ddl(&house, ddl).await.problem(413, "database_full");
+    house.migrate(ddl).await.problem(413, "database_full");
+}
