@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::manifest::{Entry, FORMAT, Manifest};
 use super::place::{Place, check_apart};
+use super::switch::is_unfinished;
 use super::{Stage, Watch};
 use crate::backends::copies::Sources;
 use crate::backends::database::Files;
@@ -26,6 +27,8 @@ use crate::{disk, fault};
 pub(super) const CONTROL: &str = "control.db";
 /// The directory of tenants' databases, in a backup as in a data directory.
 pub(super) const BACKENDS: &str = "backends";
+/// The directory of objects, likewise.
+pub(super) const CONTENT: &str = "content";
 
 /// What a backup did.
 #[derive(Clone, Debug, Serialize)]
@@ -90,6 +93,12 @@ pub async fn make(
     let Some(_hold) = Hold::keep(data)? else {
         bail!("the data directory {} is being restored", data.display());
     };
+    if is_unfinished(data) {
+        bail!(
+            "a restore of {} was interrupted: run this again to go on",
+            data.display()
+        );
+    }
     let state = place.new_state()?;
     let mut done = copy(data, &place, &state, clock, watch).await;
     if let Ok(made) = &mut done {
@@ -146,7 +155,8 @@ async fn copy(
     let one_time_left_out = operate::forget_one_time(&control, at).await?;
     let wanted = operate::contents(&control).await?;
     let source = Objects {
-        from: Shelf::open(&data.join("content"))?,
+        // An installation that never served has none.
+        from: Shelf::new(disk::subdirectory(&disk::open(data)?, CONTENT)?),
         wanted: &wanted,
     };
     let mut made = Made {

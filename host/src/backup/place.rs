@@ -17,6 +17,7 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::{Context as _, bail};
 use cap_std::fs::Dir;
 
+use super::make::CONTENT;
 use super::manifest::{Entry, Manifest};
 use crate::content::{Digest, Shelf};
 use crate::data_lock::make_private;
@@ -25,7 +26,6 @@ use crate::{disk, fault};
 const MANIFEST: &str = "backup.json";
 const LOCK: &str = "backup.lock";
 const STATE: &str = "state-";
-const CONTENT: &str = "content";
 const GUESTS: &str = "guests";
 
 /// The directory of a backup, locked until it is dropped.

@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use cap_std::fs::Dir;
 use serde::Serialize;
 
-use super::make::{BACKENDS, CONTROL, Copied, Objects, millis};
+use super::make::{BACKENDS, CONTENT, CONTROL, Copied, Objects, millis};
 use super::manifest::{Entry, Manifest};
 use super::place::{Place, check_apart};
 use super::{Stage, Watch, switch};
@@ -22,7 +22,6 @@ use crate::ids::BackendId;
 use crate::sandbox::Stopwatch;
 use crate::{disk, fault};
 
-const CONTENT: &str = "content";
 const GUESTS: &str = "guests";
 
 /// What a restore did.

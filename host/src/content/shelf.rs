@@ -39,15 +39,7 @@ fn split(digest: &Digest) -> (String, String) {
 }
 
 impl Shelf {
-    /// The objects in a directory that is there.
-    ///
-    /// # Errors
-    /// The disk's.
-    pub fn open(directory: &Path) -> io::Result<Self> {
-        Ok(Self::new(disk::open(directory)?))
-    }
-
-    /// The same, by its handle.
+    /// The objects in a directory.
     pub fn new(dir: Dir) -> Self {
         Self {
             dir,
@@ -160,7 +152,7 @@ mod tests {
     #[test]
     fn an_object_is_put_whole_or_not_at_all() {
         let directory = tempfile::tempdir().unwrap();
-        let mut shelf = Shelf::open(directory.path()).unwrap();
+        let mut shelf = Shelf::new(disk::open(directory.path()).unwrap());
         let (one, two) = (Digest::of(b"one"), Digest::of(b"two"));
         assert_eq!(shelf.put(&one, &b"one"[..]).unwrap(), 3);
         assert!(matches!(

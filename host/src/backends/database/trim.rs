@@ -188,7 +188,7 @@ impl Set {
                 let whole = along.get(group.len() - 1).copied().flatten();
                 match (whole, self.single(*end)) {
                     (Some(whole), single) if single.is_none_or(|single| whole <= single) => {
-                        group = &[]
+                        group = &[];
                     }
                     (_, Some(_)) => group = shorter,
                     _ => return &text[..start + group.len()],
