@@ -184,7 +184,7 @@ async function copy(words, button, area) {
 
 element('copy').addEventListener('click', ({ target }) => copy(element('link').value, target, element('link')));
 for (const button of document.querySelectorAll('.snippet button')) {
-  const area = button.parentElement.querySelector('code');
+  const area = button.closest('.snippet').querySelector('pre');
   button.hidden = false;
   button.addEventListener('click', () => copy(area.textContent.trimEnd(), button, area));
 }

@@ -139,23 +139,24 @@ fn share(config: &Config, api: &str) -> Markup {
     html! {
         section.share aria-labelledby="now" {
             h2 #now { "Share something now" }
-            form #share data-api=(api) autocomplete="off" {
-                noscript {
-                    p { "This form needs JavaScript. Without it, a command does the same:" }
-                    (snippet("Publish from a shell", SHARE, &config.base_url))
-                }
-                (content())
-                (choices(&config.sites_url))
-                div.send {
-                    button #send type="submit" { "Publish" }
-                    p.wrong #wrong role="alert" {}
-                }
-                (result())
+            noscript {
+                (snippet(&html! { "This form needs JavaScript. A command does the same:" }, "Publish from a shell", SHARE, &config.base_url))
             }
-            aside aria-labelledby="looks" {
-                h3 #looks { "Preview" }
-                div.preview #preview { p { "What you type is shown here as it will look." } }
-                p.soft #hint role="status" {}
+            form #share data-api=(api) autocomplete="off" {
+                div.write { (content()) }
+                div.look role="group" aria-labelledby="looks" {
+                    h3 #looks { "Preview" }
+                    div.preview #preview { p { "What you type is shown here as it will look." } }
+                    p.soft #hint role="status" {}
+                }
+                div.choose {
+                    (choices(&config.sites_url))
+                    div.send {
+                        button #send type="submit" { "Publish" }
+                        p.wrong #wrong role="alert" {}
+                    }
+                    (result())
+                }
             }
         }
     }
@@ -244,12 +245,9 @@ fn agents(base_url: &str) -> Markup {
                 "Agents find everything as tools of the Model Context Protocol at " code { (base_url) "/mcp" }
                 ". Publishing a share needs no credential; projects need one, which stays in the environment: never in a message or a page."
             }
-            h3 { "Claude Code" }
-            (snippet("Claude Code", CLAUDE_CODE, base_url))
-            h3 { "For everybody in a project: " code { ".mcp.json" } }
-            (snippet(".mcp.json", MCP_JSON, base_url))
-            h3 { "Cursor: " code { "~/.cursor/mcp.json" } }
-            (snippet("Cursor", CURSOR_JSON, base_url))
+            (snippet(&html! { h3 { "Claude Code" } }, "Claude Code", CLAUDE_CODE, base_url))
+            (snippet(&html! { h3 { "A repository: " code { ".mcp.json" } } }, ".mcp.json", MCP_JSON, base_url))
+            (snippet(&html! { h3 { "Cursor: " code { "~/.cursor/mcp.json" } } }, "Cursor", CURSOR_JSON, base_url))
             p { "Any other client: streamable HTTP, that address, and the header " code { "Authorization: Bearer …" } "." }
         }
     }
@@ -261,9 +259,9 @@ fn owners(base_url: &str) -> Markup {
             h2 #owners { "Own what lasts" }
             p {
                 "A project keeps its pages for as long as you like. Its credential comes from whoever operates this server (" code { "svc namespace create" }
-                "). Then a page takes three lines:"
+                "). Then a page takes three lines."
             }
-            (snippet("Make a project and publish in it", OWNER, base_url))
+            (snippet(&html! { h3 { "In a shell" } }, "Make a project and publish in it", OWNER, base_url))
             p { "Drafts, previews, rollback and a database are a call each: the description below lists them." }
         }
     }
@@ -279,12 +277,12 @@ fn footer(api: &str) -> Markup {
     }
 }
 
-/// A text of ours that can be copied.
-fn snippet(label: &str, text: &str, base_url: &str) -> Markup {
+/// A text of ours below its heading, which can be copied.
+fn snippet(heading: &Markup, label: &str, text: &str, base_url: &str) -> Markup {
     html! {
         div.snippet {
+            div.above { (heading) button.plain type="button" hidden { "Copy" } }
             pre tabindex="0" role="region" aria-label=(label) { code { (at_origin(text, base_url)) } }
-            button.plain type="button" hidden { "Copy" }
         }
     }
 }
