@@ -12,26 +12,24 @@ const root = resolve(dirname(fileURLToPath(import.meta.url)), '../../..');
 const binary = resolve(process.env.SVC_BIN ?? join(root, 'target/debug/svc'));
 const run = promisify(execFile);
 
-const settings = `[limits]
-deploy_per_minute = 100000
-deploy_burst = 100000
-auth_per_minute = 100000
-auth_burst = 100000
-op_per_minute = 100000
-op_burst = 100000
-mcp_per_minute = 100000
-mcp_burst = 100000
-`;
+const plenty = ['deploy', 'preview', 'auth', 'op', 'mcp'].flatMap((rule) => [
+  [`${rule}_per_minute`, 100000],
+  [`${rule}_burst`, 100000],
+]);
 
-/** Starts a server; `stop` ends it and takes its directory away. */
-export async function startSvc() {
+/**
+ * Starts a server, with limits that tests of other things do not meet and with what else its command takes; `stop` ends it
+ * and takes its directory away.
+ */
+export async function startSvc({ limits = Object.fromEntries(plenty), options = [] } = {}) {
   const directory = await mkdtemp(join(tmpdir(), 'svc-browser-'));
   const config = join(directory, 'svc.toml');
   const data = join(directory, 'data');
-  await writeFile(config, settings);
+  const lines = Object.entries(limits).map(([name, value]) => `${name} = ${value}`);
+  await writeFile(config, ['[limits]', ...lines].join('\n'));
   const child = spawn(
     binary,
-    ['serve', '--listen', '127.0.0.1:0', '--config', config, '--data', data, '--cache', join(directory, 'cache')],
+    ['serve', '--listen', '127.0.0.1:0', '--config', config, '--data', data, '--cache', join(directory, 'cache'), ...options],
     { stdio: ['ignore', 'pipe', 'pipe'] },
   );
   let log = '';
