@@ -42,13 +42,13 @@ pub(super) enum Api {
 
 /// The page, and what it may load and do.
 #[derive(Debug)]
-pub(super) struct Landing {
+pub(super) struct Page {
     pub(super) html: String,
     pub(super) policy: HeaderValue,
 }
 
 /// Builds the page.
-pub(super) fn landing(config: &Config, api: Api) -> Landing {
+pub(super) fn landing(config: &Config, api: Api) -> Page {
     let style = [TOKENS, STYLE, OWN_STYLE].concat();
     let api = match api {
         Api::Here => "",
@@ -79,7 +79,7 @@ pub(super) fn landing(config: &Config, api: Api) -> Landing {
             }
         }
     };
-    Landing {
+    Page {
         html: page.into_string(),
         policy: policy(&style, api),
     }

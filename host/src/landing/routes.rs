@@ -145,7 +145,7 @@ pub async fn stage(State(app): State<SharedApp>, headers: HeaderMap) -> Result<R
 /// Look at a page before it is published
 ///
 /// Renders as publishing does, by the same guest and within the same budgets, and stores nothing. An extension of this
-/// implementation; anybody may call it, 60 times a minute.
+/// implementation; anybody may call it, as often as a bucket of its own allows.
 #[utoipa::path(
     post, path = "/_svc/preview", tag = "quick share",
     request_body = PreviewRequest,

@@ -105,5 +105,7 @@ export async function inspectPrint(page) {
     const colours = large.map((element) => getComputedStyle(element).backgroundColor);
     return colours.filter((colour) => !/^rgba\(.*, 0\)$|^rgb\(255, 255, 255\)$/.test(colour));
   });
+  const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  if (wider > 0) lost.push(`${wider} px wider than the paper`);
   return [...lost, ...dark.map((colour) => `paper is ${colour}`), ...(await inspectContrast(page))];
 }
