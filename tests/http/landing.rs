@@ -154,7 +154,7 @@ async fn crawlers_are_kept_from_the_api_and_let_to_pages() {
 #[tokio::test]
 async fn a_preview_is_what_would_be_published() {
     let server = TestServer::start().await;
-    let before = server.rows();
+    let before = server.stored();
     let sources = [
         ("markdown", "# Hi\n\n```rust\nfn main() {}\n```"),
         ("html", "<!doctype html><title>x</title><script>1</script>"),
@@ -171,7 +171,7 @@ async fn a_preview_is_what_would_be_published() {
         assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
         previews.push(answer.json()["html"].as_str().unwrap().to_owned());
     }
-    assert_eq!(server.rows(), before, "nothing is stored");
+    assert_eq!(server.stored(), before, "nothing is stored");
     for ((kind, content), preview) in sources.into_iter().zip(previews) {
         let body = json!({ "type": kind, "content": content, "title": "A title" });
         let slug = server.slug(&body).await;

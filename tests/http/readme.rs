@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use svc::workspaces::Plan;
-use svc_tests::{TestServer, finish};
+use svc_tests::{Ask, TestServer, finish};
 
 const README: &str = include_str!("../../README.md");
 const GUIDE: &str = include_str!("../../host/assets/llms.txt");

@@ -12,7 +12,7 @@ const root = resolve(dirname(fileURLToPath(import.meta.url)), '../../..');
 const binary = resolve(process.env.SVC_BIN ?? join(root, 'target/debug/svc'));
 const run = promisify(execFile);
 // Compiled guests, which all servers of all tests share: below cargo's target directory, as the tests in Rust have it.
-const cache = process.env.SVC_TEST_CACHE ?? join(dirname(binary), '../tests-cache');
+const cache = join(dirname(binary), '../tests-cache');
 
 const plenty = ['deploy', 'preview', 'auth', 'op', 'mcp'].flatMap((rule) => [
   [`${rule}_per_minute`, 100000],
