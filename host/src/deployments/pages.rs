@@ -139,8 +139,8 @@ impl Page {
     ) -> Self {
         let protected = deployment.password_hash.is_some();
         let headers = headers(&kind, protected, policy.origins);
-        let at_home =
-            matches!(kind, Kind::Frontend { .. }).then(|| headers_of(document::REVALIDATE, None, false));
+        let at_home = matches!(kind, Kind::Frontend { .. })
+            .then(|| headers_of(document::REVALIDATE, None, false));
         let variants = artifact.map(|(digest, artifact)| {
             let variants = artifact.variants.into_iter();
             variants
@@ -213,7 +213,9 @@ pub fn headers(kind: &Kind, protected: bool, origins: bool) -> HeaderMap {
     match kind {
         Kind::Share if protected => headers_of(PRIVATE, Some(SANDBOX), true),
         Kind::Share => headers_of(document::REVALIDATE, Some(SANDBOX), true),
-        Kind::Frontend { .. } => headers_of(document::REVALIDATE, origins.then_some(SANDBOX), false),
+        Kind::Frontend { .. } => {
+            headers_of(document::REVALIDATE, origins.then_some(SANDBOX), false)
+        }
         Kind::Preview => headers_of(IMMUTABLE, Some(SANDBOX), true),
     }
 }
