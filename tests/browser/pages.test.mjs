@@ -1,7 +1,8 @@
 // Every type of page, at phone and desktop width, in light and dark, and on paper.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { openPage, schemes, shoot, startBrowser, widths } from './lib/browser.mjs';
+import { openPage, shoot, startBrowser, widths } from './lib/browser.mjs';
+import { inspectContrast } from './lib/contrast.mjs';
 import { inspect, inspectFit, inspectPrint, validate, watchShifts } from './lib/inspect.mjs';
 import * as samples from './lib/samples.mjs';
 import { startSvc } from './lib/svc.mjs';
@@ -43,33 +44,34 @@ for (const [path, expected] of Object.entries(pages)) {
   const name = path.replace('/', '-') || 'landing';
 
   for (const width of widths) {
-    for (const scheme of schemes) {
-      test(`${name} at ${width} px, ${scheme}`, async () => {
-        const { page, context, faults } = await openPage(browser, svc.url, { width, scheme });
-        try {
-          await watchShifts(page);
-          const url = `${svc.url}/${path}`;
-          let answer = await page.goto(url);
-          // An operator's command takes effect within a second.
-          for (let tries = 0; answer.status() !== expected.status && tries < 20; tries++) {
-            await page.waitForTimeout(100);
-            answer = await page.goto(url);
-          }
-          assert.equal(answer.status(), expected.status);
-          assert.equal(await page.title(), expected.title);
-          await shoot(page, `${name}-${width}-${scheme}`);
-          // A page of type html is its author's, byte for byte.
-          assert.deepEqual(await (path === 'html' ? inspectFit : inspect)(page), []);
-          assert.deepEqual(faults, []);
-          if (width < 600) {
-            await page.setViewportSize({ width: 320, height: 640 });
-            assert.deepEqual((await inspectFit(page)).filter((said) => said.includes('wider')), []);
-          }
-        } finally {
-          await context.close();
+    test(`${name} at ${width} px`, async () => {
+      const { page, context, faults } = await openPage(browser, svc.url, { width });
+      try {
+        await watchShifts(page);
+        const url = `${svc.url}/${path}`;
+        let answer = await page.goto(url);
+        // An operator's command takes effect within a second.
+        for (let tries = 0; answer.status() !== expected.status && tries < 20; tries++) {
+          await page.waitForTimeout(100);
+          answer = await page.goto(url);
         }
-      });
-    }
+        assert.equal(answer.status(), expected.status);
+        assert.equal(await page.title(), expected.title);
+        await shoot(page, `${name}-${width}-light`);
+        // A page of type html is its author's, byte for byte.
+        assert.deepEqual(await (path === 'html' ? inspectFit : inspect)(page), []);
+        await page.emulateMedia({ colorScheme: 'dark' });
+        await shoot(page, `${name}-${width}-dark`);
+        assert.deepEqual(await inspectContrast(page), []);
+        if (width < 600) {
+          await page.setViewportSize({ width: 320, height: 640 });
+          assert.deepEqual((await inspectFit(page)).filter((said) => said.includes('wider')), []);
+        }
+        assert.deepEqual(faults, []);
+      } finally {
+        await context.close();
+      }
+    });
   }
 
   test(`${name} on paper`, async () => {

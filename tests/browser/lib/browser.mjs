@@ -7,7 +7,6 @@ import { chromium } from 'playwright-core';
 const shots = resolve(dirname(fileURLToPath(import.meta.url)), '../shots');
 
 export const widths = [360, 1280];
-export const schemes = ['light', 'dark'];
 
 /** Starts the browser that the system has. */
 export function startBrowser() {
