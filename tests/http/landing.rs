@@ -65,9 +65,7 @@ async fn its_page_may_load_nothing_but_itself() {
     assert_eq!(page.header("set-cookie"), None);
     let html = page.html();
     let base = format!("http://localhost:{}", server.address().port());
-    for loaded in html.split(" src=\"").skip(1) {
-        panic!("it loads {}", loaded.split('"').next().unwrap());
-    }
+    assert!(!html.contains(" src=\""), "it loads something");
     for link in html.split(" href=\"").skip(1) {
         let link = link.split('"').next().unwrap();
         assert!(link.starts_with('/') || link.starts_with(&base), "{link}");
