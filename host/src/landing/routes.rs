@@ -80,7 +80,7 @@ pub async fn guide(State(app): State<SharedApp>, headers: HeaderMap) -> Result<R
 
 /// Rules for crawlers
 #[utoipa::path(
-    get, path = "/robots.txt", tag = "operation",
+    get, path = "/robots.txt", tag = "operation", operation_id = "robots",
     responses(
         (status = 200, description = "What crawlers need not fetch (RFC 9309).", content_type = "text/plain", body = String),
         (status = 206, description = "The range that was asked for.", content_type = "text/plain", body = String),
@@ -130,7 +130,7 @@ pub async fn icon_ico(
 ///
 /// An empty page in an opaque origin, for a frame of the landing page: it shows the document that the landing page hands in.
 #[utoipa::path(
-    get, path = "/_svc/preview", tag = "quick share",
+    get, path = "/_svc/preview", tag = "quick share", operation_id = "preview_stage",
     responses(
         (status = 200, description = "The stage.", content_type = "text/html", body = String),
         (status = 206, description = "The range that was asked for.", content_type = "text/html", body = String),
@@ -147,7 +147,7 @@ pub async fn stage(State(app): State<SharedApp>, headers: HeaderMap) -> Result<R
 /// Renders as publishing does, by the same guest and within the same budgets, and stores nothing. An extension of this
 /// implementation; anybody may call it, as often as a bucket of its own allows.
 #[utoipa::path(
-    post, path = "/_svc/preview", tag = "quick share",
+    post, path = "/_svc/preview", tag = "quick share", operation_id = "preview_draft",
     request_body = PreviewRequest,
     responses((status = 200, description = "The page, as data: nobody is led to it as to a page of this host.", body = PreviewAnswer)),
     extensions(("x-problems" = json!("invalid_request invalid_json render_failed timeout payload_too_large unsupported_media_type rate_limited internal capacity_reached")))
