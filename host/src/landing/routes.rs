@@ -147,7 +147,7 @@ pub async fn stage(State(app): State<SharedApp>, headers: HeaderMap) -> Result<R
 /// Renders as publishing does, by the same guest and within the same budgets, and stores nothing. An extension of this
 /// implementation; anybody may call it, as often as a bucket of its own allows.
 #[utoipa::path(
-    post, path = "/_svc/preview", tag = "quick share", operation_id = "preview_draft",
+    post, path = "/_svc/preview", tag = "quick share", operation_id = "preview_share",
     request_body = PreviewRequest,
     responses((status = 200, description = "The page, as data: nobody is led to it as to a page of this host.", body = PreviewAnswer)),
     extensions(("x-problems" = json!("invalid_request invalid_json render_failed timeout payload_too_large unsupported_media_type rate_limited internal capacity_reached")))
