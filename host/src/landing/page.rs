@@ -128,7 +128,9 @@ fn head(config: &Config, style: &str) -> Markup {
 /// A number of seconds as people say it.
 fn lifetime(seconds: u64) -> String {
     let units = [(86_400, "day"), (3_600, "hour"), (60, "minute")];
-    let whole = units.into_iter().find(|(unit, _)| seconds % unit == 0);
+    let whole = units
+        .into_iter()
+        .find(|(unit, _)| seconds.is_multiple_of(*unit));
     let (unit, name) = whole.unwrap_or((1, "second"));
     let count = seconds / unit;
     let plural = if count == 1 { "" } else { "s" };
