@@ -7,7 +7,9 @@ use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
 use crate::out::Out;
 use crate::{RenderError, RuntimeScript, Source};
 
-/// The properties, colours and type that all pages share.
+/// The colours and typefaces of every page; the host's own pages have them, too.
+const TOKENS: &str = include_str!("../assets/tokens.css");
+/// The elements that all pages share.
 const BASE: &str = include_str!("../assets/base.css");
 
 /// What differs between the pages of different types.
@@ -44,7 +46,7 @@ where
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { (title(shell.source)) }
-                style { (PreEscaped(BASE)) @for styles in shell.styles { (PreEscaped(styles)) } (PreEscaped(&shell.own_styles)) }
+                style { (PreEscaped(TOKENS)) (PreEscaped(BASE)) @for styles in shell.styles { (PreEscaped(styles)) } (PreEscaped(&shell.own_styles)) }
             }
             body class=(shell.kind) {
                 main { (body) }

@@ -18,6 +18,7 @@ use crate::http::front::RequestIds;
 use crate::http::hosts::Hosts;
 use crate::http::idempotency::InFlight;
 use crate::http::rate_limit::RateLimits;
+use crate::landing::Landing;
 use crate::projects::Projects;
 use crate::random::Random;
 use crate::sandbox::{Limits as Budgets, Sandbox, SandboxConfig};
@@ -51,6 +52,8 @@ pub struct App {
     pub purger: Option<Purger>,
     /// Accounts and their keys.
     pub workspaces: Workspaces,
+    /// The landing page and what stands beside it.
+    pub landing: Landing,
     /// The names that we answer for.
     pub hosts: Hosts,
     /// The buckets of all clients.
@@ -134,6 +137,7 @@ impl App {
             ),
             projects,
             purger,
+            landing: Landing::default(),
             hosts: Hosts::new(&config),
             rate_limits: RateLimits::new(&config.limits, &clock),
             in_flight: InFlight::default(),

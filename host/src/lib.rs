@@ -18,6 +18,7 @@ pub mod fault;
 pub mod http;
 pub mod http_client;
 pub mod ids;
+pub mod landing;
 pub mod mcp;
 pub mod openapi;
 pub mod projects;

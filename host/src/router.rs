@@ -31,6 +31,7 @@ use crate::http::owner;
 use crate::http::problem::{Code, Problem};
 use crate::http::problem_page;
 use crate::http::rate_limit::{self, Rule};
+use crate::landing::routes as landing;
 use crate::mcp::routes as mcp;
 use crate::openapi;
 use crate::projects::routes as projects;
@@ -63,7 +64,7 @@ impl Routers {
                 Arc::clone(app),
                 only_known_labels,
             )),
-            landing: finish(Router::new().route("/", get(landing_page)), app),
+            landing: finish(self::landing(), app),
         }
     }
 
@@ -128,6 +129,16 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
         .route("/{slug}", get(deployments::page))
         .route("/{slug}/", get(deployments::without_slash))
         .route("/{slug}/raw", get(deployments::raw))
+}
+
+/// The routes of the landing host: the landing page and the files that belong to it. Its form calls the API host.
+fn landing() -> Router<SharedApp> {
+    Router::new()
+        .route("/", get(landing::page))
+        .route("/llms.txt", get(landing::guide))
+        .route("/robots.txt", get(landing::robots))
+        .route("/favicon.svg", get(landing::icon_svg))
+        .route("/favicon.ico", get(landing::icon_ico))
 }
 
 /// The layer of calls of a backend: a token of the client's bucket, then one of the deployment's.
@@ -197,7 +208,13 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(deployments::page, deployments::reveal))
         .routes(routes!(deployments::without_slash))
         .routes(routes!(problem_type))
-        .routes(routes!(landing_page))
+        .routes(routes!(landing::page))
+        .routes(routes!(landing::guide))
+        .routes(routes!(landing::robots))
+        .routes(routes!(landing::icon_svg))
+        .routes(routes!(landing::icon_ico))
+        .routes(routes!(landing::stage))
+        .routes(routes!(landing::preview).map(limited(Rule::Preview)))
 }
 
 /// What every router ends with.
@@ -294,15 +311,6 @@ async fn problem_type(Path(code): Path<String>) -> Result<Response, Problem> {
     let code = Code::ALL.iter().find(|known| known.as_str() == code);
     let code = code.ok_or_else(Problem::not_found)?;
     Ok(platform(&problem_page::about(*code)))
-}
-
-/// What this service is
-#[utoipa::path(
-    get, path = "/", tag = "operation",
-    responses((status = 200, description = "The landing page.", content_type = "text/html", body = String))
-)]
-async fn landing_page(State(app): State<SharedApp>) -> Response {
-    platform(&problem_page::landing(&app.config.base_url))
 }
 
 fn platform(page: &maud::Markup) -> Response {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { openPage, shoot, startBrowser } from './lib/browser.mjs';
-import { inspect } from './lib/inspect.mjs';
+import { inspect, inspectFit } from './lib/inspect.mjs';
 import { startSvc } from './lib/svc.mjs';
 
 let svc;
@@ -32,7 +32,7 @@ for (const scripts of [true, false]) {
       await page.getByRole('alert').waitFor();
       assert.match(await page.getByRole('alert').textContent(), /not the password/);
       assert.equal(await field.getAttribute('aria-invalid'), 'true');
-      assert.deepEqual(await inspect(page), []);
+      assert.deepEqual(await (scripts ? inspect : inspectFit)(page), []);
       await shoot(page, `wrong-password-390${scripts ? '' : '-noscript'}`);
 
       await field.fill('opensesame');

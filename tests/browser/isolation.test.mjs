@@ -137,3 +137,63 @@ test('it cannot put the form of another page into a frame', async () => {
     await context.close();
   }
 });
+
+/** Runs a stranger's script at a click, beside the landing page of the same host; answers what it found. */
+async function besideLanding(script) {
+  const { page, context } = await openPage(browser, svc.url);
+  try {
+    const { url } = await svc.deploy({
+      content: `<!doctype html><title>evil</title><button>go</button><script>
+        document.querySelector('button').onclick = async () => {
+          try { window.found = String(await (${script})()); } catch (error) { window.found = 'refused: ' + error; }
+        };
+      </script>`,
+    });
+    await page.goto(url);
+    await page.getByRole('button').click();
+    await page.waitForFunction(() => window.found !== undefined);
+    return { found: await page.evaluate(() => window.found), frames: page.frames(), cookies: await context.cookies() };
+  } finally {
+    await context.close();
+  }
+}
+
+test('it cannot reach into a landing page that it opens', async () => {
+  const { found } = await besideLanding(async () => {
+    const opened = window.open('/');
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    opened.postMessage({ html: '<h1>forged</h1>', top: 1 }, '*');
+    return opened.document.body.textContent;
+  });
+  assert.match(found, /^refused: SecurityError/);
+});
+
+test('it cannot put the landing page or its stage into a frame', async () => {
+  for (const path of ['/', '/_svc/preview']) {
+    const { found } = await besideLanding(`() => new Promise((resolve) => {
+      const frame = document.createElement('iframe');
+      frame.src = '${path}';
+      addEventListener('message', () => resolve('it answers'));
+      frame.onload = () => {
+        frame.contentWindow.postMessage({ html: '<h1>forged</h1>', top: 0 }, '*');
+        setTimeout(() => resolve('nothing'), 300);
+      };
+      document.body.append(frame);
+    })`);
+    assert.equal(found, 'nothing', path);
+  }
+});
+
+test('what it may ask of the API is what anybody may', async () => {
+  const { found, cookies } = await besideLanding(async () => {
+    const ask = (path, options) => fetch(path, options).then((answer) => answer.status);
+    const list = await ask('/api/v1/projects');
+    const tool = await fetch('/mcp', {
+      method: 'POST',
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'manage_project', arguments: { action: 'list' } } }),
+    }).then((answer) => answer.json());
+    return [list, tool.result?.isError, await ask('/', { credentials: 'omit' })].join();
+  });
+  assert.equal(found, '401,true,200');
+  assert.deepEqual(cookies, []);
+});

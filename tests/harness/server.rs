@@ -109,6 +109,7 @@ impl TestServer {
         let mut limits = Limits::default();
         for burst in [
             &mut limits.deploy_burst,
+            &mut limits.preview_burst,
             &mut limits.auth_burst,
             &mut limits.report_burst,
             &mut limits.owner_burst,

@@ -15,8 +15,9 @@ fn refused(answer: &Answer) {
 }
 
 /// A route, its burst and its refill a minute, and the status of a request that is let through.
-const LIMITED: [(&str, usize, u64, u16); 3] = [
+const LIMITED: [(&str, usize, u64, u16); 4] = [
     ("/api/v1/deploy", 15, 30, 400),
+    ("/_svc/preview", 20, 60, 400),
     ("/api/v1/auth/nothing", 10, 10, 404),
     ("/api/v1/reports", 5, 10, 400),
 ];

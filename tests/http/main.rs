@@ -23,6 +23,7 @@ mod hostile;
 mod hosts;
 mod house;
 mod idempotency;
+mod landing;
 mod limits;
 mod mcp;
 mod migrations;

@@ -1,11 +1,21 @@
-//! The README's life of a project and of its backend, line by line, as they stand there.
+//! The commands that documents show, line by line, as they stand there: the README's, the landing page's, the guide's.
 
 use std::process::{Command, Stdio};
 
 use svc::workspaces::Plan;
-use svc_tests::{TestServer, finish};
+use svc_tests::{Ask, TestServer, finish};
 
 const README: &str = include_str!("../../README.md");
+const GUIDE: &str = include_str!("../../host/assets/llms.txt");
+
+/// What the landing page shows, and the README too.
+const CONNECT: [&str; 5] = [
+    include_str!("../../host/assets/connect/share.sh"),
+    include_str!("../../host/assets/connect/owner.sh"),
+    include_str!("../../host/assets/connect/claude-code.sh"),
+    include_str!("../../host/assets/connect/mcp.json"),
+    include_str!("../../host/assets/connect/cursor.json"),
+];
 
 #[tokio::test]
 async fn every_line_of_the_life_of_a_project_works() {
@@ -26,26 +36,76 @@ async fn every_line_of_the_life_of_a_backend_works() {
     runs("### A backend for it", &shown).await;
 }
 
-/// Runs the first script of a section, whose output shows all of `shown`.
+#[tokio::test]
+async fn every_command_of_the_guide_for_agents_works() {
+    let server = TestServer::start().await;
+    let guide = server.get("/llms.txt").answer().await.expect(200);
+    assert_eq!(guide.text(), here(&server, GUIDE));
+    let scripts = scripts(guide.text());
+    assert!(scripts.len() > 8, "the guide has commands");
+    let shown = [
+        "/hello-agent\"",
+        "\"html\":\"<!DOCTYPE html>",
+        "\"unlocked\":true",
+        "<h1>For you</h1>",
+        "<h1>Read me once</h1>",
+        "This is *my* page.",
+        "\"projects\":[]",
+        "\"rows_affected\":1",
+        "\"text\":\"I was here\"",
+        "\"kind\":\"rollback\"",
+        "\"rows\":[{\"n\":1}]",
+        "\"members\":[{",
+        "manage_backend",
+        "structuredContent",
+    ];
+    run(&server, &scripts.concat(), &shown).await;
+}
+
+#[tokio::test]
+async fn the_landing_page_shows_what_the_readme_does() {
+    let server = TestServer::start().await;
+    let page = server.get("/").answer().await.expect(200);
+    let page = page.html().replace("&quot;", "\"").replace("&amp;", "&");
+    for text in CONNECT {
+        assert!(README.contains(text), "the README has:\n{text}");
+        let text = here(&server, text).replace('<', "&lt;");
+        assert!(page.contains(&text), "the landing page has:\n{text}");
+    }
+    assert!(!page.contains("localhost:8080"), "another server's address");
+}
+
+/// The scripts of a document.
+fn scripts(document: &str) -> Vec<&str> {
+    let fenced = document.split("```sh\n").skip(1);
+    fenced
+        .map(|rest| rest.split("```").next().unwrap())
+        .collect()
+}
+
+/// A text with this server's address in place of the sample's.
+fn here(server: &TestServer, text: &str) -> String {
+    let address = format!("localhost:{}", server.address().port());
+    text.replace("localhost:8080", &address)
+}
+
+/// Runs the first script of a section of the README, whose output shows all of `shown`.
 async fn runs(section: &str, shown: &[&str]) {
     let server = TestServer::start().await;
+    let section = README.split(section).nth(1).unwrap();
+    let script = scripts(section)[0];
+    assert!(script.lines().count() > 10, "the script is not there");
+    run(&server, &here(&server, script), shown).await;
+}
+
+/// Runs a script, as an owner, in a directory of its own.
+async fn run(server: &TestServer, script: &str, shown: &[&str]) {
     let workspaces = &server.server().app().workspaces;
     let namespace = workspaces.create("dev", Plan::Free).await.unwrap();
-    let section = README.split(section).nth(1).unwrap();
-    let script = section
-        .split("```sh\n")
-        .nth(1)
-        .unwrap()
-        .split("```")
-        .next()
-        .unwrap();
-    assert!(script.lines().count() > 10, "the script is not there");
-    let script = script.replace(
-        "localhost:8080",
-        &format!("localhost:{}", server.address().port()),
-    );
+    let directory = tempfile::TempDir::new().unwrap();
     let mut bash = Command::new("bash");
-    bash.args(["-euo", "pipefail", "-c", &script])
+    bash.args(["-euo", "pipefail", "-c", script])
+        .current_dir(directory.path())
         .env("CREDENTIAL", namespace.credential)
         .stdin(Stdio::null());
     let output = finish(bash).await;

@@ -76,6 +76,26 @@ fn containers_fold_and_say_their_size() {
 }
 
 #[test]
+fn many_entries_stand_in_groups() {
+    for (text, groups) in [
+        (format!("[{}0]", "0,".repeat(99)), 0),
+        (format!("[{}0]", "0,".repeat(100)), 2),
+        (format!("[{}0]", "[1],".repeat(249)), 3),
+        (format!("[{}{{}}]", "{\"a\":[]},".repeat(300)), 4),
+        (format!("{{\"a\":[{}0]}}", "0,".repeat(100)), 2),
+    ] {
+        let html = page(ContentType::Json, &text).html;
+        assert_eq!(html.matches("<div class=\"k\">").count(), groups, "{text}");
+        for tag in ["div", "details", "summary"] {
+            let (open, close) = (format!("<{tag}"), format!("</{tag}>"));
+            assert_eq!(html.matches(&open).count(), html.matches(&close).count());
+        }
+        let source = text.replace("\"a\":", "\"a\": ");
+        assert_eq!(shown(&text), source);
+    }
+}
+
+#[test]
 fn errors_have_places() {
     for (text, line, column) in [
         ("", 1, 1),

@@ -4,7 +4,9 @@ use std::cell::Cell;
 use std::fmt::{self, Write as _};
 
 use comrak::html::{ChildRendering, Context, format_node_default};
-use comrak::nodes::{Node, NodeCodeBlock, NodeHeading, NodeTaskItem, NodeValue};
+use comrak::nodes::{
+    Node, NodeCodeBlock, NodeHeading, NodeTable, NodeTaskItem, NodeValue, TableAlignment,
+};
 use maud::html;
 
 use crate::{Diagram, highlight, mermaid};
@@ -20,10 +22,19 @@ pub(super) struct Blocks<'a> {
     /// The diagrams met so far.
     pub(super) diagrams: Vec<Diagram>,
     tables: u32,
+    row: Row,
     code_blocks: u32,
     figures: u32,
     /// How many bytes of code may still be highlighted.
     highlightable: usize,
+}
+
+/// The row of a table that is being written. Tables never stand in tables.
+#[derive(Default)]
+struct Row {
+    alignments: Vec<TableAlignment>,
+    is_header: bool,
+    column: usize,
 }
 
 impl<'a> Blocks<'a> {
@@ -34,6 +45,7 @@ impl<'a> Blocks<'a> {
             position,
             diagrams: Vec::new(),
             tables: 0,
+            row: Row::default(),
             code_blocks: 0,
             figures: 0,
             highlightable,
@@ -54,7 +66,12 @@ pub(super) fn format_node(
         NodeValue::TaskItem(task) => format_task(out, task, entering)?,
         NodeValue::CodeBlock(block) if entering => format_code(out, block)?,
         NodeValue::CodeBlock(_) => {}
-        NodeValue::Table(_) => return format_table(out, node, entering),
+        NodeValue::Table(table) => return format_table(out, node, table, entering),
+        NodeValue::TableRow(is_header) => {
+            (out.user.row.is_header, out.user.row.column) = (*is_header, 0);
+            return format_node_default(out, node, entering);
+        }
+        NodeValue::TableCell => format_cell(out, entering)?,
         _ => return format_node_default(out, node, entering),
     }
     Ok(ChildRendering::HTML)
@@ -105,10 +122,12 @@ fn format_task(out: &mut Output<'_, '_, '_>, task: &NodeTaskItem, entering: bool
 fn format_table(
     out: &mut Output<'_, '_, '_>,
     node: Node<'_>,
+    table: &NodeTable,
     entering: bool,
 ) -> Result<ChildRendering, fmt::Error> {
     if entering {
         out.user.tables += 1;
+        out.user.row.alignments.clone_from(&table.alignments);
         let label = format!("Table {}", out.user.tables);
         out.cr()?;
         open_region(out, "scroll", &label)?;
@@ -117,6 +136,23 @@ fn format_table(
     let children = format_node_default(out, node, false)?;
     out.write_str("</div>\n")?;
     Ok(children)
+}
+
+/// A cell. Its column's alignment is a style, because the attribute that the plain formatter writes is not HTML any more.
+fn format_cell(out: &mut Output<'_, '_, '_>, entering: bool) -> fmt::Result {
+    let tag = if out.user.row.is_header { "th" } else { "td" };
+    if !entering {
+        return write!(out, "</{tag}>");
+    }
+    let alignment = match out.user.row.alignments.get(out.user.row.column) {
+        Some(TableAlignment::Left) => " style=\"text-align:left\"",
+        Some(TableAlignment::Center) => " style=\"text-align:center\"",
+        Some(TableAlignment::Right) => " style=\"text-align:right\"",
+        Some(TableAlignment::None) | None => "",
+    };
+    out.user.row.column += 1;
+    out.cr()?;
+    write!(out, "<{tag}{alignment}>")
 }
 
 fn open_region(out: &mut Output<'_, '_, '_>, class: &str, label: &str) -> fmt::Result {

@@ -80,8 +80,8 @@ fn tables_tasks_and_footnotes() {
     );
     for part in [
         "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"Table 1\">\n<table>",
-        "<th align=\"center\">a</th>",
-        "<td align=\"right\"></td>",
+        "<th style=\"text-align:center\">a</th>",
+        "<td style=\"text-align:right\"></td>",
         "</table>\n</div>",
         "<li class=\"task\"><input type=\"checkbox\" checked disabled aria-label=\"Done\"> done</li>",
         "<li class=\"task\"><input type=\"checkbox\" disabled aria-label=\"To do\"> open</li>",

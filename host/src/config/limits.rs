@@ -38,6 +38,10 @@ limits! {
     deploy_per_minute = 30, 1;
     /// Deploys at once.
     deploy_burst = 15, 1;
+    /// Previews of what is yet to be published, a minute and client.
+    preview_per_minute = 60, 1;
+    /// Previews at once.
+    preview_burst = 20, 1;
     /// Tool calls a minute and client.
     mcp_per_minute = 30, 1;
     /// Tool calls at once.

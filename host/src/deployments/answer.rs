@@ -1,16 +1,15 @@
 //! From a finished page to an HTTP answer: encoding, validators, ranges (RFC 9110).
 
-use axum::body::Body;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::pages::{self, Page};
 use super::serve::RawSource;
 use crate::clock::Timestamp;
 use crate::content::{Digest, Encoding};
-use crate::http::negotiate::{self, Accepted, Wanted};
-use crate::http::problem::{Code, Problem};
+use crate::http::document;
+use crate::http::problem::Problem;
 use crate::sandbox::ContentType;
 
 /// The longest that an edge is told to keep a page, in seconds.
@@ -39,15 +38,7 @@ pub(super) fn page(
     now: Timestamp,
     request: &HeaderMap,
 ) -> Result<Response, Problem> {
-    let accepted = Accepted::of(request);
-    // Of equals the first is the server's choice, and identity, which everybody takes, is last.
-    let mut best = page.variants.first();
-    for variant in &page.variants {
-        let better = |held: Encoding| accepted.quality(variant.encoding) > accepted.quality(held);
-        if best.is_none_or(|held| better(held.encoding)) {
-            best = Some(variant);
-        }
-    }
+    let best = document::preferred(&page.variants, request, |variant| variant.encoding);
     let Some(variant) = best else {
         return Err(Problem::internal(&format!(
             "page {} has no variants",
@@ -62,7 +53,7 @@ pub(super) fn page(
     if page.at_edge && place != Place::Elsewhere {
         headers.insert(CDN_CACHE_CONTROL, edge_life(page, now)?);
     }
-    respond(headers, &variant.etag, &variant.bytes, request)
+    document::respond(headers, &variant.etag, &variant.bytes, request)
 }
 
 /// How long an edge may keep a page: for long, but not past its end.
@@ -91,12 +82,12 @@ pub(super) fn raw(
         ContentType::Json => "application/json",
         ContentType::Csv => "text/csv; charset=utf-8",
     };
-    let etag = pages::etag(&source.digest, Encoding::Identity);
+    let etag = document::etag(&source.digest, Encoding::Identity);
     let mut headers = pages::headers(&page.kind, page.is_protected(), origins);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(header::ETAG, etag.clone());
     headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-    respond(headers, &etag, &source.bytes, request)
+    document::respond(headers, &etag, &source.bytes, request)
 }
 
 /// Something of the platform's own that is named by its content.
@@ -109,7 +100,7 @@ pub(super) fn immutable(
     bytes: &Bytes,
     request: &HeaderMap,
 ) -> Result<Response, Problem> {
-    let etag = pages::etag(digest, Encoding::Identity);
+    let etag = document::etag(digest, Encoding::Identity);
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(header::CACHE_CONTROL, pages::IMMUTABLE);
@@ -118,51 +109,5 @@ pub(super) fn immutable(
         HeaderValue::from_static("nosniff"),
     );
     headers.insert(header::ETAG, etag.clone());
-    respond(headers, &etag, bytes, request)
-}
-
-fn respond(
-    mut headers: HeaderMap,
-    etag: &HeaderValue,
-    bytes: &Bytes,
-    request: &HeaderMap,
-) -> Result<Response, Problem> {
-    let tag = etag.to_str().unwrap_or_default();
-    if request.contains_key(header::IF_NONE_MATCH) && negotiate::none_match(request, tag) {
-        for name in [
-            header::CONTENT_TYPE,
-            header::CONTENT_ENCODING,
-            header::ACCEPT_RANGES,
-        ] {
-            headers.remove(name);
-        }
-        return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
-    }
-    let mut response = Response::new(Body::empty());
-    match negotiate::range(request, tag, bytes.len()) {
-        Wanted::Whole => *response.body_mut() = Body::from(bytes.clone()),
-        Wanted::Part(range) => {
-            let part = format!("bytes {}-{}/{}", range.start, range.end - 1, bytes.len());
-            let part = HeaderValue::try_from(part).map_err(|e| Problem::internal(&e))?;
-            headers.insert(header::CONTENT_RANGE, part);
-            *response.status_mut() = StatusCode::PARTIAL_CONTENT;
-            *response.body_mut() = Body::from(bytes.slice(range));
-        }
-        Wanted::Unsatisfiable => {
-            let length = HeaderValue::try_from(format!("bytes */{}", bytes.len()));
-            return Err(Problem::new(
-                Code::RangeNotSatisfiable,
-                format!(
-                    "The page has {} bytes, and none in the range that was asked for.",
-                    bytes.len()
-                ),
-            )
-            .header(
-                header::CONTENT_RANGE,
-                length.map_err(|e| Problem::internal(&e))?,
-            ));
-        }
-    }
-    *response.headers_mut() = headers;
-    Ok(response)
+    document::respond(headers, &etag, bytes, request)
 }

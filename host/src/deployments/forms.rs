@@ -14,7 +14,7 @@ pub fn locked(slug: &str, wrong: bool) -> Markup {
                 p { "Whoever sent you the link can tell you its password." }
                 form method="post" action={ "/api/v1/auth/" (slug) } {
                     label for="password" { "Password" }
-                    input #password name="password" type="password" required autofocus
+                    input.field #password name="password" type="password" required autofocus
                         autocomplete="current-password"
                         aria-describedby=[wrong.then_some("wrong")] aria-invalid=[wrong.then_some("true")];
                     @if wrong { p.wrong #wrong role="alert" { "That is not the password." } }

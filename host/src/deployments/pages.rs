@@ -12,6 +12,7 @@ use super::model::Deployment;
 use super::visits::Counter as Visits;
 use crate::clock::Timestamp;
 use crate::content::{Artifact, Digest, Encoding};
+use crate::http::document;
 use crate::ids::{BackendId, DeploymentId};
 use crate::sandbox::ContentType;
 
@@ -24,8 +25,6 @@ const TYPICAL_BYTES: u64 = 16 * 1024;
 pub const SANDBOX: HeaderValue = HeaderValue::from_static(
     "sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads",
 );
-/// Asks caches to look every time.
-const REVALIDATE: HeaderValue = HeaderValue::from_static("public, max-age=0, must-revalidate");
 /// Keeps what is not everybody's out of every cache.
 pub const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-store");
 /// A revision never changes.
@@ -140,8 +139,8 @@ impl Page {
     ) -> Self {
         let protected = deployment.password_hash.is_some();
         let headers = headers(&kind, protected, policy.origins);
-        let at_home =
-            matches!(kind, Kind::Frontend { .. }).then(|| headers_of(REVALIDATE, None, false));
+        let at_home = matches!(kind, Kind::Frontend { .. })
+            .then(|| headers_of(document::REVALIDATE, None, false));
         let variants = artifact.map(|(digest, artifact)| {
             let variants = artifact.variants.into_iter();
             variants
@@ -192,17 +191,11 @@ impl ReadyVariant {
         headers: &HeaderMap,
         at_home: Option<&HeaderMap>,
     ) -> Self {
-        let etag = etag(digest, encoding);
+        let etag = document::etag(digest, encoding);
         let whole = |policy: &HeaderMap| {
             let mut headers = policy.clone();
             headers.insert(header::CONTENT_TYPE, HTML);
-            headers.insert(header::ETAG, etag.clone());
-            headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
-            headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-            if encoding != Encoding::Identity {
-                let coding = HeaderValue::from_static(encoding.as_str());
-                headers.insert(header::CONTENT_ENCODING, coding);
-            }
+            document::describe(&mut headers, &etag, encoding);
             headers
         };
         Self {
@@ -219,8 +212,10 @@ impl ReadyVariant {
 pub fn headers(kind: &Kind, protected: bool, origins: bool) -> HeaderMap {
     match kind {
         Kind::Share if protected => headers_of(PRIVATE, Some(SANDBOX), true),
-        Kind::Share => headers_of(REVALIDATE, Some(SANDBOX), true),
-        Kind::Frontend { .. } => headers_of(REVALIDATE, origins.then_some(SANDBOX), false),
+        Kind::Share => headers_of(document::REVALIDATE, Some(SANDBOX), true),
+        Kind::Frontend { .. } => {
+            headers_of(document::REVALIDATE, origins.then_some(SANDBOX), false)
+        }
         Kind::Preview => headers_of(IMMUTABLE, Some(SANDBOX), true),
     }
 }
@@ -236,13 +231,6 @@ fn headers_of(cache: HeaderValue, sandbox: Option<HeaderValue>, hidden: bool) ->
         headers.insert("x-robots-tag", NOINDEX);
     }
     headers
-}
-
-/// A strong entity tag: half of the digest names the page, the coding its representation.
-pub fn etag(digest: &Digest, encoding: Encoding) -> HeaderValue {
-    let digest = digest.to_string();
-    let tag = format!("\"{}-{}\"", &digest[..32], encoding.as_str());
-    HeaderValue::try_from(tag).unwrap_or(HeaderValue::from_static("\"\""))
 }
 
 /// How many parts the cache has: each must hold the heaviest page, with encodings that are as large as it together.

@@ -244,7 +244,10 @@ impl Deployments {
     }
 
     /// Renders a source to a page without a runtime: a quick share, or a preview.
-    pub(super) async fn render(
+    ///
+    /// # Errors
+    /// See [`PublishError`].
+    pub async fn render(
         &self,
         content_type: ContentType,
         title: &str,

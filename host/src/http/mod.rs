@@ -1,6 +1,7 @@
 //! What every route shares: errors, extractors, limits, and the front that each request passes.
 
 pub mod client_ip;
+pub mod document;
 pub mod extract;
 pub mod front;
 pub mod hosts;

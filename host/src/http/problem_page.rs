@@ -10,9 +10,12 @@ pub const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'",
 );
 
-const STYLE: &str = include_str!("../../assets/platform.css");
+/// The colours and typefaces of every page, the guest's and ours.
+pub const TOKENS: &str = include_str!("../../../guest-render/assets/tokens.css");
+/// The elements of the platform's own pages.
+pub const STYLE: &str = include_str!("../../assets/platform.css");
 
-/// A page of the platform.
+/// A page of the platform that says one thing.
 pub fn shell(title: &str, body: &Markup) -> Markup {
     html! {
         (DOCTYPE)
@@ -20,11 +23,12 @@ pub fn shell(title: &str, body: &Markup) -> Markup {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
                 meta name="robots" content="noindex";
                 title { (title) }
-                style { (PreEscaped(STYLE)) }
+                style { (PreEscaped(TOKENS)) (PreEscaped(STYLE)) }
             }
-            body { (body) }
+            body.notice { (body) }
         }
     }
 }
@@ -56,29 +60,6 @@ pub fn about(code: Code) -> Markup {
                 h1 { (code.title()) }
                 p { (code.about()) }
                 p.soft { "HTTP " (code.status().as_u16()) " · " code { (code.as_str()) } }
-            }
-        },
-    )
-}
-
-/// What this service is and how to begin.
-pub fn landing(base_url: &str) -> Markup {
-    let command = format!(
-        "curl {base_url}/api/v1/deploy \\\n  --json '{{\"type\":\"markdown\",\"content\":\"# Hello\"}}'"
-    );
-    shell(
-        "svc",
-        &html! {
-            main.wide {
-                h1 { "Send it, and get a link" }
-                p {
-                    "This server publishes HTML, Markdown, JSON and CSV at a URL. Nobody needs an account; "
-                    "what you share lives for seven days, can carry a password, and can be readable once."
-                }
-                pre tabindex="0" role="region" aria-label="Example" { code { (command) } }
-                p.soft {
-                    "Everything it can do: " a href="/api/v1/openapi.json" { "the API's description" } "."
-                }
             }
         },
     )

@@ -32,6 +32,8 @@ const STATE: HeaderName = HeaderName::from_static("ratelimit");
 pub enum Rule {
     /// Publishing.
     Deploy,
+    /// Looking at what is yet to be published.
+    Preview,
     /// Password attempts.
     Auth,
     /// Reports of abuse.
@@ -46,6 +48,7 @@ pub enum Rule {
 #[derive(Debug)]
 pub struct RateLimits {
     deploy: Buckets<IpAddr>,
+    preview: Buckets<IpAddr>,
     auth: Buckets<IpAddr>,
     report: Buckets<IpAddr>,
     mcp: Buckets<IpAddr>,
@@ -64,6 +67,12 @@ impl RateLimits {
                 "deploy",
                 limits.deploy_per_minute,
                 limits.deploy_burst,
+                clock,
+            ),
+            preview: Buckets::new(
+                "preview",
+                limits.preview_per_minute,
+                limits.preview_burst,
                 clock,
             ),
             auth: Buckets::new("auth", limits.auth_per_minute, limits.auth_burst, clock),
@@ -88,6 +97,7 @@ impl RateLimits {
     /// Forgets whoever's bucket is full again.
     pub fn tidy(&self) {
         self.deploy.tidy();
+        self.preview.tidy();
         self.auth.tidy();
         self.report.tidy();
         self.mcp.tidy();
@@ -100,6 +110,7 @@ impl RateLimits {
     pub fn by_client(&self, rule: Rule) -> &Buckets<IpAddr> {
         match rule {
             Rule::Deploy => &self.deploy,
+            Rule::Preview => &self.preview,
             Rule::Auth => &self.auth,
             Rule::Report => &self.report,
             Rule::Mcp => &self.mcp,

@@ -6,8 +6,7 @@ import { chromium } from 'playwright-core';
 
 const shots = resolve(dirname(fileURLToPath(import.meta.url)), '../shots');
 
-export const widths = [390, 1280];
-export const schemes = ['light', 'dark'];
+export const widths = [360, 1280];
 
 /** Starts the browser that the system has. */
 export function startBrowser() {
@@ -31,7 +30,7 @@ export function startBrowser() {
  */
 export async function openPage(browser, origin, { width = 1280, scheme = 'light', scripts = true } = {}) {
   const context = await browser.newContext({
-    viewport: { width, height: width < 600 ? 844 : 900 },
+    viewport: { width, height: width < 600 ? 740 : 900 },
     colorScheme: scheme,
     javaScriptEnabled: scripts,
     deviceScaleFactor: width < 600 ? 2 : 1,

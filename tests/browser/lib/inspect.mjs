@@ -1,124 +1,85 @@
-// What holds for every page, found out in the page itself.
+// What holds for every page of ours: found out in the page itself, by axe-core, and by html-validate.
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { HtmlValidate, StaticConfigLoader } from 'html-validate';
+import { inspectContrast } from './contrast.mjs';
 
-/** Answers what is wrong with a page, as sentences; none is the aim. */
-export async function inspect(page, { language = 'en' } = {}) {
+const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+// Its rules are those of the HTML standard and of WCAG; how a document is laid out in a file is nobody's business.
+const validator = new HtmlValidate(new StaticConfigLoader({ root: true, extends: ['html-validate:standard'] }));
+
+const rules = { type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] };
+// Not on by default: controls of at least 24 by 24 px, or with as much room.
+const more = { 'target-size': { enabled: true } };
+
+/** Watches a page from its beginning for what moves without being asked to. */
+export async function watchShifts(page) {
+  await page.addInitScript(() => {
+    window.shifts = [];
+    const watch = new PerformanceObserver((list) => {
+      for (const { value, sources } of list.getEntries()) {
+        window.shifts.push(`${value.toFixed(4)} by ${sources.map(({ node }) => node?.nodeName).join(', ')}`);
+      }
+    });
+    watch.observe({ type: 'layout-shift', buffered: true });
+  });
+}
+
+/** Answers what is wrong with a page of ours, as sentences; none is the aim. */
+export async function inspect(page) {
+  return [...(await inspectFit(page)), ...(await inspectContrast(page)), ...(await inspectAccess(page))];
+}
+
+/** Whether a page says what it is, fits its window, and stayed where it was; on pages without scripts too. */
+export async function inspectFit(page) {
   const found = await page.evaluate(examine);
   const wrong = [];
   if (!found.title) wrong.push('the page has no title');
-  if (found.language !== language) wrong.push(`its language is ${JSON.stringify(found.language)}`);
-  if (found.mains !== 1) wrong.push(`it has ${found.mains} main landmarks`);
-  if (found.headings[0] !== 1) wrong.push(`its first heading is of level ${found.headings[0]}`);
+  if (found.language !== 'en') wrong.push(`its language is ${JSON.stringify(found.language)}`);
+  if (found.heading !== 1) wrong.push(`its first heading is of level ${found.heading}`);
   if (!found.viewport.includes('width=device-width')) wrong.push('it has no viewport');
   if (found.wider > 0) wrong.push(`it is ${found.wider} px wider than the window: ${found.widest.join(', ')}`);
-  for (const text of found.faint) {
-    wrong.push(`contrast ${text.ratio.toFixed(2)} of ${text.where} ${JSON.stringify(text.text)}: ${text.colours}`);
-  }
-  for (const control of found.nameless) wrong.push(`a control without a name: ${control}`);
+  for (const shift of found.shifts) wrong.push(`it moved while it was loaded: ${shift}`);
   return wrong;
+}
+
+/** Names, landmarks, sizes of what is pressed, and contrast where it is sure: what axe-core knows. */
+export async function inspectAccess(page) {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate((options) => window.axe.run(document, options), {
+    runOnly: rules,
+    rules: more,
+    resultTypes: ['violations'],
+    // A preview is a page of its own.
+    iframes: false,
+  });
+  return violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ target, any }) => `${id}: ${target.join(' ')}: ${any.map(({ message }) => message).join('; ')}`),
+  );
+}
+
+/** What a conformance checker has against a document. */
+export async function validate(html) {
+  const { results } = await validator.validateString(html);
+  return results.flatMap(({ messages }) =>
+    messages.map(({ ruleId, message, line, column }) => `${ruleId} at ${line}:${column}: ${message}`),
+  );
 }
 
 // Runs in the page, so it stands alone.
 function examine() {
-  const describe = (element) => {
-    const classes = [...element.classList].map((name) => `.${name}`).join('');
-    return element.localName + classes;
-  };
-
-  const canvas = document.createElement('canvas');
-  canvas.width = canvas.height = 1;
-  const pen = canvas.getContext('2d', { willReadFrequently: true });
-  const known = new Map();
-  const rgba = (colour) => {
-    if (!known.has(colour)) {
-      pen.clearRect(0, 0, 1, 1);
-      pen.fillStyle = colour;
-      pen.fillRect(0, 0, 1, 1);
-      const [r, g, b, a] = pen.getImageData(0, 0, 1, 1).data;
-      known.set(colour, [r, g, b, a / 255]);
-    }
-    return known.get(colour);
-  };
-  const over = ([r, g, b, a], below) => [r, g, b].map((part, at) => part * a + below[at] * (1 - a));
-  const ground = (() => {
-    const probe = document.createElement('div');
-    probe.style.background = 'Canvas';
-    document.documentElement.append(probe);
-    const colour = rgba(getComputedStyle(probe).backgroundColor).slice(0, 3);
-    probe.remove();
-    return colour;
-  })();
-  const backgrounds = new Map();
-  const background = (element) => {
-    if (!element) return ground;
-    if (!backgrounds.has(element)) {
-      const style = getComputedStyle(element);
-      const below = background(element.parentElement);
-      backgrounds.set(element, over(rgba(style.backgroundColor), below));
-    }
-    return backgrounds.get(element);
-  };
-  const opacity = (element) =>
-    element ? Number(getComputedStyle(element).opacity) * opacity(element.parentElement) : 1;
-  const luminance = (colour) => {
-    const [r, g, b] = colour.map((part) => {
-      const share = part / 255;
-      return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
-    });
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const contrast = (one, other) => {
-    const [low, high] = [luminance(one), luminance(other)].sort((a, b) => a - b);
-    return (high + 0.05) / (low + 0.05);
-  };
-
-  const faint = new Map();
-  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (texts.nextNode()) {
-    const text = texts.currentNode;
-    const element = text.parentElement;
-    if (!text.data.trim() || !element.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
-    if (element.closest('svg, noscript, style, script')) continue;
-    const style = getComputedStyle(element);
-    const behind = background(element);
-    const [r, g, b, a] = rgba(style.color);
-    const front = over([r, g, b, a * opacity(element)], behind);
-    const ratio = contrast(front, behind);
-    const size = parseFloat(style.fontSize);
-    const large = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
-    if (ratio >= (large ? 3 : 4.5)) continue;
-    const where = describe(element);
-    const colours = `${style.color} on rgb(${behind.map(Math.round)})`;
-    faint.set(where + colours, { ratio, where, colours, text: text.data.trim().slice(0, 30) });
-  }
-
+  const describe = (element) => element.localName + [...element.classList].map((name) => `.${name}`).join('');
   const root = document.documentElement;
   const wider = Math.max(root.scrollWidth, document.body.scrollWidth) - root.clientWidth;
-  const widest = [];
-  if (wider > 0) {
-    for (const element of document.querySelectorAll('body *')) {
-      if (element.getBoundingClientRect().right > root.clientWidth + 1) widest.push(describe(element));
-    }
-  }
-  const nameless = [...document.querySelectorAll('a[href], button, input:not([type=hidden]), summary')]
-    .filter((control) => control.checkVisibility())
-    .filter((control) => {
-      const labels = [...(control.labels ?? [])].map((label) => label.textContent).join('');
-      const name = control.textContent + labels + (control.getAttribute('aria-label') ?? '') + control.title;
-      // A task's box is named by the text that it stands in.
-      return !name.trim() && !(control.disabled && control.closest('li'));
-    })
-    .map((control) => control.outerHTML.slice(0, 80));
-
+  const wide = (element) => element.getBoundingClientRect().right > root.clientWidth + 1;
   return {
     title: document.title.trim(),
     language: root.lang,
-    mains: document.querySelectorAll('main, [role=main]').length,
-    headings: [...document.querySelectorAll('h1, h2, h3, h4, h5, h6')].map((heading) => Number(heading.localName[1])),
+    heading: Number(document.querySelector('h1, h2, h3, h4, h5, h6')?.localName[1]),
     viewport: document.querySelector('meta[name=viewport]')?.content ?? '',
     wider,
-    widest: widest.slice(0, 5),
-    faint: [...faint.values()],
-    nameless,
+    widest: wider > 0 ? [...document.querySelectorAll('body *')].filter(wide).slice(0, 5).map(describe) : [],
+    shifts: window.shifts ?? [],
   };
 }
 
@@ -143,5 +104,7 @@ export async function inspectPrint(page) {
     const colours = large.map((element) => getComputedStyle(element).backgroundColor);
     return colours.filter((colour) => !/^rgba\(.*, 0\)$|^rgb\(255, 255, 255\)$/.test(colour));
   });
-  return [...lost, ...dark.map((colour) => `paper is ${colour}`)];
+  const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  if (wider > 0) lost.push(`${wider} px wider than the paper`);
+  return [...lost, ...dark.map((colour) => `paper is ${colour}`), ...(await inspectContrast(page))];
 }

@@ -1,7 +1,7 @@
 // The real server, on a free port, with a data directory of its own.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -11,27 +11,28 @@ import { promisify } from 'node:util';
 const root = resolve(dirname(fileURLToPath(import.meta.url)), '../../..');
 const binary = resolve(process.env.SVC_BIN ?? join(root, 'target/debug/svc'));
 const run = promisify(execFile);
+// Compiled guests, which all servers of all tests share: below cargo's target directory, as the tests in Rust have it.
+const cache = join(dirname(binary), '../tests-cache');
 
-const settings = `[limits]
-deploy_per_minute = 100000
-deploy_burst = 100000
-auth_per_minute = 100000
-auth_burst = 100000
-op_per_minute = 100000
-op_burst = 100000
-mcp_per_minute = 100000
-mcp_burst = 100000
-`;
+const plenty = ['deploy', 'preview', 'auth', 'op', 'mcp'].flatMap((rule) => [
+  [`${rule}_per_minute`, 100000],
+  [`${rule}_burst`, 100000],
+]);
 
-/** Starts a server; `stop` ends it and takes its directory away. */
-export async function startSvc() {
+/**
+ * Starts a server, with limits that tests of other things do not meet and with what else its command takes; `stop` ends it
+ * and takes its directory away.
+ */
+export async function startSvc({ limits = Object.fromEntries(plenty), options = [] } = {}) {
   const directory = await mkdtemp(join(tmpdir(), 'svc-browser-'));
   const config = join(directory, 'svc.toml');
   const data = join(directory, 'data');
-  await writeFile(config, settings);
+  await mkdir(cache, { recursive: true, mode: 0o700 });
+  const lines = Object.entries(limits).map(([name, value]) => `${name} = ${value}`);
+  await writeFile(config, ['[limits]', ...lines].join('\n'));
   const child = spawn(
     binary,
-    ['serve', '--listen', '127.0.0.1:0', '--config', config, '--data', data, '--cache', join(directory, 'cache')],
+    ['serve', '--listen', '127.0.0.1:0', '--config', config, '--data', data, '--cache', cache, ...options],
     { stdio: ['ignore', 'pipe', 'pipe'] },
   );
   let log = '';

@@ -1,0 +1,156 @@
+//! Finished documents as answers: the encoding that a client likes, validators, ranges (RFC 9110).
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+
+use super::negotiate::{self, Accepted, Wanted};
+use super::problem::{Code, Problem};
+use crate::content::{Artifact, Digest, Encoding};
+
+/// Asks caches to look every time.
+pub const REVALIDATE: HeaderValue = HeaderValue::from_static("public, max-age=0, must-revalidate");
+
+/// A document of the platform's own: made once, in all its encodings.
+#[derive(Debug)]
+pub struct Document {
+    /// In the server's order of preference, identity last.
+    variants: Vec<Variant>,
+}
+
+#[derive(Debug)]
+struct Variant {
+    encoding: Encoding,
+    etag: HeaderValue,
+    headers: HeaderMap,
+    bytes: Bytes,
+}
+
+impl Document {
+    /// A document that is answered with `headers`. Compressing it costs milliseconds.
+    ///
+    /// # Errors
+    /// Only when a compressor fails, which has no cause in the document.
+    pub fn new(bytes: Bytes, headers: &HeaderMap) -> std::io::Result<Self> {
+        let digest = Digest::of(&bytes);
+        let variants = Artifact::compress(bytes)?.variants.into_iter();
+        let variants = variants.map(|variant| {
+            let etag = etag(&digest, variant.encoding);
+            let mut headers = headers.clone();
+            describe(&mut headers, &etag, variant.encoding);
+            Variant {
+                encoding: variant.encoding,
+                etag,
+                headers,
+                bytes: variant.bytes,
+            }
+        });
+        Ok(Self {
+            variants: variants.collect(),
+        })
+    }
+
+    /// Answers a request for it.
+    ///
+    /// # Errors
+    /// `range_not_satisfiable`.
+    pub fn answer(&self, request: &HeaderMap) -> Result<Response, Problem> {
+        let variant = preferred(&self.variants, request, |variant| variant.encoding);
+        let variant = variant.ok_or_else(|| Problem::internal(&"a document has no variants"))?;
+        respond(
+            variant.headers.clone(),
+            &variant.etag,
+            &variant.bytes,
+            request,
+        )
+    }
+}
+
+/// Of several representations, in the server's order of preference with identity last, the one that a client likes
+/// best.
+pub fn preferred<'a, T>(
+    variants: &'a [T],
+    request: &HeaderMap,
+    encoding: impl Fn(&T) -> Encoding,
+) -> Option<&'a T> {
+    let accepted = Accepted::of(request);
+    let quality = |variant: &T| accepted.quality(encoding(variant));
+    // Of equals the first is the server's choice.
+    let mut best = variants.first();
+    for variant in variants {
+        if best.is_none_or(|held| quality(variant) > quality(held)) {
+            best = Some(variant);
+        }
+    }
+    best
+}
+
+/// Adds the headers of one representation of several.
+pub fn describe(headers: &mut HeaderMap, etag: &HeaderValue, encoding: Encoding) {
+    headers.insert(header::ETAG, etag.clone());
+    headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    if encoding != Encoding::Identity {
+        let coding = HeaderValue::from_static(encoding.as_str());
+        headers.insert(header::CONTENT_ENCODING, coding);
+    }
+}
+
+/// A strong entity tag: half of the digest names the page, the coding its representation.
+pub fn etag(digest: &Digest, encoding: Encoding) -> HeaderValue {
+    let digest = digest.to_string();
+    let tag = format!("\"{}-{}\"", &digest[..32], encoding.as_str());
+    HeaderValue::try_from(tag).unwrap_or(HeaderValue::from_static("\"\""))
+}
+
+/// All of a representation, the range that is wanted of it, or that the client has it already; `headers` are those of the
+/// whole.
+///
+/// # Errors
+/// `range_not_satisfiable`.
+pub fn respond(
+    mut headers: HeaderMap,
+    etag: &HeaderValue,
+    bytes: &Bytes,
+    request: &HeaderMap,
+) -> Result<Response, Problem> {
+    let tag = etag.to_str().unwrap_or_default();
+    if request.contains_key(header::IF_NONE_MATCH) && negotiate::none_match(request, tag) {
+        for name in [
+            header::CONTENT_TYPE,
+            header::CONTENT_ENCODING,
+            header::ACCEPT_RANGES,
+        ] {
+            headers.remove(name);
+        }
+        return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
+    }
+    let mut response = Response::new(Body::empty());
+    match negotiate::range(request, tag, bytes.len()) {
+        Wanted::Whole => *response.body_mut() = Body::from(bytes.clone()),
+        Wanted::Part(range) => {
+            let part = format!("bytes {}-{}/{}", range.start, range.end - 1, bytes.len());
+            let part = HeaderValue::try_from(part).map_err(|e| Problem::internal(&e))?;
+            headers.insert(header::CONTENT_RANGE, part);
+            *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+            *response.body_mut() = Body::from(bytes.slice(range));
+        }
+        Wanted::Unsatisfiable => {
+            let length = HeaderValue::try_from(format!("bytes */{}", bytes.len()));
+            return Err(Problem::new(
+                Code::RangeNotSatisfiable,
+                format!(
+                    "There are {} bytes, and none in the range that was asked for.",
+                    bytes.len()
+                ),
+            )
+            .header(
+                header::CONTENT_RANGE,
+                length.map_err(|e| Problem::internal(&e))?,
+            ));
+        }
+    }
+    *response.headers_mut() = headers;
+    Ok(response)
+}

@@ -1,0 +1,141 @@
+//! The landing page and what stands beside it: the guide for agents, rules for crawlers, icons, and the stage that
+//! previews play on. All of it is made once, at the first request for any of it.
+
+mod page;
+pub mod routes;
+
+use std::io;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use maud::{DOCTYPE, PreEscaped, html};
+use tokio::sync::OnceCell;
+
+use crate::config::Config;
+use crate::http::document::{Document, REVALIDATE};
+
+/// The origin that stands in the texts of `host/assets`, which show commands as people run them at home.
+const SAMPLE_ORIGIN: &str = "http://localhost:8080";
+
+const GUIDE: &str = include_str!("../../assets/llms.txt");
+const ROBOTS: &str = include_str!("../../assets/robots.txt");
+const ICON_SVG: &str = include_str!("../../assets/favicon.svg");
+const ICON_ICO: &[u8] = include_bytes!("../../assets/favicon.ico");
+const STAGE: &str = include_str!("../../assets/stage.js");
+
+/// How long browsers may keep an icon without asking.
+const DAY: HeaderValue = HeaderValue::from_static("public, max-age=86400");
+const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+
+/// Everything of the landing page, once somebody has asked for it.
+#[derive(Debug, Default)]
+pub struct Landing(OnceCell<Documents>);
+
+/// Finished bytes.
+#[derive(Debug)]
+pub struct Documents {
+    /// The landing page on a host that serves the API.
+    pub page: Document,
+    /// The landing page on the landing host, whose form calls the API host.
+    pub page_elsewhere: Document,
+    /// The guide for agents.
+    pub guide: Document,
+    /// The rules for crawlers.
+    pub robots: Document,
+    /// The icon, as lines.
+    pub icon_svg: Document,
+    /// The icon, as dots.
+    pub icon_ico: Document,
+    /// The empty page that previews play on.
+    pub stage: Document,
+}
+
+impl Landing {
+    /// The documents, made at the first call: a start need not wait for their compression.
+    ///
+    /// # Errors
+    /// Only when a compressor fails.
+    pub async fn documents(&self, config: &Config) -> io::Result<&Documents> {
+        self.0
+            .get_or_try_init(async || Documents::new(config))
+            .await
+    }
+}
+
+impl Documents {
+    fn new(config: &Config) -> io::Result<Self> {
+        let page = |api| {
+            let page = page::landing(config, api);
+            let headers = headers(HTML, REVALIDATE, Some(page.policy));
+            Document::new(Bytes::from(page.html), &headers)
+        };
+        let guide = at_origin(GUIDE, &config.base_url);
+        let robots = Bytes::from_static(ROBOTS.as_bytes());
+        let svg = Bytes::from_static(ICON_SVG.as_bytes());
+        let kind = HeaderValue::from_static;
+        Ok(Self {
+            page: page(page::Api::Here)?,
+            page_elsewhere: page(page::Api::Elsewhere)?,
+            guide: Document::new(guide.into(), &headers(TEXT, REVALIDATE, None))?,
+            robots: Document::new(robots, &headers(TEXT, DAY, None))?,
+            icon_svg: Document::new(svg, &headers(kind("image/svg+xml"), DAY, None))?,
+            icon_ico: Document::new(
+                Bytes::from_static(ICON_ICO),
+                &headers(kind("image/x-icon"), DAY, None),
+            )?,
+            stage: stage(config)?,
+        })
+    }
+}
+
+/// A text of ours with the installation's address in place of the sample's.
+fn at_origin(text: &str, base_url: &str) -> String {
+    text.replace(SAMPLE_ORIGIN, base_url)
+}
+
+fn headers(kind: HeaderValue, cache: HeaderValue, policy: Option<HeaderValue>) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, kind);
+    headers.insert(header::CACHE_CONTROL, cache);
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    if let Some(policy) = policy {
+        headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+        headers.insert(
+            header::REFERRER_POLICY,
+            HeaderValue::from_static("no-referrer"),
+        );
+    }
+    headers
+}
+
+/// The stage is an origin of its own, and only the landing page may hold it.
+fn stage(config: &Config) -> io::Result<Document> {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                title { "Preview" }
+                script { (PreEscaped(STAGE)) }
+            }
+            body {}
+        }
+    };
+    let mut ancestors = String::from("'self'");
+    if let Some(host) = &config.landing_host {
+        // It answers on whatever port it is reached by.
+        ancestors.push_str(&format!(" {}://{host}:*", config.scheme));
+    }
+    let policy = format!("sandbox allow-scripts; frame-ancestors {ancestors}");
+    let policy = HeaderValue::try_from(policy).map_err(io::Error::other)?;
+    let mut headers = headers(HTML, REVALIDATE, Some(policy));
+    headers.insert(
+        HeaderName::from_static("x-robots-tag"),
+        HeaderValue::from_static("noindex"),
+    );
+    Document::new(Bytes::from(page.into_string()), &headers)
+}

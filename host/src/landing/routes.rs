@@ -1,0 +1,179 @@
+//! The routes of the landing page, and of the preview in it.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderValue, header};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::Documents;
+use crate::app::{App, SharedApp};
+use crate::deployments::requests::{TITLE, check_content};
+use crate::http::extract::{UnreadBody, check_characters};
+use crate::http::front::Context;
+use crate::http::hosts::Host;
+use crate::http::problem::Problem;
+use crate::sandbox::ContentType;
+
+/// What to look at before it is published.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PreviewRequest {
+    /// The source; never empty.
+    #[schema(min_length = 1)]
+    content: String,
+    /// What the source is written in; `html` if absent.
+    #[serde(rename = "type")]
+    #[schema(default = "html", value_type = Option<ContentType>)]
+    content_type: Option<ContentType>,
+    /// The page's title.
+    #[schema(max_length = 200)]
+    title: Option<String>,
+}
+
+/// A page that is stored nowhere.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct PreviewAnswer {
+    /// The whole document, as publishing would make it. Show it in an origin that holds nothing.
+    html: String,
+}
+
+/// What this service is
+///
+/// The landing page: what this is, a form that publishes, and how agents and owners begin.
+#[utoipa::path(
+    get, path = "/", tag = "operation", operation_id = "landing_page",
+    responses(
+        (status = 200, description = "The landing page.", content_type = "text/html", body = String),
+        (status = 206, description = "The range that was asked for.", content_type = "text/html", body = String),
+        (status = 304, description = "The page has not changed.")
+    ),
+    extensions(("x-problems" = json!("range_not_satisfiable internal")))
+)]
+pub async fn page(
+    State(app): State<SharedApp>,
+    context: Context,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let documents = documents(&app).await?;
+    match context.host {
+        Host::Landing => documents.page_elsewhere.answer(&headers),
+        Host::Api | Host::Sites | Host::Project(_) => documents.page.answer(&headers),
+    }
+}
+
+/// A guide for agents
+///
+/// What the service does and how to call it, in words and commands for a language model.
+#[utoipa::path(
+    get, path = "/llms.txt", tag = "operation", operation_id = "guide",
+    responses(
+        (status = 200, description = "The guide, in Markdown.", content_type = "text/plain", body = String),
+        (status = 206, description = "The range that was asked for.", content_type = "text/plain", body = String),
+        (status = 304, description = "The guide has not changed.")
+    ),
+    extensions(("x-problems" = json!("range_not_satisfiable internal")))
+)]
+pub async fn guide(State(app): State<SharedApp>, headers: HeaderMap) -> Result<Response, Problem> {
+    documents(&app).await?.guide.answer(&headers)
+}
+
+/// Rules for crawlers
+#[utoipa::path(
+    get, path = "/robots.txt", tag = "operation", operation_id = "robots",
+    responses(
+        (status = 200, description = "What crawlers need not fetch (RFC 9309).", content_type = "text/plain", body = String),
+        (status = 206, description = "The range that was asked for.", content_type = "text/plain", body = String),
+        (status = 304, description = "The rules have not changed.")
+    ),
+    extensions(("x-problems" = json!("range_not_satisfiable internal")))
+)]
+pub async fn robots(State(app): State<SharedApp>, headers: HeaderMap) -> Result<Response, Problem> {
+    documents(&app).await?.robots.answer(&headers)
+}
+
+/// The platform's icon
+#[utoipa::path(
+    get, path = "/favicon.svg", tag = "operation",
+    responses(
+        (status = 200, description = "The icon.", content_type = "image/svg+xml", body = String),
+        (status = 206, description = "The range that was asked for.", content_type = "image/svg+xml", body = String),
+        (status = 304, description = "The icon has not changed.")
+    ),
+    extensions(("x-problems" = json!("range_not_satisfiable internal")))
+)]
+pub async fn icon_svg(
+    State(app): State<SharedApp>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    documents(&app).await?.icon_svg.answer(&headers)
+}
+
+/// The platform's icon, for browsers that ask without being told
+#[utoipa::path(
+    get, path = "/favicon.ico", tag = "operation",
+    responses(
+        (status = 200, description = "The icon.", content_type = "image/x-icon"),
+        (status = 206, description = "The range that was asked for.", content_type = "image/x-icon"),
+        (status = 304, description = "The icon has not changed.")
+    ),
+    extensions(("x-problems" = json!("range_not_satisfiable internal")))
+)]
+pub async fn icon_ico(
+    State(app): State<SharedApp>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    documents(&app).await?.icon_ico.answer(&headers)
+}
+
+/// The stage that previews play on
+///
+/// An empty page in an opaque origin, for a frame of the landing page: it shows the document that the landing page hands in.
+#[utoipa::path(
+    get, path = "/_svc/preview", tag = "quick share", operation_id = "preview_stage",
+    responses(
+        (status = 200, description = "The stage.", content_type = "text/html", body = String),
+        (status = 206, description = "The range that was asked for.", content_type = "text/html", body = String),
+        (status = 304, description = "The stage has not changed.")
+    ),
+    extensions(("x-problems" = json!("range_not_satisfiable internal")))
+)]
+pub async fn stage(State(app): State<SharedApp>, headers: HeaderMap) -> Result<Response, Problem> {
+    documents(&app).await?.stage.answer(&headers)
+}
+
+/// Look at a page before it is published
+///
+/// Renders as publishing does, by the same guest and within the same budgets, and stores nothing. An extension of this
+/// implementation; anybody may call it, as often as a bucket of its own allows.
+#[utoipa::path(
+    post, path = "/_svc/preview", tag = "quick share", operation_id = "preview_share",
+    request_body = PreviewRequest,
+    responses((status = 200, description = "The page, as data: nobody is led to it as to a page of this host.", body = PreviewAnswer)),
+    extensions(("x-problems" = json!("invalid_request invalid_json render_failed timeout payload_too_large unsupported_media_type rate_limited internal capacity_reached")))
+)]
+pub async fn preview(State(app): State<SharedApp>, body: UnreadBody) -> Result<Response, Problem> {
+    let request = body.json::<PreviewRequest>().await?.value;
+    check_content(&request.content)?;
+    check_characters("title", request.title.as_deref(), TITLE)?;
+    let content_type = request.content_type.unwrap_or(ContentType::Html);
+    let title = request.title.unwrap_or_default();
+    let page = app
+        .deployments
+        .render(content_type, &title, &request.content)
+        .await?;
+    let html = String::from_utf8(page.into()).map_err(|error| Problem::internal(&error))?;
+    let headers = [
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (
+            header::X_CONTENT_TYPE_OPTIONS,
+            HeaderValue::from_static("nosniff"),
+        ),
+    ];
+    Ok((headers, axum::Json(PreviewAnswer { html })).into_response())
+}
+
+async fn documents(app: &App) -> Result<&Documents, Problem> {
+    let documents = app.landing.documents(&app.config).await;
+    documents.map_err(|error| Problem::internal(&error))
+}
