@@ -41,12 +41,14 @@ async fn a_wrong_credential_is_refused_before_anything_is_done() {
         "Bearer error=\"invalid_token\", resource_metadata=\"{base}/.well-known/oauth-protected-resource/mcp\""
     );
     let mut changed = owner.credential.clone();
-    changed.pop();
+    // Its checksum may end in any letter or digit.
+    let other = if changed.pop() == Some('x') { 'y' } else { 'x' };
+    changed.push(other);
     for header in [
         "Bearer nonsense",
         "Bearer",
         "Basic abc",
-        &format!("Bearer {changed}x"),
+        &format!("Bearer {changed}"),
     ] {
         for client in [
             Client::anonymous(&server),
