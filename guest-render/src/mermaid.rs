@@ -1,5 +1,14 @@
 //! Mermaid: a page of one diagram, and the figure that every diagram of a page stands in.
 
+mod arial;
+mod colours;
+mod css;
+mod drawing;
+mod label;
+mod names;
+mod safe;
+mod text;
+
 use std::cell::Cell;
 use std::fmt;
 
@@ -38,9 +47,9 @@ pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
     })
 }
 
-/// Draws one diagram.
-pub(crate) fn draw(_text: &str) -> Result<String, DrawError> {
-    Err(DrawError::Unsupported)
+/// Draws the page's diagram of this `number`, from 0.
+pub(crate) fn draw(text: &str, number: u32) -> Result<String, DrawError> {
+    drawing::draw(text, number)
 }
 
 /// Writes a diagram's source as text, and names its place for a drawing to take.
@@ -77,3 +86,6 @@ pub(crate) fn figure(
     out.write_str("</figure>")?;
     Ok(diagram)
 }
+
+#[cfg(test)]
+mod tests;

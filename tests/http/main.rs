@@ -8,6 +8,7 @@ mod bindings;
 mod bounds;
 mod crashes;
 mod ddl;
+mod diagrams;
 mod durability;
 mod edge;
 mod errors;
