@@ -9,13 +9,54 @@ use svc_tests::{Answer, Ask, TestServer};
 
 /// The elements that a page of a diagram is made of.
 const ELEMENTS: [&str; 35] = [
-    "!DOCTYPE", "html", "head", "meta", "title", "style", "body", "main", "header", "h1", "figure", "pre", "code", "details",
-    "summary", "svg", "desc", "g", "a", "path", "rect", "circle", "ellipse", "line", "polygon", "polyline", "text",
-    "tspan", "defs", "marker", "clipPath", "linearGradient", "stop", "mask", "pattern",
+    "!DOCTYPE",
+    "html",
+    "head",
+    "meta",
+    "title",
+    "style",
+    "body",
+    "main",
+    "header",
+    "h1",
+    "figure",
+    "pre",
+    "code",
+    "details",
+    "summary",
+    "svg",
+    "desc",
+    "g",
+    "a",
+    "path",
+    "rect",
+    "circle",
+    "ellipse",
+    "line",
+    "polygon",
+    "polyline",
+    "text",
+    "tspan",
+    "defs",
+    "marker",
+    "clipPath",
+    "linearGradient",
+    "stop",
+    "mask",
+    "pattern",
 ];
 
 /// The attributes with which something could run or load.
-const LIVE: [&str; 8] = ["src", "srcset", "srcdoc", "action", "formaction", "data", "background", "ping"];
+const LIVE: [&str; 8] = [
+    "src",
+    "srcset",
+    "srcdoc",
+    "action",
+    "formaction",
+    "data",
+    "background",
+    "ping",
+];
 
 fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/diagrams")
@@ -38,15 +79,27 @@ fn diagrams(folder: &Path) -> Vec<(String, String)> {
 
 async fn publish(server: &TestServer, kind: &str, content: &str) -> Answer {
     server
-        .json("/api/v1/deploy", &json!({ "type": kind, "content": content, "title": "A diagram" }))
+        .json(
+            "/api/v1/deploy",
+            &json!({ "type": kind, "content": content, "title": "A diagram" }),
+        )
         .answer()
         .await
 }
 
 /// The page of what was published.
 async fn page(server: &TestServer, answer: Answer) -> String {
-    let slug = answer.expect(201).json()["slug"].as_str().unwrap().to_owned();
-    server.get(&format!("/{slug}")).answer().await.expect(200).html().to_owned()
+    let slug = answer.expect(201).json()["slug"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    server
+        .get(&format!("/{slug}"))
+        .answer()
+        .await
+        .expect(200)
+        .html()
+        .to_owned()
 }
 
 /// The drawings of a page.
@@ -79,8 +132,15 @@ fn live(page: &str) -> Vec<String> {
         }
         if name == "style" {
             let (styles, _) = rest.split_once("</style>").expect("styles that end");
-            let outside = styles.split("url(").skip(1).any(|reference| !reference.starts_with("#D"));
-            if outside || styles.contains(['\\', '<']) || styles.contains("@import") || styles.contains("expression") {
+            let outside = styles
+                .split("url(")
+                .skip(1)
+                .any(|reference| !reference.starts_with("#D"));
+            if outside
+                || styles.contains(['\\', '<'])
+                || styles.contains("@import")
+                || styles.contains("expression")
+            {
                 found.push(format!("styles: {styles}"));
             }
         }
@@ -88,7 +148,10 @@ fn live(page: &str) -> Vec<String> {
             let attribute = before.trim();
             let (value, after) = after.split_once('"').expect("a value that ends");
             attributes = after;
-            let outside = value.split("url(").skip(1).any(|reference| !reference.starts_with("#D"));
+            let outside = value
+                .split("url(")
+                .skip(1)
+                .any(|reference| !reference.starts_with("#D"));
             let elsewhere = attribute.ends_with("href") && !value.starts_with("https://");
             if LIVE.contains(&attribute) || attribute.starts_with("on") || outside || elsewhere {
                 found.push(format!("{name} {attribute}={value:?}"));
@@ -137,12 +200,18 @@ async fn nothing_in_a_diagram_is_live() {
     for (name, template) in &diagrams {
         for payload in &payloads {
             // As it is, and as it would have to be to stand between quotes.
-            for payload in [payload.clone(), payload.replace(['\'', '"'], "").replace(['(', ')'], "")] {
+            for payload in [
+                payload.clone(),
+                payload.replace(['\'', '"'], "").replace(['(', ')'], ""),
+            ] {
                 let source = template.replace("EVIL", &payload);
                 let answer = publish(&server, "mermaid", &source).await;
                 if answer.status == 400 {
                     let problem = answer.problem(400, "render_failed");
-                    assert!(problem["line"].is_u64() || problem["budget"].is_string(), "{name}: {problem}");
+                    assert!(
+                        problem["line"].is_u64() || problem["budget"].is_string(),
+                        "{name}: {problem}"
+                    );
                     continue;
                 }
                 drawn.insert(name.clone());
@@ -151,8 +220,14 @@ async fn nothing_in_a_diagram_is_live() {
             }
         }
     }
-    let never: Vec<_> = diagrams.iter().filter(|(name, _)| !drawn.contains(name)).collect();
-    assert!(never.is_empty(), "no hostile form of these is drawn, so nothing was tried: {never:?}");
+    let never: Vec<_> = diagrams
+        .iter()
+        .filter(|(name, _)| !drawn.contains(name))
+        .collect();
+    assert!(
+        never.is_empty(),
+        "no hostile form of these is drawn, so nothing was tried: {never:?}"
+    );
 }
 
 #[tokio::test]
@@ -180,13 +255,24 @@ async fn what_cannot_be_drawn_is_refused_with_its_place() {
 async fn diagrams_that_are_too_much_end_in_a_budget() {
     let server = TestServer::start().await;
     let names = |count: usize| -> String {
-        (0..count).map(|number| format!("{number:x}&")).collect::<String>() + "z"
+        (0..count)
+            .map(|number| format!("{number:x}&"))
+            .collect::<String>()
+            + "z"
     };
     for (source, budgets) in [
-        (format!("flowchart TD\n{}", names(10_000)), ["fuel", "parts", "memory", "time"].as_slice()),
-        ("flowchart TD\n".to_owned() + &"A --> B\n".repeat(7_000), &["source_bytes"]),
+        (
+            format!("flowchart TD\n{}", names(10_000)),
+            ["fuel", "parts", "memory", "time"].as_slice(),
+        ),
+        (
+            "flowchart TD\n".to_owned() + &"A --> B\n".repeat(7_000),
+            &["source_bytes"],
+        ),
     ] {
-        let problem = publish(&server, "mermaid", &source).await.problem(400, "render_failed");
+        let problem = publish(&server, "mermaid", &source)
+            .await
+            .problem(400, "render_failed");
         let budget = problem["budget"].as_str().unwrap_or_default();
         assert!(budgets.contains(&budget), "{problem}");
     }
@@ -211,7 +297,10 @@ async fn a_broken_block_in_markdown_shows_its_source() {
         assert_eq!(live(drawing), Vec::<String>::new());
     }
     let mut ids = BTreeSet::new();
-    for (_, after) in page.match_indices(" id=\"").map(|(at, found)| page.split_at(at + found.len())) {
+    for (_, after) in page
+        .match_indices(" id=\"")
+        .map(|(at, found)| page.split_at(at + found.len()))
+    {
         let id = after.split('"').next().unwrap();
         assert!(ids.insert(id), "{id} stands twice");
     }
@@ -222,15 +311,37 @@ async fn a_drawing_has_a_name_and_both_schemes() {
     let server = TestServer::start().await;
     for (source, name, role) in [
         ("flowchart TD\n  A --> B", "Flowchart", "img"),
-        ("pie\n  accTitle: Shares & more\n  accDescr: What belongs to whom\n  \"a\" : 1", "Shares &amp; more", "img"),
-        ("flowchart TD\n  A --> B\n  click A \"https://example.com/?a=1&b=2\"", "Flowchart", "group"),
+        (
+            "pie\n  accTitle: Shares & more\n  accDescr: What belongs to whom\n  \"a\" : 1",
+            "Shares &amp; more",
+            "img",
+        ),
+        (
+            "flowchart TD\n  A --> B\n  click A \"https://example.com/?a=1&b=2\"",
+            "Flowchart",
+            "group",
+        ),
     ] {
         let page = page(&server, publish(&server, "mermaid", source).await).await;
         let drawing = drawings(&page)[0];
-        assert!(drawing.contains(&format!(" role=\"{role}\" aria-label=\"{name}\"")), "{drawing}");
-        assert!(drawing.contains("@media screen and (prefers-color-scheme:dark)"), "{drawing}");
-        assert_eq!(source.contains("accDescr"), drawing.contains("<desc id=\"D0-about\">What belongs to whom</desc>"));
-        assert_eq!(role == "group", drawing.contains("<a href=\"https://example.com/?a=1&amp;b=2\" rel=\"noopener noreferrer\""));
+        assert!(
+            drawing.contains(&format!(" role=\"{role}\" aria-label=\"{name}\"")),
+            "{drawing}"
+        );
+        assert!(
+            drawing.contains("@media screen and (prefers-color-scheme:dark)"),
+            "{drawing}"
+        );
+        assert_eq!(
+            source.contains("accDescr"),
+            drawing.contains("<desc id=\"D0-about\">What belongs to whom</desc>")
+        );
+        assert_eq!(
+            role == "group",
+            drawing.contains(
+                "<a href=\"https://example.com/?a=1&amp;b=2\" rel=\"noopener noreferrer\""
+            )
+        );
         // The source follows the drawing, folded.
         assert!(page.contains("</svg><details><summary>Source</summary>"));
         assert!(!page.contains("mermaid-source\">"));

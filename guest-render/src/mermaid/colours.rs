@@ -3,8 +3,8 @@
 //! A drawing is made once. Each colour in it becomes a custom property of the drawing, which has two values: the one
 //! that was drawn, and its counterpart for the other scheme. The counterpart keeps the hue and mirrors the luminance, in such
 //! a way that the contrast of any two colours stays what it is: contrast is the quotient of `Y + 0.05` (WCAG 2), and the mirror
-//! is `Y + 0.05 → MIRROR / (Y + 0.05)`. So what an author could read in one scheme can be read in the other, also
-//! with colours of their own.
+//! is `Y + 0.05 → MIRROR / (Y + 0.05)`. Saturated colours become a little brighter than that ([`LIFT`]). So what an author
+//! could read in one scheme can be read in the other, also with colours of their own.
 
 use std::fmt::Write as _;
 
@@ -12,6 +12,16 @@ use csscolorparser::Color;
 
 /// What `Y + 0.05` of a colour and of its counterpart multiply to: white becomes the dark pages' ground (#1d2026).
 const MIRROR: f64 = 1.05 * 0.0645;
+
+/// How much brighter than its mirror a dark counterpart may be, in luminance: a saturated colour is seen by its hue, and
+/// would have none left. White is still read on what this makes of any colour.
+const LIFT: f64 = 0.1;
+
+/// Counterparts of this luminance and more are bright enough as they are.
+const BRIGHT: f64 = 0.2;
+
+/// How layers of a drawing blend that darken what is below them.
+pub(super) const BLEND: &str = "var(--blend)";
 
 /// What WCAG adds to a luminance, for the light that a screen reflects.
 const FLARE: f64 = 0.05;
@@ -27,6 +37,10 @@ impl Palette {
     /// has no counterpart (`none`, `transparent`, `currentColor`).
     pub(super) fn reference(&mut self, value: &str) -> Option<String> {
         if value.eq_ignore_ascii_case("transparent") {
+            return None;
+        }
+        // The parser takes hexadecimal digits without their mark, which CSS does not.
+        if value.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return None;
         }
         let colour = csscolorparser::parse(value).ok()?.to_rgba8();
@@ -49,13 +63,26 @@ impl Palette {
             out.push_str(selector);
             let _ = write!(out, "#{root}{{");
             for (at, colour) in self.colours.iter().enumerate() {
-                let colour = if is_mirrored { mirrored(*colour) } else { *colour };
+                let colour = if is_mirrored {
+                    mirrored(*colour)
+                } else {
+                    *colour
+                };
                 let _ = write!(out, "--c{at}:{};", hex(colour));
             }
+            out.push_str(if is_mirrored {
+                "--blend:screen"
+            } else {
+                "--blend:multiply"
+            });
             out.push_str(end);
         };
         declare("", is_dark, "}");
-        declare("@media screen and (prefers-color-scheme:dark){", !is_dark, "}}");
+        declare(
+            "@media screen and (prefers-color-scheme:dark){",
+            !is_dark,
+            "}}",
+        );
     }
 }
 
@@ -73,8 +100,11 @@ fn luminance(colour: &Color) -> f64 {
 /// The counterpart of a colour: of the same hue and transparency, and of the mirrored luminance.
 fn mirrored([red, green, blue, alpha]: [u8; 4]) -> [u8; 4] {
     let colour = Color::from_rgba8(red, green, blue, alpha);
-    let wanted = (MIRROR / (luminance(&colour) + FLARE) - FLARE).clamp(0.0, 1.0);
     let [_, a, b, _] = colour.to_oklaba();
+    let mirror = MIRROR / (luminance(&colour) + FLARE) - FLARE;
+    let saturation = ((f64::from(a.hypot(b)) - 0.06) / 0.1).clamp(0.0, 1.0);
+    let lift = LIFT * saturation * (1.0 - mirror / BRIGHT).max(0.0);
+    let wanted = (mirror + lift).clamp(0.0, 1.0);
     // Luminance grows with lightness; what is outside of the gamut is brought in by less chroma.
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..12 {

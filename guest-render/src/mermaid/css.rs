@@ -5,17 +5,29 @@
 
 use std::collections::HashSet;
 
-use super::colours::Palette;
+use super::colours::{BLEND, Palette};
 use super::names::{Names, fragment};
 
 /// Properties whose value is a colour, one of [`NO_COLOUR`], or a gradient of the drawing.
 const COLOURS: [&str; 4] = ["fill", "stroke", "color", "stop-color"];
 
 /// What may stand in place of a colour.
-const NO_COLOUR: [&str; 5] = ["none", "transparent", "currentColor", "currentcolor", "inherit"];
+const NO_COLOUR: [&str; 5] = [
+    "none",
+    "transparent",
+    "currentColor",
+    "currentcolor",
+    "inherit",
+];
 
 /// Properties that refer to a part of the drawing.
-const REFERENCES: [&str; 5] = ["marker-start", "marker-mid", "marker-end", "clip-path", "mask"];
+const REFERENCES: [&str; 5] = [
+    "marker-start",
+    "marker-mid",
+    "marker-end",
+    "clip-path",
+    "mask",
+];
 
 /// Properties whose values are words and numbers. The family of fonts is not among them: labels were measured for one.
 const PLAIN: [&str; 27] = [
@@ -62,10 +74,24 @@ impl Sheet<'_> {
             if NO_COLOUR.contains(&value) {
                 return Some(value.to_owned());
             }
-            return self.palette.reference(value).or_else(|| self.reference(value));
+            return self
+                .palette
+                .reference(value)
+                .or_else(|| self.reference(value));
+        }
+        if property == "mix-blend-mode" && value == "multiply" {
+            // What darkens in the light has to brighten in the dark.
+            return Some(BLEND.to_owned());
+        }
+        if property == "transform" {
+            return is_geometry(value).then(|| value.to_owned());
         }
         if REFERENCES.contains(&property) {
-            return if value == "none" { Some(value.to_owned()) } else { self.reference(value) };
+            return if value == "none" {
+                Some(value.to_owned())
+            } else {
+                self.reference(value)
+            };
         }
         (PLAIN.contains(&property) && is_plain(value)).then(|| value.to_owned())
     }
@@ -119,7 +145,9 @@ impl Sheet<'_> {
 
     /// What a selector is on the page. Several, if it finds ids by their ends; none, if it is not understood.
     fn selector(&self, selector: &str, root: &str, types: &HashSet<&str>) -> Vec<String> {
-        let below = selector.strip_prefix('#').and_then(|rest| rest.strip_prefix(root));
+        let below = selector
+            .strip_prefix('#')
+            .and_then(|rest| rest.strip_prefix(root));
         let Some(mut rest) = below.filter(|rest| !rest.starts_with(is_word)) else {
             return Vec::new();
         };
@@ -134,7 +162,11 @@ impl Sheet<'_> {
                     rest = part;
                 }
                 '.' => {
-                    endings.extend(self.names.class(&part[..word]).map(|class| format!(".{class}")));
+                    endings.extend(
+                        self.names
+                            .class(&part[..word])
+                            .map(|class| format!(".{class}")),
+                    );
                     rest = &part[word..];
                 }
                 '#' => {
@@ -270,8 +302,26 @@ fn is_word(char: char) -> bool {
     char.is_ascii_alphanumeric() || matches!(char, '-' | '_')
 }
 
+/// Numbers, lengths, words and functions of numbers.
+pub(super) fn is_geometry(value: &str) -> bool {
+    let allowed = |byte: u8| {
+        byte.is_ascii_alphanumeric()
+            || matches!(
+                byte,
+                b' ' | b'\n' | b'.' | b',' | b'-' | b'+' | b'%' | b'(' | b')'
+            )
+    };
+    let is_no_number = |word: &&str| value.contains(*word);
+    value.bytes().all(allowed)
+        && !["NaN", "undefined", "Infinity", "inf", "url"]
+            .iter()
+            .any(is_no_number)
+}
+
 /// Words and numbers: nothing that could call, quote or escape.
 fn is_plain(value: &str) -> bool {
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b'.' | b',' | b'%' | b'-' | b'+');
+    let allowed = |byte: u8| {
+        byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b'.' | b',' | b'%' | b'-' | b'+')
+    };
     value.len() <= 100 && !value.is_empty() && value.bytes().all(allowed)
 }

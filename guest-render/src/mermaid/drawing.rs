@@ -3,7 +3,7 @@
 //! What comes out is not fit to be served: the rest of this folder makes it so.
 
 use merman::svg::{
-    MeasurementProfileId, SvgPipeline, SvgRenderOptions, TextMeasurementPolicy,
+    LayoutOptions, MeasurementProfileId, SvgPipeline, SvgRenderOptions, TextMeasurementPolicy,
     TextMeasurementProfile, TextMeasurementProfileIdentity,
 };
 use merman::{
@@ -12,18 +12,28 @@ use merman::{
 };
 use serde_json::json;
 
-use super::{safe, text};
+use super::safe::{self, Unsafe};
+use super::text;
 use crate::place::place_of;
 use crate::{DrawError, Malformed, Place};
 
 /// The id that merman gives the drawing, and its own ids begin with. None of them is served.
 const ID: &str = "drawing";
 
+/// How wide the screen is that some diagrams ask for, in CSS pixels.
+const SCREEN: f64 = 1280.0;
+
 /// Draws a diagram, as the page's of this `number`.
 pub(super) fn draw(source: &str, number: u32) -> Result<String, DrawError> {
     let drawn = first(source)?;
-    safe::rewrite(&drawn, ID, number)
-        .map_err(|error| refusal(source, format!("The diagram cannot be shown: {error}"), None))
+    safe::rewrite(&drawn, ID, number).map_err(|error| match error {
+        Unsafe::TooLarge => DrawError::TooComplex,
+        error => refusal(
+            source,
+            format!("The diagram cannot be shown: {error}"),
+            None,
+        ),
+    })
 }
 
 /// The first drawing, with all that merman puts into it.
@@ -35,6 +45,7 @@ fn first(source: &str) -> Result<String, DrawError> {
             diagram_id: Some(ID.to_owned()),
             ..SvgRenderOptions::default()
         },
+        layout: LayoutOptions::headless_svg_defaults().with_screen_available_width(SCREEN),
         ..SvgRequest::default()
     };
     let engine =

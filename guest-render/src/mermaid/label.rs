@@ -3,9 +3,13 @@
 //! Only their text, their weight and slant, their alignment and their colours go on; the lines break where a browser would
 //! have broken them.
 
+use std::fmt::Write as _;
+
 use roxmltree::Node;
 
 use super::css;
+use super::markup::{decimal, escape};
+use super::safe::{LARGEST, Writer};
 use super::text;
 
 /// How large labels are where the drawing says nothing else, in CSS pixels.
@@ -13,34 +17,34 @@ pub(super) const FONT_SIZE: f64 = 16.0;
 
 /// How a piece of a label is written.
 #[derive(Clone, Copy, Default, Eq, PartialEq)]
-pub(super) struct Face {
-    pub(super) is_bold: bool,
-    pub(super) is_italic: bool,
+struct Face {
+    is_bold: bool,
+    is_italic: bool,
 }
 
 /// A piece of a line.
 #[derive(Debug, Eq, PartialEq)]
-pub(super) struct Run {
-    pub(super) text: String,
-    pub(super) face: Face,
+struct Run {
+    text: String,
+    face: Face,
 }
 
 /// Where the lines of a label stand in its box.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Align {
+enum Align {
     Start,
     Middle,
     End,
 }
 
 /// A label as lines of text.
-pub(super) struct Label {
-    pub(super) lines: Vec<Vec<Run>>,
-    pub(super) align: Align,
+struct Label {
+    lines: Vec<Vec<Run>>,
+    align: Align,
     /// The declarations of all the elements that the label was made of, unchecked, from the outermost in.
-    pub(super) style: String,
+    style: String,
     /// Their classes.
-    pub(super) classes: Vec<String>,
+    classes: Vec<String>,
 }
 
 impl std::fmt::Debug for Face {
@@ -68,7 +72,7 @@ struct Builder {
 
 impl Label {
     /// Reads the label inside of a `foreignObject` that is `width` wide; `font_size` is the drawing's own.
-    pub(super) fn read(object: Node<'_, '_>, width: f64, font_size: f64) -> Self {
+    fn read(object: Node<'_, '_>, width: f64, font_size: f64) -> Self {
         let mut style = String::new();
         let mut classes = Vec::new();
         let mut is_wrapped = true;
@@ -89,13 +93,23 @@ impl Label {
                 Some("center") => align = Align::Middle,
                 _ => {}
             }
-            let is_alone = element.children().filter(|child| !child.is_comment()).count() == 1;
+            let is_alone = element
+                .children()
+                .filter(|child| !child.is_comment())
+                .count()
+                == 1;
             around = element.first_element_child().filter(|_| is_alone);
         }
         let mut builder = Builder {
             lines: vec![Vec::new()],
-            limit: if is_wrapped { width + 0.5 } else { f64::INFINITY },
-            font_size: css::of_style(&style, "font-size").and_then(pixels).unwrap_or(font_size),
+            limit: if is_wrapped {
+                width + 0.5
+            } else {
+                f64::INFINITY
+            },
+            font_size: css::of_style(&style, "font-size")
+                .and_then(pixels)
+                .unwrap_or(font_size),
             width: 0.0,
             has_space: false,
         };
@@ -168,7 +182,11 @@ impl Builder {
     fn word(&mut self, word: &str, face: Face) {
         let measure = |text: &str| text::line_width(text, face.is_bold, self.font_size);
         let is_first = self.lines.last().is_none_or(Vec::is_empty);
-        let space = if self.has_space && !is_first { measure(" ") } else { 0.0 };
+        let space = if self.has_space && !is_first {
+            measure(" ")
+        } else {
+            0.0
+        };
         let width = measure(word);
         if !is_first && self.has_space && self.width + space + width > self.limit {
             self.break_line();
@@ -198,7 +216,93 @@ impl Builder {
     }
 }
 
+impl<'a> Writer<'a> {
+    /// Writes a label that was drawn as HTML.
+    pub(super) fn label(&mut self, object: Node<'a, 'a>) {
+        let number = |name| object.attribute(name).and_then(pixels).unwrap_or(0.0);
+        let [x, y, width, height] = ["x", "y", "width", "height"].map(number);
+        let mut label = Label::read(object, width, self.font_size);
+        if self.is_list {
+            label.align = Align::Start;
+        }
+        if label.lines.is_empty()
+            || !(0.0..LARGEST).contains(&width)
+            || !(0.0..LARGEST).contains(&height)
+        {
+            return;
+        }
+        if label.classes.iter().any(|class| class == "labelBkg")
+            && let Some(fill) = self
+                .plate
+                .and_then(|colour| self.sheet.value("fill", colour))
+        {
+            let _ = write!(
+                self.out,
+                "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" style=\"fill:{fill};opacity:1;stroke:none\"></rect>",
+                decimal(x),
+                decimal(y),
+                decimal(width),
+                decimal(height)
+            );
+        }
+        let (anchor, x) = match label.align {
+            Align::Start => ("start", x),
+            Align::Middle => ("middle", x + width / 2.0),
+            Align::End => ("end", x + width),
+        };
+        let _ = write!(self.out, "<text style=\"text-anchor:{anchor}\">");
+        let mut classes: Vec<_> = label
+            .classes
+            .iter()
+            .filter_map(|class| self.sheet.names.class(class))
+            .collect();
+        classes.push("l".to_owned());
+        let classes = classes.join(" ");
+        let style = self.sheet.declarations(&label.style);
+        let mut middle = y;
+        // Some writers count lines that they do not draw; the lines fill the box either way.
+        let line_height = height / f64::from(u32::try_from(label.lines.len()).unwrap_or(u32::MAX));
+        for line in &label.lines {
+            let _ = write!(
+                self.out,
+                "<tspan class=\"{classes}\" x=\"{}\" y=\"{}\" dy=\".35em\"",
+                decimal(x),
+                decimal(middle + line_height / 2.0)
+            );
+            self.attribute("style", &style);
+            self.out.push('>');
+            line.iter().for_each(|run| self.run(run));
+            self.out.push_str("</tspan>");
+            middle += line_height;
+        }
+        self.out.push_str("</text>");
+    }
+
+    fn run(&mut self, run: &Run) {
+        if !run.face.is_bold && !run.face.is_italic {
+            escape(&mut self.out, &run.text);
+            return;
+        }
+        self.out.push_str("<tspan");
+        if run.face.is_bold {
+            self.out.push_str(" font-weight=\"bold\"");
+        }
+        if run.face.is_italic {
+            self.out.push_str(" font-style=\"italic\"");
+        }
+        self.out.push('>');
+        escape(&mut self.out, &run.text);
+        self.out.push_str("</tspan>");
+    }
+}
+
 /// A length in pixels.
 pub(super) fn pixels(value: &str) -> Option<f64> {
-    value.trim().strip_suffix("px").unwrap_or(value).trim().parse().ok()
+    value
+        .trim()
+        .strip_suffix("px")
+        .unwrap_or(value)
+        .trim()
+        .parse()
+        .ok()
 }

@@ -25,7 +25,11 @@ impl<'a> Names<'a> {
         let mut referenced = HashSet::new();
         let mut classes = HashSet::new();
         for node in document.descendants() {
-            if node.is_text() && node.parent_element().is_some_and(|parent| parent.has_tag_name("style")) {
+            if node.is_text()
+                && node
+                    .parent_element()
+                    .is_some_and(|parent| parent.has_tag_name("style"))
+            {
                 referenced.extend(fragments(node.text().unwrap_or_default()));
             }
             for attribute in node.attributes() {
@@ -68,7 +72,13 @@ impl<'a> Names<'a> {
         let mut numbers: Vec<_> = self
             .ids
             .iter()
-            .filter(|(id, _)| if is_whole { **id == suffix } else { id.ends_with(suffix) })
+            .filter(|(id, _)| {
+                if is_whole {
+                    **id == suffix
+                } else {
+                    id.ends_with(suffix)
+                }
+            })
             .map(|(_, number)| *number)
             .collect();
         numbers.sort_unstable();
