@@ -11,6 +11,8 @@ import { promisify } from 'node:util';
 const root = resolve(dirname(fileURLToPath(import.meta.url)), '../../..');
 const binary = resolve(process.env.SVC_BIN ?? join(root, 'target/debug/svc'));
 const run = promisify(execFile);
+// Compiled guests, which all servers share: compiling them takes longer than a test.
+const cache = join(tmpdir(), `svc-browser-cache-${process.getuid()}`);
 
 const settings = `[limits]
 deploy_per_minute = 100000
@@ -31,7 +33,7 @@ export async function startSvc() {
   await writeFile(config, settings);
   const child = spawn(
     binary,
-    ['serve', '--listen', '127.0.0.1:0', '--config', config, '--data', data, '--cache', join(directory, 'cache')],
+    ['serve', '--listen', '127.0.0.1:0', '--config', config, '--data', data, '--cache', cache],
     { stdio: ['ignore', 'pipe', 'pipe'] },
   );
   let log = '';
