@@ -148,10 +148,12 @@ fn live(page: &str) -> Vec<String> {
             let attribute = before.trim();
             let (value, after) = after.split_once('"').expect("a value that ends");
             attributes = after;
-            let outside = value
-                .split("url(")
-                .skip(1)
-                .any(|reference| !reference.starts_with("#D"));
+            // A name is text, whatever it says.
+            let outside = attribute != "aria-label"
+                && value
+                    .split("url(")
+                    .skip(1)
+                    .any(|reference| !reference.starts_with("#D"));
             let elsewhere = attribute.ends_with("href") && !value.starts_with("https://");
             if LIVE.contains(&attribute) || attribute.starts_with("on") || outside || elsewhere {
                 found.push(format!("{name} {attribute}={value:?}"));
