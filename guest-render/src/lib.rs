@@ -44,6 +44,9 @@ pub fn render(source: &Source) -> Result<Page, RenderError> {
 }
 
 /// Draws one diagram as an SVG element: the page's diagram of this `number`, from 0.
+///
+/// In the component alone, because what draws is compiled for it alone.
+#[cfg(target_family = "wasm")]
 pub fn draw(text: &str, number: u32) -> Result<String, DrawError> {
     mermaid::draw(text, number)
 }

@@ -1,15 +1,11 @@
 //! Mermaid: a page of one diagram, and the figure that every diagram of a page stands in.
 
-mod arial;
-mod colours;
-mod css;
+// Natively there are only its tests.
+#[cfg(any(target_family = "wasm", test))]
 mod drawing;
-mod frame;
-mod label;
-mod markup;
-mod names;
-mod safe;
-mod text;
+
+#[cfg(target_family = "wasm")]
+pub(crate) use drawing::draw;
 
 use std::cell::Cell;
 use std::fmt;
@@ -19,7 +15,7 @@ use maud::html;
 use crate::out::Positioned;
 use crate::page::{self, Shell};
 use crate::place::number;
-use crate::{Diagram, DrawError, Page, RenderError, Source};
+use crate::{Diagram, Page, RenderError, Source};
 
 /// How a diagram stands in a page.
 pub(crate) const STYLES: &str = include_str!("../assets/mermaid.css");
@@ -47,11 +43,6 @@ pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
         html,
         diagrams: diagram.into_iter().collect(),
     })
-}
-
-/// Draws the page's diagram of this `number`, from 0.
-pub(crate) fn draw(text: &str, number: u32) -> Result<String, DrawError> {
-    drawing::draw(text, number)
 }
 
 /// Writes a diagram's source as text, and names its place for a drawing to take.
@@ -88,6 +79,3 @@ pub(crate) fn figure(
     out.write_str("</figure>")?;
     Ok(diagram)
 }
-
-#[cfg(test)]
-mod tests;
