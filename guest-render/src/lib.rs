@@ -43,9 +43,12 @@ pub fn render(source: &Source) -> Result<Page, RenderError> {
     }
 }
 
-/// Draws one diagram as an SVG element.
-pub fn draw(text: &str) -> Result<String, DrawError> {
-    mermaid::draw(text)
+/// Draws one diagram as an SVG element: the page's diagram of this `number`, from 0.
+///
+/// In the component alone, because what draws is compiled for it alone.
+#[cfg(target_family = "wasm")]
+pub fn draw(text: &str, number: u32) -> Result<String, DrawError> {
+    mermaid::draw(text, number)
 }
 
 #[cfg(test)]
@@ -61,8 +64,8 @@ impl bindings::exports::svc::render::renderer::Guest for Component {
         render(&source)
     }
 
-    fn draw(text: String) -> Result<String, DrawError> {
-        draw(&text)
+    fn draw(text: String, number: u32) -> Result<String, DrawError> {
+        draw(&text, number)
     }
 }
 

@@ -1,5 +1,12 @@
 //! Mermaid: a page of one diagram, and the figure that every diagram of a page stands in.
 
+// Natively there are only its tests.
+#[cfg(any(target_family = "wasm", test))]
+mod drawing;
+
+#[cfg(target_family = "wasm")]
+pub(crate) use drawing::draw;
+
 use std::cell::Cell;
 use std::fmt;
 
@@ -8,7 +15,7 @@ use maud::html;
 use crate::out::Positioned;
 use crate::page::{self, Shell};
 use crate::place::number;
-use crate::{Diagram, DrawError, Page, RenderError, Source};
+use crate::{Diagram, Page, RenderError, Source};
 
 /// How a diagram stands in a page.
 pub(crate) const STYLES: &str = include_str!("../assets/mermaid.css");
@@ -36,11 +43,6 @@ pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
         html,
         diagrams: diagram.into_iter().collect(),
     })
-}
-
-/// Draws one diagram.
-pub(crate) fn draw(_text: &str) -> Result<String, DrawError> {
-    Err(DrawError::Unsupported)
 }
 
 /// Writes a diagram's source as text, and names its place for a drawing to take.

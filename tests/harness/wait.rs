@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-/// When waiting ends in failure. Generous, because it costs nothing while things work.
-pub const DEADLINE: Duration = Duration::from_secs(60);
+/// When waiting ends in failure. Generous, because it costs nothing while things work: the first start after a change compiles the
+/// guests, ten seconds of work for a whole machine, and it may have to share.
+pub const DEADLINE: Duration = Duration::from_secs(180);
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Looks until there is something to see, and answers it; `what` names it when it does not come.

@@ -12,6 +12,7 @@ mod bounds;
 mod breadth;
 mod crashes;
 mod ddl;
+mod diagrams;
 mod dry_runs;
 mod durability;
 mod edge;

@@ -30,8 +30,8 @@ pub struct Limits {
 
 impl Limits {
     /// For rendering a page, and for drawing a diagram. Measured: 1 MB of Markdown that is all code takes 2 G of fuel, 1 MB of
-    /// emphasis in one paragraph more than 64 MiB; 5 G of fuel last about a second, and the rest of the time is
-    /// for a machine that has more to do.
+    /// emphasis in one paragraph more than 64 MiB; a flowchart of 100 nodes and 150 edges takes 0.6 G, one of 300 nodes and 450 edges 4.3 G and
+    /// 24 MB. 5 G of fuel last about a second, and the rest of the time is for a machine that has more to do.
     pub const RENDER: Self = Self {
         fuel: 5_000_000_000,
         memory_bytes: 128 << 20,

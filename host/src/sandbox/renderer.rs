@@ -68,11 +68,11 @@ pub(super) async fn render(inner: &Inner, source: Source) -> Result<Rendered, Re
     let mut fuel = page.fuel;
     let mut drawings = Vec::new();
     let total = diagrams.len();
-    for (diagram, span) in diagrams.into_iter().zip(spans).take(DIAGRAMS) {
+    for (number, (diagram, span)) in (0..).zip(diagrams.into_iter().zip(spans)).take(DIAGRAMS) {
         let drawing = if diagram.text.len() > DIAGRAM_BYTES {
             Err(RenderFailure::Budget(Budget::SourceBytes))
         } else {
-            draw(inner, &guest, diagram.text, &mut fuel).await
+            draw(inner, &guest, diagram.text, number, &mut fuel).await
         };
         match drawing {
             Ok(Some(svg)) => drawings.push((span, svg)),
@@ -137,11 +137,12 @@ async fn call_render(
     Ok(inner.workers.run(job).await??)
 }
 
-/// Draws a diagram and adds its fuel; `None` where the guest does not draw its kind.
+/// Draws the page's diagram of a number, from 0, and adds its fuel; `None` where the guest does not draw its kind.
 async fn draw(
     inner: &Inner,
     guest: &RenderGuest,
     text: String,
+    number: u32,
     fuel: &mut u64,
 ) -> Result<Option<String>, RenderFailure> {
     let engine = inner.engine.clone();
@@ -150,7 +151,7 @@ async fn draw(
     let job = move || {
         engine.call(Function::Draw, &limits, |store| {
             let world = guest.world.instantiate(&mut *store)?;
-            world.svc_render_renderer().call_draw(store, &text)
+            world.svc_render_renderer().call_draw(store, &text, number)
         })
     };
     // Each diagram takes its turn in the queue: a page of twenty does not hold a thread for the time of twenty.
@@ -161,6 +162,7 @@ async fn draw(
         Err(types::DrawError::Unsupported) => Ok(None),
         Err(types::DrawError::Malformed(malformed)) => Err(self::malformed(malformed)),
         Err(types::DrawError::TooLarge(_)) => Err(RenderFailure::Budget(Budget::SourceBytes)),
+        Err(types::DrawError::TooComplex) => Err(RenderFailure::Budget(Budget::Parts)),
     }
 }
 

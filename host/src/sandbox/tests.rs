@@ -265,7 +265,7 @@ async fn a_page_that_takes_too_much_fails_alone() {
         (
             Budget::Memory,
             Limits {
-                memory_bytes: 3 << 20,
+                memory_bytes: 4 << 20,
                 ..config().render
             },
         ),

@@ -121,6 +121,8 @@ pub enum Budget {
     PageBytes,
     /// The bytes of the source: of a diagram, or of SQL.
     SourceBytes,
+    /// The nodes, edges and other parts of a diagram.
+    Parts,
 }
 
 impl Budget {
@@ -134,6 +136,7 @@ impl Budget {
             Self::Stack => "stack",
             Self::PageBytes => "page_bytes",
             Self::SourceBytes => "source_bytes",
+            Self::Parts => "parts",
         }
     }
 }

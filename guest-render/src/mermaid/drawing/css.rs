@@ -1,0 +1,327 @@
+//! The styles of a drawing: each declaration by an allow-list, each selector below the drawing's own id.
+//!
+//! This is no parser of CSS. It reads the one form that drawings are written in, and what it does not know
+//! is left out: at-rules, other selectors, properties that reach beyond the drawing, values with functions.
+
+use std::collections::HashSet;
+
+use super::colours::{BLEND, Palette};
+use super::names::{Names, fragment};
+
+/// Properties whose value is a colour, one of [`NO_COLOUR`], or a gradient of the drawing.
+const COLOURS: [&str; 4] = ["fill", "stroke", "color", "stop-color"];
+
+/// What may stand in place of a colour.
+const NO_COLOUR: [&str; 5] = [
+    "none",
+    "transparent",
+    "currentColor",
+    "currentcolor",
+    "inherit",
+];
+
+/// Properties that refer to a part of the drawing.
+const REFERENCES: [&str; 5] = [
+    "marker-start",
+    "marker-mid",
+    "marker-end",
+    "clip-path",
+    "mask",
+];
+
+/// Properties whose values are words and numbers. The family of fonts is not among them: labels were measured for one.
+const PLAIN: [&str; 27] = [
+    "alignment-baseline",
+    "baseline-shift",
+    "clip-rule",
+    "display",
+    "dominant-baseline",
+    "fill-opacity",
+    "fill-rule",
+    "font-size",
+    "font-style",
+    "font-weight",
+    "letter-spacing",
+    "opacity",
+    "paint-order",
+    "rx",
+    "ry",
+    "shape-rendering",
+    "stop-opacity",
+    "stroke-dasharray",
+    "stroke-dashoffset",
+    "stroke-linecap",
+    "stroke-linejoin",
+    "stroke-miterlimit",
+    "stroke-opacity",
+    "stroke-width",
+    "text-anchor",
+    "text-decoration",
+    "visibility",
+];
+
+/// What the values of a drawing are looked at with.
+pub(super) struct Sheet<'a> {
+    pub(super) names: Names<'a>,
+    pub(super) palette: Palette,
+}
+
+impl Sheet<'_> {
+    /// The value of a property as the page has it: `None` if it may not have it, or not this one.
+    pub(super) fn value(&mut self, property: &str, value: &str) -> Option<String> {
+        let value = value.trim();
+        if COLOURS.contains(&property) {
+            if NO_COLOUR.contains(&value) {
+                return Some(value.to_owned());
+            }
+            return self
+                .palette
+                .reference(value)
+                .or_else(|| self.reference(value));
+        }
+        if property == "mix-blend-mode" && value == "multiply" {
+            // What darkens in the light has to brighten in the dark.
+            return Some(BLEND.to_owned());
+        }
+        if property == "transform" {
+            return is_geometry(value).then(|| value.to_owned());
+        }
+        if REFERENCES.contains(&property) {
+            return if value == "none" {
+                Some(value.to_owned())
+            } else {
+                self.reference(value)
+            };
+        }
+        (PLAIN.contains(&property) && is_plain(value)).then(|| value.to_owned())
+    }
+
+    fn reference(&self, value: &str) -> Option<String> {
+        let id = self.names.id(fragment(value)?)?;
+        Some(format!("url(#{id})"))
+    }
+
+    /// The declarations of a rule or of a `style` attribute that the page may have.
+    pub(super) fn declarations(&mut self, text: &str) -> String {
+        let mut kept = String::new();
+        for (property, value, is_important) in declarations(text) {
+            if let Some(value) = self.value(&property, value) {
+                if !kept.is_empty() {
+                    kept.push(';');
+                }
+                kept.push_str(&property);
+                kept.push(':');
+                kept.push_str(&value);
+                if is_important {
+                    kept.push_str("!important");
+                }
+            }
+        }
+        kept
+    }
+
+    /// The rules of a drawing that the page may have. `root` is the drawing's id as it was drawn, `types` the names of its
+    /// elements: a selector that finds none of them is left out.
+    pub(super) fn rules(&mut self, text: &str, root: &str, types: &HashSet<&str>) -> String {
+        let mut kept = String::new();
+        for (selectors, body) in rules(text) {
+            let selectors: Vec<String> = selectors
+                .split(',')
+                .flat_map(|selector| self.selector(selector.trim(), root, types))
+                .collect();
+            if selectors.is_empty() {
+                continue;
+            }
+            let body = self.declarations(body);
+            if !body.is_empty() {
+                kept.push_str(&selectors.join(","));
+                kept.push('{');
+                kept.push_str(&body);
+                kept.push('}');
+            }
+        }
+        kept
+    }
+
+    /// What a selector is on the page. Several, if it finds ids by their ends; none, if it is not understood.
+    fn selector(&self, selector: &str, root: &str, types: &HashSet<&str>) -> Vec<String> {
+        let below = selector
+            .strip_prefix('#')
+            .and_then(|rest| rest.strip_prefix(root));
+        let Some(mut rest) = below.filter(|rest| !rest.starts_with(is_word)) else {
+            return Vec::new();
+        };
+        let mut found = vec![format!("#{}", self.names.root())];
+        while let Some(first) = rest.chars().next() {
+            let part = &rest[first.len_utf8()..];
+            let word = part.find(|char| !is_word(char)).unwrap_or(part.len());
+            let mut endings = Vec::new();
+            match first {
+                ' ' | '>' | '*' => {
+                    endings.push(first.to_string());
+                    rest = part;
+                }
+                '.' => {
+                    endings.extend(
+                        self.names
+                            .class(&part[..word])
+                            .map(|class| format!(".{class}")),
+                    );
+                    rest = &part[word..];
+                }
+                '#' => {
+                    endings.extend(self.names.id(&part[..word]).map(|id| format!("#{id}")));
+                    rest = &part[word..];
+                }
+                '[' => {
+                    let Some((condition, after)) = part.split_once(']') else {
+                        return Vec::new();
+                    };
+                    endings.extend(self.ids(condition).into_iter().map(|id| format!("#{id}")));
+                    rest = after;
+                }
+                first if first.is_ascii_alphabetic() => {
+                    let name = &rest[..=word];
+                    endings.extend(element(name, types).map(str::to_owned));
+                    rest = &part[word..];
+                }
+                _ => {}
+            }
+            found = found
+                .iter()
+                .flat_map(|begun| endings.iter().map(move |ending| format!("{begun}{ending}")))
+                .collect();
+            if found.is_empty() {
+                return found;
+            }
+        }
+        found
+    }
+
+    /// The ids that `id="…"` or `id$="…"` finds.
+    fn ids(&self, condition: &str) -> Vec<String> {
+        let quoted = |value: &str| value.trim_matches('"').to_owned();
+        if let Some(whole) = condition.strip_prefix("id=") {
+            self.names.ids(&quoted(whole), true)
+        } else if let Some(suffix) = condition.strip_prefix("id$=") {
+            self.names.ids(&quoted(suffix), false)
+        } else {
+            Vec::new()
+        }
+    }
+}
+
+/// The colour that stands behind the labels of edges: labels are text on the page, and have no background of their own.
+pub(super) fn plate(text: &str) -> Option<&str> {
+    let mut plate = None;
+    for (selectors, body) in rules(text) {
+        let is_behind = |selector: &str| {
+            let selector = selector.trim();
+            selector.ends_with(".edgeLabel p")
+                || selector.ends_with(".edgeLabel .label span")
+                || selector.ends_with(".labelBkg")
+        };
+        if !selectors.split(',').any(is_behind) {
+            continue;
+        }
+        let background = declarations(body)
+            .find(|(property, ..)| matches!(property.as_str(), "background" | "background-color"));
+        // The label's own colour covers that of what it stands in.
+        if let Some((_, colour, _)) = background
+            && (plate.is_none() || !selectors.trim().ends_with(".labelBkg"))
+        {
+            plate = Some(colour);
+        }
+    }
+    plate
+}
+
+/// The value of a property in the rule for the drawing as a whole.
+pub(super) fn of_root<'a>(text: &'a str, root: &str, wanted: &str) -> Option<&'a str> {
+    rules(text)
+        .filter(|(selector, _)| selector.trim().strip_prefix('#') == Some(root))
+        .flat_map(|(_, body)| declarations(body))
+        .find(|(property, ..)| property == wanted)
+        .map(|(_, value, _)| value)
+}
+
+/// The value of a property in a `style` attribute, the last one first.
+pub(super) fn of_style<'a>(style: &'a str, wanted: &str) -> Option<&'a str> {
+    let found = declarations(style).filter(|(property, ..)| property == wanted);
+    found.last().map(|(_, value, _)| value)
+}
+
+/// The rules of a sheet, each as its selectors and its body. At-rules are passed over, with all that they hold.
+fn rules(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        loop {
+            let (prelude, body) = rest.split_once('{')?;
+            if !prelude.trim_start().starts_with('@') {
+                let (body, after) = body.split_once('}')?;
+                rest = after;
+                return Some((prelude, body));
+            }
+            let mut depth = 1;
+            let end = body.bytes().position(|byte| {
+                match byte {
+                    b'{' => depth += 1,
+                    b'}' => depth -= 1,
+                    _ => {}
+                }
+                depth == 0
+            })?;
+            rest = &body[end + 1..];
+        }
+    })
+}
+
+/// Declarations, each as its property, its value, and whether it is important.
+fn declarations(text: &str) -> impl Iterator<Item = (String, &str, bool)> {
+    text.split(';').filter_map(|declaration| {
+        let (property, value) = declaration.split_once(':')?;
+        let value = value.trim();
+        let plain = value.strip_suffix("important").map(str::trim_end);
+        let plain = plain.and_then(|value| value.strip_suffix('!'));
+        let is_important = plain.is_some();
+        let value = plain.unwrap_or(value).trim_end();
+        Some((property.trim().to_ascii_lowercase(), value, is_important))
+    })
+}
+
+/// What finds elements by their names: labels in HTML have become text.
+fn element<'a>(name: &'a str, types: &HashSet<&str>) -> Option<&'a str> {
+    match name {
+        "span" => Some("tspan"),
+        "div" => Some("text"),
+        name => types.contains(name).then_some(name),
+    }
+}
+
+fn is_word(char: char) -> bool {
+    char.is_ascii_alphanumeric() || matches!(char, '-' | '_')
+}
+
+/// Numbers, lengths, words and functions of numbers.
+pub(super) fn is_geometry(value: &str) -> bool {
+    let allowed = |byte: u8| {
+        byte.is_ascii_alphanumeric()
+            || matches!(
+                byte,
+                b' ' | b'\n' | b'.' | b',' | b'-' | b'+' | b'%' | b'(' | b')'
+            )
+    };
+    let is_no_number = |word: &&str| value.contains(*word);
+    value.bytes().all(allowed)
+        && !["NaN", "undefined", "Infinity", "inf", "url"]
+            .iter()
+            .any(is_no_number)
+}
+
+/// Words and numbers: nothing that could call, quote or escape.
+fn is_plain(value: &str) -> bool {
+    let allowed = |byte: u8| {
+        byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b'.' | b',' | b'%' | b'-' | b'+')
+    };
+    value.len() <= 100 && !value.is_empty() && value.bytes().all(allowed)
+}

@@ -1,0 +1,114 @@
+//! The element around a drawing: its size, its name, its styles.
+
+use std::fmt::Write as _;
+
+use roxmltree::Node;
+
+use super::markup::{decimal, escape, shortened};
+use super::names;
+use super::safe::{LARGEST, Unsafe, Writer, is_svg};
+
+/// The fonts whose measure labels were given. Without one of these a label may be a little wider than its place.
+const FONTS: &str = "Arial,\"Liberation Sans\",Arimo,Helvetica,sans-serif";
+
+/// How much smaller than it was drawn a drawing may be shown before it scrolls.
+const SMALLEST: f64 = 0.6;
+
+impl<'a> Writer<'a> {
+    /// The whole element, around what was written.
+    pub(super) fn finish(
+        mut self,
+        root: Node<'a, 'a>,
+        rules: &str,
+        is_dark: bool,
+    ) -> Result<String, Unsafe> {
+        let view_box = root.attribute("viewBox").unwrap_or_default();
+        let sides: Vec<f64> = view_box
+            .split_ascii_whitespace()
+            .filter_map(|side| side.parse().ok())
+            .collect();
+        let (width, height) = match sides.as_slice() {
+            [_, _, width, height] if *width > 0.0 && *height > 0.0 => (*width, *height),
+            _ => return Err(Unsafe::NoSize),
+        };
+        if !sides.iter().all(|side| side.abs() < LARGEST) {
+            return Err(Unsafe::TooLarge);
+        }
+        let content = std::mem::take(&mut self.out);
+        let id = self.sheet.names.root().to_owned();
+        let _ = write!(
+            self.out,
+            "<svg id=\"{id}\" viewBox=\"{}\" width=\"{}\" height=\"{}\" style=\"min-width:{}px\"",
+            shortened(view_box),
+            decimal(width),
+            decimal(height),
+            decimal((width * SMALLEST).floor())
+        );
+        let classes: Vec<_> = names::classes(root)
+            .filter_map(|class| self.sheet.names.class(class))
+            .collect();
+        self.attribute("class", &classes.join(" "));
+        // An image has no links inside of it.
+        self.attribute("role", if self.has_links { "group" } else { "img" });
+        let kind = kind(root.attribute("aria-roledescription").unwrap_or_default());
+        self.attribute("aria-label", said(root, "title").unwrap_or(kind));
+        let description = said(root, "desc");
+        if description.is_some() {
+            self.attribute("aria-describedby", &format!("{id}-about"));
+        }
+        let _ = write!(self.out, "><style>#{id}{{font-family:{FONTS}}}");
+        self.sheet.palette.write(&mut self.out, &id, is_dark);
+        self.out.push_str(rules);
+        // Whatever a rule says of shapes: what it says is important, of classes and elements, is still less than this.
+        let _ = write!(
+            self.out,
+            "#{id} .l.l.l.l{{fill:currentColor!important;stroke:none!important}}</style>"
+        );
+        if let Some(description) = description {
+            let _ = write!(self.out, "<desc id=\"{id}-about\">");
+            escape(&mut self.out, description);
+            self.out.push_str("</desc>");
+        }
+        self.out.push_str(&content);
+        self.out.push_str("</svg>");
+        Ok(self.out)
+    }
+}
+
+/// What an author says of the drawing as a whole.
+fn said<'a>(root: Node<'a, 'a>, name: &str) -> Option<&'a str> {
+    let said = root
+        .children()
+        .find(|child| is_svg(*child, name))?
+        .text()?
+        .trim();
+    (!said.is_empty()).then_some(said)
+}
+
+/// What a drawing is called whose author does not say.
+fn kind(role: &str) -> &'static str {
+    match role {
+        "architecture" => "Architecture diagram",
+        "block" => "Block diagram",
+        "c4" => "C4 diagram",
+        "class" | "classDiagram" => "Class diagram",
+        "er" => "Entity relationship diagram",
+        "gantt" => "Gantt chart",
+        "gitGraph" => "Git graph",
+        "journey" => "User journey",
+        "kanban" => "Kanban board",
+        "mindmap" => "Mind map",
+        "packet" => "Packet diagram",
+        "pie" => "Pie chart",
+        "quadrantChart" => "Quadrant chart",
+        "radar" => "Radar chart",
+        "requirement" => "Requirement diagram",
+        "sankey" => "Sankey diagram",
+        "sequence" => "Sequence diagram",
+        "stateDiagram" => "State diagram",
+        "timeline" => "Timeline",
+        "xychart" => "Chart",
+        _ if role.starts_with("flowchart") => "Flowchart",
+        _ => "Diagram",
+    }
+}

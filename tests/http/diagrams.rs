@@ -1,0 +1,351 @@
+//! Diagrams over the wire: every type as a golden file, hostile ones, what is refused and why, and blocks in Markdown.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use svc_tests::{Answer, Ask, TestServer};
+
+/// The elements that a page of a diagram is made of.
+const ELEMENTS: [&str; 35] = [
+    "!DOCTYPE",
+    "html",
+    "head",
+    "meta",
+    "title",
+    "style",
+    "body",
+    "main",
+    "header",
+    "h1",
+    "figure",
+    "pre",
+    "code",
+    "details",
+    "summary",
+    "svg",
+    "desc",
+    "g",
+    "a",
+    "path",
+    "rect",
+    "circle",
+    "ellipse",
+    "line",
+    "polygon",
+    "polyline",
+    "text",
+    "tspan",
+    "defs",
+    "marker",
+    "clipPath",
+    "linearGradient",
+    "stop",
+    "mask",
+    "pattern",
+];
+
+/// The attributes with which something could run or load.
+const LIVE: [&str; 8] = [
+    "src",
+    "srcset",
+    "srcdoc",
+    "action",
+    "formaction",
+    "data",
+    "background",
+    "ping",
+];
+
+fn corpus() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/diagrams")
+}
+
+/// The diagrams of a folder, each as its name and its source, in order.
+fn diagrams(folder: &Path) -> Vec<(String, String)> {
+    let mut found: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "mmd"))
+        .map(|path| {
+            let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+            (name, fs::read_to_string(path).unwrap())
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+async fn publish(server: &TestServer, kind: &str, content: &str) -> Answer {
+    server
+        .json(
+            "/api/v1/deploy",
+            &json!({ "type": kind, "content": content, "title": "A diagram" }),
+        )
+        .answer()
+        .await
+}
+
+/// The page of what was published.
+async fn page(server: &TestServer, answer: Answer) -> String {
+    let slug = answer.expect(201).json()["slug"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    server
+        .get(&format!("/{slug}"))
+        .answer()
+        .await
+        .expect(200)
+        .html()
+        .to_owned()
+}
+
+/// The drawings of a page.
+fn drawings(page: &str) -> Vec<&str> {
+    let in_figure = |figure: &'_ str| -> Option<std::ops::Range<usize>> {
+        let end = figure.find("</figure>")?;
+        Some(figure.find("<svg ")?..figure[..end].rfind("</svg>")? + "</svg>".len())
+    };
+    page.split("<figure ")
+        .skip(1)
+        .filter_map(|figure| Some(&figure[in_figure(figure)?]))
+        .collect()
+}
+
+/// What could run, load or lead somewhere it should not, in a page that is written as ours are.
+///
+/// It shares nothing with what wrote the page: it cuts the page into tags, and knows what may be in them.
+fn live(page: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut rest = page;
+    while let Some((_, after)) = rest.split_once('<') {
+        let (tag, after) = after.split_once('>').expect("a tag that ends");
+        rest = after;
+        if tag.starts_with('/') {
+            continue;
+        }
+        let (name, mut attributes) = tag.split_once(' ').unwrap_or((tag, ""));
+        if !ELEMENTS.contains(&name) {
+            found.push(format!("<{tag}>"));
+        }
+        if name == "style" {
+            let (styles, _) = rest.split_once("</style>").expect("styles that end");
+            let outside = styles
+                .split("url(")
+                .skip(1)
+                .any(|reference| !reference.starts_with("#D"));
+            if outside
+                || styles.contains(['\\', '<'])
+                || styles.contains("@import")
+                || styles.contains("expression")
+            {
+                found.push(format!("styles: {styles}"));
+            }
+        }
+        while let Some((before, after)) = attributes.split_once("=\"") {
+            let attribute = before.trim();
+            let (value, after) = after.split_once('"').expect("a value that ends");
+            attributes = after;
+            // A name is text, whatever it says.
+            let outside = attribute != "aria-label"
+                && value
+                    .split("url(")
+                    .skip(1)
+                    .any(|reference| !reference.starts_with("#D"));
+            let elsewhere = attribute.ends_with("href") && !value.starts_with("https://");
+            if LIVE.contains(&attribute) || attribute.starts_with("on") || outside || elsewhere {
+                found.push(format!("{name} {attribute}={value:?}"));
+            }
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn every_type_is_drawn_as_it_was() {
+    let server = TestServer::start().await;
+    let is_rewritten = std::env::var_os("UPDATE_GOLDEN").is_some();
+    let diagrams = diagrams(&corpus());
+    assert!(diagrams.len() > 21);
+    let mut differing = Vec::new();
+    for (name, source) in diagrams {
+        let page = page(&server, publish(&server, "mermaid", &source).await).await;
+        assert_eq!(live(&page), Vec::<String>::new(), "{name}");
+        let [drawing] = drawings(&page)[..] else {
+            panic!("{name}: {page}")
+        };
+        // A line for each element, so that a change can be read.
+        let drawing = drawing.replace("><", ">\n<") + "\n";
+        let golden = corpus().join(format!("{name}.svg"));
+        if is_rewritten {
+            fs::write(&golden, &drawing).unwrap();
+        } else if fs::read_to_string(&golden).unwrap_or_default() != drawing {
+            differing.push(name);
+        }
+    }
+    assert!(
+        differing.is_empty(),
+        "{differing:?} differ from their golden files: look at them, and run this with UPDATE_GOLDEN=1 if they are right"
+    );
+}
+
+#[tokio::test]
+async fn nothing_in_a_diagram_is_live() {
+    let server = TestServer::start().await;
+    let hostile = corpus().join("hostile");
+    let payloads = fs::read_to_string(hostile.join("payloads.json")).unwrap();
+    let payloads: Vec<String> = serde_json::from_str(&payloads).unwrap();
+    let mut drawn = BTreeSet::new();
+    let diagrams = diagrams(&hostile);
+    for (name, template) in &diagrams {
+        for payload in &payloads {
+            // As it is, and as it would have to be to stand between quotes.
+            for payload in [
+                payload.clone(),
+                payload.replace(['\'', '"'], "").replace(['(', ')'], ""),
+            ] {
+                let source = template.replace("EVIL", &payload);
+                let answer = publish(&server, "mermaid", &source).await;
+                if answer.status == 400 {
+                    let problem = answer.problem(400, "render_failed");
+                    assert!(
+                        problem["line"].is_u64() || problem["budget"].is_string(),
+                        "{name}: {problem}"
+                    );
+                    continue;
+                }
+                drawn.insert(name.clone());
+                let page = page(&server, answer).await;
+                assert_eq!(live(&page), Vec::<String>::new(), "{name} with {payload}");
+            }
+        }
+    }
+    let never: Vec<_> = diagrams
+        .iter()
+        .filter(|(name, _)| !drawn.contains(name))
+        .collect();
+    assert!(
+        never.is_empty(),
+        "no hostile form of these is drawn, so nothing was tried: {never:?}"
+    );
+}
+
+#[tokio::test]
+async fn what_cannot_be_drawn_is_refused_with_its_place() {
+    let server = TestServer::start().await;
+    for (source, line) in [
+        ("flowchart TD\n  A --> B\n  B --> [[[\n", 3),
+        ("sequenceDiagram\n  A->>B: hi\n  Z z z\n", 3),
+        ("---\ntitle: x\n---\nflowchart TD\n  A --> (\n", 5),
+        ("no diagram at all", 1),
+        ("", 0),
+    ] {
+        let answer = publish(&server, "mermaid", source).await;
+        if line == 0 {
+            answer.problem(400, "invalid_request");
+            continue;
+        }
+        let problem = answer.problem(400, "render_failed");
+        assert_eq!(problem["line"], line, "{source}: {problem}");
+        assert!(problem["column"].as_u64() >= Some(1), "{problem}");
+    }
+}
+
+#[tokio::test]
+async fn diagrams_that_are_too_much_end_in_a_budget() {
+    let server = TestServer::start().await;
+    let names = |count: usize| -> String {
+        (0..count)
+            .map(|number| format!("{number:x}&"))
+            .collect::<String>()
+            + "z"
+    };
+    for (source, budgets) in [
+        (
+            format!("flowchart TD\n{}", names(10_000)),
+            ["fuel", "parts", "memory", "time"].as_slice(),
+        ),
+        (
+            "flowchart TD\n".to_owned() + &"A --> B\n".repeat(7_000),
+            &["source_bytes"],
+        ),
+    ] {
+        let problem = publish(&server, "mermaid", &source)
+            .await
+            .problem(400, "render_failed");
+        let budget = problem["budget"].as_str().unwrap_or_default();
+        assert!(budgets.contains(&budget), "{problem}");
+    }
+    let small = publish(&server, "mermaid", "flowchart TD\n  A --> B").await;
+    page(&server, small).await;
+}
+
+#[tokio::test]
+async fn a_broken_block_in_markdown_shows_its_source() {
+    let server = TestServer::start().await;
+    let block = |source: &str| format!("```mermaid\n{source}\n```\n\n");
+    let mut source = "# D0\n\n".to_owned() + &block("flowchart LR\n  A --> [[[");
+    for number in 0..22 {
+        source += &block(&format!("flowchart LR\n  A{number} --> B{number}"));
+    }
+    let page = page(&server, publish(&server, "markdown", &source).await).await;
+    // The broken one counts among the twenty that are tried.
+    assert_eq!(drawings(&page).len(), 19, "{page}");
+    assert!(page.contains("A --&gt; [[["));
+    assert!(page.contains("<pre class=\"mermaid-source\"><code>flowchart LR\n  A21 --&gt; B21"));
+    for drawing in drawings(&page) {
+        assert_eq!(live(drawing), Vec::<String>::new());
+    }
+    let mut ids = BTreeSet::new();
+    for (_, after) in page
+        .match_indices(" id=\"")
+        .map(|(at, found)| page.split_at(at + found.len()))
+    {
+        let id = after.split('"').next().unwrap();
+        assert!(ids.insert(id), "{id} stands twice");
+    }
+}
+
+#[tokio::test]
+async fn a_drawing_has_a_name_and_both_schemes() {
+    let server = TestServer::start().await;
+    for (source, name, role) in [
+        ("flowchart TD\n  A --> B", "Flowchart", "img"),
+        (
+            "pie\n  accTitle: Shares & more\n  accDescr: What belongs to whom\n  \"a\" : 1",
+            "Shares &amp; more",
+            "img",
+        ),
+        (
+            "flowchart TD\n  A --> B\n  click A \"https://example.com/?a=1&b=2\"",
+            "Flowchart",
+            "group",
+        ),
+    ] {
+        let page = page(&server, publish(&server, "mermaid", source).await).await;
+        let drawing = drawings(&page)[0];
+        assert!(
+            drawing.contains(&format!(" role=\"{role}\" aria-label=\"{name}\"")),
+            "{drawing}"
+        );
+        assert!(
+            drawing.contains("@media screen and (prefers-color-scheme:dark)"),
+            "{drawing}"
+        );
+        assert_eq!(
+            source.contains("accDescr"),
+            drawing.contains("<desc id=\"D0-about\">What belongs to whom</desc>")
+        );
+        assert_eq!(
+            role == "group",
+            drawing.contains(
+                "<a href=\"https://example.com/?a=1&amp;b=2\" rel=\"noopener noreferrer\""
+            )
+        );
+        // The source follows the drawing, folded.
+        assert!(page.contains("</svg><details><summary>Source</summary>"));
+        assert!(!page.contains("mermaid-source\">"));
+    }
+}
