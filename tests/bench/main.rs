@@ -8,9 +8,11 @@ mod client;
 mod crowd;
 mod items;
 mod load;
+mod many;
 mod minimal;
 mod minimal_sql;
 mod neighbours;
+mod nginx;
 mod owner;
 mod pocketbase;
 mod publish;
@@ -30,9 +32,10 @@ use anyhow::{Context, bail};
 use report::Goals;
 
 /// What is measured, in the order of the report.
-const PARTS: [&str; 8] = [
+const PARTS: [&str; 9] = [
     "startup",
     "views",
+    "many",
     "publish",
     "releases",
     "backend",
@@ -44,7 +47,8 @@ const PARTS: [&str; 8] = [
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let mut parts: Vec<String> = Vec::new();
-    let (mut svc, mut page, mut pocketbase) = (None, None, None);
+    let (mut svc, mut page) = (None, None);
+    let (mut nginx, mut pocketbase) = (None, None);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             // The minimal server is this program again, in a process of its own.
@@ -59,6 +63,10 @@ fn main() -> anyhow::Result<()> {
             }
             // One size of page alone, for whoever is looking for what it costs.
             "--page" => page = Some(arguments.next().context("--page needs a size, as in 10")?),
+            "--nginx" => {
+                let path = arguments.next().context("--nginx needs a path")?;
+                nginx = Some(PathBuf::from(path));
+            }
             "--pocketbase" => {
                 let path = arguments.next().context("--pocketbase needs a path")?;
                 pocketbase = Some(PathBuf::from(path));
@@ -66,7 +74,7 @@ fn main() -> anyhow::Result<()> {
             part if PARTS.contains(&part) => parts.push(argument),
             other => {
                 bail!(
-                    "unknown argument {other}: give any of {PARTS:?}, --page KB, --svc PATH or --pocketbase PATH"
+                    "unknown argument {other}: give any of {PARTS:?}, --page KB, --svc PATH, --nginx PATH or --pocketbase PATH"
                 )
             }
         }
@@ -91,7 +99,10 @@ fn main() -> anyhow::Result<()> {
         startup::measure(&bench, &mut goals)?;
     }
     if wanted("views") {
-        views::measure(&bench, page.as_deref(), &mut goals)?;
+        views::measure(&bench, page.as_deref(), nginx, &mut goals)?;
+    }
+    if wanted("many") {
+        many::measure(&bench, &mut goals)?;
     }
     if wanted("publish") {
         publish::measure(&bench)?;

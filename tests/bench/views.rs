@@ -1,19 +1,26 @@
 //! Page views: requests a second, latency and processor time, beside the minimal server's.
 
+use std::path::PathBuf;
+
 use anyhow::ensure;
 
-use super::client;
 use super::report::{Goals, say, title};
 use super::rounds::{Contender, ROUND, ROUNDS, compare, say_head, say_ratio};
 use super::server::{Bench, Running, cpu_of};
 use super::source::Author;
+use super::{client, nginx};
 
 const SIZES: [(&str, usize); 3] = [("1 KB", 1024), ("10 KB", 10 * 1024), ("100 KB", 100 * 1024)];
 const ENCODINGS: [&str; 2] = ["identity", "br"];
 const CONNECTIONS: usize = 64;
 
 /// Measures all encodings of all sizes, or of the one that is named.
-pub(crate) fn measure(bench: &Bench, page: Option<&str>, goals: &mut Goals) -> anyhow::Result<()> {
+pub(crate) fn measure(
+    bench: &Bench,
+    page: Option<&str>,
+    nginx: Option<PathBuf>,
+    goals: &mut Goals,
+) -> anyhow::Result<()> {
     title(&format!(
         "Page views, {CONNECTIONS} keep-alive connections, {ROUNDS} alternating rounds of {} ms",
         ROUND.as_millis()
@@ -48,10 +55,16 @@ pub(crate) fn measure(bench: &Bench, page: Option<&str>, goals: &mut Goals) -> a
             answers += ours.answers + theirs.answers;
             if *size == "10 KB" {
                 let ratio = ours.ratio(&theirs);
-                goals.at_least(&format!("{case}: throughput, of minimal's"), ratio, 0.85);
+                goals.at_least(&format!("{case}: throughput, of minimal's"), ratio, 0.9);
                 let cost = ours.cost() / theirs.cost();
                 goals.at_most(&format!("{case}: CPU, of minimal's"), cost, 1.25);
             }
+        }
+    }
+    if wanted("10 KB") {
+        match nginx::start(bench, nginx, &pages)? {
+            Some(nginx) => answers += beside_nginx(&svc, &nginx, goals)?,
+            None => say("nginx is not installed, or name it with --nginx.")?,
         }
     }
     let own = (cpu_of("self")? - before).as_secs_f64() * 1e6 / answers as f64;
@@ -62,6 +75,20 @@ pub(crate) fn measure(bench: &Bench, page: Option<&str>, goals: &mut Goals) -> a
     say(&format!(
         "svc after it: {now:.1} MB resident, {most:.1} MB at the most."
     ))
+}
+
+/// The same 10 KB beside nginx, which reads a file that the kernel has in memory; answers how many were asked for.
+fn beside_nginx(svc: &Running, nginx: &Running, goals: &mut Goals) -> anyhow::Result<usize> {
+    let ours = [client::get(svc.address, "/page-1", "identity")];
+    let theirs = [client::get(nginx.address, "/page-1.identity", "identity")];
+    let contenders = [Contender::new(svc, &ours), Contender::new(nginx, &theirs)];
+    let [ours, theirs] = compare(&contenders, CONNECTIONS)?;
+    ours.say("10 KB identity", "svc")?;
+    theirs.say("", "nginx")?;
+    say_ratio(&ours, &theirs, "ratio")?;
+    let cost = ours.cost() / theirs.cost();
+    goals.at_most("10 KB identity: CPU, of nginx's", cost, 1.0);
+    Ok(ours.answers + theirs.answers)
 }
 
 /// Publishes a page of `bytes`, and keeps what is answered for the minimal server.

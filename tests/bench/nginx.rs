@@ -1,0 +1,56 @@
+//! nginx, if it is installed: the same pages as files, from its cache of open files, without a log.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::server::{Bench, Running};
+
+/// Starts nginx on the pages in a directory, or answers that there is none to start.
+pub(crate) fn start(
+    bench: &Bench,
+    program: Option<PathBuf>,
+    pages: &Path,
+) -> anyhow::Result<Option<Running>> {
+    let Some(program) = program.or_else(installed) else {
+        return Ok(None);
+    };
+    // A port that is free now; nobody else takes one on this machine meanwhile.
+    let address = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
+    let home = bench.directory("nginx");
+    std::fs::create_dir(&home)?;
+    let settings = home.join("nginx.conf");
+    std::fs::write(&settings, conf(address, &home, pages))?;
+    let mut command = Command::new(program);
+    command.arg("-p").arg(&home).arg("-c").arg(&settings);
+    Running::start_at(command, address).map(Some)
+}
+
+fn installed() -> Option<PathBuf> {
+    let found = |path: &PathBuf| path.is_file();
+    let path = std::env::var_os("PATH")?;
+    let mut folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
+    folders.find_map(|folder| Some(folder.join("nginx")).filter(found))
+}
+
+fn conf(address: SocketAddr, home: &Path, pages: &Path) -> String {
+    let (home, pages) = (home.display(), pages.display());
+    // Its workers read what only its user may: they stay that user.
+    let user = if rustix::process::geteuid().is_root() {
+        "user root;"
+    } else {
+        ""
+    };
+    format!(
+        "daemon off; {user} worker_processes auto; pid {home}/pid; error_log stderr crit;
+events {{ worker_connections 1024; }}
+http {{
+  access_log off; sendfile on; tcp_nopush on; tcp_nodelay on; keepalive_requests 1000000000; default_type text/html;
+  open_file_cache max=1000; open_file_cache_valid 1h;
+  client_body_temp_path {home}/body; proxy_temp_path {home}/proxy; fastcgi_temp_path {home}/fastcgi;
+  uwsgi_temp_path {home}/uwsgi; scgi_temp_path {home}/scgi;
+  server {{ listen {address}; root {pages}; }}
+}}
+"
+    )
+}
