@@ -62,6 +62,25 @@ async fn views_that_double_are_refused_in_one_script_and_in_many() {
 }
 
 #[tokio::test]
+async fn views_of_much_text_and_many_views_are_refused() {
+    let house = House::new(GUESTS).await;
+    let list = |length: usize| vec!["1"; length].join(",");
+    let long = format!("CREATE VIEW long AS SELECT 1 IN ({}) AS x", list(20_000));
+    refused(&house.migrate(&long).await, "ddl_refused", &long);
+    let some = format!("CREATE VIEW some AS SELECT 1 IN ({}) AS x", list(4_000));
+    house.migrate(&some).await.expect(200);
+    let thrice = "CREATE VIEW thrice AS SELECT x FROM some UNION ALL SELECT x FROM some UNION ALL SELECT x FROM some";
+    refused(&house.migrate(thrice).await, "ddl_refused", thrice);
+    let views = |from: usize, to: usize| {
+        let views = (from..to).map(|view| format!("CREATE VIEW v{view} AS SELECT 1 AS one;"));
+        views.collect::<String>()
+    };
+    house.migrate(&views(0, 199)).await.expect(200);
+    let one_more = views(199, 200);
+    refused(&house.migrate(&one_more).await, "ddl_refused", &one_more);
+}
+
+#[tokio::test]
 async fn common_table_expressions_that_double_are_refused() {
     let house = House::new(GUESTS).await;
     let expressions = |levels: usize| {
