@@ -55,6 +55,7 @@ mod component {
             returns_rows: statement.returns_rows,
             tables: statement.tables.into_iter().map(table).collect(),
             view: statement.view,
+            parts: statement.parts,
             start: statement.start,
             end: statement.end,
         }

@@ -52,6 +52,9 @@ pub struct Statement {
     pub tables: Vec<Table>,
     /// The view that it makes, in lower case.
     pub view: Option<String>,
+    /// How much it stands for: expressions, selects and what they read, each common table expression counted wherever it
+    /// is named.
+    pub parts: u32,
     /// Where it begins, in bytes.
     pub start: u32,
     /// Where it ends, in bytes; a closing semicolon is not part of it.
@@ -140,6 +143,7 @@ fn judge(sql: &str, tokens: &[Token], purpose: Purpose) -> Result<(Statement, bo
         returns_rows: found.returns_rows,
         tables: found.tables,
         view: found.view,
+        parts: found.parts,
         start: count(tokens.first().map_or(0, |token| token.start)),
         end: count(tokens.last().map_or(0, |token| token.end)),
     };

@@ -32,6 +32,8 @@ pub(crate) struct Found {
     pub(crate) tables: Vec<crate::statement::Table>,
     /// The view that it makes, in lower case.
     pub(crate) view: Option<String>,
+    /// How much it stands for.
+    pub(crate) parts: u32,
 }
 
 /// What is still to be looked at.
@@ -98,7 +100,7 @@ pub(crate) fn walk<'b>(
         return Err(Fault::new(token.start, reason));
     }
     let start = tokens.first().map_or(0, |token| token.start);
-    found.tables = walk
+    (found.tables, found.parts) = walk
         .reads
         .tables()
         .map_err(|reason| Fault::new(start, reason))?;
@@ -117,9 +119,13 @@ impl<'b> Walk<'_, 'b> {
                         self.refuse(0, reason);
                         return;
                     }
+                    self.reads.part();
                     self.expression(expr, depth);
                 }
-                Task::Select(select, depth) => self.select(select, depth),
+                Task::Select(select, depth) => {
+                    self.reads.part();
+                    self.select(select, depth);
+                }
                 Task::Leave => drop(self.scopes.pop()),
                 Task::Within(body) => self.reads.enter(body),
             }

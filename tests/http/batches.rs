@@ -204,6 +204,41 @@ async fn what_is_no_batch_is_refused() {
 }
 
 #[tokio::test]
+async fn an_op_that_is_none_is_named_by_its_number() {
+    let house = shop().await;
+    let order = op("order", &json!({ "name": "one" }));
+    for bad in [
+        json!({ "params": {} }),
+        json!({ "action": "order", "params": { "name": [1] } }),
+        json!("order"),
+        op("line", &json!({ "of": { "from": [4, "id"] }, "item": "x" })),
+    ] {
+        let answer = batch(&house, &json!([order, bad])).await;
+        let problem = answer.problem(400, "invalid_request");
+        assert_eq!(problem["index"], 1, "{problem}");
+        nothing(&house, &problem).await;
+    }
+}
+
+#[tokio::test]
+async fn text_that_is_none_is_mended_as_it_is_alone() {
+    let house = shop().await;
+    let broken = "INSERT INTO orders (name) VALUES (CAST(x'ff61' AS TEXT)) RETURNING id, name";
+    let line = "INSERT INTO lines (of, item) VALUES (:of, :item) RETURNING item";
+    house.define(&[("broken", broken), ("line", line)]).await;
+    let ops = json!([
+        op("broken", &json!({})),
+        op(
+            "line",
+            &json!({ "of": { "from": [0, "id"] }, "item": { "from": [0, "name"] } })
+        ),
+    ]);
+    let results = batch(&house, &ops).await.expect(200).json();
+    assert_eq!(results["results"][0]["rows"][0]["name"], "\u{fffd}a");
+    assert_eq!(results["results"][1]["rows"][0]["item"], "\u{fffd}a");
+}
+
+#[tokio::test]
 async fn each_op_takes_a_token_of_both_buckets() {
     let builder = TestServer::builder().limits(|limits| {
         limits.op_burst = 10;

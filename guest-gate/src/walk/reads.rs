@@ -1,5 +1,5 @@
-//! What a statement reads, and how often: SQLite prepares a common table expression anew wherever it is named, so that
-//! a few hundred bytes in which each names the one before twice would cost it gigabytes.
+//! What a statement reads, how often, and how much it stands for: SQLite writes a common table expression out wherever
+//! it is named, so that a few hundred bytes in which each names the one before twice would cost it gigabytes.
 
 use std::collections::BTreeMap;
 
@@ -7,6 +7,8 @@ use crate::statement::Table;
 
 /// The most tables that a statement may read, common table expressions standing wherever they are named.
 const MOST: u64 = 100;
+/// The most expressions, selects and tables that it may be of, counted likewise.
+const PARTS: u64 = 100_000;
 
 /// The statement itself, or one of its common table expressions.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -28,6 +30,8 @@ struct Reading {
     tables: Vec<(usize, String)>,
     functions: u64,
     commons: Vec<Body>,
+    /// Its expressions and selects.
+    parts: u64,
 }
 
 impl Reads {
@@ -57,6 +61,11 @@ impl Reads {
         self.reading().functions += 1;
     }
 
+    /// An expression or a select.
+    pub(super) fn part(&mut self) {
+        self.reading().parts += 1;
+    }
+
     /// A common table expression is named.
     pub(super) fn common(&mut self, body: Body) {
         self.reading().commons.push(body);
@@ -70,15 +79,16 @@ impl Reads {
         &mut self.bodies[index]
     }
 
-    /// The tables in order of first appearance, or why there are too many.
-    pub(super) fn tables(mut self) -> Result<Vec<Table>, String> {
+    /// The tables in order of first appearance, and how much the statement stands for; or why that is too much.
+    pub(super) fn tables(mut self) -> Result<(Vec<Table>, u32), String> {
         self.bodies.resize(self.commons + 1, Reading::default());
-        let mut read = 0_u64;
+        let (mut read, mut parts) = (0_u64, 0_u64);
         let mut tables: BTreeMap<&str, (usize, u64)> = BTreeMap::new();
         for (body, times) in self.bodies.iter().zip(self.times()) {
             let named = body.tables.len() + body.commons.len();
             let once = u64::try_from(named).unwrap_or(u64::MAX) + body.functions;
             read = read.saturating_add(once.saturating_mul(times));
+            parts = parts.saturating_add(once.saturating_add(body.parts).saturating_mul(times));
             for (token, name) in &body.tables {
                 let (first, count) = tables.entry(name).or_insert((*token, 0));
                 *first = (*first).min(*token);
@@ -90,13 +100,18 @@ impl Reads {
                 "This statement reads more than {MOST} tables, each common table expression counted wherever it is named: split it."
             ));
         }
+        if parts > PARTS {
+            return Err(format!(
+                "This statement is of more than {PARTS} parts, each common table expression counted wherever it is named: make it shorter."
+            ));
+        }
         let mut tables: Vec<_> = tables.into_iter().collect();
         tables.sort_by_key(|(_, (first, _))| *first);
         let tables = tables.into_iter().map(|(name, (_, times))| Table {
             name: name.to_owned(),
             times: u32::try_from(times).unwrap_or(u32::MAX),
         });
-        Ok(tables.collect())
+        Ok((tables.collect(), u32::try_from(parts).unwrap_or(u32::MAX)))
     }
 
     /// How often each body stands in the statement. One that nobody names stands in it once, as its text does.
@@ -202,6 +217,15 @@ mod tests {
             format!("{sql} SELECT * FROM c{levels}")
         };
         assert!(check(&doubled(4), Purpose::Query).is_ok());
+        // A few names of much text are much, too.
+        let wide = |times: usize| {
+            let list = vec!["1"; 5_000].join(",");
+            let arms = vec!["SELECT x FROM c"; times].join(" UNION ALL ");
+            format!("WITH c (x) AS (SELECT 1 IN ({list})) {arms}")
+        };
+        assert!(check(&wide(10), Purpose::Query).is_ok());
+        let refusal = check(&wide(30), Purpose::Query).unwrap_err();
+        assert!(refusal.reason.contains("parts"), "{}", refusal.reason);
         for levels in [6, 20, 500] {
             let refusal = check(&doubled(levels), Purpose::Query).unwrap_err();
             assert!(refusal.reason.contains("100 tables"), "{}", refusal.reason);

@@ -21,6 +21,7 @@ impl<'b> Walk<'_, 'b> {
             makes_table: false,
             tables: Vec::new(),
             view: None,
+            parts: 0,
         };
         match statement {
             Stmt::Select(select) => {

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use quick_cache::Weighter;
-use quick_cache::sync::Cache;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
 use super::database::RunError;
 use super::model::{
@@ -22,6 +22,8 @@ use crate::sandbox::{Purpose, STATEMENT_BYTES, Statement};
 const CACHED: usize = 1024;
 /// What they may take in memory, in bytes.
 const CACHED_BYTES: u64 = 64 << 20;
+/// Into how many parts the cache is divided.
+const SHARDS: usize = 2;
 
 /// The actions of a backend, by name.
 pub(super) type Actions = HashMap<String, Arc<Action>>;
@@ -39,9 +41,22 @@ impl Weighter<BackendId, Arc<Actions>> for ByText {
     }
 }
 
-/// Keeps the actions of the backends that are called.
+/// Keeps the actions of the backends that are called. A part of it has room for all that one backend may define.
 pub(super) fn cache() -> Cache<BackendId, Arc<Actions>, ByText> {
-    Cache::with_weighter(CACHED, CACHED_BYTES, ByText)
+    let options = OptionsBuilder::new()
+        .estimated_items_capacity(CACHED)
+        .weight_capacity(CACHED_BYTES)
+        .shards(SHARDS)
+        .build();
+    match options {
+        Ok(options) => Cache::with_options(
+            options,
+            ByText,
+            DefaultHashBuilder::default(),
+            DefaultLifecycle::default(),
+        ),
+        Err(_) => Cache::with_weighter(CACHED, CACHED_BYTES, ByText),
+    }
 }
 
 impl Backends {
@@ -64,15 +79,18 @@ impl Backends {
                     return Err(BackendError::NotFound);
                 }
                 let known = store::actions(tx, &id).map_err(control::Error::from)?;
+                let mut changed = false;
                 for mut row in rows {
                     let newest = known.iter().find(|action| action.name == row.name);
                     if let Change::Version(version) = Change::of(&row, newest) {
                         row.version = version;
                         row.created_at = now;
                         store::insert_action(tx, &id, &row)?;
+                        changed = true;
                     }
                 }
-                if store::definition_bytes(tx, &id).map_err(control::Error::from)? > most {
+                if changed && store::definition_bytes(tx, &id).map_err(control::Error::from)? > most
+                {
                     return Err(BackendError::definitions_full(most));
                 }
                 Ok(store::actions(tx, &id).map_err(control::Error::from)?)

@@ -20,10 +20,12 @@ impl Backends {
         ddl: String,
     ) -> Result<DryRun, BackendError> {
         let id = self.required(project).await?.id;
+        let turn = self.turn(id);
+        let _mine = turn.lock().await;
         let script = self.judged(ddl, Some(id)).await?;
         let recorded = self.recorded(id, &script.checksum).await?.is_some();
         if !recorded {
-            self.check_definitions(id, &script).await?;
+            self.check_definitions(id, &script, None).await?;
         }
         let actions = self.current(id).await?;
         let trial = Trial {
@@ -53,15 +55,22 @@ impl Backends {
         let rows = self.judged_batch(id, batch).await?;
         let mut actions = self.current(id).await?;
         let mut status = MigrationStatus::AlreadyApplied;
+        let most = self.config.limits.definition_bytes;
+        let taken = self.control.read(move |c| store::definition_bytes(c, &id));
+        let mut taken = taken.await?;
         for row in rows {
             let known = actions.iter().position(|action| action.name == row.name);
             if let Change::Version(_) = Change::of(&row, known.map(|at| &actions[at])) {
                 status = MigrationStatus::Applied;
+                taken += store::action_bytes(&row);
             }
             match known {
                 Some(at) => actions[at] = row,
                 None => actions.push(row),
             }
+        }
+        if status == MigrationStatus::Applied && taken > most {
+            return Err(BackendError::definitions_full(most));
         }
         let trial = Trial {
             script: None,

@@ -64,7 +64,7 @@ impl Backends {
                 checksum: script.checksum,
             });
         }
-        self.check_definitions(id, &script).await?;
+        self.check_definitions(id, &script, note.as_deref()).await?;
         let migrated = self.databases.migrate(id, script.clone()).await;
         let (status, marker) = match migrated.map_err(|error| failed(&script, error))? {
             Migrated::Applied(marker) => (MigrationStatus::Applied, marker),
@@ -96,19 +96,25 @@ impl Backends {
         self.control.read(look).await
     }
 
-    /// Whether the ledger has room for a script.
+    /// Whether the ledger has room for a script. One that is in the file is recorded in any case.
     pub(super) async fn check_definitions(
         &self,
         id: BackendId,
         script: &Script,
+        note: Option<&str>,
     ) -> Result<(), BackendError> {
         let most = self.config.limits.definition_bytes;
         let taken = self.control.read(move |c| store::definition_bytes(c, &id));
-        let script = u64::try_from(script.sql.len()).unwrap_or(u64::MAX);
-        if taken.await?.saturating_add(script) > most {
-            return Err(BackendError::definitions_full(most));
+        let more = script.sql.len() + note.map_or(0, str::len);
+        let more = u64::try_from(more).unwrap_or(u64::MAX);
+        if taken.await?.saturating_add(more) <= most {
+            return Ok(());
         }
-        Ok(())
+        let markers = self.databases.inventory(id).await?.markers;
+        if markers.iter().any(|m| m.checksum == script.checksum) {
+            return Ok(());
+        }
+        Err(BackendError::definitions_full(most))
     }
 
     async fn append(&self, id: BackendId, entry: LedgerEntry) -> Result<(), BackendError> {
@@ -132,7 +138,7 @@ impl Backends {
         }
     }
 
-    fn turn(&self, id: BackendId) -> Arc<tokio::sync::Mutex<()>> {
+    pub(super) fn turn(&self, id: BackendId) -> Arc<tokio::sync::Mutex<()>> {
         let mut turns = self
             .migrating
             .lock()

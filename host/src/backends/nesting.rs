@@ -11,9 +11,29 @@ use crate::sandbox::{NamedTable, Purpose, Statement};
 
 /// The most tables and views that a view may stand for.
 const MOST: u32 = 32;
+/// The most expressions, selects and tables that it may stand for.
+const PARTS: u32 = 10_000;
+/// The most views of a backend.
+const VIEWS: usize = 200;
 
-/// What each view names.
-type Views = HashMap<String, Vec<NamedTable>>;
+/// The views of a backend.
+type Views = HashMap<String, View>;
+
+/// A view, as it was written.
+#[derive(Clone, Debug)]
+struct View {
+    /// What it names.
+    named: Vec<NamedTable>,
+    /// How much it is itself.
+    parts: u32,
+}
+
+/// What a view may still stand for.
+#[derive(Clone, Copy, Debug)]
+struct Left {
+    tables: u32,
+    parts: u32,
+}
 
 impl Backends {
     /// Refuses a script whose views, with those that the backend has, stand for too much.
@@ -32,19 +52,23 @@ impl Backends {
             None => Views::new(),
         };
         views.extend(script.iter().filter_map(view));
-        let Some(wide) = views.keys().find(|name| !fits(&views, name)) else {
-            return Ok(());
+        let wide = views.keys().find(|name| !fits(&views, name));
+        let reason = match wide {
+            Some(wide) => format!(
+                "The view `{wide}` stands for more than {MOST} tables or {PARTS} expressions, with the views that it names written out: let it be less."
+            ),
+            None if views.len() > VIEWS => {
+                format!("The backend would have more than {VIEWS} views, which is the most.")
+            }
+            None => return Ok(()),
         };
         // An older view can only have become too wide by what the script makes of the names in it.
         let (number, blamed) = script
             .iter()
             .enumerate()
             .filter(|(_, statement)| made(statement))
-            .max_by_key(|(number, statement)| (statement.view.as_ref() == Some(wide), *number))
+            .max_by_key(|(number, statement)| (statement.view.as_ref() == wide, *number))
             .ok_or_else(|| anyhow::anyhow!("no view of the script is to blame"))?;
-        let reason = format!(
-            "The view `{wide}` stands for more than {MOST} tables, with the views that it names written out: let it name fewer."
-        );
         Err(BackendError::ScriptRefused(verdicts::refusal(
             sql,
             number,
@@ -68,26 +92,38 @@ impl Backends {
     }
 }
 
-fn view(statement: &Statement) -> Option<(String, Vec<NamedTable>)> {
+fn view(statement: &Statement) -> Option<(String, View)> {
     let name = statement.view.clone()?;
     let named = statement.tables.iter().filter(|table| table.name != name);
-    let named = named.cloned().collect();
-    Some((name, named))
+    let view = View {
+        named: named.cloned().collect(),
+        parts: statement.parts,
+    };
+    Some((name, view))
 }
 
 /// Whether a view stands for no more than a view may.
 fn fits(views: &Views, name: &str) -> bool {
-    let mut left = MOST;
+    let mut left = Left {
+        tables: MOST,
+        parts: PARTS,
+    };
     spend(views, name, &mut left)
 }
 
 /// Writes a view out for as long as something is left: as deep, and as long, as the bound at most.
-fn spend(views: &Views, name: &str, left: &mut u32) -> bool {
-    let named = views.get(name).into_iter().flatten();
-    named.into_iter().all(|table| {
-        (0..table.times).all(|_| match left.checked_sub(1) {
-            Some(rest) => {
-                *left = rest;
+fn spend(views: &Views, name: &str, left: &mut Left) -> bool {
+    let Some(view) = views.get(name) else {
+        return true;
+    };
+    let Some(parts) = left.parts.checked_sub(view.parts) else {
+        return false;
+    };
+    left.parts = parts;
+    view.named.iter().all(|table| {
+        (0..table.times).all(|_| match left.tables.checked_sub(1) {
+            Some(tables) => {
+                left.tables = tables;
                 spend(views, &table.name, left)
             }
             None => false,
@@ -105,7 +141,10 @@ mod tests {
                 name: (*name).to_owned(),
                 times: *times,
             });
-            tables.collect()
+            View {
+                named: tables.collect(),
+                parts: 10,
+            }
         };
         of.iter()
             .map(|(view, tables)| ((*view).to_owned(), named(tables)))
@@ -131,6 +170,15 @@ mod tests {
             doubled.iter().map(|(v, n)| (*v, n.as_slice())).collect();
         assert!(!fits(&views(&doubled), "v99"));
         assert!(fits(&views(&doubled), "v4"));
+    }
+
+    #[test]
+    fn a_view_of_much_text_is_much_wherever_it_is_named() {
+        let mut nested = views(&[("v", &[("w", 3)]), ("w", &[("t", 1)])]);
+        assert!(fits(&nested, "v"));
+        nested.get_mut("w").unwrap().parts = PARTS / 3;
+        assert!(!fits(&nested, "v"), "3 times a third, and a little");
+        assert!(fits(&nested, "w"));
     }
 
     #[test]

@@ -140,6 +140,18 @@ pub(super) fn definition_bytes(c: &Connection, id: &BackendId) -> rusqlite::Resu
     .query_row([id], |row| row.get::<_, i64>(0).map(i64::unsigned_abs))
 }
 
+/// What a new version of an action adds to that.
+pub(super) fn action_bytes(new: &ActionRow) -> u64 {
+    let note = new.note.as_deref().map_or(0, str::len);
+    let bytes = new.sql.len() + note + verdict_json(new).len() + new.name.len();
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+/// What the gate said, as it is kept: plain data always has a JSON form.
+fn verdict_json(action: &ActionRow) -> String {
+    serde_json::to_string(&action.verdict).unwrap_or_default()
+}
+
 fn action(row: &Row<'_>) -> rusqlite::Result<ActionRow> {
     let verdict: String = row.get(6)?;
     let verdict: Statement =
@@ -183,8 +195,7 @@ pub(super) fn insert_action(tx: &Tx<'_>, id: &BackendId, new: &ActionRow) -> Res
         new.checksum,
         new.note,
         new.created_at,
-        // Plain data always has a JSON form.
-        serde_json::to_string(&new.verdict).unwrap_or_default(),
+        verdict_json(new),
         new.gate,
     ])?;
     Ok(())
@@ -200,7 +211,7 @@ pub(super) fn set_verdict(tx: &Tx<'_>, id: &BackendId, action: &ActionRow) -> Re
         id,
         action.name,
         action.version,
-        serde_json::to_string(&action.verdict).unwrap_or_default(),
+        verdict_json(action),
         action.gate
     ])?;
     Ok(())

@@ -299,7 +299,10 @@ fn too_large(limit: u64) -> Problem {
 
 /// Reads a JSON object: what is no JSON is `invalid_json`, what does not fit is `invalid_request` and names its
 /// place.
-fn parse_json<T: DeserializeOwned>(raw: &[u8]) -> Result<T, Problem> {
+///
+/// # Errors
+/// `invalid_json` or `invalid_request`.
+pub fn parse_json<T: DeserializeOwned>(raw: &[u8]) -> Result<T, Problem> {
     // An array of the fields' values would do for serde, but not for anybody who reads the description.
     if raw.trim_ascii_start().first() != Some(&b'{') {
         return Err(misfit(raw, "It must be an object"));

@@ -114,6 +114,7 @@ fn allowed(
             returns_rows: statement.returns_rows,
             tables: statement.tables.into_iter().map(named).collect(),
             view: statement.view,
+            parts: statement.parts,
             start,
             end,
         });
@@ -151,6 +152,7 @@ mod tests {
             returns_rows: false,
             tables: Vec::new(),
             view: None,
+            parts: 1,
             start,
             end,
         }

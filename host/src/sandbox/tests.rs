@@ -56,7 +56,7 @@ fn gate_wat(imports: &str, core: &str, body: &str) -> Vec<u8> {
     (type $t (record (field "name" string) (field "times" u32)))
     (export "table" (type $table (eq $t)))
     (type $s (record (field "kind" $kind) (field "binds" (list string)) (field "returns-rows" bool)
-      (field "tables" (list $table)) (field "view" (option string)) (field "start" u32) (field "end" u32)))
+      (field "tables" (list $table)) (field "view" (option string)) (field "parts" u32) (field "start" u32) (field "end" u32)))
     (export "statement" (type (eq $s)))
     (type $r (record (field "reason" string) (field "statement" u32) (field "place" $place)))
     (export "refusal" (type (eq $r)))))
@@ -319,6 +319,7 @@ async fn sql_is_judged() {
         returns_rows: true,
         tables: Vec::new(),
         view: None,
+        parts: 2,
         start: 1,
         end: 9,
     };

@@ -220,6 +220,9 @@ pub struct Statement {
     /// The view that it makes, in lower case; likewise.
     #[serde(skip)]
     pub view: Option<String>,
+    /// How much it stands for: expressions, selects and what they read; likewise.
+    #[serde(skip)]
+    pub parts: u32,
     /// Where it begins in the SQL, in bytes, on a character's boundary.
     pub start: usize,
     /// Where it ends, likewise.

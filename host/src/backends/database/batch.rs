@@ -103,6 +103,12 @@ impl Step {
         self.sql.len() + self.params.iter().map(|(_, g)| weight(g)).sum::<usize>()
     }
 
+    /// Whether it takes something from another step's first row.
+    fn names(&self, number: usize) -> bool {
+        let mut given = self.params.iter().map(|(_, given)| given);
+        given.any(|given| matches!(given, Given::From { step, .. } if *step == number))
+    }
+
     /// The call that it is, once the rows that it names are there.
     fn call(&self, rows: &[FirstRow]) -> Result<Call, RunError> {
         let value = |(name, given): &(String, Given)| {
@@ -163,9 +169,11 @@ fn run_batch(
             ..*limits
         };
         let mut row = FirstRow::new();
+        let named = steps[number + 1..].iter().any(|later| later.names(number));
+        let kept = named.then_some(&mut row);
         let result = step
             .call(&rows)
-            .and_then(|call| run_keeping(handle, &call, &limits, time, Some(&mut row)))
+            .and_then(|call| run_keeping(handle, &call, &limits, time, kept))
             .map_err(at)?;
         rows.push(row);
         if number > 0 {

@@ -11,6 +11,7 @@ use super::run::prepare;
 use super::schema::{self, Schema};
 use super::{Databases, MIGRATION};
 use crate::ids::BackendId;
+use crate::sandbox::Stopwatch;
 use crate::sqlite;
 
 /// A change to try.
@@ -68,6 +69,7 @@ fn attempt(
     let copy = Handle::in_memory(settings, |connection| {
         sqlite::copy_pages(&reader.connection, connection)
     })?;
+    let watch = Stopwatch::start();
     let look = |copy: &Handle| schema::schema(&copy.connection).map_err(internal);
     let before = look(&copy)?;
     let script = trial.script.as_ref();
@@ -76,7 +78,11 @@ fn attempt(
     let after = look(&copy)?;
     let mut broken = Vec::new();
     for statement in &trial.statements {
-        match prepare(&copy, &statement.sql, statement.writes, budget) {
+        let left = budget.saturating_sub(watch.elapsed());
+        if left.is_zero() {
+            return Err(RunError::Timeout.into());
+        }
+        match prepare(&copy, &statement.sql, statement.writes, left) {
             Ok(()) => {}
             Err(RunError::Refused { reason, .. }) => broken.push((statement.name.clone(), reason)),
             Err(error) => return Err(error.into()),

@@ -30,6 +30,9 @@ CREATE TABLE svc_migrations (
     checksum TEXT NOT NULL UNIQUE
 ) STRICT;";
 
+/// The most columns of a table.
+const COLUMNS: u32 = 500;
+
 /// A script, as the gate allowed it.
 #[derive(Clone, Debug)]
 pub struct Script {
@@ -141,25 +144,38 @@ fn apply(handle: &Handle, script: &Script, budget: Duration) -> Result<(), Scrip
         Ok::<_, Failure>(())
     });
     result
-        .and_then(|()| check_keys(handle))
+        .and_then(|()| check_schema(handle))
         .map_err(|error| ScriptError {
             statement: Some(running),
             error,
         })
 }
 
-/// Refuses references to the platform's tables, which SQLite's authorizer is not asked about: they would stand against
-/// the platform's own writes.
-fn check_keys(handle: &Handle) -> Result<(), RunError> {
-    let sql =
+/// Refuses what no statement is to blame for alone: references to the platform's tables, which SQLite's authorizer is not
+/// asked about and which would stand against the platform's own writes; and tables so wide that every `*` is costly.
+fn check_schema(handle: &Handle) -> Result<(), RunError> {
+    let refers =
         "SELECT EXISTS (SELECT 1 FROM sqlite_schema AS t, pragma_foreign_key_list(t.name) AS k
         WHERE t.type = 'table' AND k.\"table\" LIKE 'svc\\_%' ESCAPE '\\')";
-    match handle.connection.query_row(sql, [], |row| row.get(0)) {
-        Ok(false) => Ok(()),
-        Ok(true) => Err(RunError::Refused {
-            reason: "a foreign key refers to a table of the platform".to_owned(),
-            offset: None,
-        }),
-        Err(error) => Err(internal(error)),
+    let wide = format!(
+        "SELECT EXISTS (SELECT 1 FROM sqlite_schema AS t WHERE t.type = 'table'
+            AND (SELECT count(*) FROM pragma_table_xinfo(t.name)) > {COLUMNS})"
+    );
+    for (sql, reason) in [
+        (
+            refers,
+            "a foreign key refers to a table of the platform".to_owned(),
+        ),
+        (
+            wide.as_str(),
+            format!("a table has more than {COLUMNS} columns, which is the most"),
+        ),
+    ] {
+        let found = handle.connection.query_row(sql, [], |row| row.get(0));
+        if found.map_err(internal)? {
+            let offset = None;
+            return Err(RunError::Refused { reason, offset });
+        }
     }
+    Ok(())
 }

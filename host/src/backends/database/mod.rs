@@ -322,6 +322,9 @@ fn look_at(connection: &rusqlite::Connection) -> rusqlite::Result<(Vec<String>, 
 /// What SQLite's connections may have in memory together before each makes do with the pages that it has, in bytes.
 const MEMORY: i64 = 192 << 20;
 
+/// What they never have: whoever asks for more fails, and nothing else does.
+const MOST_MEMORY: i64 = 768 << 20;
+
 /// Sets what holds for all of SQLite in the process, once: where temporary files are, which SQLite reads without a
 /// lock, and how much memory is enough.
 fn set_up_process(directory: &Path) -> anyhow::Result<()> {
@@ -333,7 +336,8 @@ fn set_up_process(directory: &Path) -> anyhow::Result<()> {
         let name = directory.to_str();
         result = rusqlite::Connection::open_in_memory().and_then(|connection| {
             connection.pragma_update(None, "temp_store_directory", name)?;
-            connection.pragma_update(None, "soft_heap_limit", MEMORY)
+            connection.pragma_update(None, "soft_heap_limit", MEMORY)?;
+            connection.pragma_update(None, "hard_heap_limit", MOST_MEMORY)
         });
     });
     Ok(result?)

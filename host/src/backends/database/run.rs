@@ -160,9 +160,6 @@ fn write_rows(
     while let Some(row) = rows.next()? {
         if names.is_empty() {
             names = keys(row.as_ref())?;
-            if let Some(kept) = kept.take() {
-                *kept = first_row(row)?;
-            }
         }
         if written == limits.rows {
             return Ok(true);
@@ -178,6 +175,10 @@ fn write_rows(
             }
         }
         out.push(b'}');
+        // Only now, when it is known to be no larger than a result may be.
+        if let Some(kept) = kept.take() {
+            *kept = first_row(row)?;
+        }
         written += 1;
     }
     Ok(false)
@@ -187,7 +188,7 @@ fn first_row(row: &Row<'_>) -> rusqlite::Result<FirstRow> {
     let names = row.as_ref().column_names().map(str::to_owned);
     names
         .enumerate()
-        .map(|(index, name)| Ok((name, row.get(index)?)))
+        .map(|(index, name)| Ok((name, values::kept(row.get_ref(index)?))))
         .collect()
 }
 

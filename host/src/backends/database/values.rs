@@ -102,6 +102,17 @@ pub(super) fn write(out: &mut Vec<u8>, value: ValueRef<'_>) {
     }
 }
 
+/// A value of a row, to be bound to a parameter. Text that is not UTF-8 is mended, as on its way out.
+pub(super) fn kept(value: ValueRef<'_>) -> Value {
+    match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(integer) => Value::Integer(integer),
+        ValueRef::Real(real) => Value::Real(real),
+        ValueRef::Text(bytes) => Value::Text(String::from_utf8_lossy(bytes).into_owned()),
+        ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
+    }
+}
+
 /// Writes plain data, which always has a JSON form, into memory, which always takes it.
 pub(super) fn write_json<T: serde::Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     let _ = serde_json::to_writer(out, value);

@@ -16,9 +16,6 @@ use super::trim;
 /// The longest value, and the longest statement, in bytes: what functions that no deadline interrupts still end with.
 pub(super) const VALUE_BYTES: i32 = 262_144;
 
-/// The most columns of a table, a view or a result: what `*` stands for wherever it stands.
-const COLUMNS: i32 = 500;
-
 /// For whom a statement is prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -56,7 +53,6 @@ impl Walls {
             (Limit::SQLITE_LIMIT_LENGTH, VALUE_BYTES),
             (Limit::SQLITE_LIMIT_SQL_LENGTH, VALUE_BYTES),
             (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000),
-            (Limit::SQLITE_LIMIT_COLUMN, COLUMNS),
             (Limit::SQLITE_LIMIT_ATTACHED, 0),
             (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
             (Limit::SQLITE_LIMIT_VDBE_OP, 100_000),

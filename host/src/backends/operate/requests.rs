@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::backends::database::Given;
 use crate::backends::database::values::{self, Params};
-use crate::http::extract::invalid;
+use crate::http::extract::{invalid, parse_json};
 use crate::http::problem::Problem;
 
 /// The most ops of a batch.
@@ -31,8 +31,8 @@ pub struct CallAction {
 #[serde(deny_unknown_fields)]
 pub struct CallBatch {
     /// At most 20. Each counts as a call for the rate limits, and all together have the time of one.
-    #[schema(min_items = 1, max_items = 20)]
-    pub ops: Vec<BatchedCall>,
+    #[schema(min_items = 1, max_items = 20, value_type = Vec<BatchedCall>)]
+    pub ops: Vec<Box<RawValue>>,
 }
 
 /// A call in a batch.
@@ -68,7 +68,7 @@ pub enum CallOrBatch {
 pub(super) struct OpBody {
     action: Option<String>,
     params: Option<Named<values::Value>>,
-    ops: Option<Vec<BatchedCall>>,
+    ops: Option<Vec<Box<RawValue>>>,
 }
 
 /// What a call asks for.
@@ -105,17 +105,25 @@ impl OpBody {
     }
 }
 
-/// Checks what can be said of a batch without knowing the actions.
+/// Reads the ops of a batch, and checks what can be said of them without knowing the actions.
 ///
 /// # Errors
 /// `invalid_request`.
-pub fn check_ops(ops: Vec<BatchedCall>) -> Result<Vec<BatchedCall>, Problem> {
+pub fn check_ops(ops: Vec<Box<RawValue>>) -> Result<Vec<BatchedCall>, Problem> {
     if ops.is_empty() || ops.len() > OPS {
         return Err(invalid(format!(
             "`ops` has {} entries; send 1 to {OPS}.",
             ops.len()
         )));
     }
+    let read = |(number, op): (usize, Box<RawValue>)| {
+        parse_json::<BatchedCall>(op.get().as_bytes()).map_err(|problem| {
+            let detail = format!("Op {number}: {}", problem.detail);
+            Problem { detail, ..problem }.with("index", number)
+        })
+    };
+    let ops = ops.into_iter().enumerate().map(read);
+    let ops = ops.collect::<Result<Vec<_>, _>>()?;
     for (number, op) in ops.iter().enumerate() {
         for (name, given) in &op.params.0 {
             if let Given::From { step, .. } = given
