@@ -250,6 +250,8 @@ async fn what_cannot_be_drawn_is_refused_with_its_place() {
         let problem = answer.problem(400, "render_failed");
         assert_eq!(problem["line"], line, "{source}: {problem}");
         assert!(problem["column"].as_u64() >= Some(1), "{problem}");
+        let says_type = problem["detail"].as_str().unwrap().contains("flowchart TD");
+        assert_eq!(says_type, source == "no diagram at all", "{problem}");
     }
 }
 

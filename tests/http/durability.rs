@@ -34,10 +34,10 @@ async fn burnt_bytes_are_in_no_file() {
         .enumerate()
     {
         let secret = format!("burning-words-{number}");
-        let content = if kind == "json" {
-            format!("[\"{secret}\"]")
-        } else {
-            secret.clone()
+        let content = match kind {
+            "json" => format!("[\"{secret}\"]"),
+            "mermaid" => format!("flowchart TD\n  a[{secret}]"),
+            _ => secret.clone(),
         };
         let body = json!({
             "type": kind, "content": content, "title": format!("titled-{secret}"), "one_time": true,

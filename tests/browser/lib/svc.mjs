@@ -45,6 +45,12 @@ export async function startSvc({ limits = Object.fromEntries(plenty), options = 
   ]);
   const port = new URL(line.replace(/^ready /, '')).port;
   const url = `http://localhost:${port}`;
+  // Publishing waits for guests that are yet to be compiled, and not for as long as a machine at work may take.
+  const deadline = Date.now() + 180_000;
+  while ((await fetch(`${url}/readyz`)).status !== 200) {
+    if (Date.now() > deadline) throw new Error(`svc is not ready:\n${log}`);
+    await new Promise((wake) => setTimeout(wake, 100));
+  }
 
   return {
     url,

@@ -105,11 +105,12 @@ fn refused(source: &str, error: &RenderError) -> DrawError {
         RenderError::ResourceLimitExceeded(_) => DrawError::TooComplex,
         RenderError::Parse(diagnostic) if diagnostic.is_resource_limit() => DrawError::TooComplex,
         RenderError::Parse(diagnostic) => {
-            let offset = diagnostic
-                .terminal_diagnostic_details()
-                .span
-                .map(|span| span.start);
-            refusal(source, diagnostic.terminal_safe_message(), offset)
+            let details = diagnostic.terminal_diagnostic_details();
+            let message = match details.code.as_str() {
+                "merman.parse.no_diagram_detected" => NO_DIAGRAM.to_owned(),
+                _ => diagnostic.terminal_safe_message(),
+            };
+            refusal(source, message, details.span.map(|span| span.start))
         }
         RenderError::NoDiagram => refusal(source, NO_DIAGRAM.to_owned(), None),
         other => refusal(source, other.to_string(), None),
