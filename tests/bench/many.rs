@@ -140,7 +140,7 @@ fn fill(bench: &Bench, data: &str, size: usize) -> anyhow::Result<()> {
     );
     if size > PUBLISHED {
         let tx = control.transaction()?;
-        tx.execute(&insert, (PUBLISHED, size))?;
+        tx.execute(&insert, (i64::try_from(PUBLISHED)?, i64::try_from(size)?))?;
         tx.commit()?;
     }
     Ok(())
