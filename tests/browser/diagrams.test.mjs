@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { openPage, schemes, shoot, startBrowser, widths } from './lib/browser.mjs';
+import { openPage, shoot, startBrowser, widths } from './lib/browser.mjs';
 import { examineLabels } from './lib/drawings.mjs';
 import { inspect, inspectPrint } from './lib/inspect.mjs';
 import { startSvc } from './lib/svc.mjs';
@@ -14,6 +14,7 @@ const corpus = resolve(dirname(fileURLToPath(import.meta.url)), '../corpus/diagr
 const files = (await readdir(corpus)).filter((name) => name.endsWith('.mmd')).sort();
 const names = files.map((name) => name.slice(0, -'.mmd'.length));
 const sources = new Map();
+const schemes = ['light', 'dark'];
 
 let svc;
 let browser;
