@@ -17,6 +17,7 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
 use utoipa_axum::routes;
 
 use crate::app::{App, SharedApp};
+use crate::backends::history::routes as history;
 use crate::backends::operate::routes as visitors;
 use crate::backends::routes as backends;
 use crate::deployments::frontends::routes as frontends;
@@ -181,6 +182,8 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
             .map(&owned),
         )
         .routes(routes!(backends::define).map(&owned))
+        .routes(routes!(history::list).map(&owned))
+        .routes(routes!(history::restore).map(&owned))
         .routes(routes!(mcp::serve).map(limited(Rule::Mcp)))
         .routes(routes!(visitors::op).map(&called))
         .routes(routes!(visitors::query).map(&called))

@@ -56,6 +56,7 @@ impl Backends {
         let id = self.required(project).await?.id;
         let turn = self.turn(id);
         let _mine = turn.lock().await;
+        self.record_restores(id).await?;
         let script = self.judged(ddl, Some(id)).await?;
         let checksum = script.checksum.clone();
         let known = self
@@ -69,7 +70,7 @@ impl Backends {
                 checksum: script.checksum,
             });
         }
-        self.check_definitions(id, &script).await?;
+        self.check_definitions(id, script.sql.len()).await?;
         let migrated = self.databases.migrate(id, script.clone()).await;
         let (status, marker) = match migrated.map_err(|error| failed(&script, error))? {
             Migrated::Applied(marker) => (MigrationStatus::Applied, marker),
@@ -90,12 +91,16 @@ impl Backends {
         })
     }
 
-    /// Whether the ledger has room for a script.
-    async fn check_definitions(&self, id: BackendId, script: &Script) -> Result<(), BackendError> {
+    /// Whether the ledger has room for so many bytes.
+    pub(super) async fn check_definitions(
+        &self,
+        id: BackendId,
+        bytes: usize,
+    ) -> Result<(), BackendError> {
         let most = self.config.limits.definition_bytes;
         let taken = self.control.read(move |c| store::definition_bytes(c, &id));
-        let script = u64::try_from(script.sql.len()).unwrap_or(u64::MAX);
-        if taken.await?.saturating_add(script) > most {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        if taken.await?.saturating_add(bytes) > most {
             return Err(BackendError::definitions_full(most));
         }
         Ok(())
@@ -122,7 +127,8 @@ impl Backends {
         }
     }
 
-    fn turn(&self, id: BackendId) -> Arc<tokio::sync::Mutex<()>> {
+    /// Whose turn it is to change what a backend's file is.
+    pub(super) fn turn(&self, id: BackendId) -> Arc<tokio::sync::Mutex<()>> {
         let mut turns = self
             .migrating
             .lock()

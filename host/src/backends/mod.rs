@@ -3,6 +3,7 @@
 mod actions;
 pub mod check;
 pub mod database;
+pub mod history;
 mod migrations;
 pub mod model;
 mod nesting;

@@ -6,12 +6,16 @@ mod error;
 mod files;
 mod group;
 mod handle;
+mod history;
 mod lanes;
 mod meter;
 mod migrate;
 mod open;
 mod pace;
 mod reads;
+mod rewind;
+#[cfg(test)]
+mod rewind_tests;
 mod run;
 mod schema;
 #[cfg(test)]
@@ -19,28 +23,34 @@ mod tests;
 mod trim;
 pub mod values;
 mod walls;
+mod writer;
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub use error::RunError;
 pub use files::Files;
+pub use history::Past;
 pub use migrate::{Migrated, Script, ScriptError};
 pub use open::Database;
 pub use pace::Pace;
 pub use run::{Call, ResultJson, ResultLimits};
+pub use rewind::{Plan, ReinstateError, Reinstated, RestoreRecord, RewindError, Rewound};
 pub use schema::{Inventory, Marker, Schema, TableRows};
 
 use tokio::sync::oneshot;
 
+use crate::clock::Clock;
 use crate::config::Limits;
 use crate::fault;
 use crate::ids::BackendId;
 use crate::sandbox::Stopwatch;
 use handle::{Handle, Settings, internal};
+use history::Terms;
 use lanes::Lanes;
+use writer::{Keeping, Writer};
 
 /// How many databases are open at once: as many as an installation has by default, since opening one anew costs
 /// more than most calls.
@@ -54,6 +64,9 @@ const MIGRATION: u32 = 5;
 #[derive(Debug)]
 pub struct Databases {
     files: Files,
+    /// Where files are that no crash leaves behind for long.
+    temporary: PathBuf,
+    terms: Arc<Terms>,
     lanes: Arc<Lanes>,
     limits: ResultLimits,
     most_bytes: u64,
@@ -80,11 +93,19 @@ impl Databases {
     ///
     /// # Errors
     /// When a directory cannot be opened, or the system has no threads.
-    pub fn open(data: &Path, limits: &Limits) -> anyhow::Result<Self> {
+    pub fn open(data: &Path, limits: &Limits, clock: Clock) -> anyhow::Result<Self> {
         let files = Files::open(&data.join("backends"))?;
-        set_up_process(&data.join("tmp"))?;
+        let temporary = data.join("tmp");
+        set_up_process(&temporary)?;
+        rewind::clear(&temporary)?;
         Ok(Self {
             files,
+            temporary: temporary.canonicalize()?,
+            terms: Arc::new(Terms {
+                clock,
+                most_bytes: limits.history_bytes,
+                free_disk: limits.free_disk_bytes,
+            }),
             lanes: Arc::new(Lanes::start()?),
             limits: ResultLimits {
                 rows: limits.query_rows,
@@ -117,7 +138,8 @@ impl Databases {
             return Err(RunError::Closed);
         }
         let closed = (open.entries.len() >= OPEN).then(|| take_oldest(&mut open.entries));
-        let database = Database::new(id, self.settings(&id), self.limits, Arc::clone(&self.lanes))?;
+        let lanes = Arc::clone(&self.lanes);
+        let database = Database::new(id, self.settings(&id), self.limits, lanes, self.keeping())?;
         let entry = Entry {
             database: Arc::clone(&database),
             used: now,
@@ -155,14 +177,19 @@ impl Databases {
         let disk = |error: std::io::Error| disk_error(&error);
         self.files.make(id).map_err(disk)?;
         let budget = self.limits.time * MIGRATION;
-        let made = Handle::create(&self.settings(id))
+        let keeping = self.keeping();
+        let made = keeping
+            .history(id)
+            .and_then(|history| Writer::create(&self.settings(id), history))
             .map_err(ScriptError::from)
-            .and_then(|handle| {
-                migrate::create(&handle, script, budget).map_err(|failure| ScriptError {
-                    error: self.settings(id).told_full(failure.error),
-                    ..failure
+            .and_then(|writer| {
+                migrate::create(&writer.handle, script, budget).map_err(|failure| {
+                    let error = self.settings(id).told_full(failure.error);
+                    ScriptError { error, ..failure }
                 })?;
-                Ok(schema::inventory(&handle.connection).map_err(internal)?)
+                let inventory = schema::inventory(&writer.handle.connection).map_err(internal)?;
+                writer.close();
+                Ok(inventory)
             })
             .and_then(|inventory| {
                 fault::point("provision.made");
@@ -185,7 +212,7 @@ impl Databases {
     pub async fn migrate(&self, id: BackendId, script: Script) -> Result<Migrated, ScriptError> {
         let budget = self.limits.time * MIGRATION;
         self.get(id)?
-            .with_writer(move |handle| Ok(migrate::migrate(handle, &script, budget)))
+            .with_writer(move |writer| Ok(migrate::migrate(&writer.handle, &script, budget)))
             .await?
             .map_err(|failure| ScriptError {
                 error: self.settings(&id).told_full(failure.error),
@@ -258,6 +285,29 @@ impl Databases {
         self.close(idle);
     }
 
+    /// Has histories take what was committed, so that a crash blurs no more than the last minute.
+    pub fn remember(&self) {
+        let open: Vec<Arc<Database>> = {
+            let open = self.lock();
+            let databases = open.entries.values().map(|entry| &entry.database);
+            databases.map(Arc::clone).collect()
+        };
+        open.iter().for_each(|database| database.remember());
+    }
+
+    /// Closes all databases. Blocks.
+    pub fn close_all(&self) {
+        let entries: Vec<Entry> = self.lock().entries.drain().map(|(_, e)| e).collect();
+        drop(entries);
+    }
+
+    fn keeping(&self) -> Keeping {
+        Keeping {
+            files: self.files.clone(),
+            terms: Arc::clone(&self.terms),
+        }
+    }
+
     fn settings(&self, id: &BackendId) -> Settings {
         Settings {
             path: self.files.path(id),
@@ -292,11 +342,15 @@ fn disk_error(error: &std::io::Error) -> RunError {
 /// # Errors
 /// When it cannot be opened or read.
 pub fn examine(files: &Files, id: &BackendId) -> Result<(Vec<String>, Vec<Marker>), RunError> {
+    let history = files.directory(id).and_then(|dir| history::verify(&dir));
+    let history = history.map_err(|error| disk_error(&error))?;
     let handle = Handle::reader(&Settings {
         path: files.path(id),
         most_bytes: 0,
     })?;
-    look_at(&handle.connection).map_err(internal)
+    let (mut damage, markers) = look_at(&handle.connection).map_err(internal)?;
+    damage.extend(history);
+    Ok((damage, markers))
 }
 
 fn look_at(connection: &rusqlite::Connection) -> rusqlite::Result<(Vec<String>, Vec<Marker>)> {

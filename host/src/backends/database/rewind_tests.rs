@@ -1,0 +1,375 @@
+//! Going back, as a whole: whatever was written, however often it was reopened or killed.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::schema::Marker;
+use super::*;
+use crate::clock::{Clock, Timestamp};
+use crate::random::Random;
+
+const SCHEMA: &str =
+    "CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT, n INTEGER); CREATE INDEX by_n ON t (n)";
+/// The log may be as long as it is when it must be cut, and one commit more.
+const LONGEST_LOG: u64 = (4000 + 1280 + 128) * 4120;
+
+/// A database, and all states that it was ever in.
+struct House {
+    databases: Arc<Databases>,
+    clock: Clock,
+    limits: Limits,
+    id: BackendId,
+    data: TempDir,
+    /// What was committed when, and whether it is certain that it can be gone back to.
+    states: Vec<(Timestamp, String, bool)>,
+    restores: u32,
+}
+
+fn script(sql: &str) -> Script {
+    let mut statements = Vec::new();
+    let mut start = 0;
+    for (end, _) in sql.match_indices(';') {
+        statements.push(start..end);
+        start = end + 1;
+    }
+    statements.push(start..sql.len());
+    Script {
+        sql: sql.to_owned(),
+        statements,
+        checksum: sql.to_owned(),
+    }
+}
+
+impl House {
+    async fn new(history_bytes: u64) -> Self {
+        let data = TempDir::new().unwrap();
+        let limits = Limits {
+            history_bytes,
+            free_disk_bytes: 0,
+            ..Limits::default()
+        };
+        let clock = Clock::manual(Timestamp(1_795_262_400_000));
+        let databases = Databases::open(data.path(), &limits, clock.clone()).unwrap();
+        let id = BackendId::new(&clock, &Random::system()).unwrap();
+        let mut house = Self {
+            databases: Arc::new(databases),
+            clock,
+            limits,
+            id,
+            data,
+            states: Vec::new(),
+            restores: 0,
+        };
+        house.databases.create(id, script(SCHEMA)).await.unwrap();
+        house.committed().await;
+        house.certain();
+        house
+    }
+
+    async fn rows(&self) -> String {
+        let database = self.databases.get(self.id).unwrap();
+        let rows = database.inspect(|c| {
+            let sql = "SELECT count(*) || ':' || coalesce(group_concat(id || '=' || a || '/' || n, ';' ORDER BY id), '') FROM t";
+            c.query_row(sql, [], |row| row.get::<_, String>(0))
+        });
+        rows.await.unwrap()
+    }
+
+    /// Notes the state as it is, as committed now.
+    async fn committed(&mut self) {
+        let last = self.states.last().map(|(at, ..)| *at);
+        let at = last.map_or(self.clock.now(), |last| last.max(self.clock.now()));
+        let rows = self.rows().await;
+        self.states.retain(|(before, ..)| *before != at);
+        self.states.push((at, rows, false));
+    }
+
+    /// All that was committed is in the history.
+    fn certain(&mut self) {
+        self.states.iter_mut().for_each(|state| state.2 = true);
+    }
+
+    async fn write(&mut self, sql: &str) {
+        let call = Call {
+            sql: sql.into(),
+            writes: true,
+            params: Vec::new(),
+        };
+        let database = self.databases.get(self.id).unwrap();
+        match database.call(call, &Arc::default()).await {
+            Ok(_) => self.committed().await,
+            Err(error) => assert!(matches!(error, RunError::DatabaseFull), "{error}"),
+        }
+    }
+
+    fn open(&self, data: &Path) -> Arc<Databases> {
+        Arc::new(Databases::open(data, &self.limits, self.clock.clone()).unwrap())
+    }
+
+    fn reopen(&mut self) {
+        self.databases.close_all();
+        self.databases = self.open(self.data.path());
+        self.certain();
+    }
+
+    /// What a killed process leaves is what the files are.
+    async fn die(&mut self) {
+        let copy = TempDir::new().unwrap();
+        copy_all(self.data.path(), copy.path());
+        let before = std::mem::replace(&mut self.data, copy);
+        self.databases = self.open(self.data.path());
+        drop(before);
+        // It is opened here, and not when it is next written to.
+        let past = self.databases.past(self.id, None, 1).await.unwrap();
+        let rows = self.rows().await;
+        let newest = past.newest.unwrap();
+        if self.states.last().is_none_or(|(at, ..)| *at < newest) {
+            self.states.push((newest, rows, true));
+        }
+    }
+
+    fn state_at(&self, at: Timestamp) -> Option<&(Timestamp, String, bool)> {
+        self.states.iter().rev().find(|(before, ..)| *before <= at)
+    }
+
+    /// Goes back; answers what was restored and what undoes it. `None` if it is too long ago.
+    async fn restore(&mut self, at: Timestamp) -> Option<(Timestamp, Timestamp)> {
+        let rewound = match self.databases.rewind(self.id, at).await {
+            Err(RewindError::TooOld { oldest }) => {
+                assert!(oldest.unwrap() > at);
+                return None;
+            }
+            rewound => rewound.unwrap(),
+        };
+        self.certain_since_taken();
+        let restored = rewound.at;
+        self.restores += 1;
+        let version = 1000 + self.restores;
+        let record = RestoreRecord {
+            marker: Marker {
+                version,
+                checksum: version.to_string(),
+            },
+            sql: format!("-- {version}"),
+            made_at: self.clock.now(),
+        };
+        let plan = Plan {
+            later: Vec::new(),
+            record,
+        };
+        let done = self.databases.reinstate(self.id, rewound, plan).await;
+        let previous = done.unwrap().previous;
+        let at = self.clock.now().max(Timestamp(previous.0 + 1));
+        let rows = self.rows().await;
+        self.states.push((at, rows, true));
+        Some((restored, previous))
+    }
+
+    /// Whoever goes back has taken what there was: all but what a death has blurred.
+    fn certain_since_taken(&mut self) {
+        let mut states = self.states.iter_mut().rev();
+        if let Some(last) = states.next() {
+            last.2 = true;
+        }
+    }
+
+    /// Restores `at`, compares row for row, and undoes it.
+    async fn restore_and_undo(&mut self, at: Timestamp) {
+        let before = self.rows().await;
+        let Some((restored, previous)) = self.restore(at).await else {
+            return;
+        };
+        assert!(restored <= at);
+        let (_, expected, _) = self.state_at(restored).expect("it was there").clone();
+        assert_eq!(self.rows().await, expected, "the state of {restored}");
+        let skipped = self.states.iter().find(|(then, _, certain)| {
+            *certain && *then > restored && *then <= at
+        });
+        assert!(skipped.is_none(), "{restored} for {at}: {skipped:?} was later");
+        self.restore(previous).await.expect("the undo is there");
+        assert_eq!(self.rows().await, before, "the undo");
+    }
+
+    fn bytes(&self) -> (u64, u64) {
+        let directory = self.data.path().join("backends").join(self.id.to_string());
+        let (mut history, mut log) = (0, 0);
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let entry = entry.unwrap();
+            let name = entry.file_name().into_string().unwrap();
+            let bytes = entry.metadata().unwrap().len();
+            if name.ends_with(".history") {
+                history += bytes;
+            } else if name.ends_with("-wal") {
+                log = bytes;
+            }
+        }
+        (history, log)
+    }
+}
+
+fn copy_all(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let (path, name) = entry.map(|e| (e.path(), e.file_name())).unwrap();
+        if path.is_dir() {
+            copy_all(&path, &to.join(name));
+        } else if path.extension().is_none_or(|e| e != "db-shm") {
+            std::fs::copy(&path, to.join(name)).unwrap();
+        }
+    }
+}
+
+/// What happens to a database.
+#[derive(Clone, Debug)]
+enum Event {
+    Insert(u32),
+    Update(u8),
+    Delete(u8),
+    Large(u16),
+    Tick(u16),
+    Remember,
+    Reopen,
+    Die,
+    /// To a moment that is this share of all that was, and back.
+    Restore(u8),
+    /// The same, for good.
+    Keep(u8),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        6 => any::<u32>().prop_map(Event::Insert),
+        3 => any::<u8>().prop_map(Event::Update),
+        2 => any::<u8>().prop_map(Event::Delete),
+        2 => (1_u16..600).prop_map(Event::Large),
+        6 => (1_u16..2000).prop_map(Event::Tick),
+        1 => Just(Event::Remember),
+        1 => Just(Event::Reopen),
+        1 => Just(Event::Die),
+        2 => any::<u8>().prop_map(Event::Restore),
+        1 => any::<u8>().prop_map(Event::Keep),
+    ]
+}
+
+async fn happen(house: &mut House, event: Event) {
+    let moment = |house: &House, share: u8| {
+        let first = house.states[0].0.0;
+        let last = house.states.last().unwrap().0.0.max(house.clock.now().0);
+        Timestamp(first + (last - first) * i64::from(share) / 255)
+    };
+    match event {
+        Event::Insert(n) => {
+            let sql = format!("INSERT INTO t (a, n) VALUES ('row {n}', {n})");
+            house.write(&sql).await;
+        }
+        Event::Update(n) => {
+            let sql = format!("UPDATE t SET n = n + 1, a = a || 'x' WHERE id % 7 = {}", n % 7);
+            house.write(&sql).await;
+        }
+        Event::Delete(n) => {
+            let sql = format!("DELETE FROM t WHERE id % 11 = {}", n % 11);
+            house.write(&sql).await;
+        }
+        Event::Large(n) => {
+            let sql = format!(
+                "INSERT INTO t (a, n) WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < {n})
+                 SELECT hex(zeroblob(900)) || x, x FROM c"
+            );
+            house.write(&sql).await;
+        }
+        Event::Tick(millis) => house.clock.advance(Duration::from_millis(millis.into())),
+        Event::Remember => {
+            let past = house.databases.past(house.id, None, 1).await.unwrap();
+            assert_eq!(past.newest, house.states.last().map(|(at, ..)| *at));
+        }
+        Event::Reopen => house.reopen(),
+        Event::Die => house.die().await,
+        Event::Restore(share) => {
+            let at = moment(house, share);
+            house.restore_and_undo(at).await;
+        }
+        Event::Keep(share) => {
+            let at = moment(house, share);
+            house.restore(at).await;
+        }
+    }
+}
+
+fn live(history_bytes: u64, events: Vec<Event>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let mut house = House::new(history_bytes).await;
+        for event in events {
+            happen(&mut house, event).await;
+        }
+        let known: Vec<_> = house.states.iter().map(|(at, ..)| *at).collect();
+        for at in [known[0], known[known.len() / 2], known[known.len() - 1]] {
+            house.restore_and_undo(at).await;
+        }
+        let (history, log) = house.bytes();
+        assert!(history <= history_bytes, "{history}");
+        assert!(log <= LONGEST_LOG, "{log}");
+        let files = house.databases.files();
+        let (damage, _) = examine(files, &house.id).unwrap();
+        assert_eq!(damage, Vec::<String>::new());
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn what_was_there_can_be_there_again(events in prop::collection::vec(event(), 1..40)) {
+        live(64 << 20, events);
+    }
+
+    #[test]
+    fn what_little_is_kept_is_true(events in prop::collection::vec(event(), 20..60)) {
+        live(8 << 20, events);
+    }
+}
+
+/// A day of a tenant who always writes, and whose visitors always read, in steps of five minutes.
+#[tokio::test]
+async fn a_busy_day_keeps_within_its_bounds() {
+    const HISTORY: u64 = 3 << 20;
+    let mut house = House::new(HISTORY).await;
+    house
+        .write(
+            "INSERT INTO t (a, n) WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 800)
+             SELECT hex(randomblob(200)), x FROM c",
+        )
+        .await;
+    let started = house.clock.now();
+    let mut oldest = started;
+    for step in 0..288 {
+        for turn in 0..8 {
+            let sql = format!(
+                "UPDATE t SET a = hex(randomblob(200)) WHERE id % 97 = {}",
+                (step * 8 + turn) % 97
+            );
+            house.write(&sql).await;
+        }
+        house.clock.advance(Duration::from_secs(300));
+        house.databases.remember();
+        if step % 24 == 23 {
+            house.databases.forget_old().await.unwrap();
+            let past = house.databases.past(house.id, None, 1).await.unwrap();
+            assert!(past.oldest >= Some(oldest), "what is gone stays gone");
+            oldest = past.oldest.unwrap();
+        }
+        let (history, log) = house.bytes();
+        assert!(history <= HISTORY, "step {step}: {history}");
+        assert!(log <= LONGEST_LOG, "step {step}: {log}");
+    }
+    assert!(oldest > started, "more was written than is kept");
+    house.certain();
+    house.restore_and_undo(Timestamp(house.clock.now().0 - 600_000)).await;
+}
