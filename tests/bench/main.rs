@@ -6,6 +6,7 @@
 mod backend;
 mod client;
 mod crowd;
+mod history;
 mod items;
 mod load;
 mod minimal;
@@ -30,12 +31,13 @@ use anyhow::{Context, bail};
 use report::Goals;
 
 /// What is measured, in the order of the report.
-const PARTS: [&str; 8] = [
+const PARTS: [&str; 9] = [
     "startup",
     "views",
     "publish",
     "releases",
     "backend",
+    "history",
     "pocketbase",
     "neighbours",
     "crowd",
@@ -101,6 +103,9 @@ fn main() -> anyhow::Result<()> {
     }
     if wanted("backend") {
         backend::measure(&bench, &mut goals)?;
+    }
+    if wanted("history") {
+        history::measure(&bench, &mut goals)?;
     }
     if wanted("pocketbase") {
         pocketbase::measure(&bench, pocketbase, &mut goals)?;

@@ -24,9 +24,27 @@ struct House {
     limits: Limits,
     id: BackendId,
     data: TempDir,
-    /// What was committed when, and whether it is certain that it can be gone back to.
-    states: Vec<(Timestamp, String, bool)>,
+    /// What was committed, in order.
+    states: Vec<State>,
     restores: u32,
+}
+
+#[derive(Clone, Debug)]
+struct State {
+    at: Timestamp,
+    rows: String,
+    kept: Kept,
+}
+
+/// Whether a state can be gone back to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kept {
+    /// It can.
+    Surely,
+    /// It can, unless a death comes before it is taken.
+    NotYet,
+    /// A death came.
+    Perhaps,
 }
 
 fn script(sql: &str) -> Script {
@@ -66,7 +84,7 @@ impl House {
         };
         house.databases.create(id, script(SCHEMA)).await.unwrap();
         house.committed().await;
-        house.certain();
+        house.taken();
         house
     }
 
@@ -81,16 +99,20 @@ impl House {
 
     /// Notes the state as it is, as committed now.
     async fn committed(&mut self) {
-        let last = self.states.last().map(|(at, ..)| *at);
-        let at = last.map_or(self.clock.now(), |last| last.max(self.clock.now()));
-        let rows = self.rows().await;
-        self.states.retain(|(before, ..)| *before != at);
-        self.states.push((at, rows, false));
+        let now = self.clock.now();
+        let at = self.states.last().map_or(now, |last| last.at.max(now));
+        self.push(at, Kept::NotYet).await;
     }
 
-    /// All that was committed is in the history.
-    fn certain(&mut self) {
-        self.states.iter_mut().for_each(|state| state.2 = true);
+    async fn push(&mut self, at: Timestamp, kept: Kept) {
+        let rows = self.rows().await;
+        self.states.push(State { at, rows, kept });
+    }
+
+    /// All that was committed and not blurred is in the history.
+    fn taken(&mut self) {
+        let waiting = self.states.iter_mut().filter(|s| s.kept == Kept::NotYet);
+        waiting.for_each(|state| state.kept = Kept::Surely);
     }
 
     async fn write(&mut self, sql: &str) {
@@ -101,6 +123,8 @@ impl House {
         };
         let database = self.databases.get(self.id).unwrap();
         match database.call(call, &Arc::default()).await {
+            // What changes nothing commits nothing.
+            Ok(_) if self.states.last().unwrap().rows == self.rows().await => {}
             Ok(_) => self.committed().await,
             Err(error) => assert!(matches!(error, RunError::DatabaseFull), "{error}"),
         }
@@ -113,7 +137,7 @@ impl House {
     fn reopen(&mut self) {
         self.databases.close_all();
         self.databases = self.open(self.data.path());
-        self.certain();
+        self.taken();
     }
 
     /// What a killed process leaves is what the files are.
@@ -123,17 +147,28 @@ impl House {
         let before = std::mem::replace(&mut self.data, copy);
         self.databases = self.open(self.data.path());
         drop(before);
+        let waiting = self.states.iter_mut().filter(|s| s.kept == Kept::NotYet);
+        let mut blurred = false;
+        waiting.for_each(|state| {
+            state.kept = Kept::Perhaps;
+            blurred = true;
+        });
         // It is opened here, and not when it is next written to.
         let past = self.databases.past(self.id, None, 1).await.unwrap();
-        let rows = self.rows().await;
         let newest = past.newest.unwrap();
-        if self.states.last().is_none_or(|(at, ..)| *at < newest) {
-            self.states.push((newest, rows, true));
+        if blurred {
+            self.push(newest, Kept::Surely).await;
         }
     }
 
-    fn state_at(&self, at: Timestamp) -> Option<&(Timestamp, String, bool)> {
-        self.states.iter().rev().find(|(before, ..)| *before <= at)
+    /// Whether what is there now is what was committed last at `at`.
+    #[track_caller]
+    fn check(&self, at: Timestamp, rows: &str) {
+        let mut then = self.states.iter().rev().filter(|state| state.at == at);
+        let perhaps = then.clone().any(|state| state.kept == Kept::Perhaps);
+        let last = then.next().expect("there was something");
+        let same = last.rows == rows || (perhaps && then.any(|state| state.rows == rows));
+        assert!(same, "at {at} there was {last:?}, and not {rows}");
     }
 
     /// Goes back; answers what was restored and what undoes it. `None` if it is too long ago.
@@ -145,7 +180,7 @@ impl House {
             }
             rewound => rewound.unwrap(),
         };
-        self.certain_since_taken();
+        self.taken();
         let restored = rewound.at;
         self.restores += 1;
         let version = 1000 + self.restores;
@@ -164,17 +199,8 @@ impl House {
         let done = self.databases.reinstate(self.id, rewound, plan).await;
         let previous = done.unwrap().previous;
         let at = self.clock.now().max(Timestamp(previous.0 + 1));
-        let rows = self.rows().await;
-        self.states.push((at, rows, true));
+        self.push(at, Kept::NotYet).await;
         Some((restored, previous))
-    }
-
-    /// Whoever goes back has taken what there was: all but what a death has blurred.
-    fn certain_since_taken(&mut self) {
-        let mut states = self.states.iter_mut().rev();
-        if let Some(last) = states.next() {
-            last.2 = true;
-        }
     }
 
     /// Restores `at`, compares row for row, and undoes it.
@@ -184,10 +210,9 @@ impl House {
             return;
         };
         assert!(restored <= at);
-        let (_, expected, _) = self.state_at(restored).expect("it was there").clone();
-        assert_eq!(self.rows().await, expected, "the state of {restored}");
-        let skipped = self.states.iter().find(|(then, _, certain)| {
-            *certain && *then > restored && *then <= at
+        self.check(restored, &self.rows().await);
+        let skipped = self.states.iter().find(|state| {
+            state.kept == Kept::Surely && state.at > restored && state.at <= at
         });
         assert!(skipped.is_none(), "{restored} for {at}: {skipped:?} was later");
         self.restore(previous).await.expect("the undo is there");
@@ -257,8 +282,8 @@ fn event() -> impl Strategy<Value = Event> {
 
 async fn happen(house: &mut House, event: Event) {
     let moment = |house: &House, share: u8| {
-        let first = house.states[0].0.0;
-        let last = house.states.last().unwrap().0.0.max(house.clock.now().0);
+        let first = house.states[0].at.0;
+        let last = house.states.last().unwrap().at.0.max(house.clock.now().0);
         Timestamp(first + (last - first) * i64::from(share) / 255)
     };
     match event {
@@ -284,7 +309,8 @@ async fn happen(house: &mut House, event: Event) {
         Event::Tick(millis) => house.clock.advance(Duration::from_millis(millis.into())),
         Event::Remember => {
             let past = house.databases.past(house.id, None, 1).await.unwrap();
-            assert_eq!(past.newest, house.states.last().map(|(at, ..)| *at));
+            assert_eq!(past.newest, house.states.last().map(|state| state.at));
+            house.taken();
         }
         Event::Reopen => house.reopen(),
         Event::Die => house.die().await,
@@ -309,7 +335,7 @@ fn live(history_bytes: u64, events: Vec<Event>) {
         for event in events {
             happen(&mut house, event).await;
         }
-        let known: Vec<_> = house.states.iter().map(|(at, ..)| *at).collect();
+        let known: Vec<_> = house.states.iter().map(|state| state.at).collect();
         for at in [known[0], known[known.len() / 2], known[known.len() - 1]] {
             house.restore_and_undo(at).await;
         }
@@ -370,6 +396,6 @@ async fn a_busy_day_keeps_within_its_bounds() {
         assert!(log <= LONGEST_LOG, "step {step}: {log}");
     }
     assert!(oldest > started, "more was written than is kept");
-    house.certain();
+    house.taken();
     house.restore_and_undo(Timestamp(house.clock.now().0 - 600_000)).await;
 }

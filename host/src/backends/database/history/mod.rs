@@ -166,9 +166,13 @@ impl History {
 
     /// The same for one that must be told apart from the commit before it.
     pub(super) fn note_apart(&mut self, frames: i32) {
-        let now = self.now();
-        let after = self.last.map_or(now, |last| Timestamp(last.0 + 1));
-        self.note_from(frames, now.max(after));
+        self.note_from(frames, self.apart());
+    }
+
+    /// Now, or just after the last commit.
+    fn apart(&self) -> Timestamp {
+        let after = self.last.map(|last| Timestamp(last.0 + 1));
+        after.map_or(self.now(), |after| after.max(self.now()))
     }
 
     fn note_from(&mut self, frames: i32, now: Timestamp) {
@@ -250,9 +254,9 @@ impl History {
 
     /// Appends frames to the chain; answers when the last of their commits was.
     fn append(&mut self, from: &Position, frames: &Frames) -> io::Result<Timestamp> {
-        let now = self.next(self.now());
-        let moments = self.moments(from, frames, now);
-        let last = moments.last().map_or(now, |moment| moment.at);
+        let moments = self.moments(from, frames);
+        let last = moments.last().map_or(self.last, |moment| Some(moment.at));
+        let last = last.unwrap_or_else(|| self.now());
         let content = chain::frames(&frames.pages, &frames.data);
         let record = Record::new(Kind::Frames, &moments, &content, frames.end, last)?;
         let length = record.header.length();
@@ -270,7 +274,7 @@ impl History {
     }
 
     /// The moments of commits: of those at one time the last. One that nobody noted, for a crash came, is made now.
-    fn moments(&self, from: &Position, frames: &Frames, now: Timestamp) -> Vec<Moment> {
+    fn moments(&self, from: &Position, frames: &Frames) -> Vec<Moment> {
         let mut moments: Vec<Moment> = Vec::new();
         let mut notes = self.noted.iter().peekable();
         for commit in &frames.commits {
@@ -279,7 +283,7 @@ impl History {
             let noted = notes.next_if(|note| note.frames == ends);
             let at = match noted {
                 Some(note) => note.at,
-                None if ends == frames.end.frames => now,
+                None if ends == frames.end.frames => self.apart(),
                 None => continue,
             };
             moments.pop_if(|before| before.at == at);
@@ -297,7 +301,7 @@ impl History {
         let frames = log.map(|log| log.committed(&log.start())).transpose()?;
         let image = self.image(connection)?;
         let at = self.last.filter(|_| self.chain.is_some());
-        let at = at.unwrap_or_else(|| self.next(self.now()));
+        let at = at.unwrap_or_else(|| self.apart());
         let pages = u32::try_from(image.len() / PAGE).map_err(io::Error::other)?;
         let moment = Moment {
             at,
