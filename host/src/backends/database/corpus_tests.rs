@@ -16,6 +16,8 @@ struct Piece {
     sql: String,
 }
 
+const BUDGET: Duration = Duration::from_secs(60);
+
 fn folder() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/corpus/sql")
 }
@@ -70,7 +72,7 @@ fn database(directory: &Path, name: &str, first: &Script) -> Result<Handle, Scri
         path: directory.canonicalize().unwrap().join(name),
         most_bytes: Limits::default().database_bytes,
     })?;
-    create(&handle, first, Duration::from_secs(60))?;
+    create(&handle, first, BUDGET)?;
     Ok(handle)
 }
 
@@ -97,7 +99,7 @@ fn what_an_author_may_write_passes_the_second_wall() {
             Purpose::Action | Purpose::Query => {
                 let verdict = check(&piece.sql, piece.purpose).unwrap().remove(0);
                 let sql = &piece.sql[verdict.start as usize..verdict.end as usize];
-                let prepared = prepare(&shared, sql, verdict.kind != Kind::Read);
+                let prepared = prepare(&shared, sql, verdict.kind != Kind::Read, BUDGET);
                 match prepared {
                     // The gate knows no schema, so that this is the host's to say.
                     Err(RunError::Refused { reason, .. }) if reason.starts_with("two columns") => {
@@ -112,7 +114,7 @@ fn what_an_author_may_write_passes_the_second_wall() {
             }
             Purpose::Migration => example(&name).and_then(|handle| {
                 let next = script(&piece.sql, Purpose::Migration);
-                migrate(&handle, &next, Duration::from_secs(60)).map(|_| ())
+                migrate(&handle, &next, BUDGET).map(|_| ())
             }),
         };
         if let Err(error) = result {
