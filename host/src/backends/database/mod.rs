@@ -26,7 +26,7 @@ mod walls;
 mod writer;
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -36,8 +36,8 @@ pub use history::Past;
 pub use migrate::{Migrated, Script, ScriptError};
 pub use open::Database;
 pub use pace::Pace;
-pub use run::{Call, ResultJson, ResultLimits};
 pub use rewind::{Plan, ReinstateError, Reinstated, RestoreRecord, RewindError, Rewound};
+pub use run::{Call, ResultJson, ResultLimits};
 pub use schema::{Inventory, Marker, Schema, TableRows};
 
 use tokio::sync::oneshot;
@@ -64,8 +64,6 @@ const MIGRATION: u32 = 5;
 #[derive(Debug)]
 pub struct Databases {
     files: Files,
-    /// Where files are that no crash leaves behind for long.
-    temporary: PathBuf,
     terms: Arc<Terms>,
     lanes: Arc<Lanes>,
     limits: ResultLimits,
@@ -95,12 +93,9 @@ impl Databases {
     /// When a directory cannot be opened, or the system has no threads.
     pub fn open(data: &Path, limits: &Limits, clock: Clock) -> anyhow::Result<Self> {
         let files = Files::open(&data.join("backends"))?;
-        let temporary = data.join("tmp");
-        set_up_process(&temporary)?;
-        rewind::clear(&temporary)?;
+        set_up_process(&data.join("tmp"))?;
         Ok(Self {
             files,
-            temporary: temporary.canonicalize()?,
             terms: Arc::new(Terms {
                 clock,
                 most_bytes: limits.history_bytes,

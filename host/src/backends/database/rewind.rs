@@ -1,14 +1,13 @@
-//! Going back: a database as it was is made in a file of its own, and put over the live one as one commit.
+//! Going back: a database as it was is made in memory, and put over the live one as one commit.
 //!
 //! That commit is atomic and synced as every other, those who read beside it see the state before or after, and the
 //! history has it as it has the commit before: going back can be undone by going back.
 
 use std::io;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::backup::{Backup, StepResult};
-use rusqlite::{Connection, params, params_from_iter};
+use rusqlite::{Connection, MAIN_DB, params, params_from_iter};
 
 use super::error::RunError;
 use super::group::{begin, commit};
@@ -23,8 +22,6 @@ use crate::fault;
 use crate::ids::BackendId;
 use crate::sandbox::Stopwatch;
 
-/// What the files of restores are called.
-const PREFIX: &str = "restore-";
 /// Tables that the platform derives: what they have now is what they are to have.
 const DERIVED: [&str; 1] = ["svc_payments"];
 /// Who was here when: what the ledger is to have of a restore, until it has it.
@@ -53,7 +50,7 @@ pub enum RewindError {
     Run(#[from] RunError),
 }
 
-/// A database as it was, in a file of its own.
+/// A database as it was, in memory.
 #[derive(Debug)]
 pub struct Rewound {
     /// When it was so.
@@ -63,8 +60,6 @@ pub struct Rewound {
     /// The migrations that the live one has.
     pub live: Vec<Marker>,
     handle: Handle,
-    // Goes after its handle.
-    _file: Temporary,
 }
 
 /// What the ledger is to have of a restore.
@@ -133,18 +128,14 @@ impl Databases {
             .await
     }
 
-    /// Makes a file of what a database was at `at`.
+    /// Makes a copy of what a database was at `at`.
     ///
     /// # Errors
     /// [`RewindError`].
     pub async fn rewind(&self, id: BackendId, at: Timestamp) -> Result<Rewound, RewindError> {
-        let file = Temporary::new(&self.temporary, &id);
-        let settings = Settings {
-            path: file.path.clone(),
-            ..self.settings(&id)
-        };
+        let settings = self.settings(&id);
         self.get(id)?
-            .with_writer(move |writer| Ok(rewind(writer, at, file, &settings)))
+            .with_writer(move |writer| Ok(rewind(writer, at, &settings)))
             .await?
     }
 
@@ -203,12 +194,7 @@ impl Databases {
     }
 }
 
-fn rewind(
-    writer: &mut Writer,
-    at: Timestamp,
-    file: Temporary,
-    settings: &Settings,
-) -> Result<Rewound, RewindError> {
+fn rewind(writer: &mut Writer, at: Timestamp, settings: &Settings) -> Result<Rewound, RewindError> {
     let disk = |error: io::Error| RewindError::Run(disk_error(&error));
     writer.remember();
     let now = writer.history.now();
@@ -219,19 +205,16 @@ fn rewind(
         let oldest = writer.history.past(None, 0).map_err(disk)?.oldest;
         return Err(RewindError::TooOld { oldest });
     };
-    std::fs::write(&settings.path, &image.bytes).map_err(disk)?;
-    let handle = Handle::writer(settings)?;
-    // Nobody needs it after a crash.
-    handle
-        .platform("PRAGMA synchronous = OFF")
-        .map_err(internal)?;
+    let bytes = &*image.bytes;
+    let handle = Handle::in_memory(settings, |connection| {
+        connection.deserialize_read_exact(MAIN_DB, bytes, bytes.len(), false)
+    })?;
     fault::point("restore.rewound");
     Ok(Rewound {
         at: image.at,
         markers: markers(&handle.connection).map_err(internal)?,
         live: markers(&writer.handle.connection).map_err(internal)?,
         handle,
-        _file: file,
     })
 }
 
@@ -335,48 +318,4 @@ fn records(connection: &Connection) -> rusqlite::Result<Vec<RestoreRecord>> {
             made_at: row.get(3)?,
         })
     })
-}
-
-/// A database file that goes with its owner.
-#[derive(Debug)]
-struct Temporary {
-    path: PathBuf,
-}
-
-impl Temporary {
-    /// A name that nobody else uses: a backend has one restore at a time.
-    fn new(directory: &Path, id: &BackendId) -> Self {
-        let file = Self {
-            path: directory.join(format!("{PREFIX}{id}.db")),
-        };
-        file.remove();
-        file
-    }
-
-    fn remove(&self) {
-        for suffix in ["", "-wal", "-shm", "-journal"] {
-            let mut path = self.path.clone().into_os_string();
-            path.push(suffix);
-            // Most of them were never there; what cannot be removed goes at the next start.
-            let _ = std::fs::remove_file(path);
-        }
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        self.remove();
-    }
-}
-
-/// Removes what restores left in a directory when a crash came.
-pub(super) fn clear(directory: &Path) -> io::Result<()> {
-    for entry in std::fs::read_dir(directory)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        if name.to_str().is_some_and(|name| name.starts_with(PREFIX)) {
-            std::fs::remove_file(entry.path())?;
-        }
-    }
-    Ok(())
 }

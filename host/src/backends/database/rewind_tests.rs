@@ -211,10 +211,14 @@ impl House {
         };
         assert!(restored <= at);
         self.check(restored, &self.rows().await);
-        let skipped = self.states.iter().find(|state| {
-            state.kept == Kept::Surely && state.at > restored && state.at <= at
-        });
-        assert!(skipped.is_none(), "{restored} for {at}: {skipped:?} was later");
+        let skipped = self
+            .states
+            .iter()
+            .find(|state| state.kept == Kept::Surely && state.at > restored && state.at <= at);
+        assert!(
+            skipped.is_none(),
+            "{restored} for {at}: {skipped:?} was later"
+        );
         self.restore(previous).await.expect("the undo is there");
         assert_eq!(self.rows().await, before, "the undo");
     }
@@ -292,7 +296,10 @@ async fn happen(house: &mut House, event: Event) {
             house.write(&sql).await;
         }
         Event::Update(n) => {
-            let sql = format!("UPDATE t SET n = n + 1, a = a || 'x' WHERE id % 7 = {}", n % 7);
+            let sql = format!(
+                "UPDATE t SET n = n + 1, a = a || 'x' WHERE id % 7 = {}",
+                n % 7
+            );
             house.write(&sql).await;
         }
         Event::Delete(n) => {
@@ -397,5 +404,7 @@ async fn a_busy_day_keeps_within_its_bounds() {
     }
     assert!(oldest > started, "more was written than is kept");
     house.taken();
-    house.restore_and_undo(Timestamp(house.clock.now().0 - 600_000)).await;
+    house
+        .restore_and_undo(Timestamp(house.clock.now().0 - 600_000))
+        .await;
 }

@@ -51,7 +51,11 @@ impl From<Past> for HistoryView {
             newest: past.newest,
             bytes: past.bytes,
             next_before: past.moments.last().copied().filter(|_| past.more),
-            moments: past.moments.into_iter().map(|at| MomentView { at }).collect(),
+            moments: past
+                .moments
+                .into_iter()
+                .map(|at| MomentView { at })
+                .collect(),
         }
     }
 }

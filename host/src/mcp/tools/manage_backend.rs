@@ -124,7 +124,9 @@ pub(super) async fn call(
         Action::History => {
             let project = existing(&caller, &id).await?.id;
             let part = arguments.rest::<WhichMoments>()?.checked()?;
-            answer(HistoryView::from(app.backends.history(project, part).await?))
+            answer(HistoryView::from(
+                app.backends.history(project, part).await?,
+            ))
         }
         Action::Restore => {
             let project = existing(&caller, &id).await?.id;

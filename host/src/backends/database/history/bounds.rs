@@ -69,7 +69,9 @@ impl History {
     }
 
     fn is_current(&self, number: u32) -> bool {
-        self.chain.as_ref().is_some_and(|chain| chain.number == number)
+        self.chain
+            .as_ref()
+            .is_some_and(|chain| chain.number == number)
     }
 
     /// Makes sure that nothing is kept that is too old. The log has nothing new.

@@ -12,6 +12,8 @@ use crate::clock::Timestamp;
 
 /// The largest database that there is a history of, in bytes.
 pub(super) const MOST_IMAGE: usize = 1 << 30;
+/// Where a database says whether it has a log.
+const VERSIONS: std::ops::Range<usize> = 18..20;
 const SUFFIX: &str = ".history";
 
 /// A chain as it is on the disk.
@@ -180,6 +182,8 @@ impl Chain {
         }
         // It may have become smaller meanwhile, or end with a free page, which SQLite never writes.
         image.resize(length, 0);
+        // Whoever opens it has no log beside it.
+        image[VERSIONS].fill(1);
         Ok(image)
     }
 

@@ -221,7 +221,11 @@ impl Header {
         }
         let mut bytes = vec![0; length];
         let read = read_up_to(file, &mut bytes, offset + HEADER as u64)?;
-        if read == length { Ok(bytes) } else { Err(damaged()) }
+        if read == length {
+            Ok(bytes)
+        } else {
+            Err(damaged())
+        }
     }
 }
 
@@ -243,5 +247,9 @@ fn pack(bytes: &[u8]) -> io::Result<Vec<u8>> {
 
 fn unpack(packed: &[u8], length: usize) -> io::Result<Vec<u8>> {
     let bytes = zstd::bulk::decompress(packed, length).map_err(|_| damaged())?;
-    if bytes.len() == length { Ok(bytes) } else { Err(damaged()) }
+    if bytes.len() == length {
+        Ok(bytes)
+    } else {
+        Err(damaged())
+    }
 }
