@@ -50,7 +50,7 @@ use crate::sandbox::Stopwatch;
 use handle::{Handle, Settings, internal};
 use history::Terms;
 use lanes::Lanes;
-use writer::{Keeping, Writer};
+use writer::Writers;
 
 /// How many databases are open at once: as many as an installation has by default, since opening one anew costs
 /// more than most calls.
@@ -64,7 +64,7 @@ const MIGRATION: u32 = 5;
 #[derive(Debug)]
 pub struct Databases {
     files: Files,
-    terms: Arc<Terms>,
+    writers: Writers,
     lanes: Arc<Lanes>,
     limits: ResultLimits,
     most_bytes: u64,
@@ -94,13 +94,14 @@ impl Databases {
     pub fn open(data: &Path, limits: &Limits, clock: Clock) -> anyhow::Result<Self> {
         let files = Files::open(&data.join("backends"))?;
         set_up_process(&data.join("tmp"))?;
+        let terms = Terms {
+            clock,
+            most_bytes: limits.history_bytes,
+            free_disk: limits.free_disk_bytes,
+        };
         Ok(Self {
+            writers: Writers::new(files.clone(), terms),
             files,
-            terms: Arc::new(Terms {
-                clock,
-                most_bytes: limits.history_bytes,
-                free_disk: limits.free_disk_bytes,
-            }),
             lanes: Arc::new(Lanes::start()?),
             limits: ResultLimits {
                 rows: limits.query_rows,
@@ -133,8 +134,8 @@ impl Databases {
             return Err(RunError::Closed);
         }
         let closed = (open.entries.len() >= OPEN).then(|| take_oldest(&mut open.entries));
-        let lanes = Arc::clone(&self.lanes);
-        let database = Database::new(id, self.settings(&id), self.limits, lanes, self.keeping())?;
+        let (lanes, writers) = (Arc::clone(&self.lanes), self.writers.clone());
+        let database = Database::new(id, self.settings(&id), self.limits, lanes, writers)?;
         let entry = Entry {
             database: Arc::clone(&database),
             used: now,
@@ -172,10 +173,9 @@ impl Databases {
         let disk = |error: std::io::Error| disk_error(&error);
         self.files.make(id).map_err(disk)?;
         let budget = self.limits.time * MIGRATION;
-        let keeping = self.keeping();
-        let made = keeping
-            .history(id)
-            .and_then(|history| Writer::create(&self.settings(id), history))
+        let made = self
+            .writers
+            .create(*id, &self.settings(id))
             .map_err(ScriptError::from)
             .and_then(|writer| {
                 migrate::create(&writer.handle, script, budget).map_err(|failure| {
@@ -294,13 +294,6 @@ impl Databases {
     pub fn close_all(&self) {
         let entries: Vec<Entry> = self.lock().entries.drain().map(|(_, e)| e).collect();
         drop(entries);
-    }
-
-    fn keeping(&self) -> Keeping {
-        Keeping {
-            files: self.files.clone(),
-            terms: Arc::clone(&self.terms),
-        }
     }
 
     fn settings(&self, id: &BackendId) -> Settings {

@@ -14,7 +14,7 @@ use super::lanes::Lanes;
 use super::pace::{Lane, Pace};
 use super::reads::Readers;
 use super::run::{Call, ResultJson, ResultLimits};
-use super::writer::{Keeping, Writer};
+use super::writer::{Writer, Writers};
 use crate::ids::BackendId;
 
 /// How many writes of a database may wait.
@@ -29,7 +29,7 @@ pub struct Database {
     pub(super) settings: Settings,
     pub(super) limits: ResultLimits,
     pub(super) lanes: Arc<Lanes>,
-    keeping: Keeping,
+    writers: Writers,
     /// Itself, for the work that it queues.
     me: Weak<Self>,
     pub(super) readers: Mutex<Readers>,
@@ -77,7 +77,7 @@ impl Database {
         settings: Settings,
         limits: ResultLimits,
         lanes: Arc<Lanes>,
-        keeping: Keeping,
+        writers: Writers,
     ) -> Result<Arc<Self>, RunError> {
         // The file is looked at when it is first used; whether it is there shows now.
         if !settings.path.is_file() {
@@ -88,7 +88,7 @@ impl Database {
             settings,
             limits,
             lanes,
-            keeping,
+            writers,
             me: me.clone(),
             readers: Mutex::default(),
             writes: Mutex::default(),
@@ -296,7 +296,7 @@ impl Database {
         if let Some(writer) = lock(&self.writer).take() {
             return Ok(writer);
         }
-        let writer = Writer::open(&self.settings, self.keeping.history(&self.id)?)?;
+        let writer = self.writers.open(self.id, &self.settings)?;
         let deferred = has_deferred_keys(&writer.handle)?;
         self.deferred_keys.store(deferred, Ordering::Relaxed);
         Ok(writer)

@@ -177,7 +177,7 @@ impl Databases {
             let stale = self
                 .files
                 .directory(&id)
-                .and_then(|dir| is_stale(&dir, self.terms.clock.now()));
+                .and_then(|dir| is_stale(&dir, self.writers.terms().clock.now()));
             // One that goes meanwhile takes its history along.
             if !stale.unwrap_or(false) {
                 continue;

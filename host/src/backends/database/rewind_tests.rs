@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -407,4 +408,46 @@ async fn a_busy_day_keeps_within_its_bounds() {
     house
         .restore_and_undo(Timestamp(house.clock.now().0 - 600_000))
         .await;
+}
+
+/// Whoever comes while a database is being closed waits for that, so that its history has one writer at a time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn closing_and_opening_at_once_leave_no_gap() {
+    let mut house = House::new(64 << 20).await;
+    let (databases, done) = (
+        Arc::clone(&house.databases),
+        Arc::new(AtomicBool::new(false)),
+    );
+    let stop = Arc::clone(&done);
+    let closer = std::thread::spawn(move || {
+        while !stop.load(Ordering::Relaxed) {
+            databases.close_all();
+        }
+    });
+    for n in 0..100 {
+        house.clock.advance(Duration::from_millis(5));
+        let sql = format!("INSERT INTO t (a, n) VALUES ('row', {n})");
+        house.write(&sql).await;
+    }
+    done.store(true, Ordering::Relaxed);
+    closer.join().unwrap();
+    house.taken();
+    let past = house.databases.past(house.id, None, 1000).await.unwrap();
+    let moments: Vec<_> = past.moments.into_iter().rev().collect();
+    let made: Vec<_> = house.states.iter().map(|state| state.at).collect();
+    assert_eq!(moments, made);
+    let chains = std::fs::read_dir(
+        house
+            .data
+            .path()
+            .join("backends")
+            .join(house.id.to_string()),
+    );
+    let names = chains
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(names.filter(|name| name.ends_with(".history")).count(), 1);
+    for at in [made[10], made[50], made[99]] {
+        house.restore_and_undo(at).await;
+    }
 }

@@ -1,6 +1,7 @@
 //! The connection that writes, and the history of what it commits: nothing leaves the log before history has it.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Condvar, Mutex};
 
 use rusqlite::wal::CheckpointMode;
 
@@ -8,6 +9,7 @@ use super::error::RunError;
 use super::files::Files;
 use super::handle::{Handle, Settings};
 use super::history::{History, Terms};
+use super::open::{WAIT, lock};
 use crate::ids::BackendId;
 
 /// The log is copied into the database from this many pages on; where readers keep some of it from being copied, it is
@@ -17,18 +19,90 @@ const AGAIN_PAGES: i32 = 250;
 /// and from this many on the log is cut, which waits for them.
 const CUT_PAGES: i32 = 4000;
 
-/// Where a database's history is, and what it is kept under.
+/// What the writers of all databases share; clones share it, too.
 #[derive(Clone, Debug)]
-pub(super) struct Keeping {
-    pub(super) files: Files,
-    pub(super) terms: Arc<Terms>,
+pub(super) struct Writers {
+    files: Files,
+    terms: Arc<Terms>,
+    claimed: Arc<Claimed>,
 }
 
-impl Keeping {
-    /// The history of a database whose writer is just being opened.
-    pub(super) fn history(&self, id: &BackendId) -> Result<History, RunError> {
-        let dir = self.files.directory(id).map_err(|_| RunError::Closed)?;
-        Ok(History::open(dir, Arc::clone(&self.terms)))
+/// The databases that have a writer: one that is being closed while it is opened again must not have two.
+#[derive(Debug, Default)]
+struct Claimed {
+    ids: Mutex<HashSet<BackendId>>,
+    freed: Condvar,
+}
+
+/// A database whose writer nobody else is.
+#[derive(Debug)]
+struct Claim {
+    id: BackendId,
+    claimed: Arc<Claimed>,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        lock(&self.claimed.ids).remove(&self.id);
+        self.claimed.freed.notify_all();
+    }
+}
+
+impl Writers {
+    /// Those of the databases in `files`, whose histories are kept under `terms`.
+    pub(super) fn new(files: Files, terms: Terms) -> Self {
+        Self {
+            files,
+            terms: Arc::new(terms),
+            claimed: Arc::default(),
+        }
+    }
+
+    /// What histories are kept under.
+    pub(super) fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    /// The writer of a database that is there. Waits for the one before to be closed.
+    pub(super) fn open(&self, id: BackendId, settings: &Settings) -> Result<Writer, RunError> {
+        let mut writer = self.of(id, || Handle::writer(settings))?;
+        // What a crash left in the log is a moment of its own, before anything is added.
+        writer.remember();
+        Ok(writer)
+    }
+
+    /// The writer of a database that is just being made.
+    pub(super) fn create(&self, id: BackendId, settings: &Settings) -> Result<Writer, RunError> {
+        self.of(id, || Handle::create(settings))
+    }
+
+    fn of(
+        &self,
+        id: BackendId,
+        open: impl FnOnce() -> Result<Handle, RunError>,
+    ) -> Result<Writer, RunError> {
+        let claim = self.claim(id)?;
+        let dir = self.files.directory(&id).map_err(|_| RunError::Closed)?;
+        Ok(Writer {
+            handle: open()?,
+            history: History::open(dir, Arc::clone(&self.terms)),
+            copy_at: COPY_PAGES,
+            _claim: claim,
+        })
+    }
+
+    fn claim(&self, id: BackendId) -> Result<Claim, RunError> {
+        let ids = lock(&self.claimed.ids);
+        let freed = &self.claimed.freed;
+        let waited = freed.wait_timeout_while(ids, WAIT, |ids| ids.contains(&id));
+        let (mut ids, _) = waited.map_err(|_| RunError::Busy)?;
+        if !ids.insert(id) {
+            return Err(RunError::Busy);
+        }
+        Ok(Claim {
+            id,
+            claimed: Arc::clone(&self.claimed),
+        })
     }
 }
 
@@ -39,30 +113,11 @@ pub(super) struct Writer {
     pub(super) history: History,
     /// How long the log may become before it is copied, in pages.
     copy_at: i32,
+    // Goes after its handle.
+    _claim: Claim,
 }
 
 impl Writer {
-    /// The writer of a database that is there.
-    pub(super) fn open(settings: &Settings, history: History) -> Result<Self, RunError> {
-        let mut writer = Self::of(Handle::writer(settings)?, history);
-        // What a crash left in the log is a moment of its own, before anything is added.
-        writer.remember();
-        Ok(writer)
-    }
-
-    /// The writer of a database that is just being made.
-    pub(super) fn create(settings: &Settings, history: History) -> Result<Self, RunError> {
-        Ok(Self::of(Handle::create(settings)?, history))
-    }
-
-    fn of(handle: Handle, history: History) -> Self {
-        Self {
-            handle,
-            history,
-            copy_at: COPY_PAGES,
-        }
-    }
-
     /// Notes what was committed, and copies the log into the database once it is long, as far as that can be done
     /// without waiting.
     pub(super) fn settle(&mut self) {
@@ -77,7 +132,8 @@ impl Writer {
         self.handle.log_pages() >= CUT_PAGES
     }
 
-    /// Cuts the log. Readers pin it for no longer than a statement runs, and those that begin meanwhile do not.
+    /// Cuts the log; answers whether all of it is copied. Readers pin it for no longer than a statement runs, and those
+    /// that begin meanwhile do not.
     pub(super) fn cut_log(&mut self) -> bool {
         self.copy_log(CheckpointMode::TRUNCATE)
     }
