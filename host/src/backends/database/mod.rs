@@ -14,8 +14,6 @@ mod open;
 mod pace;
 mod reads;
 mod rewind;
-#[cfg(test)]
-mod rewind_tests;
 mod run;
 mod schema;
 #[cfg(test)]

@@ -3,6 +3,9 @@
 //! That commit is atomic and synced as every other, those who read beside it see the state before or after, and the
 //! history has it as it has the commit before: going back can be undone by going back.
 
+#[cfg(test)]
+mod tests;
+
 use std::io;
 use std::time::Duration;
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use super::schema::Marker;
-use super::*;
+use super::super::schema::Marker;
+use super::super::*;
 use crate::clock::{Clock, Timestamp};
 use crate::random::Random;
 
