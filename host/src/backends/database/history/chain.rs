@@ -182,9 +182,14 @@ impl Chain {
         }
         // It may have become smaller meanwhile, or end with a free page, which SQLite never writes.
         image.resize(length, 0);
-        // Whoever opens it has no log beside it.
-        image[VERSIONS].fill(1);
+        leave_no_log(&mut image);
         Ok(image)
+    }
+
+    /// The database as it was at its last moment.
+    pub(super) fn last_image(&self) -> io::Result<Vec<u8>> {
+        let last = self.spots()?.pop().ok_or_else(damaged)?;
+        self.image(&last)
     }
 
     /// Whether all of it can be read: answers what is wrong.
@@ -199,6 +204,13 @@ impl Chain {
             }
         }
         Ok(None)
+    }
+}
+
+/// Has an image say that there is no log beside it.
+pub(super) fn leave_no_log(image: &mut [u8]) {
+    if let Some(versions) = image.get_mut(VERSIONS) {
+        versions.fill(1);
     }
 }
 

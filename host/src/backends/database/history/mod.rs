@@ -77,6 +77,8 @@ struct Current {
     copied: bool,
     /// Whether it ends with a seal.
     sealed: bool,
+    /// Whether it is to be compared with the database before it is believed.
+    doubtful: bool,
 }
 
 /// A commit that was made.
@@ -131,30 +133,27 @@ impl History {
             return Ok(());
         };
         let log = Log::open(&self.dir, LOG)?;
-        let (mut position, mut copied) = (last.end, true);
+        let held = match &log {
+            Some(log) => log.holds(&last.end)?,
+            None => false,
+        };
         let follows = match (last.kind, &log) {
             (Kind::Seal, _) => chain.last_content()? == self.stamp()?,
-            // The log was empty when this copy was made, and nothing is copied out of it before it is here.
-            (Kind::Base, _) if position == Position::default() => true,
-            (_, Some(log)) if log.holds(&position)? => {
-                copied = false;
-                true
-            }
-            (_, Some(log)) => position.is_followed_by(log.start().salts),
+            // The log was empty when this copy was made.
+            (Kind::Base, _) if last.end == Position::default() => true,
+            (_, Some(log)) => held || last.end.is_followed_by(log.start().salts),
             (_, None) => false,
         };
-        if last.kind == Kind::Seal {
-            position = Position::default();
-        }
         self.chain = follows.then(|| Current {
             number: newest,
             began,
             base: chain.records[0].1.length(),
             end: chain.end,
             unpacked: chain.unpacked(),
-            position,
-            copied,
+            position: last.end,
+            copied: !held,
             sealed: last.kind == Kind::Seal,
+            doubtful: !held && last.kind != Kind::Seal,
         });
         Ok(())
     }
@@ -240,6 +239,14 @@ impl History {
             return self.begin(connection, Some(&log));
         };
         let frames = log.committed(&from)?;
+        if chain.doubtful && !self.is_true(connection, &frames)? {
+            tracing::warn!("a database's history has a gap: it does not lead to what is there");
+            self.chain = None;
+            return self.begin(connection, Some(&log));
+        }
+        if let Some(chain) = &mut self.chain {
+            chain.doubtful = false;
+        }
         if frames.pages.is_empty() {
             return Ok(());
         }
@@ -250,6 +257,24 @@ impl History {
             self.begin(connection, Some(&log))?;
         }
         Ok(())
+    }
+
+    /// Whether the chain, and then these frames, lead to the database as it is.
+    fn is_true(&self, connection: &mut Connection, frames: &Frames) -> io::Result<bool> {
+        let Some(chain) = &self.chain else {
+            return Ok(false);
+        };
+        let mut led_to = Chain::open(&self.dir, chain.number)?.last_image()?;
+        for (page, data) in frames.pages.iter().zip(frames.data.chunks_exact(PAGE)) {
+            chain::put(&mut led_to, *page, data)?;
+        }
+        let mut is = self.image(connection)?;
+        if !frames.pages.is_empty() {
+            led_to.resize(is.len(), 0);
+        }
+        chain::leave_no_log(&mut led_to);
+        chain::leave_no_log(&mut is);
+        Ok(led_to == is)
     }
 
     /// Appends frames to the chain; answers when the last of their commits was.
@@ -326,6 +351,7 @@ impl History {
             position,
             copied: position == Position::default(),
             sealed: false,
+            doubtful: false,
         });
         fault::point("history.begun");
         self.remove_old()

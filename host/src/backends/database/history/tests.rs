@@ -352,7 +352,7 @@ fn a_crash_blurs_what_was_not_taken_and_loses_nothing_else() {
 #[test]
 fn where_the_log_does_not_follow_another_chain_begins() {
     type Meanwhile = fn(&Site);
-    let cases: [(&str, Meanwhile, usize); 4] = [
+    let cases: [(&str, Meanwhile, usize); 5] = [
         ("nothing", |_| {}, 1),
         (
             "begun anew once",
@@ -373,6 +373,15 @@ fn where_the_log_does_not_follow_another_chain_begins() {
             2,
         ),
         ("cut", |site| site.copy_log("TRUNCATE"), 2),
+        (
+            "copied unseen, and begun anew once",
+            |site| {
+                site.run("INSERT INTO t (a) VALUES ('unseen')");
+                site.copy_log("PASSIVE");
+                site.run("INSERT INTO t (a) VALUES ('next')");
+            },
+            2,
+        ),
     ];
     for (what, meanwhile, chains) in cases {
         let site = Site::new(1 << 30);
