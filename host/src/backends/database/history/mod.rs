@@ -11,12 +11,12 @@ mod chain;
 mod log;
 mod past;
 mod record;
+mod resume;
 #[cfg(test)]
 mod tests;
 
 use std::io;
 use std::sync::Arc;
-use std::time::UNIX_EPOCH;
 
 use cap_std::fs::Dir;
 use rusqlite::{Connection, MAIN_DB};
@@ -24,7 +24,7 @@ use rusqlite::{Connection, MAIN_DB};
 use self::chain::{Chain, MOST_IMAGE};
 use self::log::{Frames, Log, PAGE, Position};
 use self::record::{Kind, Moment, Record};
-use super::files::{FILE, LOG};
+use super::files::LOG;
 use crate::clock::{Clock, Timestamp};
 use crate::fault;
 
@@ -120,42 +120,6 @@ impl History {
     /// Whether any is kept.
     pub(super) fn is_on(&self) -> bool {
         self.terms.most_bytes > 0
-    }
-
-    /// Finds the newest chain, and out whether what is in the log follows it.
-    fn resume(&mut self) -> io::Result<()> {
-        let Some(newest) = chain::numbers(&self.dir)?.pop() else {
-            return Ok(());
-        };
-        let chain = Chain::open(&self.dir, newest)?.without_torn_end()?;
-        self.last = chain.last();
-        let (Some((_, last)), Some(began)) = (chain.records.last(), chain.began()) else {
-            return Ok(());
-        };
-        let log = Log::open(&self.dir, LOG)?;
-        let held = match &log {
-            Some(log) => log.holds(&last.end)?,
-            None => false,
-        };
-        let follows = match (last.kind, &log) {
-            (Kind::Seal, _) => chain.last_content()? == self.stamp()?,
-            // The log was empty when this copy was made.
-            (Kind::Base, _) if last.end == Position::default() => true,
-            (_, Some(log)) => held || last.end.is_followed_by(log.start().salts),
-            (_, None) => false,
-        };
-        self.chain = follows.then(|| Current {
-            number: newest,
-            began,
-            base: chain.records[0].1.length(),
-            end: chain.end,
-            unpacked: chain.unpacked(),
-            position: last.end,
-            copied: !held,
-            sealed: last.kind == Kind::Seal,
-            doubtful: !held && last.kind != Kind::Seal,
-        });
-        Ok(())
     }
 
     /// Notes a commit, if the log has grown to `frames` by one.
@@ -259,24 +223,6 @@ impl History {
         Ok(())
     }
 
-    /// Whether the chain, and then these frames, lead to the database as it is.
-    fn is_true(&self, connection: &mut Connection, frames: &Frames) -> io::Result<bool> {
-        let Some(chain) = &self.chain else {
-            return Ok(false);
-        };
-        let mut led_to = Chain::open(&self.dir, chain.number)?.last_image()?;
-        for (page, data) in frames.pages.iter().zip(frames.data.chunks_exact(PAGE)) {
-            chain::put(&mut led_to, *page, data)?;
-        }
-        let mut is = self.image(connection)?;
-        if !frames.pages.is_empty() {
-            led_to.resize(is.len(), 0);
-        }
-        chain::leave_no_log(&mut led_to);
-        chain::leave_no_log(&mut is);
-        Ok(led_to == is)
-    }
-
     /// Appends frames to the chain; answers when the last of their commits was.
     fn append(&mut self, from: &Position, frames: &Frames) -> io::Result<Timestamp> {
         let moments = self.moments(from, frames);
@@ -377,31 +323,5 @@ impl History {
         if wholly && let Some(chain) = &mut self.chain {
             chain.copied = true;
         }
-    }
-
-    /// Notes that the database is closed, with an empty log and nothing that is not here.
-    ///
-    /// # Errors
-    /// The disk's; another chain begins when the database is opened again then.
-    pub(super) fn seal(&mut self) -> io::Result<()> {
-        let Some(last) = self.last else { return Ok(()) };
-        let record = Record::new(Kind::Seal, &[], &self.stamp()?, Position::default(), last)?;
-        let length = record.header.length();
-        self.make_room(length)?;
-        if let Some(chain) = self.chain.as_mut().filter(|chain| !chain.sealed) {
-            chain::append(&self.dir, chain.number, chain.end, &record)?;
-            chain.end += length;
-            chain.sealed = true;
-        }
-        Ok(())
-    }
-
-    /// What tells the database's file from one that somebody else has changed: its length, and when it was written.
-    fn stamp(&self) -> io::Result<Vec<u8>> {
-        let metadata = self.dir.metadata(FILE)?;
-        let written = metadata.modified()?.into_std().duration_since(UNIX_EPOCH);
-        let mut stamp = metadata.len().to_le_bytes().to_vec();
-        stamp.extend(written.unwrap_or_default().as_nanos().to_le_bytes());
-        Ok(stamp)
     }
 }
