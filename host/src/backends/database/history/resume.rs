@@ -14,10 +14,16 @@ use crate::backends::database::files::{FILE, LOG};
 impl History {
     /// Finds the newest chain, and out whether what is in the log follows it.
     pub(super) fn resume(&mut self) -> io::Result<()> {
-        let Some(newest) = chain::numbers(&self.dir)?.pop() else {
-            return Ok(());
-        };
-        let chain = Chain::open(&self.dir, newest)?.without_torn_end()?;
+        let mut newest = None;
+        for number in chain::numbers(&self.dir)?.into_iter().rev() {
+            let chain = Chain::open(&self.dir, number)?.without_torn_end()?;
+            // One without a beginning is what a crash left of it.
+            if !chain.records.is_empty() {
+                newest = Some(chain);
+                break;
+            }
+        }
+        let Some(chain) = newest else { return Ok(()) };
         self.last = chain.last();
         let (Some((_, last)), Some(began)) = (chain.records.last(), chain.began()) else {
             return Ok(());
@@ -35,7 +41,7 @@ impl History {
             (_, None) => false,
         };
         self.chain = follows.then(|| Current {
-            number: newest,
+            number: chain.number,
             began,
             base: chain.records[0].1.length(),
             end: chain.end,
