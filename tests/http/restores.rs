@@ -184,8 +184,9 @@ async fn only_its_owner_goes_back_and_only_where_there_is_a_backend() {
         .get(&house.server, &history)
         .await
         .problem(403, "forbidden");
-    let answer = other.post(&house.server, &format!("{path}/restore"), &restore);
-    answer.await.problem(403, "forbidden");
+    let path_of_restore = format!("{path}/restore");
+    let answer = other.post(&house.server, &path_of_restore, &restore).await;
+    answer.problem(403, "forbidden");
     let below = format!("/api/v1/projects{path}");
     let anonymous = house.server.get(&format!("{below}/history")).answer();
     anonymous.await.problem(401, "unauthorized");

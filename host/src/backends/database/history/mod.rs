@@ -21,7 +21,7 @@ use std::sync::Arc;
 use cap_std::fs::Dir;
 use rusqlite::{Connection, MAIN_DB};
 
-use self::chain::{Chain, MOST_IMAGE};
+use self::chain::MOST_IMAGE;
 use self::log::{Frames, Log, PAGE, Position};
 use self::record::{Kind, Moment, Record};
 use super::files::LOG;
