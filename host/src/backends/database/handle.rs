@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -13,6 +13,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::error::RunError;
 use super::meter::{Exceeded, Meter};
 use super::walls::{Role, Walls};
+use crate::clock::Clock;
 
 /// A connection's page cache, in KiB; all of them together have a bound of their own.
 const CACHE_KIB: i64 = 2048;
@@ -134,6 +135,18 @@ impl Handle {
             meter,
             log_pages,
         })
+    }
+
+    /// Has every commit noted with its time, before anybody is told of it: where that is to be found.
+    pub(super) fn time_commits(&mut self, clock: Clock) -> rusqlite::Result<Arc<AtomicI64>> {
+        let at = Arc::new(AtomicI64::new(clock.now().0));
+        let (counted, timed) = (Arc::clone(&self.log_pages), Arc::clone(&at));
+        self.connection.wal_hook(Some(move |_: &mut Wal, pages| {
+            timed.store(clock.now().0, Ordering::Relaxed);
+            counted.store(pages, Ordering::Relaxed);
+            Ok(())
+        }))?;
+        Ok(at)
     }
 
     /// How many pages the write-ahead log had after the last commit.

@@ -300,8 +300,8 @@ fn put_over(live: &mut Handle, other: &Handle) -> Result<(), RunError> {
         _ => return Err(RunError::Busy),
     }
     drop(backup);
-    // SQLite tells how long the log is when a statement ends, which a backup is not.
-    live.platform("SELECT 1").map_err(internal)
+    // SQLite tells how long the log is when a statement has come to its end, which a backup is not.
+    live.platform("SELECT 1 WHERE 0").map_err(internal)
 }
 
 fn records(connection: &Connection) -> rusqlite::Result<Vec<RestoreRecord>> {

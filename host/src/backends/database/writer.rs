@@ -1,15 +1,17 @@
 //! The connection that writes, and the history of what it commits: nothing leaves the log before history has it.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
 use rusqlite::wal::CheckpointMode;
 
 use super::error::RunError;
 use super::files::Files;
-use super::handle::{Handle, Settings};
+use super::handle::{Handle, Settings, internal};
 use super::history::{History, Terms};
 use super::open::{WAIT, lock};
+use crate::clock::Timestamp;
 use crate::ids::BackendId;
 
 /// The log is copied into the database from this many pages on; where readers keep some of it from being copied, it is
@@ -83,8 +85,11 @@ impl Writers {
     ) -> Result<Writer, RunError> {
         let claim = self.claim(id)?;
         let dir = self.files.directory(&id).map_err(|_| RunError::Closed)?;
+        let mut handle = open()?;
+        let timed = handle.time_commits(self.terms.clock.clone());
         Ok(Writer {
-            handle: open()?,
+            committed_at: timed.map_err(internal)?,
+            handle,
             history: History::open(dir, Arc::clone(&self.terms)),
             copy_at: COPY_PAGES,
             _claim: claim,
@@ -111,6 +116,8 @@ impl Writers {
 pub(super) struct Writer {
     pub(super) handle: Handle,
     pub(super) history: History,
+    /// When the last commit was, in milliseconds since the epoch.
+    committed_at: Arc<AtomicI64>,
     /// How long the log may become before it is copied, in pages.
     copy_at: i32,
     // Goes after its handle.
@@ -121,7 +128,8 @@ impl Writer {
     /// Notes what was committed, and copies the log into the database once it is long, as far as that can be done
     /// without waiting.
     pub(super) fn settle(&mut self) {
-        self.history.note(self.handle.log_pages());
+        let at = Timestamp(self.committed_at.load(Ordering::Relaxed));
+        self.history.note(self.handle.log_pages(), at);
         if self.handle.log_pages() >= self.copy_at {
             self.copy_log(CheckpointMode::PASSIVE);
         }

@@ -122,14 +122,9 @@ impl History {
         self.terms.most_bytes > 0
     }
 
-    /// Notes a commit, if the log has grown to `frames` by one.
-    pub(super) fn note(&mut self, frames: i32) {
-        self.note_from(frames, self.now());
-    }
-
-    /// The same for one that must be told apart from the commit before it.
+    /// The same as [`History::note`], for a commit that must be told apart from the one before it.
     pub(super) fn note_apart(&mut self, frames: i32) {
-        self.note_from(frames, self.apart());
+        self.note(frames, self.apart());
     }
 
     /// Now, or just after the last commit.
@@ -138,7 +133,8 @@ impl History {
         after.map_or(self.now(), |after| after.max(self.now()))
     }
 
-    fn note_from(&mut self, frames: i32, now: Timestamp) {
+    /// Notes a commit that was made at `now`, if the log has grown to `frames` by one.
+    pub(super) fn note(&mut self, frames: i32, now: Timestamp) {
         let grown = self.is_on() && frames > 0 && frames != self.seen;
         self.seen = frames;
         if grown {

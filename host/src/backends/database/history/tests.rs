@@ -256,7 +256,7 @@ fn a_log_of_the_other_byte_order_is_read_too() {
 fn add(site: &Site, history: &mut History, text: &str) -> Timestamp {
     site.tick();
     site.run(&format!("INSERT INTO t (a) VALUES ('{text}')"));
-    history.note(site.frames_in_log());
+    history.note(site.frames_in_log(), history.now());
     history.last().unwrap()
 }
 
@@ -377,7 +377,7 @@ fn where_the_log_does_not_follow_another_chain_begins() {
         (
             "copied unseen, and begun anew once",
             |site| {
-                site.run("INSERT INTO t (a) VALUES ('unseen')");
+                site.run("CREATE TABLE unseen (a)");
                 site.copy_log("PASSIVE");
                 site.run("INSERT INTO t (a) VALUES ('next')");
             },
@@ -498,7 +498,7 @@ fn a_clock_that_is_set_back_confuses_nobody() {
     assert_eq!(history.next(back(SET_BACK + 1)), back(SET_BACK + 1));
     // Two commits at one time can only be told apart where somebody asks for it.
     history.seen = 0;
-    history.note_from(site.frames_in_log(), first);
+    history.note(site.frames_in_log(), first);
     assert_eq!(history.last(), Some(first));
     history.seen = 0;
     history.note_apart(site.frames_in_log());
@@ -518,7 +518,7 @@ fn the_oldest_goes_when_there_is_too_much_and_when_it_is_too_old() {
             round % 20
         );
         site.run(&sql);
-        history.note(site.frames_in_log());
+        history.note(site.frames_in_log(), history.now());
         if round % 3 == 0 {
             history.take(&mut site.connection.borrow_mut()).unwrap();
             let past = history.past(None, 0).unwrap();

@@ -93,10 +93,14 @@ impl House {
     async fn rows(&self) -> String {
         let database = self.databases.get(self.id).unwrap();
         let rows = database.inspect(|c| {
-            let sql = "SELECT count(*) || ':' || coalesce(group_concat(id || '=' || a || '/' || n, ';' ORDER BY id), '') FROM t";
-            c.query_row(sql, [], |row| row.get::<_, String>(0))
+            let mut read = c.prepare("SELECT id, a, n FROM t ORDER BY id")?;
+            let rows = read.query_map([], |row| {
+                let (id, a, n): (i64, String, i64) = row.try_into()?;
+                Ok(format!("{id}={a}/{n}"))
+            })?;
+            rows.collect::<rusqlite::Result<Vec<_>>>()
         });
-        let rows = rows.await.unwrap();
+        let rows = rows.await.unwrap().join(";");
         if rows.len() < 2000 {
             return rows;
         }
