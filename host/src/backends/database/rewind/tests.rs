@@ -167,7 +167,7 @@ impl House {
         // It is opened here, and not when it is next written to.
         let past = self.databases.past(self.id, None, 1).await.unwrap();
         let newest = past.newest.unwrap();
-        if blurred {
+        if blurred || self.states.last().is_none_or(|state| state.at != newest) {
             self.push(newest, Kept::Surely).await;
         }
     }
@@ -258,7 +258,12 @@ fn copy_all(from: &Path, to: &Path) {
         if path.is_dir() {
             copy_all(&path, &to.join(name));
         } else if path.extension().is_none_or(|e| e != "db-shm") {
-            std::fs::copy(&path, to.join(name)).unwrap();
+            let copy = to.join(name);
+            std::fs::copy(&path, &copy).unwrap();
+            // A death does not change when a file was written.
+            let written = path.metadata().unwrap().modified().unwrap();
+            let copy = std::fs::File::options().write(true).open(copy).unwrap();
+            copy.set_modified(written).unwrap();
         }
     }
 }
