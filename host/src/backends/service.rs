@@ -331,5 +331,6 @@ impl Backends {
     /// Closes all databases. Blocks.
     pub fn close(&self) {
         self.databases.close_all();
+        self.databases.await_closed();
     }
 }

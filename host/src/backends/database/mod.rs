@@ -288,10 +288,15 @@ impl Databases {
         open.iter().for_each(|database| database.remember());
     }
 
-    /// Closes all databases. Blocks.
+    /// Closes all databases, when what runs in them has ended. Blocks.
     pub fn close_all(&self) {
         let entries: Vec<Entry> = self.lock().entries.drain().map(|(_, e)| e).collect();
         drop(entries);
+    }
+
+    /// Waits until all that is being closed is closed. Blocks.
+    pub fn await_closed(&self) {
+        self.writers.await_closed();
     }
 
     fn settings(&self, id: &BackendId) -> Settings {

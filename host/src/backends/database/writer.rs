@@ -78,6 +78,14 @@ impl Writers {
         self.of(id, || Handle::create(settings))
     }
 
+    /// Waits until every database that was being closed is, but not for long.
+    pub(super) fn await_closed(&self) {
+        let ids = lock(&self.claimed.ids);
+        let freed = &self.claimed.freed;
+        // What is not closed by then is as a crash would leave it.
+        drop(freed.wait_timeout_while(ids, WAIT, |ids| !ids.is_empty()));
+    }
+
     fn of(
         &self,
         id: BackendId,

@@ -147,12 +147,17 @@ impl House {
 
     fn reopen(&mut self) {
         self.databases.close_all();
+        self.databases.await_closed();
         self.databases = self.open(self.data.path());
         self.taken();
     }
 
     /// What a killed process leaves is what the files are.
     async fn die(&mut self) {
+        // Copying takes longer than a death does: nothing moves meanwhile.
+        let database = self.databases.get(self.id).unwrap();
+        database.with_writer(|_| Ok(())).await.unwrap();
+        drop(database);
         let copy = TempDir::new().unwrap();
         copy_all(self.data.path(), copy.path());
         let before = std::mem::replace(&mut self.data, copy);
