@@ -377,15 +377,15 @@ fn live(history_bytes: u64, events: Vec<Event>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
-    fn what_was_there_can_be_there_again(events in prop::collection::vec(event(), 1..40)) {
+    fn what_was_there_can_be_there_again(events in prop::collection::vec(event(), 1..30)) {
         live(64 << 20, events);
     }
 
     #[test]
-    fn what_little_is_kept_is_true(events in prop::collection::vec(event(), 20..60)) {
+    fn what_little_is_kept_is_true(events in prop::collection::vec(event(), 20..40)) {
         live(8 << 20, events);
     }
 }
