@@ -14,6 +14,7 @@ const SWEEP: Duration = Duration::from_secs(1);
 const PURGE: Duration = Duration::from_millis(250);
 const COLLECT: Duration = Duration::from_secs(15);
 const TIDY: Duration = Duration::from_secs(60);
+const FORGET: Duration = Duration::from_secs(3600);
 /// Four times a second, so that a command takes effect within one.
 const LISTEN: Duration = Duration::from_millis(250);
 
@@ -21,7 +22,7 @@ const LISTEN: Duration = Duration::from_millis(250);
 pub fn start(app: &SharedApp, stop: &watch::Receiver<bool>) -> Vec<JoinHandle<()>> {
     let task = |app: &SharedApp| (Arc::clone(app), stop.clone());
     let (flush, sweep, collect) = (task(app), task(app), task(app));
-    let (end, purge) = (task(app), task(app));
+    let (end, purge, forget) = (task(app), task(app), task(app));
     let (tidy, listen, orphans) = (task(app), task(app), task(app));
     vec![
         tokio::spawn(every(
@@ -44,8 +45,11 @@ pub fn start(app: &SharedApp, stop: &watch::Receiver<bool>) -> Vec<JoinHandle<()
         )),
         tokio::spawn(every(TIDY, tidy, "forgetting what is old", async |app| {
             app.rate_limits.tidy();
-            app.backends.close_idle();
+            app.backends.tidy();
             Ok(app.deployments.forget_old().await?)
+        })),
+        tokio::spawn(every(FORGET, forget, "forgetting history", async |app| {
+            app.backends.forget_old().await
         })),
         tokio::spawn(every(SWEEP, end, "ending projects", async |app| {
             app.teardown.run().await

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use serde::{Serialize, Serializer};
 use time::OffsetDateTime;
 use time::format_description::BorrowedFormatItem;
+use time::format_description::well_known::Rfc3339;
 use time::macros::format_description;
 
 const FORMAT: &[BorrowedFormatItem<'_>] =
@@ -20,6 +21,13 @@ impl Timestamp {
     /// This moment, `seconds` later (or earlier, if negative).
     pub fn plus_seconds(self, seconds: i64) -> Self {
         Self(self.0.saturating_add(seconds.saturating_mul(1000)))
+    }
+
+    /// A time as in RFC 3339, down to its millisecond; `None` if it is none.
+    pub fn parse(text: &str) -> Option<Self> {
+        let at = OffsetDateTime::parse(text, &Rfc3339).ok()?;
+        let millis = at.unix_timestamp_nanos().div_euclid(1_000_000);
+        i64::try_from(millis).ok().map(Self)
     }
 }
 
@@ -119,6 +127,22 @@ mod tests {
             Timestamp(1_795_262_400_007).to_string(),
             "2026-11-21T12:00:00.007Z"
         );
+    }
+
+    #[test]
+    fn timestamps_are_read_in_any_form_of_rfc3339() {
+        for (text, expected) in [
+            ("2026-11-21T12:00:00.007Z", Some(1_795_262_400_007)),
+            ("2026-11-21T13:30:00.007999+01:30", Some(1_795_262_400_007)),
+            ("2026-11-21T12:00:00Z", Some(1_795_262_400_000)),
+            ("1969-12-31T23:59:59.9995Z", Some(-1)),
+            ("2026-11-21 12:00", None),
+            ("2026-11-21T25:00:00Z", None),
+            ("yesterday", None),
+            ("", None),
+        ] {
+            assert_eq!(Timestamp::parse(text), expected.map(Timestamp), "{text}");
+        }
     }
 
     #[test]

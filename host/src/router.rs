@@ -18,6 +18,7 @@ use utoipa_axum::routes;
 
 use crate::app::{App, SharedApp};
 use crate::backends::export::routes as exports;
+use crate::backends::history::routes as history;
 use crate::backends::operate::routes as visitors;
 use crate::backends::routes as backends;
 use crate::deployments::frontends::routes as frontends;
@@ -194,6 +195,8 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         )
         .routes(routes!(backends::define).map(&owned))
         .routes(routes!(exports::export).map(&owned))
+        .routes(routes!(history::list).map(&owned))
+        .routes(routes!(history::restore).map(&owned))
         .routes(routes!(mcp::serve).map(limited(Rule::Mcp)))
         .routes(routes!(visitors::op))
         .routes(routes!(visitors::query).map(&called))

@@ -120,6 +120,7 @@ impl Server {
             .context("writing the last views")?;
         let app = self.app;
         tokio::task::spawn_blocking(move || {
+            app.backends.close();
             app.control.close();
             drop(app);
         })

@@ -6,6 +6,7 @@
 mod backend;
 mod client;
 mod crowd;
+mod history;
 mod items;
 mod load;
 mod many;
@@ -32,13 +33,14 @@ use anyhow::{Context, bail};
 use report::Goals;
 
 /// What is measured, in the order of the report.
-const PARTS: [&str; 9] = [
+const PARTS: [&str; 10] = [
     "startup",
     "views",
     "many",
     "publish",
     "releases",
     "backend",
+    "history",
     "pocketbase",
     "neighbours",
     "crowd",
@@ -112,6 +114,9 @@ fn main() -> anyhow::Result<()> {
     }
     if wanted("backend") {
         backend::measure(&bench, &mut goals)?;
+    }
+    if wanted("history") {
+        history::measure(&bench, &mut goals)?;
     }
     if wanted("pocketbase") {
         pocketbase::measure(&bench, pocketbase, &mut goals)?;

@@ -35,6 +35,15 @@ impl Owner {
         Ok(())
     }
 
+    /// Goes to the first project that there is.
+    pub(crate) fn go_home(&mut self) -> anyhow::Result<()> {
+        self.path = "/api/v1/projects".to_owned();
+        let (projects, _) = self.send("GET", "", &json!({}))?;
+        let id = text(&projects["projects"][0], "id")?;
+        self.path = format!("/api/v1/projects/{id}");
+        Ok(())
+    }
+
     /// Sends a document; answers another, and how many milliseconds it took.
     pub(crate) fn send(
         &mut self,

@@ -126,6 +126,19 @@ impl Bench {
         Ok((svc, credential))
     }
 
+    /// The same, with some more limits, a line each.
+    pub(crate) fn owned_with(&self, data: &str, limits: &str) -> anyhow::Result<(Running, String)> {
+        let settings = self.work.join(format!("{data}.toml"));
+        std::fs::write(&settings, format!("{SETTINGS}{limits}"))?;
+        let other = Self {
+            svc: self.svc.clone(),
+            me: self.me.clone(),
+            work: self.work.clone(),
+            settings,
+        };
+        other.owned(data)
+    }
+
     /// Fills the cache of compiled guests.
     pub(crate) fn compile_guests(&self) -> anyhow::Result<()> {
         self.svc("first")?.await_guests().map(|_| ())

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::until;
+use svc_tests::{Process, until};
 use tempfile::TempDir;
 
 use crate::account::text;
@@ -14,13 +14,38 @@ use crate::house::{GUESTS, named, names};
 use crate::svc;
 
 /// What an owner does to a backend, as fault points are named: `provision.committed`.
-pub(crate) const DEEDS: [&str; 4] = ["provision", "migrate", "define", "raze"];
+pub(crate) const DEEDS: [&str; 6] = [
+    "provision",
+    "migrate",
+    "define",
+    "raze",
+    "history",
+    "restore",
+];
 
 const MORE: &str = "CREATE TABLE more (a); INSERT INTO more VALUES (1), (2)";
 
+/// As many random bytes as begin another copy of the database where little history is kept.
+const BULK: &str = "CREATE TABLE bulk (a); WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 300)
+    INSERT INTO bulk SELECT hex(randomblob(500)) FROM c";
+
+/// How a server is started: with little history, so that what seldom happens to it does.
+fn arguments(data: &Path) -> [String; 2] {
+    let config = data.join("svc.toml");
+    std::fs::write(&config, "[limits]\nhistory_bytes = 1048576\n").unwrap();
+    ["--config".to_owned(), config.to_str().unwrap().to_owned()]
+}
+
+/// A server on a data directory, which ends at a point if one is named.
+async fn serve(data: &Path, fault: Option<&str>) -> Process {
+    let arguments = arguments(data);
+    let arguments = arguments.each_ref().map(String::as_str);
+    svc().serve_until(fault, data, &arguments).await
+}
+
 /// A project with its page, and with a backend unless the deed is to make one; answers the backend's path.
 async fn furnish(data: &Path, credential: &str, deed: &str) -> String {
-    let process = svc().serve(data, &[]).await;
+    let process = serve(data, None).await;
     let site = Site {
         process,
         credential,
@@ -37,8 +62,65 @@ async fn furnish(data: &Path, credential: &str, deed: &str) -> String {
         assert_eq!(status, 201, "{made}");
         define(&site, &backend, 1).await;
     }
+    let script = match deed {
+        "history" => Some(BULK),
+        "restore" => Some(MORE),
+        _ => None,
+    };
+    if let Some(script) = script {
+        let ddl = Some(json!({ "ddl": script }));
+        let (status, done) = site.ask(Method::PATCH, &backend, ddl).await.unwrap();
+        assert_eq!(status, 200, "{done}");
+    }
     site.process.kill().await;
     backend
+}
+
+/// The moment when the backend was made.
+async fn first_moment(site: &Site<'_>, backend: &str) -> Value {
+    let (status, history) = site.get(&format!("{backend}/history")).await;
+    assert_eq!(status, 200, "{history}");
+    let moments = history["moments"].as_array().unwrap();
+    moments.last().expect("it was made").clone()
+}
+
+/// How many rows a table has.
+#[track_caller]
+fn rows(detail: &Value, table: &str) -> u64 {
+    let table = named(&detail["inventory"]["tables"], table);
+    table["rows"].as_u64().unwrap()
+}
+
+/// That what was restored is all there, or not at all; that it leads on to the state after, and back.
+async fn follow_restore(site: &Site<'_>, point: &str, backend: &str) {
+    let table = if deed_of(point) == "history" {
+        "bulk"
+    } else {
+        "more"
+    };
+    let all = if table == "bulk" { 300 } else { 2 };
+    let (_, before) = site.get(backend).await;
+    let restored = matches!(point, "restore.committed" | "restore.recording");
+    assert_eq!(
+        rows(&before, table),
+        if restored { 0 } else { all },
+        "{point}"
+    );
+    assert_eq!(before["warnings"], json!([]), "{point}");
+    let ledger = before["migrations"].as_array().unwrap().len();
+    assert_eq!(ledger, if restored { 3 } else { 2 }, "{point}");
+    let first = first_moment(site, backend).await;
+    let restore = format!("{backend}/restore");
+    let (status, done) = site.post(&restore, first).await;
+    assert_eq!(status, 200, "{point}: {done}");
+    let (_, after) = site.get(backend).await;
+    assert_eq!(rows(&after, table), 0, "{point}");
+    assert_eq!(after["warnings"], json!([]), "{point}");
+    let undo = json!({ "at": done["previous"] });
+    let (status, undone) = site.post(&restore, undo).await;
+    assert_eq!(status, 200, "{point}: {undone}");
+    let (_, undone) = site.get(backend).await;
+    assert_eq!(rows(&undone, table), rows(&before, table), "{point}");
 }
 
 /// The body that defines an action which says a number.
@@ -55,8 +137,11 @@ async fn define(site: &Site<'_>, backend: &str, n: u64) -> Value {
 }
 
 /// What is asked for, once before the death and once after.
-fn deed(deed: &str, backend: &str) -> (Method, String, Option<Value>) {
+fn deed(deed: &str, backend: &str, first: &Value) -> (Method, String, Option<Value>) {
     let (method, below, body) = match deed {
+        // What was committed is taken when somebody looks.
+        "history" => (Method::GET, "/history", None),
+        "restore" => (Method::POST, "/restore", Some(first.clone())),
         "provision" => (Method::POST, "", Some(json!({ "ddl": GUESTS }))),
         "migrate" => (Method::PATCH, "", Some(json!({ "ddl": MORE }))),
         "define" => (Method::PUT, "/actions", Some(saying(2))),
@@ -106,7 +191,7 @@ async fn follow(site: &Site<'_>, point: &str, backend: &str) {
     assert!(matches!(there, 200 | 404), "{point}: {before}");
     let ahead = there == 200 && !agree(&before);
     let kind = deed_of(point);
-    let (method, path, body) = deed(kind, backend);
+    let (method, path, body) = deed(kind, backend, &Value::Null);
     let again = site.ask(method, &path, body).await;
     let (status, again) = again.expect("the server answers");
     match kind {
@@ -159,24 +244,38 @@ async fn whatever_the_point_of_a_backends_death_it_can_be_gone_on_with() {
         let credential = &*text(&made["credential"]);
         let backend = furnish(data.path(), credential, deed_of(&point)).await;
 
-        let process = svc().serve_until(Some(&point), data.path(), &[]).await;
+        let mut first = Value::Null;
+        if deed_of(&point) == "restore" {
+            let process = serve(data.path(), None).await;
+            let site = Site {
+                process,
+                credential,
+            };
+            first = first_moment(&site, &backend).await;
+            site.process.kill().await;
+        }
+        let process = serve(data.path(), Some(&point)).await;
         let dying = Site {
             process,
             credential,
         };
-        let (method, path, body) = deed(deed_of(&point), &backend);
+        let (method, path, body) = deed(deed_of(&point), &backend, &first);
         // Its answer may have left before the end, which goes on behind it.
         let _ = dying.ask(method, &path, body).await;
         let (status, _) = dying.process.ended().await;
         assert!(!status.success(), "{point}: it did not die");
 
-        let process = svc().serve(data.path(), &[]).await;
+        let process = serve(data.path(), None).await;
         let site = Site {
             process,
             credential,
         };
         site.process.get("/room").await.expect(200);
-        follow(&site, &point, &backend).await;
+        if matches!(deed_of(&point), "history" | "restore") {
+            follow_restore(&site, &point, &backend).await;
+        } else {
+            follow(&site, &point, &backend).await;
+        }
         let whole = async || {
             let found = svc().run(data.path(), &["check", "--json"]).await.json();
             assert_eq!(found["errors"], json!([]), "{point}");

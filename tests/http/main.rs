@@ -41,6 +41,7 @@ mod quick_share;
 mod readme;
 mod releases;
 mod rendering;
+mod restores;
 mod serving;
 mod statements;
 mod tidy;

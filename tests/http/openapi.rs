@@ -131,6 +131,8 @@ async fn every_route_is_in_it_and_answers() {
         "PATCH /api/v1/projects/{id}/backend",
         "DELETE /api/v1/projects/{id}/backend",
         "PUT /api/v1/projects/{id}/backend/actions",
+        "GET /api/v1/projects/{id}/backend/history",
+        "POST /api/v1/projects/{id}/backend/restore",
         "POST /{slug}/api/op",
         "POST /{slug}/api/query",
         "GET /{slug}/api/schema",

@@ -56,6 +56,7 @@ impl Backends {
         let id = self.required(project).await?.id;
         let turn = self.turn(id);
         let _mine = turn.lock().await;
+        self.record_restores(id).await?;
         let script = self.judged(ddl, Some(id)).await?;
         if let Some(version) = self.recorded(id, &script.checksum).await? {
             return Ok(MigrationResult {
@@ -103,18 +104,32 @@ impl Backends {
         script: &Script,
         note: Option<&str>,
     ) -> Result<(), BackendError> {
-        let most = self.config.limits.definition_bytes;
-        let taken = self.control.read(move |c| store::definition_bytes(c, &id));
-        let more = script.sql.len() + note.map_or(0, str::len);
-        let more = u64::try_from(more).unwrap_or(u64::MAX);
-        if taken.await?.saturating_add(more) <= most {
+        let bytes = script.sql.len() + note.map_or(0, str::len);
+        if self.has_room(id, bytes).await? {
             return Ok(());
         }
         let markers = self.databases.inventory(id).await?.markers;
         if markers.iter().any(|m| m.checksum == script.checksum) {
             return Ok(());
         }
-        Err(BackendError::definitions_full(most))
+        Err(self.definitions_full())
+    }
+
+    /// Whether the ledger has room for so many bytes.
+    pub(super) async fn has_room(
+        &self,
+        id: BackendId,
+        bytes: usize,
+    ) -> Result<bool, control::Error> {
+        let most = self.config.limits.definition_bytes;
+        let taken = self.control.read(move |c| store::definition_bytes(c, &id));
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        Ok(taken.await?.saturating_add(bytes) <= most)
+    }
+
+    /// What an owner is told whose ledger and actions have no room left.
+    pub(super) fn definitions_full(&self) -> BackendError {
+        BackendError::definitions_full(self.config.limits.definition_bytes)
     }
 
     async fn append(&self, id: BackendId, entry: LedgerEntry) -> Result<(), BackendError> {
@@ -138,6 +153,7 @@ impl Backends {
         }
     }
 
+    /// Whose turn it is to change what a backend's file is.
     pub(super) fn turn(&self, id: BackendId) -> Arc<tokio::sync::Mutex<()>> {
         let mut turns = self
             .migrating

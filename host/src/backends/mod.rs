@@ -6,6 +6,7 @@ pub mod copies;
 pub mod database;
 mod dry_runs;
 pub mod export;
+pub mod history;
 mod migrations;
 pub mod model;
 mod nesting;

@@ -250,6 +250,17 @@ pub enum BackendError {
     /// A migration is in the file but not in the ledger.
     #[error("the migration was applied but not recorded")]
     NotRecorded,
+    /// The history does not reach back so far: the first moment that it has.
+    #[error("there is no such moment")]
+    NoMoment(Option<Timestamp>),
+    /// A migration of the ledger cannot be applied to the rows that are to be restored.
+    #[error("migration {version}: {error}")]
+    Migration {
+        /// Which.
+        version: u32,
+        /// Why.
+        error: Box<BackendError>,
+    },
     /// There is no room for more.
     #[error("{0}")]
     Capacity(&'static str),

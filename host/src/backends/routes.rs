@@ -294,6 +294,23 @@ impl From<BackendError> for Problem {
                 Code::MigrationNotRecorded,
                 "The migration was applied but could not be recorded. Send the same one again: it is recorded then, and not applied twice.",
             ),
+            BackendError::NoMoment(oldest) => Self::new(
+                Code::NotFound,
+                match oldest {
+                    Some(oldest) => format!(
+                        "The history does not reach back so far: the oldest moment that can be restored is {oldest}."
+                    ),
+                    None => "Nothing is kept that could be restored.".to_owned(),
+                },
+            ),
+            BackendError::Migration { version, error } => {
+                let why = Self::from(*error);
+                let detail = format!(
+                    "Nothing was restored: migration {version} of the ledger cannot be applied to the rows of then. {}",
+                    why.detail
+                );
+                Self { detail, ..why }.with("migration", version)
+            }
             BackendError::Capacity(why) => Self::new(Code::CapacityReached, why),
             BackendError::GateBusy => Self::new(
                 Code::CapacityReached,

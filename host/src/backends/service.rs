@@ -63,7 +63,11 @@ impl Backends {
         sandbox: Sandbox,
     ) -> anyhow::Result<Self> {
         Ok(Self {
-            databases: Arc::new(Databases::open(&config.data, &config.limits)?),
+            databases: Arc::new(Databases::open(
+                &config.data,
+                &config.limits,
+                clock.clone(),
+            )?),
             verdicts: Verdicts::new(sandbox),
             actions: actions::cache(),
             migrating: super::migrations::Turns::default(),
@@ -208,10 +212,15 @@ impl Backends {
         let backend = self.required(project).await?;
         let id = backend.id;
         let inventory = self.databases.inventory(id).await?;
-        let (ledger, actions) = self
+        let (mut ledger, actions) = self
             .control
             .read(move |c| Ok((store::ledger(c, &id)?, store::actions(c, &id)?)))
             .await?;
+        let recorded = |version| ledger.iter().any(|entry| entry.version == version);
+        if !inventory.markers.iter().all(|m| recorded(m.version)) {
+            self.record_restores(id).await?;
+            ledger = self.control.read(move |c| store::ledger(c, &id)).await?;
+        }
         Ok(Detail {
             bytes_on_disk: self.bytes_on_disk(id).await?,
             backend,
@@ -308,8 +317,23 @@ impl Backends {
         Ok(())
     }
 
-    /// Closes databases that nobody has called for a while.
-    pub fn close_idle(&self) {
+    /// Closes databases that nobody has called for a while, and has the others' histories take what is new.
+    pub fn tidy(&self) {
         self.databases.close_idle();
+        self.databases.remember();
+    }
+
+    /// Forgets history that is too old.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub async fn forget_old(&self) -> anyhow::Result<()> {
+        self.databases.forget_old().await
+    }
+
+    /// Closes all databases. Blocks.
+    pub fn close(&self) {
+        self.databases.close_all();
+        self.databases.await_closed();
     }
 }

@@ -205,6 +205,9 @@ impl Steps {
         let actions = json!([{ "name": "add", "sql": "INSERT INTO notes (text) VALUES (:text)", "note": "n" }]);
         self.backend("get", Method::GET, "", json!({}), 404);
         self.backend("export", Method::GET, "/export", json!({}), 404);
+        self.backend("history", Method::GET, "/history", json!({}), 404);
+        let moment = json!({ "at": "2026-11-20T12:00:00Z" });
+        self.backend("restore", Method::POST, "/restore", moment, 404);
         self.backend("update", Method::PATCH, "", json!({ "ddl": table }), 404);
         self.backend(
             "update",
@@ -320,5 +323,38 @@ impl Steps {
                 status,
             );
         }
+    }
+
+    /// Going back to what a backend was.
+    pub(super) fn restores(&mut self) {
+        let moment = "2026-11-20T12:00:00.000Z";
+        for (query, status) in [
+            (json!({}), 200),
+            (json!({ "limit": 1, "before": moment }), 200),
+            (json!({ "limit": 0 }), 400),
+            (json!({ "limit": 1001 }), 400),
+            (json!({ "before": "yesterday" }), 400),
+            (json!({ "after": "x" }), 400),
+        ] {
+            let pairs = query.as_object().unwrap().iter();
+            let pairs = pairs.map(|(name, value)| match value {
+                Value::String(text) => format!("{name}={text}"),
+                other => format!("{name}={other}"),
+            });
+            let below = format!("/history?{}", pairs.collect::<Vec<_>>().join("&"));
+            self.backend("history", Method::GET, &below, query, status);
+        }
+        for (body, status) in [
+            (json!({ "at": moment }), 200),
+            (json!({ "at": moment, "to": 1 }), 400),
+            (json!({ "at": "yesterday" }), 400),
+            (json!({ "at": "2036-11-20T12:00:00Z" }), 400),
+            (json!({ "at": "2016-11-20T12:00:00Z" }), 404),
+            (json!({}), 400),
+        ] {
+            self.backend("restore", Method::POST, "/restore", body, status);
+        }
+        self.backend("history", Method::GET, "/history", json!({}), 200);
+        self.backend("get", Method::GET, "", json!({}), 200);
     }
 }

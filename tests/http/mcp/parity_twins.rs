@@ -30,6 +30,7 @@ pub(super) fn steps() -> Vec<Step> {
     steps.revisions();
     steps.releases();
     steps.backends();
+    steps.restores();
     steps.ends();
     steps.0
 }

@@ -10,9 +10,9 @@ use cap_std::fs::Dir;
 use crate::ids::BackendId;
 
 /// The name of every database file.
-const FILE: &str = "default.db";
-/// The files of a database: itself, its log, and the log's index.
-const FILES: [&str; 3] = [FILE, "default.db-wal", "default.db-shm"];
+pub(super) const FILE: &str = "default.db";
+/// The name of its log. The log's index beside it is memory that happens to have a name.
+pub(super) const LOG: &str = "default.db-wal";
 
 /// The directory of all databases; clones share it. Its functions block on the disk.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ impl Files {
     /// # Errors
     /// The disk's.
     pub fn sync(&self, id: &BackendId) -> io::Result<()> {
-        sync(&self.dir.open_dir(id.to_string())?)
+        sync(&self.directory(id)?)
     }
 
     /// Where a database's file is: an absolute path, as SQLite needs one.
@@ -60,15 +60,22 @@ impl Files {
         self.root.join(id.to_string()).join(FILE)
     }
 
-    /// How many bytes a database takes on the disk, its log included.
+    /// The directory of a database: of its file, its log, and its history.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn directory(&self, id: &BackendId) -> io::Result<Dir> {
+        self.dir.open_dir(id.to_string())
+    }
+
+    /// How many bytes a database takes on the disk, its log included; its history is accounted for by itself.
     ///
     /// # Errors
     /// The disk's.
     pub fn bytes(&self, id: &BackendId) -> io::Result<u64> {
-        let dir = self.dir.open_dir(id.to_string())?;
+        let dir = self.directory(id)?;
         let mut bytes = 0;
-        // The log's index is memory that happens to have a name.
-        for name in FILES.iter().take(2) {
+        for name in [FILE, LOG] {
             match dir.metadata(name) {
                 Ok(metadata) => bytes += metadata.len(),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::hooks::Wal;
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, OpenFlags};
@@ -12,6 +13,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::error::RunError;
 use super::meter::{Exceeded, Meter};
 use super::walls::{Role, Walls};
+use crate::clock::Clock;
 
 /// A connection's page cache, in KiB; all of them together have a bound of their own.
 const CACHE_KIB: i64 = 2048;
@@ -96,6 +98,8 @@ impl Handle {
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
         let connection = Connection::open_with_flags(&settings.path, flags)?;
         connection.busy_timeout(READERS)?;
+        // Whoever closes last would copy the log, and history might not have it.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         let pragma = |name, value: i64| connection.pragma_update(None, name, value);
         if flags.contains(OpenFlags::SQLITE_OPEN_READ_ONLY) {
@@ -133,17 +137,39 @@ impl Handle {
         })
     }
 
+    /// Has every commit noted with its time, before anybody is told of it: where that is to be found.
+    pub(super) fn time_commits(&mut self, clock: Clock) -> rusqlite::Result<Arc<AtomicI64>> {
+        let at = Arc::new(AtomicI64::new(clock.now().0));
+        let (counted, timed) = (Arc::clone(&self.log_pages), Arc::clone(&at));
+        self.connection.wal_hook(Some(move |_: &mut Wal, pages| {
+            timed.store(clock.now().0, Ordering::Relaxed);
+            counted.store(pages, Ordering::Relaxed);
+            Ok(())
+        }))?;
+        Ok(at)
+    }
+
     /// How many pages the write-ahead log had after the last commit.
     pub(super) fn log_pages(&self) -> i32 {
         self.log_pages.load(Ordering::Relaxed)
     }
 
-    /// Copies the write-ahead log into the database. One that is wholly copied is begun anew by the next write.
-    pub(super) fn checkpoint(&self, mode: CheckpointMode) -> rusqlite::Result<()> {
+    /// Copies the write-ahead log into the database; answers whether all of it is there. One that is wholly copied is
+    /// begun anew by the next write.
+    pub(super) fn checkpoint(&self, mode: CheckpointMode) -> rusqlite::Result<bool> {
         let (in_log, copied) = self.connection.wal_checkpoint_v2(None::<&str>, mode)?;
-        let left = if copied < in_log { in_log } else { 0 };
+        let wholly = copied >= in_log;
+        let left = if wholly { 0 } else { in_log };
         self.log_pages.store(left, Ordering::Relaxed);
-        Ok(())
+        Ok(wholly)
+    }
+
+    /// Closes, and removes an empty log if nobody else has the database open.
+    pub(super) fn leave_no_log(self) {
+        // Where that fails, the empty log stays.
+        let _ = self
+            .connection
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
     }
 
     /// Runs `work` for a tenant: in a role, and measured against a budget.

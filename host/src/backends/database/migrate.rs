@@ -81,7 +81,7 @@ pub(super) fn create(
     begin(handle)?;
     handle.connection.execute_batch(HOUSE).map_err(internal)?;
     apply(handle, script, budget)?;
-    mark(handle, 1, script)?;
+    mark(handle, 1, &script.checksum)?;
     Ok(commit(handle)?)
 }
 
@@ -98,7 +98,7 @@ pub(super) fn migrate(
     let version = before.last().map_or(1, |marker| marker.version + 1);
     begin(handle)?;
     let done = apply(handle, script, budget)
-        .and_then(|()| mark(handle, version, script))
+        .and_then(|()| mark(handle, version, &script.checksum))
         .and_then(|()| {
             fault::point("migrate.applied");
             Ok(commit(handle)?)
@@ -118,19 +118,20 @@ pub(super) fn migrate(
     }
 }
 
-fn mark(handle: &Handle, version: u32, script: &Script) -> Result<(), ScriptError> {
+/// Leaves the marker of a migration in the file.
+pub(super) fn mark(handle: &Handle, version: u32, checksum: &str) -> Result<(), ScriptError> {
     handle
         .connection
         .execute(
             "INSERT INTO svc_migrations (version, checksum) VALUES (?1, ?2)",
-            params![version, script.checksum],
+            params![version, checksum],
         )
         .map_err(internal)?;
     Ok(())
 }
 
 /// Runs a script's statements one by one; the whole has one budget.
-fn apply(handle: &Handle, script: &Script, budget: Duration) -> Result<(), ScriptError> {
+pub(super) fn apply(handle: &Handle, script: &Script, budget: Duration) -> Result<(), ScriptError> {
     let mut running = 0;
     let result = handle.tenant(Role::Migrate, budget, |connection| {
         for (number, range) in script.statements.iter().enumerate() {

@@ -10,12 +10,14 @@ mod export;
 mod files;
 mod group;
 mod handle;
+mod history;
 mod lanes;
 mod meter;
 mod migrate;
 mod open;
 mod pace;
 mod reads;
+mod rewind;
 mod run;
 mod schema;
 #[cfg(test)]
@@ -23,6 +25,7 @@ mod tests;
 mod trim;
 pub mod values;
 mod walls;
+mod writer;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -34,20 +37,25 @@ pub use copy::{Source, revive};
 pub use dry_run::{Outcome, Trial, Tried};
 pub use error::RunError;
 pub use files::Files;
+pub use history::Past;
 pub use migrate::{Migrated, Script, ScriptError};
 pub use open::Database;
 pub use pace::Pace;
+pub use rewind::{Plan, ReinstateError, Reinstated, RestoreRecord, RewindError, Rewound};
 pub use run::{Call, ResultJson, ResultLimits};
 pub use schema::{Inventory, Marker, Schema, TableRows};
 
 use tokio::sync::oneshot;
 
+use crate::clock::Clock;
 use crate::config::Limits;
 use crate::fault;
 use crate::ids::BackendId;
 use crate::sandbox::Stopwatch;
 use handle::{Handle, Settings, internal};
+use history::Terms;
 use lanes::Lanes;
+use writer::Writers;
 
 /// How many databases are open at once: as many as an installation has by default, since opening one anew costs
 /// more than most calls.
@@ -61,6 +69,7 @@ const MIGRATION: u32 = 5;
 #[derive(Debug)]
 pub struct Databases {
     files: Files,
+    writers: Writers,
     lanes: Arc<Lanes>,
     limits: ResultLimits,
     most_bytes: u64,
@@ -87,10 +96,16 @@ impl Databases {
     ///
     /// # Errors
     /// When a directory cannot be opened, or the system has no threads.
-    pub fn open(data: &Path, limits: &Limits) -> anyhow::Result<Self> {
+    pub fn open(data: &Path, limits: &Limits, clock: Clock) -> anyhow::Result<Self> {
         let files = Files::open(&data.join("backends"))?;
         set_up_process(&data.join("tmp"))?;
+        let terms = Terms {
+            clock,
+            most_bytes: limits.history_bytes,
+            free_disk: limits.free_disk_bytes,
+        };
         Ok(Self {
+            writers: Writers::new(files.clone(), terms),
             files,
             lanes: Arc::new(Lanes::start()?),
             limits: ResultLimits {
@@ -124,7 +139,8 @@ impl Databases {
             return Err(RunError::Closed);
         }
         let closed = (open.entries.len() >= OPEN).then(|| take_oldest(&mut open.entries));
-        let database = Database::new(id, self.settings(&id), self.limits, Arc::clone(&self.lanes))?;
+        let (lanes, writers) = (Arc::clone(&self.lanes), self.writers.clone());
+        let database = Database::new(id, self.settings(&id), self.limits, lanes, writers)?;
         let entry = Entry {
             database: Arc::clone(&database),
             used: now,
@@ -162,14 +178,18 @@ impl Databases {
         let disk = |error: std::io::Error| disk_error(&error);
         self.files.make(id).map_err(disk)?;
         let budget = self.limits.time * MIGRATION;
-        let made = Handle::create(&self.settings(id))
+        let made = self
+            .writers
+            .create(*id, &self.settings(id))
             .map_err(ScriptError::from)
-            .and_then(|handle| {
-                migrate::create(&handle, script, budget).map_err(|failure| ScriptError {
-                    error: self.settings(id).told_full(failure.error),
-                    ..failure
+            .and_then(|writer| {
+                migrate::create(&writer.handle, script, budget).map_err(|failure| {
+                    let error = self.settings(id).told_full(failure.error);
+                    ScriptError { error, ..failure }
                 })?;
-                Ok(schema::inventory(&handle.connection).map_err(internal)?)
+                let inventory = schema::inventory(&writer.handle.connection).map_err(internal)?;
+                writer.close();
+                Ok(inventory)
             })
             .and_then(|inventory| {
                 fault::point("provision.made");
@@ -192,7 +212,7 @@ impl Databases {
     pub async fn migrate(&self, id: BackendId, script: Script) -> Result<Migrated, ScriptError> {
         let budget = self.limits.time * MIGRATION;
         self.get(id)?
-            .with_writer(move |handle| Ok(migrate::migrate(handle, &script, budget)))
+            .with_writer(move |writer| Ok(migrate::migrate(&writer.handle, &script, budget)))
             .await?
             .map_err(|failure| ScriptError {
                 error: self.settings(&id).told_full(failure.error),
@@ -265,6 +285,27 @@ impl Databases {
         self.close(idle);
     }
 
+    /// Has histories take what was committed, so that a crash blurs no more than the last minute.
+    pub fn remember(&self) {
+        let open: Vec<Arc<Database>> = {
+            let open = self.lock();
+            let databases = open.entries.values().map(|entry| &entry.database);
+            databases.map(Arc::clone).collect()
+        };
+        open.iter().for_each(|database| database.remember());
+    }
+
+    /// Closes all databases, when what runs in them has ended. Blocks.
+    pub fn close_all(&self) {
+        let entries: Vec<Entry> = self.lock().entries.drain().map(|(_, e)| e).collect();
+        drop(entries);
+    }
+
+    /// Waits until all that is being closed is closed. Blocks.
+    pub fn await_closed(&self) {
+        self.writers.await_closed();
+    }
+
     fn settings(&self, id: &BackendId) -> Settings {
         Settings {
             path: self.files.path(id),
@@ -299,11 +340,15 @@ fn disk_error(error: &std::io::Error) -> RunError {
 /// # Errors
 /// When it cannot be opened or read.
 pub fn examine(files: &Files, id: &BackendId) -> Result<(Vec<String>, Vec<Marker>), RunError> {
+    let history = files.directory(id).and_then(|dir| history::verify(&dir));
+    let history = history.map_err(|error| disk_error(&error))?;
     let handle = Handle::reader(&Settings {
         path: files.path(id),
         most_bytes: 0,
     })?;
-    look_at(&handle.connection).map_err(internal)
+    let (mut damage, markers) = look_at(&handle.connection).map_err(internal)?;
+    damage.extend(history);
+    Ok((damage, markers))
 }
 
 fn look_at(connection: &rusqlite::Connection) -> rusqlite::Result<(Vec<String>, Vec<Marker>)> {

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use rusqlite::wal::CheckpointMode;
 use tokio::sync::oneshot;
 
 use super::batch::{BatchError, Step, Work};
@@ -16,16 +15,13 @@ use super::lanes::Lanes;
 use super::pace::{Lane, Pace};
 use super::reads::Readers;
 use super::run::{Call, ResultJson, ResultLimits};
+use super::writer::{Writer, Writers};
 use crate::ids::BackendId;
 
 /// How many writes of a database may wait.
 const WAITING: usize = 1024;
 /// How long a call waits to begin.
 pub(super) const WAIT: Duration = Duration::from_secs(5);
-/// The log is copied into the database from this many pages on; one that readers keep from being begun anew is cut,
-/// which waits for them, from the second on.
-const CHECKPOINT_PAGES: i32 = 1000;
-const CUT_PAGES: i32 = 4000;
 
 /// An open database.
 #[derive(Debug)]
@@ -34,11 +30,14 @@ pub struct Database {
     pub(super) settings: Settings,
     pub(super) limits: ResultLimits,
     pub(super) lanes: Arc<Lanes>,
+    writers: Writers,
     /// Itself, for the work that it queues.
     me: Weak<Self>,
     pub(super) readers: Mutex<Readers>,
     writes: Mutex<Writes>,
-    writer: Mutex<Option<Handle>>,
+    writer: Mutex<Option<Writer>>,
+    /// Whether its history has yet to take some of its commits.
+    has_news: AtomicBool,
     /// Whether a key is checked at the commit, so that writes cannot share one.
     deferred_keys: AtomicBool,
 }
@@ -51,7 +50,7 @@ struct Writes {
     closed: bool,
 }
 
-type WriterJob = Box<dyn FnOnce(&Handle) + Send>;
+type WriterJob = Box<dyn FnOnce(&mut Writer) + Send>;
 
 enum Waiting {
     /// A write for a group.
@@ -79,6 +78,7 @@ impl Database {
         settings: Settings,
         limits: ResultLimits,
         lanes: Arc<Lanes>,
+        writers: Writers,
     ) -> Result<Arc<Self>, RunError> {
         // The file is looked at when it is first used; whether it is there shows now.
         if !settings.path.is_file() {
@@ -89,10 +89,12 @@ impl Database {
             settings,
             limits,
             lanes,
+            writers,
             me: me.clone(),
             readers: Mutex::default(),
             writes: Mutex::default(),
             writer: Mutex::default(),
+            has_news: AtomicBool::new(false),
             deferred_keys: AtomicBool::new(true),
         }))
     }
@@ -153,16 +155,16 @@ impl Database {
     /// The work's own, `Busy`, or `Closed`.
     pub(super) async fn with_writer<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Handle) -> Result<T, RunError> + Send + 'static,
+        work: impl FnOnce(&mut Writer) -> Result<T, RunError> + Send + 'static,
     ) -> Result<T, RunError> {
         let (answer, answered) = oneshot::channel();
         let turn = Arc::new(Turn::default());
         let begun = Arc::clone(&turn);
         let me = self.myself()?;
-        self.enqueue(Waiting::Alone(Box::new(move |handle| {
+        self.enqueue(Waiting::Alone(Box::new(move |writer| {
             if begun.begin() {
-                let result = work(handle);
-                match has_deferred_keys(handle) {
+                let result = work(writer);
+                match has_deferred_keys(&writer.handle) {
                     Ok(deferred) => me.deferred_keys.store(deferred, Ordering::Relaxed),
                     Err(error) => tracing::error!(%error, "a schema cannot be read"),
                 }
@@ -175,7 +177,9 @@ impl Database {
 
     fn alone(&self, write: Write) -> Waiting {
         let limits = self.limits;
-        Waiting::Alone(Box::new(move |handle| run_alone(handle, write, &limits)))
+        Waiting::Alone(Box::new(move |writer| {
+            run_alone(&writer.handle, write, &limits);
+        }))
     }
 
     pub(super) fn myself(&self) -> Result<Arc<Self>, RunError> {
@@ -224,7 +228,7 @@ impl Database {
     /// Commits the writes that wait first, together.
     fn commit_group(&self) {
         let _passes_on = PassOn(self);
-        let handle = self.take_writer();
+        let writer = self.take_writer();
         let most = if self.deferred_keys.load(Ordering::Relaxed) {
             1
         } else {
@@ -248,8 +252,8 @@ impl Database {
             }
             group
         };
-        let handle = match handle {
-            Ok(handle) => handle,
+        let mut writer = match writer {
+            Ok(writer) => writer,
             Err(error) => {
                 group
                     .into_iter()
@@ -257,10 +261,10 @@ impl Database {
                 return;
             }
         };
-        let left = run_group(&handle, group, &self.limits);
-        keep_log_short(&handle);
-        let too_long = handle.log_pages() >= CUT_PAGES;
-        *lock(&self.writer) = Some(handle);
+        let left = run_group(&writer.handle, group, &self.limits);
+        writer.settle();
+        let too_long = writer.has_long_log();
+        self.put_writer(writer);
         let mut writes = lock(&self.writes);
         for write in left.rest.into_iter().rev() {
             writes.waiting.push_front(Waiting::Write(write));
@@ -270,7 +274,10 @@ impl Database {
         }
         if too_long {
             // No write comes before it, so that the log grows no further.
-            writes.waiting.push_front(Waiting::Alone(Box::new(cut_log)));
+            let cut = |writer: &mut Writer| {
+                writer.cut_log();
+            };
+            writes.waiting.push_front(Waiting::Alone(Box::new(cut)));
         }
     }
 
@@ -289,26 +296,40 @@ impl Database {
         };
         let _passes_on = PassOn(self);
         match (job, self.take_writer()) {
-            (Some(job), Ok(handle)) => {
-                job(&handle);
-                keep_log_short(&handle);
-                *lock(&self.writer) = Some(handle);
+            (Some(job), Ok(mut writer)) => {
+                job(&mut writer);
+                writer.settle();
+                self.put_writer(writer);
             }
-            (None, Ok(handle)) => *lock(&self.writer) = Some(handle),
+            (None, Ok(writer)) => self.put_writer(writer),
             // Whoever waits learns it from the drop of their channel.
             (_, Err(error)) => tracing::error!(%error, "a tenant's database cannot be opened"),
         }
     }
 
     /// The connection that writes, taken out while it works: a panic must not leave its transaction to the next.
-    fn take_writer(&self) -> Result<Handle, RunError> {
-        if let Some(handle) = lock(&self.writer).take() {
-            return Ok(handle);
+    fn take_writer(&self) -> Result<Writer, RunError> {
+        if let Some(writer) = lock(&self.writer).take() {
+            return Ok(writer);
         }
-        let handle = Handle::writer(&self.settings)?;
-        let deferred = has_deferred_keys(&handle)?;
+        let writer = self.writers.open(self.id, &self.settings)?;
+        let deferred = has_deferred_keys(&writer.handle)?;
         self.deferred_keys.store(deferred, Ordering::Relaxed);
-        Ok(handle)
+        Ok(writer)
+    }
+
+    fn put_writer(&self, writer: Writer) {
+        let news = writer.history.has_news();
+        self.has_news.store(news, Ordering::Relaxed);
+        *lock(&self.writer) = Some(writer);
+    }
+
+    /// Has its history take what was committed, if there is any.
+    pub(super) fn remember(&self) {
+        if self.has_news.load(Ordering::Relaxed) {
+            // A queue that is full of writes has its log taken soon enough.
+            let _ = self.enqueue(Waiting::Alone(Box::new(Writer::remember)));
+        }
     }
 
     /// Takes no more work; what is queued is answered `Closed`.
@@ -368,18 +389,15 @@ fn has_deferred_keys(handle: &Handle) -> Result<bool, RunError> {
         .map_err(internal)
 }
 
-/// Copies the log into the database once it is long, as far as that can be done without waiting.
-fn keep_log_short(handle: &Handle) {
-    if handle.log_pages() >= CHECKPOINT_PAGES
-        && let Err(error) = handle.checkpoint(CheckpointMode::PASSIVE)
-    {
-        tracing::warn!(%error, "a tenant's log cannot be copied");
-    }
-}
-
-/// Cuts the log. Readers pin it for no longer than a statement runs, and those that begin meanwhile do not.
-fn cut_log(handle: &Handle) {
-    if let Err(error) = handle.checkpoint(CheckpointMode::TRUNCATE) {
-        tracing::warn!(%error, "a tenant's log cannot be cut");
+impl Drop for Database {
+    fn drop(&mut self) {
+        let readers = self.readers.get_mut();
+        *readers.unwrap_or_else(PoisonError::into_inner) = Readers::default();
+        let writer = self.writer.get_mut();
+        let writer = writer.unwrap_or_else(PoisonError::into_inner).take();
+        // One that is closed is removed: there is nothing to keep.
+        if let Some(writer) = writer.filter(|_| !lock(&self.writes).closed) {
+            writer.close();
+        }
     }
 }

@@ -144,14 +144,22 @@ pub(super) fn view_sql(c: &Connection) -> rusqlite::Result<Vec<String>> {
 
 /// The migrations that the file has, oldest first.
 pub(super) fn markers(c: &Connection) -> rusqlite::Result<Vec<Marker>> {
-    c.prepare("SELECT version, checksum FROM svc_migrations ORDER BY version")?
-        .query_map([], |row| {
-            Ok(Marker {
-                version: row.get(0)?,
-                checksum: row.get(1)?,
-            })
-        })?
-        .collect()
+    let sql = "SELECT version, checksum FROM svc_migrations ORDER BY version";
+    rows(c, sql, |row| {
+        Ok(Marker {
+            version: row.get(0)?,
+            checksum: row.get(1)?,
+        })
+    })
+}
+
+/// All rows of a statement.
+pub(super) fn rows<T>(
+    c: &Connection,
+    sql: &str,
+    read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    c.prepare(sql)?.query_map([], read)?.collect()
 }
 
 fn unsigned(row: &Row<'_>) -> rusqlite::Result<u64> {

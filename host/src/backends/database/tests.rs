@@ -48,8 +48,9 @@ impl House {
         let data = tempfile::tempdir().unwrap();
         let mut limits = Limits::default();
         set(&mut limits);
-        let databases = Arc::new(Databases::open(data.path(), &limits).unwrap());
         let clock = Clock::manual(Timestamp(1_795_262_400_000));
+        let databases = Databases::open(data.path(), &limits, clock.clone()).unwrap();
+        let databases = Arc::new(databases);
         let id = BackendId::new(&clock, &Random::system()).unwrap();
         databases.create(id, script(schema)).await.unwrap();
         Self {

@@ -1,0 +1,194 @@
+//! The connection that writes, and the history of what it commits: nothing leaves the log before history has it.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+
+use rusqlite::wal::CheckpointMode;
+
+use super::error::RunError;
+use super::files::Files;
+use super::handle::{Handle, Settings, internal};
+use super::history::{History, Terms};
+use super::open::{WAIT, lock};
+use crate::clock::Timestamp;
+use crate::ids::BackendId;
+
+/// The log is copied into the database from this many pages on; where readers keep some of it from being copied, it is
+/// tried again after this many more,
+const COPY_PAGES: i32 = 1000;
+const AGAIN_PAGES: i32 = 250;
+/// and from this many on the log is cut, which waits for them.
+const CUT_PAGES: i32 = 4000;
+
+/// What the writers of all databases share; clones share it, too.
+#[derive(Clone, Debug)]
+pub(super) struct Writers {
+    files: Files,
+    terms: Arc<Terms>,
+    claimed: Arc<Claimed>,
+}
+
+/// The databases that have a writer: one that is being closed while it is opened again must not have two.
+#[derive(Debug, Default)]
+struct Claimed {
+    ids: Mutex<HashSet<BackendId>>,
+    freed: Condvar,
+}
+
+/// A database whose writer nobody else is.
+#[derive(Debug)]
+struct Claim {
+    id: BackendId,
+    claimed: Arc<Claimed>,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        lock(&self.claimed.ids).remove(&self.id);
+        self.claimed.freed.notify_all();
+    }
+}
+
+impl Writers {
+    /// Those of the databases in `files`, whose histories are kept under `terms`.
+    pub(super) fn new(files: Files, terms: Terms) -> Self {
+        Self {
+            files,
+            terms: Arc::new(terms),
+            claimed: Arc::default(),
+        }
+    }
+
+    /// What histories are kept under.
+    pub(super) fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    /// The writer of a database that is there. Waits for the one before to be closed.
+    pub(super) fn open(&self, id: BackendId, settings: &Settings) -> Result<Writer, RunError> {
+        let mut writer = self.of(id, || Handle::writer(settings))?;
+        // What a crash left in the log is a moment of its own, before anything is added.
+        writer.remember();
+        Ok(writer)
+    }
+
+    /// The writer of a database that is just being made.
+    pub(super) fn create(&self, id: BackendId, settings: &Settings) -> Result<Writer, RunError> {
+        self.of(id, || Handle::create(settings))
+    }
+
+    /// Waits until every database that was being closed is, but not for long.
+    pub(super) fn await_closed(&self) {
+        let ids = lock(&self.claimed.ids);
+        let freed = &self.claimed.freed;
+        // What is not closed by then is as a crash would leave it.
+        drop(freed.wait_timeout_while(ids, WAIT, |ids| !ids.is_empty()));
+    }
+
+    fn of(
+        &self,
+        id: BackendId,
+        open: impl FnOnce() -> Result<Handle, RunError>,
+    ) -> Result<Writer, RunError> {
+        let claim = self.claim(id)?;
+        let dir = self.files.directory(&id).map_err(|_| RunError::Closed)?;
+        let mut handle = open()?;
+        let timed = handle.time_commits(self.terms.clock.clone());
+        Ok(Writer {
+            committed_at: timed.map_err(internal)?,
+            handle,
+            history: History::open(dir, Arc::clone(&self.terms)),
+            copy_at: COPY_PAGES,
+            _claim: claim,
+        })
+    }
+
+    fn claim(&self, id: BackendId) -> Result<Claim, RunError> {
+        let ids = lock(&self.claimed.ids);
+        let freed = &self.claimed.freed;
+        let waited = freed.wait_timeout_while(ids, WAIT, |ids| ids.contains(&id));
+        let (mut ids, _) = waited.map_err(|_| RunError::Busy)?;
+        if !ids.insert(id) {
+            return Err(RunError::Busy);
+        }
+        Ok(Claim {
+            id,
+            claimed: Arc::clone(&self.claimed),
+        })
+    }
+}
+
+/// A database's one writer.
+#[derive(Debug)]
+pub(super) struct Writer {
+    pub(super) handle: Handle,
+    pub(super) history: History,
+    /// When the last commit was, in milliseconds since the epoch.
+    committed_at: Arc<AtomicI64>,
+    /// How long the log may become before it is copied, in pages.
+    copy_at: i32,
+    // Goes after its handle.
+    _claim: Claim,
+}
+
+impl Writer {
+    /// Notes what was committed, and copies the log into the database once it is long, as far as that can be done
+    /// without waiting.
+    pub(super) fn settle(&mut self) {
+        let at = Timestamp(self.committed_at.load(Ordering::Relaxed));
+        self.history.note(self.handle.log_pages(), at);
+        if self.handle.log_pages() >= self.copy_at {
+            self.copy_log(CheckpointMode::PASSIVE);
+        }
+    }
+
+    /// Whether the log is so long that it must be cut.
+    pub(super) fn has_long_log(&self) -> bool {
+        self.handle.log_pages() >= CUT_PAGES
+    }
+
+    /// Cuts the log; answers whether all of it is copied. Readers pin it for no longer than a statement runs, and those
+    /// that begin meanwhile do not.
+    pub(super) fn cut_log(&mut self) -> bool {
+        self.copy_log(CheckpointMode::TRUNCATE)
+    }
+
+    /// Takes what is new in the log into the history.
+    pub(super) fn remember(&mut self) {
+        if let Err(error) = self.history.take(&mut self.handle.connection) {
+            tracing::warn!(%error, "a database's history has a gap");
+        }
+    }
+
+    /// Copies the log into the database; answers whether all of it is there. Once it is, SQLite may write over the
+    /// log, so history takes it first, and has it synced.
+    fn copy_log(&mut self, mode: CheckpointMode) -> bool {
+        self.remember();
+        let wholly = self.handle.checkpoint(mode).unwrap_or_else(|error| {
+            tracing::warn!(%error, "a tenant's log cannot be copied");
+            false
+        });
+        let left = self.handle.log_pages();
+        self.copy_at = if wholly {
+            COPY_PAGES
+        } else {
+            left.saturating_add(AGAIN_PAGES).max(COPY_PAGES)
+        };
+        self.history.copied(wholly, left);
+        wholly
+    }
+
+    /// Closes the database: all of its log is copied, and its history says so.
+    pub(super) fn close(mut self) {
+        if !self.cut_log() {
+            return;
+        }
+        if self.history.is_on()
+            && let Err(error) = self.history.seal()
+        {
+            tracing::warn!(%error, "a database's history will have a gap");
+        }
+        self.handle.leave_no_log();
+    }
+}

@@ -1,0 +1,185 @@
+//! Going back to what a backend's database was: the moments that there are, and the restore of one.
+
+pub mod requests;
+pub mod routes;
+pub mod views;
+
+use super::database::{Marker, Past, Plan, RestoreRecord, RewindError, Rewound, Script};
+use super::migrations;
+use super::model::{BackendError, LedgerEntry};
+use super::service::Backends;
+use super::store;
+use crate::clock::Timestamp;
+use crate::content::Digest;
+use crate::control;
+use crate::fault;
+use crate::ids::{BackendId, ProjectId};
+use crate::sandbox::{Purpose, StatementKind};
+
+/// Which part of a history is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Moments before this one.
+    pub before: Option<Timestamp>,
+    /// How many, at most.
+    pub limit: usize,
+}
+
+/// What a restore did.
+#[derive(Clone, Copy, Debug)]
+pub struct Restored {
+    /// When the state that is live now was committed.
+    pub restored_to: Timestamp,
+    /// The moment to restore for the state before.
+    pub previous: Timestamp,
+}
+
+impl Backends {
+    /// The moments that a project's backend can be restored to, newest first.
+    ///
+    /// # Errors
+    /// `NotFound` if it has none; the database's.
+    pub async fn history(&self, project: ProjectId, part: Part) -> Result<Past, BackendError> {
+        let id = self.required(project).await?.id;
+        Ok(self.databases.past(id, part.before, part.limit).await?)
+    }
+
+    /// Makes a project's database what it was at `at`, under the schema that it has. Durable when it answers.
+    ///
+    /// # Errors
+    /// [`BackendError`]; nothing is changed then.
+    pub async fn restore(
+        &self,
+        project: ProjectId,
+        at: Timestamp,
+    ) -> Result<Restored, BackendError> {
+        let id = self.required(project).await?.id;
+        let turn = self.turn(id);
+        let _mine = turn.lock().await;
+        self.record_restores(id).await?;
+        let rewound = self.databases.rewind(id, at).await.map_err(no_way_back)?;
+        let ledger = self.control.read(move |c| store::ledger(c, &id)).await?;
+        let record = self.record_of(&ledger, &rewound);
+        if !self.has_room(id, record.sql.len()).await? {
+            return Err(self.definitions_full());
+        }
+        let missing: Vec<LedgerEntry> = ledger
+            .into_iter()
+            .filter(|entry| rewound.markers.iter().all(|m| m.checksum != entry.checksum))
+            .collect();
+        let mut later = Vec::new();
+        for entry in &missing {
+            let script = self.without_seeds(entry).await;
+            later.push((entry.version, script.map_err(|e| against(entry, e))?));
+        }
+        let restored_to = rewound.at;
+        let plan = Plan {
+            later: later.clone(),
+            record: record.clone(),
+        };
+        let reinstated = self.databases.reinstate(id, rewound, plan).await;
+        let reinstated = reinstated.map_err(|failure| match failure.migration {
+            Some(number) => {
+                let error = migrations::failed(&later[number].1, failure.error);
+                against(&missing[number], error)
+            }
+            None => failure.error.error.into(),
+        })?;
+        if let Err(error) = self.record_restore(id, record).await {
+            // It is done, and whoever looks at the backend next records it.
+            tracing::error!(%error, backend = %id, "a restore is not recorded yet");
+        }
+        Ok(Restored {
+            restored_to,
+            previous: reinstated.previous,
+        })
+    }
+
+    /// What the ledger is to say of a restore. Its version is above all that any state of the file may have.
+    fn record_of(&self, ledger: &[LedgerEntry], rewound: &Rewound) -> RestoreRecord {
+        let recorded = ledger.iter().map(|entry| entry.version);
+        let marked = rewound.live.iter().chain(&rewound.markers);
+        let version = recorded.chain(marked.map(|m| m.version)).max().unwrap_or(0) + 1;
+        let made_at = self.clock.now();
+        let sql = format!(
+            "-- {version}: restored to {}, at {made_at}. Later migrations were applied again, without their rows.",
+            rewound.at
+        );
+        let checksum = Digest::of(sql.as_bytes()).to_string();
+        RestoreRecord {
+            marker: Marker { version, checksum },
+            sql,
+            made_at,
+        }
+    }
+
+    /// An entry of the ledger as it is applied once more: what it did to the schema, and not its rows.
+    async fn without_seeds(&self, entry: &LedgerEntry) -> Result<Script, BackendError> {
+        let mut statements = Vec::new();
+        // No script of an owner's is a comment alone: that is an earlier restore's.
+        if !is_comment(&entry.sql) {
+            let judged = self.verdicts.script(&entry.sql, Purpose::Migration).await?;
+            let changes = judged.iter().filter(|s| s.kind == StatementKind::Migration);
+            statements.extend(changes.map(|s| s.start..s.end));
+        }
+        Ok(Script {
+            sql: entry.sql.clone(),
+            checksum: entry.checksum.clone(),
+            statements,
+        })
+    }
+
+    /// Records what restores the file has and the ledger has not: a crash came between the two.
+    pub(super) async fn record_restores(&self, id: BackendId) -> Result<(), BackendError> {
+        for record in self.databases.restores(id).await? {
+            self.record_restore(id, record).await?;
+        }
+        Ok(())
+    }
+
+    async fn record_restore(
+        &self,
+        id: BackendId,
+        record: RestoreRecord,
+    ) -> Result<(), control::Error> {
+        let entry = LedgerEntry {
+            version: record.marker.version,
+            checksum: record.marker.checksum,
+            sql: record.sql,
+            note: None,
+            applied_at: record.made_at,
+        };
+        self.control
+            .write(move |tx| {
+                fault::point("restore.recording");
+                let there = store::exists(tx, &id).map_err(control::Error::from)?;
+                let known = store::recorded(tx, &id, &entry.checksum);
+                if there && known.map_err(control::Error::from)?.is_none() {
+                    store::append(tx, &id, &entry)?;
+                }
+                Ok(())
+            })
+            .await
+    }
+}
+
+fn is_comment(sql: &str) -> bool {
+    sql.starts_with("--") && !sql.contains('\n')
+}
+
+fn no_way_back(error: RewindError) -> BackendError {
+    match error {
+        RewindError::TooOld { oldest } => BackendError::NoMoment(oldest),
+        RewindError::Future => BackendError::Invalid(
+            "`at` is in the future: name a moment that the history has.".to_owned(),
+        ),
+        RewindError::Run(error) => error.into(),
+    }
+}
+
+fn against(entry: &LedgerEntry, error: BackendError) -> BackendError {
+    BackendError::Migration {
+        version: entry.version,
+        error: Box::new(error),
+    }
+}

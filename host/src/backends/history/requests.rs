@@ -1,0 +1,72 @@
+//! What requests about a backend's history look like, and what is wrong with them: for REST and for tools alike.
+
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::Part;
+use crate::clock::Timestamp;
+use crate::http::extract::invalid;
+use crate::http::problem::Problem;
+
+/// Moments of an answer, unless it is said how many.
+const PAGE: u32 = 100;
+/// The most moments of an answer.
+const MOST: u32 = 1000;
+
+/// Which part of the history.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct WhichMoments {
+    /// How many; 100 if absent.
+    #[param(minimum = 1, maximum = 1000)]
+    pub limit: Option<u32>,
+    /// Only moments before this one: `next_before` of the answer before, or any time.
+    #[param(format = "date-time")]
+    pub before: Option<String>,
+}
+
+/// A moment to go back to.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RestoreBackend {
+    /// When: what was committed last at that time or before it is restored.
+    #[schema(format = "date-time", example = "2026-11-20T12:00:00.000Z")]
+    pub at: String,
+}
+
+impl WhichMoments {
+    /// The part that is asked for.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub fn checked(self) -> Result<Part, Problem> {
+        let limit = self.limit.unwrap_or(PAGE);
+        if !(1..=MOST).contains(&limit) {
+            return Err(invalid(format!("`limit` must be from 1 to {MOST}.")));
+        }
+        let before = self.before.map(|before| moment("before", &before));
+        Ok(Part {
+            before: before.transpose()?,
+            limit: usize::try_from(limit).unwrap_or(usize::MAX),
+        })
+    }
+}
+
+impl RestoreBackend {
+    /// The moment that is asked for.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub fn checked(self) -> Result<Timestamp, Problem> {
+        moment("at", &self.at)
+    }
+}
+
+fn moment(field: &str, text: &str) -> Result<Timestamp, Problem> {
+    Timestamp::parse(text).ok_or_else(|| {
+        invalid(format!(
+            "`{field}` must be a time as in RFC 3339, such as 2026-11-20T12:00:00.000Z."
+        ))
+    })
+}

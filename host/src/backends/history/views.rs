@@ -1,0 +1,70 @@
+//! What answers about a backend's history look like.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::Restored;
+use crate::backends::database::Past;
+use crate::clock::Timestamp;
+
+/// The moments that a backend can be restored to.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct HistoryView {
+    /// The first; null while nothing is kept.
+    #[schema(value_type = Option<String>, format = "date-time")]
+    oldest: Option<Timestamp>,
+    /// The last: the state as it is.
+    #[schema(value_type = Option<String>, format = "date-time")]
+    newest: Option<Timestamp>,
+    /// What the history takes on the disk.
+    bytes: u64,
+    /// When something was committed, newest first. Any time from `oldest` on can be restored: it means the last commit until then.
+    moments: Vec<MomentView>,
+    /// What to send as `before` for those before these; null if there are none.
+    #[schema(value_type = Option<String>, format = "date-time")]
+    next_before: Option<Timestamp>,
+}
+
+/// A moment at which something was committed.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct MomentView {
+    /// When.
+    #[schema(value_type = String, format = "date-time")]
+    at: Timestamp,
+}
+
+/// What a restore did.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct RestoredView {
+    /// When the rows that are live now were committed.
+    #[schema(value_type = String, format = "date-time")]
+    restored_to: Timestamp,
+    /// What to restore to undo this.
+    #[schema(value_type = String, format = "date-time")]
+    previous: Timestamp,
+}
+
+impl From<Past> for HistoryView {
+    fn from(past: Past) -> Self {
+        Self {
+            oldest: past.oldest,
+            newest: past.newest,
+            bytes: past.bytes,
+            next_before: past.moments.last().copied().filter(|_| past.more),
+            moments: past
+                .moments
+                .into_iter()
+                .map(|at| MomentView { at })
+                .collect(),
+        }
+    }
+}
+
+impl From<Restored> for RestoredView {
+    fn from(restored: Restored) -> Self {
+        Self {
+            restored_to: restored.restored_to,
+            previous: restored.previous,
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What keeping the history of a database costs its writes, and how long going back takes.
+
+use serde_json::json;
+
+use super::items::{self, Operation};
+use super::owner::{Owner, text};
+use super::report::{Goals, median, quantile, say, title};
+use super::rounds::{Contender, ROUND, ROUNDS, compare, say_head, say_ratio};
+use super::server::Bench;
+use super::tenant;
+
+/// Connections that write: one, whose every write is a commit, and many, who share them.
+const CONNECTIONS: [usize; 2] = [1, 64];
+const SLUG: &str = "kept";
+/// How often it is gone back and forth.
+const RESTORES: usize = 20;
+/// Rows that bring a database to 5 MB with those that it has, and what is done to it then.
+const FILL: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3800)
+    INSERT INTO items (name, note) SELECT 'Filler ' || i, hex(randomblob(500)) FROM n";
+const CHANGE: &str =
+    "UPDATE items SET note = hex(randomblob(500)) WHERE id > 10000 AND id % 10 = :part";
+
+/// Measures it.
+pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
+    title(&format!(
+        "Durable inserts with and without history, {ROUNDS} alternating rounds of {} ms",
+        ROUND.as_millis()
+    ))?;
+    let (with, credential) = bench.owned("history")?;
+    tenant::settle(
+        &mut Owner::new(&with, &credential)?,
+        SLUG,
+        &[("fill", FILL), ("change", CHANGE)],
+    )?;
+    let (without, other) = bench.owned_with("no-history", "history_bytes = 0\n")?;
+    tenant::settle(&mut Owner::new(&without, &other)?, SLUG, &[])?;
+    say_head("connections")?;
+    for connections in CONNECTIONS {
+        let calls = [&with, &without].map(|server| {
+            let calls = Operation::Insert.calls(server.address, SLUG);
+            (calls, items::undo(server.address, SLUG))
+        });
+        let contenders = [
+            Contender::new(&with, &calls[0].0).undone_by(&calls[0].1),
+            Contender::new(&without, &calls[1].0).undone_by(&calls[1].1),
+        ];
+        let [kept, bare] = compare(&contenders, connections)?;
+        kept.say(&connections.to_string(), "with")?;
+        bare.say("", "without")?;
+        say_ratio(&kept, &bare, "ratio")?;
+        let what =
+            format!("inserts over {connections}: what one with history costs, of one without");
+        goals.at_most(&what, 1.0 / kept.ratio(&bare), 1.3);
+    }
+    drop(without);
+
+    let mut owner = Owner::new(&with, &credential)?;
+    owner.go_home()?;
+    let call = |action, params| {
+        tenant::answer(&with, &items::call(with.address, SLUG, action, &params)).map(|_| ())
+    };
+    call("fill", json!({}))?;
+    let (history, _) = owner.send("GET", "/backend/history?limit=1", &json!({}))?;
+    let mut at = text(&history, "newest")?;
+    for part in 0..10 {
+        call("change", json!({ "part": part }))?;
+    }
+    let (detail, _) = owner.send("GET", "/backend", &json!({}))?;
+    let mut took = Vec::new();
+    for _ in 0..RESTORES {
+        let restore = json!({ "at": at });
+        let (restored, millis) = owner.send("POST", "/backend/restore", &restore)?;
+        at = text(&restored, "previous")?;
+        took.push(millis);
+    }
+    let (history, _) = owner.send("GET", "/backend/history?limit=1", &json!({}))?;
+    say(&format!(
+        "\nRestore of {} bytes: p50 {:.1} ms, worst {:.1} ms; the history has {} bytes.",
+        detail["database"]["bytes"],
+        median(&took),
+        quantile(&took, 1.0),
+        history["bytes"],
+    ))?;
+    goals.at_most("restore of 5 MB: p50, ms", median(&took), 100.0);
+    Ok(())
+}
