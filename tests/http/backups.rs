@@ -250,6 +250,41 @@ async fn damage_is_found_and_mended_by_the_next_backup() {
 }
 
 #[tokio::test]
+async fn what_a_tenant_declares_keeps_nobody_from_a_backup() {
+    let (house, vault) = (furnished().await, Vault::new());
+    for ddl in [
+        "CREATE TABLE p (a); CREATE TABLE c (b REFERENCES p (a))",
+        "CREATE TABLE odd (a CHECK (random() % 2))",
+        "CREATE TABLE n (a)",
+    ] {
+        house.migrate(ddl).await.expect(200);
+    }
+    house
+        .define(&[
+            ("add_p", "INSERT INTO p VALUES (1)"),
+            (
+                "add_odd",
+                "INSERT OR IGNORE INTO odd SELECT value FROM json_each(:values)",
+            ),
+            ("add_n", "INSERT INTO n VALUES (-9223372036854775808)"),
+        ])
+        .await;
+    house.done("add_p", &json!({})).await;
+    house.done("add_n", &json!({})).await;
+    let values = serde_json::to_string(&vec![1; 200]).unwrap();
+    house.done("add_odd", &json!({ "values": values })).await;
+    // A column that cannot be evaluated for the row that is there.
+    let overflow = "ALTER TABLE n ADD COLUMN b INTEGER AS (abs(a))";
+    house.migrate(overflow).await.expect(200);
+    let made = vault.back_up(house.server.data()).await;
+    assert_eq!(made["complete"], true);
+    let note = text(&made["notes"][0]);
+    assert!(note.contains("integer overflow"), "{note}");
+    let found = whole(&vault.restore("data").await).await;
+    assert_eq!(found["notes"], made["notes"]);
+}
+
+#[tokio::test]
 async fn a_backup_counts_once_it_is_complete_whatever_fails_then() {
     let (house, vault) = (furnished().await, Vault::new());
     vault.back_up(house.server.data()).await;

@@ -47,6 +47,8 @@ pub struct Made {
     pub one_time_left_out: usize,
     /// What is wrong with the copy.
     pub errors: Vec<String>,
+    /// What else the operator should know; nothing of it makes the copy less whole.
+    pub notes: Vec<String>,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
 }
@@ -167,6 +169,7 @@ async fn copy(
         guests: Copied::default(),
         one_time_left_out,
         errors: Vec::new(),
+        notes: Vec::new(),
         duration_ms: 0,
     };
     let damaged = source.copy_to(&mut place.content()?, &mut made.content, false, watch)?;
@@ -178,12 +181,13 @@ async fn copy(
         once: None,
         files: Files::open(&directory.join(BACKENDS))?,
     };
-    made.errors = check(&parts, damaged, watch).await?.errors;
-    if !made.errors.is_empty() {
+    let mut found = check(&parts, damaged, watch).await?;
+    if !found.errors.is_empty() {
         // What an earlier backup left may have been damaged since: then another copy mends it.
         let damaged = source.copy_to(&mut place.content()?, &mut made.content, true, watch)?;
-        made.errors = check(&parts, damaged, watch).await?.errors;
+        found = check(&parts, damaged, watch).await?;
     }
+    (made.errors, made.notes) = (found.errors, found.notes);
     if !made.errors.is_empty() {
         return Ok(made);
     }
