@@ -1,5 +1,6 @@
 //! An open connection to a tenant's database, with its walls and its meter.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -23,6 +24,8 @@ pub(super) const PAGE_BYTES: u64 = 4096;
 const DISK_FULL: u64 = 256 << 10;
 /// The write-ahead log is cut back to this when it starts anew, in bytes.
 const WAL_BYTES: i64 = 4 << 20;
+/// A log that readers keep from being begun anew is cut, which waits for them, once it is longer by so many pages.
+const CUT_PAGES: i32 = 4000;
 /// How long the writer waits for readers when it cuts the log: longer than any statement runs.
 pub(super) const READERS: Duration = Duration::from_secs(3);
 
@@ -34,6 +37,8 @@ pub(super) struct Handle {
     meter: Meter,
     /// Pages in the write-ahead log after the last commit.
     log_pages: Arc<AtomicI32>,
+    /// How many there were when the log could not be cut for a reader that stayed; 0 once it was wholly copied.
+    uncut_pages: Cell<i32>,
 }
 
 /// What a database file is opened with.
@@ -130,6 +135,7 @@ impl Handle {
             walls,
             meter,
             log_pages,
+            uncut_pages: Cell::new(0),
         })
     }
 
@@ -143,7 +149,25 @@ impl Handle {
         let (in_log, copied) = self.connection.wal_checkpoint_v2(None::<&str>, mode)?;
         let left = if copied < in_log { in_log } else { 0 };
         self.log_pages.store(left, Ordering::Relaxed);
+        if left == 0 {
+            self.uncut_pages.set(0);
+        }
         Ok(())
+    }
+
+    /// Whether the log is so long that it is worth waiting for readers. One that could not be cut has to grow first: a
+    /// backup may read for minutes, and writers would wait for it time and again.
+    pub(super) fn is_log_to_be_cut(&self) -> bool {
+        let (pages, uncut) = (self.log_pages(), self.uncut_pages.get());
+        // A log that is shorter by now was begun anew.
+        let grown = if pages < uncut { pages } else { pages - uncut };
+        grown >= CUT_PAGES
+    }
+
+    /// Cuts the log. Readers pin it for no longer than a statement runs, but for a backup's.
+    pub(super) fn cut_log(&self) -> rusqlite::Result<()> {
+        self.checkpoint(CheckpointMode::TRUNCATE)
+            .inspect_err(|_| self.uncut_pages.set(self.log_pages()))
     }
 
     /// Runs `work` for a tenant: in a role, and measured against a budget.
@@ -215,5 +239,45 @@ pub(super) fn internal(error: rusqlite::Error) -> RunError {
             RunError::Internal(reason)
         }
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_could_not_be_cut_grows_before_it_is_tried_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let settings = Settings {
+            path: directory.path().join("default.db"),
+            most_bytes: 256 << 20,
+        };
+        let writer = Handle::create(&settings).unwrap();
+        writer.connection.busy_timeout(Duration::ZERO).unwrap();
+        writer.platform("CREATE TABLE t (a)").unwrap();
+        let fill = || {
+            let pages = u64::from(CUT_PAGES.unsigned_abs());
+            let sql = format!(
+                "INSERT INTO t VALUES (zeroblob({}))",
+                pages * PAGE_BYTES / 16
+            );
+            (0..16).for_each(|_| writer.platform(&sql).unwrap());
+        };
+        let reader = Handle::reader(&settings).unwrap();
+        reader.platform("BEGIN; SELECT count(*) FROM t").unwrap();
+        fill();
+        assert!(writer.is_log_to_be_cut());
+        writer.cut_log().unwrap_err();
+        writer.platform("INSERT INTO t VALUES (1)").unwrap();
+        assert!(!writer.is_log_to_be_cut());
+        fill();
+        assert!(writer.is_log_to_be_cut());
+        writer.cut_log().unwrap_err();
+        reader.platform("COMMIT").unwrap();
+        writer.cut_log().unwrap();
+        assert_eq!(writer.log_pages(), 0);
+        fill();
+        assert!(writer.is_log_to_be_cut());
     }
 }

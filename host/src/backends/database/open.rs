@@ -22,10 +22,8 @@ use crate::ids::BackendId;
 const WAITING: usize = 1024;
 /// How long a call waits to begin.
 pub(super) const WAIT: Duration = Duration::from_secs(5);
-/// The log is copied into the database from this many pages on; one that readers keep from being begun anew is cut,
-/// which waits for them, from the second on.
+/// The log is copied into the database from this many pages on.
 const CHECKPOINT_PAGES: i32 = 1000;
-const CUT_PAGES: i32 = 4000;
 
 /// An open database.
 #[derive(Debug)]
@@ -259,7 +257,7 @@ impl Database {
         };
         let left = run_group(&handle, group, &self.limits);
         keep_log_short(&handle);
-        let too_long = handle.log_pages() >= CUT_PAGES;
+        let too_long = handle.is_log_to_be_cut();
         *lock(&self.writer) = Some(handle);
         let mut writes = lock(&self.writes);
         for write in left.rest.into_iter().rev() {
@@ -377,9 +375,9 @@ fn keep_log_short(handle: &Handle) {
     }
 }
 
-/// Cuts the log. Readers pin it for no longer than a statement runs, and those that begin meanwhile do not.
+/// Cuts the log, which readers that begin meanwhile do not pin.
 fn cut_log(handle: &Handle) {
-    if let Err(error) = handle.checkpoint(CheckpointMode::TRUNCATE) {
+    if let Err(error) = handle.cut_log() {
         tracing::warn!(%error, "a tenant's log cannot be cut");
     }
 }
