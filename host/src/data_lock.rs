@@ -82,20 +82,35 @@ impl DataLock {
     }
 }
 
-/// Makes a data directory that is missing: it holds secrets, so nobody else may look into it.
+/// Makes a data directory that is missing, durably: it holds secrets, so nobody else may look into it.
 ///
 /// # Errors
 /// The disk's.
 pub fn make_private(data: &Path) -> std::io::Result<()> {
+    let data = std::path::absolute(data)?;
+    let missing: Vec<&Path> = data.ancestors().take_while(|path| !path.exists()).collect();
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
-        .create(data)
+        .create(&data)?;
+    for parent in missing.into_iter().filter_map(Path::parent) {
+        File::open(parent)?.sync_all()?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_is_made_with_what_leads_to_it() {
+        let root = tempfile::tempdir().unwrap();
+        let data = root.path().join("a/b/../c");
+        make_private(&data).unwrap();
+        make_private(&data).unwrap();
+        assert!(root.path().join("a/c").is_dir());
+    }
 
     #[test]
     fn the_second_is_told_who_has_it() {

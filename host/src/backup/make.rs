@@ -294,6 +294,7 @@ impl Objects<'_> {
         let (source, there) = (self.from.bytes(digest)?, to.bytes(digest)?);
         let trusted = there.is_some() && !thorough && (source.is_none() || source == there);
         if trusted || (thorough && to.is_whole(digest)?) {
+            to.rely_on(digest);
             return Ok(there.map(|bytes| (bytes, false)));
         }
         let Some(object) = self.from.get(digest)? else {
@@ -302,7 +303,10 @@ impl Objects<'_> {
         match to.put(digest, object) {
             Ok(bytes) => Ok(Some((bytes, true))),
             // Damage at the source need not be damage here.
-            Err(PutError::Damaged) if to.is_whole(digest)? => Ok(there.map(|bytes| (bytes, false))),
+            Err(PutError::Damaged) if to.is_whole(digest)? => {
+                to.rely_on(digest);
+                Ok(there.map(|bytes| (bytes, false)))
+            }
             Err(PutError::Damaged) => Ok(None),
             Err(PutError::Io(error)) => Err(error.into()),
         }
@@ -335,7 +339,9 @@ fn copy_guests(from: &Path, to: &mut Shelf, copied: &mut Copied) -> anyhow::Resu
             }
             let (digest, bytes) = Digest::of_copied(guest.open()?, io::sink())?;
             let there = to.bytes(&digest)? == Some(bytes);
-            if !there {
+            if there {
+                to.rely_on(&digest);
+            } else {
                 to.put(&digest, guest.open()?)?;
             }
             copied.count(bytes, !there);
