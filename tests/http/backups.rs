@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use http::Method;
 use serde_json::{Value, json};
 use svc::content::Hold;
+use svc::data_lock::DataLock;
 use svc_tests::{Ask, Output, Process, TestServer, disk};
 use tempfile::TempDir;
 
@@ -350,6 +351,31 @@ async fn a_restore_keeps_what_was_there_and_waits_for_nobody() {
     process.kill().await;
     let again = vault.run(data.path(), "restore").await.json();
     assert_ne!(again["before"], restored["before"]);
+}
+
+#[tokio::test]
+async fn operators_wait_for_a_restore() {
+    let data = TestServer::start().await.stop().await;
+    let lock = DataLock::take(data.path()).unwrap();
+    lock.announce_restore().unwrap();
+    let commands: [&[&str]; 4] = [
+        &["namespace", "create", "acme"],
+        &["namespace", "list"],
+        &["deployment", "disable", "page"],
+        &["check"],
+    ];
+    for command in commands {
+        let refused = svc().run(data.path(), command).await;
+        assert!(
+            !refused.success && refused.stderr.contains("is being restored"),
+            "{refused:?}"
+        );
+    }
+    drop(lock);
+    for command in &commands[..2] {
+        let done = svc().run(data.path(), command).await;
+        assert!(done.success, "{done:?}");
+    }
 }
 
 #[tokio::test]

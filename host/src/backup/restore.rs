@@ -63,7 +63,7 @@ pub async fn restore(
     check_apart(&place.path, data)?;
     let manifest = place.manifest()?;
     let lock = DataLock::take(data)?;
-    lock.announce_as("a restore")?;
+    lock.announce_restore()?;
     let Some(_hold) = Hold::take(data)? else {
         bail!("a backup of {} is being made", data.display());
     };
