@@ -32,6 +32,7 @@ impl Parts {
         let backends = backends::check::check(&self.control, &self.files).await?;
         found.errors.extend(backends.errors);
         found.leftovers.extend(backends.leftovers);
+        found.notes.extend(backends.notes);
         Ok(found)
     }
 }

@@ -1,7 +1,7 @@
 //! The data directory belongs to one server, or to a command that replaces it, at a time.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, Write};
+use std::io::{self, Read, Seek, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
@@ -9,6 +9,8 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 
 const FILE: &str = "lock";
+/// How the words of a holder begin that is a restore.
+const RESTORE: &str = "a restore";
 
 /// Holds the data directory until it is dropped, or the process ends.
 #[derive(Debug)]
@@ -32,7 +34,12 @@ impl DataLock {
             .open(&path)
             .with_context(|| format!("opening {}", path.display()))?;
         match file.try_lock() {
-            Ok(()) => Ok(Self(file)),
+            Ok(()) => {
+                // What the last holder said of itself does not hold for this one.
+                file.set_len(0)
+                    .with_context(|| format!("writing {}", path.display()))?;
+                Ok(Self(file))
+            }
             Err(TryLockError::WouldBlock) => {
                 let mut holder = String::new();
                 // What the holder has not written yet cannot be told.
@@ -65,12 +72,12 @@ impl DataLock {
         ))
     }
 
-    /// The same for a command, by what it does.
+    /// The same for a restore.
     ///
     /// # Errors
     /// The disk's.
-    pub fn announce_as(&self, what: &str) -> anyhow::Result<()> {
-        self.write_down(&format!("{what}, process {}", std::process::id()))
+    pub fn announce_restore(&self) -> anyhow::Result<()> {
+        self.write_down(&format!("{RESTORE}, process {}", std::process::id()))
     }
 
     fn write_down(&self, holder: &str) -> anyhow::Result<()> {
@@ -82,20 +89,62 @@ impl DataLock {
     }
 }
 
-/// Makes a data directory that is missing: it holds secrets, so nobody else may look into it.
+/// Refuses a data directory that a restore holds: what is changed in it now is about to be put aside. Beside a server
+/// there is no harm.
+///
+/// # Errors
+/// When a restore holds it, or the disk's.
+pub fn refuse_restore(data: &Path) -> anyhow::Result<()> {
+    let path = data.join(FILE);
+    let mut file = match File::open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        file => file.with_context(|| format!("opening {}", path.display()))?,
+    };
+    let mut holder = String::new();
+    file.read_to_string(&mut holder)
+        .with_context(|| format!("reading {}", path.display()))?;
+    // The words of one that has ended stay; only then is the lock free for this moment.
+    if holder.starts_with(RESTORE)
+        && matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+    {
+        bail!(
+            "{} has the data directory {}: run this again when it is done",
+            holder.trim(),
+            data.display()
+        );
+    }
+    Ok(())
+}
+
+/// Makes a data directory that is missing, durably: it holds secrets, so nobody else may look into it.
 ///
 /// # Errors
 /// The disk's.
-pub fn make_private(data: &Path) -> std::io::Result<()> {
+pub fn make_private(data: &Path) -> io::Result<()> {
+    let data = std::path::absolute(data)?;
+    let missing: Vec<&Path> = data.ancestors().take_while(|path| !path.exists()).collect();
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
-        .create(data)
+        .create(&data)?;
+    for parent in missing.into_iter().filter_map(Path::parent) {
+        File::open(parent)?.sync_all()?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_is_made_with_what_leads_to_it() {
+        let root = tempfile::tempdir().unwrap();
+        let data = root.path().join("a/b/../c");
+        make_private(&data).unwrap();
+        make_private(&data).unwrap();
+        assert!(root.path().join("a/c").is_dir());
+    }
 
     #[test]
     fn the_second_is_told_who_has_it() {
@@ -110,5 +159,24 @@ mod tests {
         );
         drop(lock);
         DataLock::take(directory.path()).unwrap();
+    }
+
+    #[test]
+    fn only_a_restore_that_runs_is_in_the_way() {
+        let directory = tempfile::tempdir().unwrap();
+        let data = directory.path();
+        refuse_restore(data).unwrap();
+        let lock = DataLock::take(data).unwrap();
+        lock.announce_restore().unwrap();
+        let refused = refuse_restore(data).unwrap_err().to_string();
+        assert!(refused.starts_with("a restore, process"), "{refused}");
+        drop(lock);
+        refuse_restore(data).unwrap();
+        // A server that has not said yet who it is.
+        let lock = DataLock::take(data).unwrap();
+        refuse_restore(data).unwrap();
+        lock.announce(SocketAddr::from(([127, 0, 0, 1], 80)))
+            .unwrap();
+        refuse_restore(data).unwrap();
     }
 }

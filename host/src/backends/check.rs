@@ -1,6 +1,6 @@
 //! Whether backends are whole: their files sound, and what the ledger says in them.
 
-use super::database::{Files, examine};
+use super::database::{Examined, Files, examine};
 use super::store;
 use crate::control::Control;
 use crate::ids::BackendId;
@@ -12,6 +12,8 @@ pub struct BackendFindings {
     pub errors: Vec<String>,
     /// What the next start removes, or somebody has to send again: not wrong.
     pub leftovers: Vec<String>,
+    /// What could not be looked at because of a tenant's own schema: not wrong.
+    pub notes: Vec<String>,
 }
 
 /// Verifies every backend, beside a server that may be using them.
@@ -50,7 +52,11 @@ async fn check_one(
     let ledger = control.read(move |c| store::ledger(c, &id)).await?;
     let directory = files.clone();
     let examined = tokio::task::spawn_blocking(move || examine(&directory, &id)).await?;
-    let (damage, markers) = match examined {
+    let Examined {
+        damage,
+        cut_short,
+        markers,
+    } = match examined {
         Ok(examined) => examined,
         Err(error) => return Ok(Err(format!("backend {id}: {error}"))),
     };
@@ -59,6 +65,9 @@ async fn check_one(
             .into_iter()
             .map(|line| format!("backend {id}: {line}")),
     );
+    found
+        .notes
+        .extend(cut_short.map(|why| format!("backend {id}: not wholly looked at: {why}")));
     for entry in &ledger {
         let there = markers
             .iter()

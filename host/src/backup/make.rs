@@ -47,6 +47,8 @@ pub struct Made {
     pub one_time_left_out: usize,
     /// What is wrong with the copy.
     pub errors: Vec<String>,
+    /// What else the operator should know; nothing of it makes the copy less whole.
+    pub notes: Vec<String>,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
 }
@@ -167,6 +169,7 @@ async fn copy(
         guests: Copied::default(),
         one_time_left_out,
         errors: Vec::new(),
+        notes: Vec::new(),
         duration_ms: 0,
     };
     let damaged = source.copy_to(&mut place.content()?, &mut made.content, false, watch)?;
@@ -178,12 +181,13 @@ async fn copy(
         once: None,
         files: Files::open(&directory.join(BACKENDS))?,
     };
-    made.errors = check(&parts, damaged, watch).await?.errors;
-    if !made.errors.is_empty() {
+    let mut found = check(&parts, damaged, watch).await?;
+    if !found.errors.is_empty() {
         // What an earlier backup left may have been damaged since: then another copy mends it.
         let damaged = source.copy_to(&mut place.content()?, &mut made.content, true, watch)?;
-        made.errors = check(&parts, damaged, watch).await?.errors;
+        found = check(&parts, damaged, watch).await?;
     }
+    (made.errors, made.notes) = (found.errors, found.notes);
     if !made.errors.is_empty() {
         return Ok(made);
     }
@@ -197,7 +201,11 @@ async fn copy(
     fault::point("backup.checked");
     place.publish(&manifest)?;
     made.complete = true;
-    place.tidy(&manifest, &wanted)?;
+    if let Err(error) = place.tidy(&manifest, &wanted) {
+        made.notes.push(format!(
+            "what the backup does not need is still there: {error}"
+        ));
+    }
     Ok(made)
 }
 
@@ -286,6 +294,7 @@ impl Objects<'_> {
         let (source, there) = (self.from.bytes(digest)?, to.bytes(digest)?);
         let trusted = there.is_some() && !thorough && (source.is_none() || source == there);
         if trusted || (thorough && to.is_whole(digest)?) {
+            to.rely_on(digest);
             return Ok(there.map(|bytes| (bytes, false)));
         }
         let Some(object) = self.from.get(digest)? else {
@@ -294,7 +303,10 @@ impl Objects<'_> {
         match to.put(digest, object) {
             Ok(bytes) => Ok(Some((bytes, true))),
             // Damage at the source need not be damage here.
-            Err(PutError::Damaged) if to.is_whole(digest)? => Ok(there.map(|bytes| (bytes, false))),
+            Err(PutError::Damaged) if to.is_whole(digest)? => {
+                to.rely_on(digest);
+                Ok(there.map(|bytes| (bytes, false)))
+            }
             Err(PutError::Damaged) => Ok(None),
             Err(PutError::Io(error)) => Err(error.into()),
         }
@@ -327,7 +339,9 @@ fn copy_guests(from: &Path, to: &mut Shelf, copied: &mut Copied) -> anyhow::Resu
             }
             let (digest, bytes) = Digest::of_copied(guest.open()?, io::sink())?;
             let there = to.bytes(&digest)? == Some(bytes);
-            if !there {
+            if there {
+                to.rely_on(&digest);
+            } else {
                 to.put(&digest, guest.open()?)?;
             }
             copied.count(bytes, !there);

@@ -238,7 +238,7 @@ impl Place {
     /// Removes what the complete backup does not need.
     ///
     /// # Errors
-    /// The disk's; the next backup goes on.
+    /// The disk's; the next backup goes on, and this one is complete without it.
     pub(super) fn tidy(&self, manifest: &Manifest, content: &BTreeSet<Digest>) -> io::Result<()> {
         self.remove_states(Some(&manifest.state))?;
         fault::point("backup.tidying");

@@ -41,6 +41,8 @@ pub struct Restored {
     pub guests: Copied,
     /// What is wrong with the backup.
     pub errors: Vec<String>,
+    /// What could not be looked at; nothing of it keeps the backup from being restored.
+    pub notes: Vec<String>,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
 }
@@ -61,7 +63,7 @@ pub async fn restore(
     check_apart(&place.path, data)?;
     let manifest = place.manifest()?;
     let lock = DataLock::take(data)?;
-    lock.announce_as("a restore")?;
+    lock.announce_restore()?;
     let Some(_hold) = Hold::take(data)? else {
         bail!("a backup of {} is being made", data.display());
     };
@@ -106,6 +108,7 @@ async fn stage(
         content: Copied::default(),
         guests: Copied::default(),
         errors: Vec::new(),
+        notes: Vec::new(),
         duration_ms: 0,
     };
     copy_databases(
@@ -134,7 +137,8 @@ async fn stage(
         once: None,
         files: Files::open(&directory.join(BACKENDS))?,
     };
-    restored.errors = parts.check().await?.errors;
+    let found = parts.check().await?;
+    (restored.errors, restored.notes) = (found.errors, found.notes);
     restored.errors.extend(damaged);
     parts.control.close();
     drop(parts);

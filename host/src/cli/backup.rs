@@ -52,6 +52,9 @@ fn told(made: &Made) -> Result<String, std::fmt::Error> {
     for error in &made.errors {
         writeln!(text, "error: {error}")?;
     }
+    for note in &made.notes {
+        writeln!(text, "note: {note}")?;
+    }
     if !made.complete {
         writeln!(text, "no backup was made: the copy is damaged")?;
     }

@@ -44,6 +44,9 @@ impl Check {
         for leftover in &found.leftovers {
             writeln!(text, "leftover: {leftover}")?;
         }
+        for note in &found.notes {
+            writeln!(text, "note: {note}")?;
+        }
         writeln!(
             text,
             "{}",

@@ -23,7 +23,7 @@ use crate::backup as restores;
 use crate::clock::Clock;
 use crate::config::Settings;
 use crate::control::Control;
-use crate::data_lock::{DataLock, make_private};
+use crate::data_lock::{DataLock, make_private, refuse_restore};
 use crate::random::Random;
 use crate::workspaces::Workspaces;
 
@@ -151,8 +151,9 @@ impl Operate {
     }
 }
 
-/// Finishes a restore that was interrupted: between its two states there is nothing to work on.
+/// Finishes a restore that was interrupted: between its two states there is nothing to work on. Refuses while one runs.
 fn settle(data: &Path) -> anyhow::Result<()> {
+    refuse_restore(data)?;
     if restores::is_unfinished(data) {
         let _lock = DataLock::take(data)?;
         restores::settle(data)?;

@@ -56,6 +56,9 @@ fn told(restored: &Restored) -> Result<String, std::fmt::Error> {
     for error in &restored.errors {
         writeln!(text, "error: {error}")?;
     }
+    for note in &restored.notes {
+        writeln!(text, "note: {note}")?;
+    }
     if !restored.restored {
         writeln!(text, "nothing was restored: the backup is damaged")?;
     }

@@ -28,8 +28,8 @@ pub enum PutError {
 #[derive(Debug)]
 pub struct Shelf {
     dir: Dir,
-    /// The directories with new names, which [`Shelf::sync`] makes durable.
-    changed: BTreeSet<String>,
+    /// The directories whose names [`Shelf::sync`] makes durable.
+    unsynced: BTreeSet<String>,
 }
 
 fn split(digest: &Digest) -> (String, String) {
@@ -43,7 +43,7 @@ impl Shelf {
     pub fn new(dir: Dir) -> Self {
         Self {
             dir,
-            changed: BTreeSet::new(),
+            unsynced: BTreeSet::new(),
         }
     }
 
@@ -102,16 +102,22 @@ impl Shelf {
         }
         file.sync_all()?;
         dir.rename(&unfinished, &dir, rest)?;
-        self.changed.insert(shard);
+        self.unsynced.insert(shard);
         Ok(bytes)
     }
 
-    /// Makes the names of what was put durable.
+    /// Counts on an object that is there already, put by whoever may have died before making its name durable:
+    /// [`Shelf::sync`] does that.
+    pub fn rely_on(&mut self, digest: &Digest) {
+        self.unsynced.insert(split(digest).0);
+    }
+
+    /// Makes the names of what was put or relied on durable.
     ///
     /// # Errors
     /// The disk's.
     pub fn sync(&mut self) -> io::Result<()> {
-        for shard in std::mem::take(&mut self.changed) {
+        for shard in std::mem::take(&mut self.unsynced) {
             disk::sync(&self.dir.open_dir(shard)?)?;
         }
         disk::sync(&self.dir)

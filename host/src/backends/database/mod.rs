@@ -6,6 +6,7 @@ mod copy;
 mod corpus_tests;
 mod dry_run;
 mod error;
+mod examine;
 mod export;
 mod files;
 mod group;
@@ -36,6 +37,7 @@ pub use batch::{BatchError, Given, Step};
 pub use copy::{Source, revive};
 pub use dry_run::{Outcome, Trial, Tried};
 pub use error::RunError;
+pub use examine::{Examined, examine};
 pub use files::Files;
 pub use history::Past;
 pub use migrate::{Migrated, Script, ScriptError};
@@ -52,7 +54,7 @@ use crate::config::Limits;
 use crate::fault;
 use crate::ids::BackendId;
 use crate::sandbox::Stopwatch;
-use handle::{Handle, Settings, internal};
+use handle::{Settings, internal};
 use history::Terms;
 use lanes::Lanes;
 use writer::Writers;
@@ -333,35 +335,6 @@ fn disk_error(error: &std::io::Error) -> RunError {
         std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => RunError::DiskFull,
         _ => RunError::Internal(error.to_string()),
     }
-}
-
-/// Looks at a database beside whoever uses it: what SQLite finds damaged in it, one line each, and its markers. Blocks.
-///
-/// # Errors
-/// When it cannot be opened or read.
-pub fn examine(files: &Files, id: &BackendId) -> Result<(Vec<String>, Vec<Marker>), RunError> {
-    let history = files.directory(id).and_then(|dir| history::verify(&dir));
-    let history = history.map_err(|error| disk_error(&error))?;
-    let handle = Handle::reader(&Settings {
-        path: files.path(id),
-        most_bytes: 0,
-    })?;
-    let (mut damage, markers) = look_at(&handle.connection).map_err(internal)?;
-    damage.extend(history);
-    Ok((damage, markers))
-}
-
-fn look_at(connection: &rusqlite::Connection) -> rusqlite::Result<(Vec<String>, Vec<Marker>)> {
-    let mut check = connection.prepare("PRAGMA integrity_check")?;
-    let lines = check.query_map([], |row| row.get::<_, String>(0))?;
-    let mut damage: Vec<String> = lines.collect::<rusqlite::Result<_>>()?;
-    damage.retain(|line| line != "ok");
-    let sql = "SELECT count(*) FROM pragma_foreign_key_check";
-    let broken: i64 = connection.query_row(sql, [], |row| row.get(0))?;
-    if broken > 0 {
-        damage.push(format!("{broken} broken references"));
-    }
-    Ok((damage, schema::markers(connection)?))
 }
 
 /// What SQLite's connections may have in memory together before each makes do with the pages that it has, in bytes.

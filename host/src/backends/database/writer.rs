@@ -18,7 +18,8 @@ use crate::ids::BackendId;
 /// tried again after this many more,
 const COPY_PAGES: i32 = 1000;
 const AGAIN_PAGES: i32 = 250;
-/// and from this many on the log is cut, which waits for them.
+/// and from this many on the log is cut, which waits for them. One that could not be cut grows by as many first: a backup
+/// may read for minutes, and writers would wait for it time and again.
 const CUT_PAGES: i32 = 4000;
 
 /// What the writers of all databases share; clones share it, too.
@@ -100,6 +101,7 @@ impl Writers {
             handle,
             history: History::open(dir, Arc::clone(&self.terms)),
             copy_at: COPY_PAGES,
+            cut_at: CUT_PAGES,
             _claim: claim,
         })
     }
@@ -128,6 +130,8 @@ pub(super) struct Writer {
     committed_at: Arc<AtomicI64>,
     /// How long the log may become before it is copied, in pages.
     copy_at: i32,
+    /// How long the log may become before it is cut, in pages.
+    cut_at: i32,
     // Goes after its handle.
     _claim: Claim,
 }
@@ -145,13 +149,17 @@ impl Writer {
 
     /// Whether the log is so long that it must be cut.
     pub(super) fn has_long_log(&self) -> bool {
-        self.handle.log_pages() >= CUT_PAGES
+        self.handle.log_pages() >= self.cut_at
     }
 
-    /// Cuts the log; answers whether all of it is copied. Readers pin it for no longer than a statement runs, and those
-    /// that begin meanwhile do not.
+    /// Cuts the log; answers whether all of it is copied. Readers pin it for no longer than a statement runs, but for a
+    /// backup's; those that begin meanwhile do not.
     pub(super) fn cut_log(&mut self) -> bool {
-        self.copy_log(CheckpointMode::TRUNCATE)
+        let wholly = self.copy_log(CheckpointMode::TRUNCATE);
+        if !wholly {
+            self.cut_at = self.handle.log_pages().saturating_add(CUT_PAGES);
+        }
+        wholly
     }
 
     /// Takes what is new in the log into the history.
@@ -170,11 +178,11 @@ impl Writer {
             false
         });
         let left = self.handle.log_pages();
-        self.copy_at = if wholly {
-            COPY_PAGES
+        if wholly {
+            (self.copy_at, self.cut_at) = (COPY_PAGES, CUT_PAGES);
         } else {
-            left.saturating_add(AGAIN_PAGES).max(COPY_PAGES)
-        };
+            self.copy_at = left.saturating_add(AGAIN_PAGES).max(COPY_PAGES);
+        }
         self.history.copied(wholly, left);
         wholly
     }
@@ -190,5 +198,58 @@ impl Writer {
             tracing::warn!(%error, "a database's history will have a gap");
         }
         self.handle.leave_no_log();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::backends::database::handle::PAGE_BYTES;
+    use crate::clock::Clock;
+    use crate::random::Random;
+
+    #[test]
+    fn a_log_that_could_not_be_cut_grows_before_it_is_tried_again() {
+        let root = tempfile::tempdir().unwrap();
+        let files = Files::open(root.path()).unwrap();
+        let clock = Clock::system();
+        let id = BackendId::new(&clock, &Random::system()).unwrap();
+        files.make(&id).unwrap();
+        let settings = Settings {
+            path: files.path(&id),
+            most_bytes: 256 << 20,
+        };
+        let terms = Terms {
+            clock,
+            most_bytes: 0,
+            free_disk: 0,
+        };
+        let mut writer = Writers::new(files, terms).create(id, &settings).unwrap();
+        let impatient = writer.handle.connection.busy_timeout(Duration::ZERO);
+        impatient.unwrap();
+        writer.handle.platform("CREATE TABLE t (a)").unwrap();
+        let fill = |writer: &Writer| {
+            let bytes = u64::from(CUT_PAGES.unsigned_abs()) * PAGE_BYTES / 16;
+            let sql = format!("INSERT INTO t VALUES (zeroblob({bytes}))");
+            (0..16).for_each(|_| writer.handle.platform(&sql).unwrap());
+        };
+        let reader = Handle::reader(&settings).unwrap();
+        reader.platform("BEGIN; SELECT count(*) FROM t").unwrap();
+        fill(&writer);
+        assert!(writer.has_long_log());
+        assert!(!writer.cut_log());
+        let one = writer.handle.platform("INSERT INTO t VALUES (1)");
+        one.unwrap();
+        assert!(!writer.has_long_log());
+        fill(&writer);
+        assert!(writer.has_long_log());
+        assert!(!writer.cut_log());
+        reader.platform("COMMIT").unwrap();
+        assert!(writer.cut_log());
+        assert_eq!(writer.handle.log_pages(), 0);
+        fill(&writer);
+        assert!(writer.has_long_log());
     }
 }

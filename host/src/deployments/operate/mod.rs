@@ -72,6 +72,8 @@ pub struct Findings {
     pub errors: Vec<String>,
     /// What the next collection removes: not wrong, only not needed.
     pub leftovers: Vec<String>,
+    /// What could not be looked at: not wrong.
+    pub notes: Vec<String>,
 }
 
 /// Verifies that the database is sound and that every deployment's content is there, whole, and what it says it is.
