@@ -96,7 +96,10 @@ mod tests {
         handle
             .platform("CREATE TABLE svc_migrations (version, checksum)")
             .unwrap();
-        handle.platform(sql).unwrap();
+        // A script of all of them would be longer than a statement may be.
+        for statement in sql.split_inclusive(';') {
+            handle.platform(statement).unwrap();
+        }
         handle
     }
 

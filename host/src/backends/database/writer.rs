@@ -231,9 +231,9 @@ mod tests {
         impatient.unwrap();
         writer.handle.platform("CREATE TABLE t (a)").unwrap();
         let fill = |writer: &Writer| {
-            let bytes = u64::from(CUT_PAGES.unsigned_abs()) * PAGE_BYTES / 16;
+            let bytes = u64::from(CUT_PAGES.unsigned_abs()) * PAGE_BYTES / 128;
             let sql = format!("INSERT INTO t VALUES (zeroblob({bytes}))");
-            (0..16).for_each(|_| writer.handle.platform(&sql).unwrap());
+            (0..128).for_each(|_| writer.handle.platform(&sql).unwrap());
         };
         let reader = Handle::reader(&settings).unwrap();
         reader.platform("BEGIN; SELECT count(*) FROM t").unwrap();
