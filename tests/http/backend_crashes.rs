@@ -20,7 +20,7 @@ pub(crate) const DEEDS: [&str; 6] = [
     "define",
     "raze",
     "history",
-    "restore",
+    "rewind",
 ];
 
 const MORE: &str = "CREATE TABLE more (a); INSERT INTO more VALUES (1), (2)";
@@ -64,7 +64,7 @@ async fn furnish(data: &Path, credential: &str, deed: &str) -> String {
     }
     let script = match deed {
         "history" => Some(BULK),
-        "restore" => Some(MORE),
+        "rewind" => Some(MORE),
         _ => None,
     };
     if let Some(script) = script {
@@ -100,7 +100,7 @@ async fn follow_restore(site: &Site<'_>, point: &str, backend: &str) {
     };
     let all = if table == "bulk" { 300 } else { 2 };
     let (_, before) = site.get(backend).await;
-    let restored = matches!(point, "restore.committed" | "restore.recording");
+    let restored = matches!(point, "rewind.committed" | "rewind.recording");
     assert_eq!(
         rows(&before, table),
         if restored { 0 } else { all },
@@ -141,7 +141,7 @@ fn deed(deed: &str, backend: &str, first: &Value) -> (Method, String, Option<Val
     let (method, below, body) = match deed {
         // What was committed is taken when somebody looks.
         "history" => (Method::GET, "/history", None),
-        "restore" => (Method::POST, "/restore", Some(first.clone())),
+        "rewind" => (Method::POST, "/restore", Some(first.clone())),
         "provision" => (Method::POST, "", Some(json!({ "ddl": GUESTS }))),
         "migrate" => (Method::PATCH, "", Some(json!({ "ddl": MORE }))),
         "define" => (Method::PUT, "/actions", Some(saying(2))),
@@ -245,7 +245,7 @@ async fn whatever_the_point_of_a_backends_death_it_can_be_gone_on_with() {
         let backend = furnish(data.path(), credential, deed_of(&point)).await;
 
         let mut first = Value::Null;
-        if deed_of(&point) == "restore" {
+        if deed_of(&point) == "rewind" {
             let process = serve(data.path(), None).await;
             let site = Site {
                 process,
@@ -271,7 +271,7 @@ async fn whatever_the_point_of_a_backends_death_it_can_be_gone_on_with() {
             credential,
         };
         site.process.get("/room").await.expect(200);
-        if matches!(deed_of(&point), "history" | "restore") {
+        if matches!(deed_of(&point), "history" | "rewind") {
             follow_restore(&site, &point, &backend).await;
         } else {
             follow(&site, &point, &backend).await;

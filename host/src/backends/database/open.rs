@@ -10,11 +10,12 @@ use tokio::sync::oneshot;
 use super::batch::{BatchError, Step, Work};
 use super::error::RunError;
 use super::group::{BYTES, CALLERS, Turn, Write, run_alone, run_group};
-use super::handle::{Handle, Settings, internal};
+use super::handle::{Settings, internal};
 use super::lanes::Lanes;
 use super::pace::{Lane, Pace};
 use super::reads::Readers;
 use super::run::{Call, ResultJson, ResultLimits};
+use super::schema;
 use super::writer::{Writer, Writers};
 use crate::ids::BackendId;
 
@@ -164,7 +165,7 @@ impl Database {
         self.enqueue(Waiting::Alone(Box::new(move |writer| {
             if begun.begin() {
                 let result = work(writer);
-                match has_deferred_keys(&writer.handle) {
+                match schema::has_deferred_keys(&writer.handle.connection) {
                     Ok(deferred) => me.deferred_keys.store(deferred, Ordering::Relaxed),
                     Err(error) => tracing::error!(%error, "a schema cannot be read"),
                 }
@@ -313,7 +314,7 @@ impl Database {
             return Ok(writer);
         }
         let writer = self.writers.open(self.id, &self.settings)?;
-        let deferred = has_deferred_keys(&writer.handle)?;
+        let deferred = schema::has_deferred_keys(&writer.handle.connection).map_err(internal)?;
         self.deferred_keys.store(deferred, Ordering::Relaxed);
         Ok(writer)
     }
@@ -378,15 +379,6 @@ pub(super) async fn answer_of<T, E: From<RunError>>(
         Err(_) if turn.give_up() => Err(RunError::Busy.into()),
         Err(_) => answered.await.unwrap_or(Err(RunError::Busy.into())),
     }
-}
-
-/// Whether a foreign key may be checked at the commit. Reading the word in a comment as one costs only speed.
-fn has_deferred_keys(handle: &Handle) -> Result<bool, RunError> {
-    let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE sql LIKE '%deferred%')";
-    handle
-        .connection
-        .query_row(sql, [], |row| row.get(0))
-        .map_err(internal)
 }
 
 impl Drop for Database {

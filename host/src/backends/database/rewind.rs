@@ -212,7 +212,7 @@ fn rewind(writer: &mut Writer, at: Timestamp, settings: &Settings) -> Result<Rew
     let handle = Handle::in_memory(settings, |connection| {
         connection.deserialize_read_exact(MAIN_DB, bytes, bytes.len(), false)
     })?;
-    fault::point("restore.rewound");
+    fault::point("rewind.unrolled");
     Ok(Rewound {
         at: image.at,
         markers: markers(&handle.connection).map_err(internal)?,
@@ -228,14 +228,14 @@ fn reinstate(
     budget: Duration,
 ) -> Result<Reinstated, ReinstateError> {
     prepare(&rewound.handle, &writer.handle.connection, plan, budget)?;
-    fault::point("restore.prepared");
+    fault::point("rewind.prepared");
     // Without the present in the history there would be no way back to it.
     let taken = writer.history.take(&mut writer.handle.connection);
     taken.map_err(|error| disk_error(&error))?;
     let previous = writer.history.last().ok_or(RunError::DiskFull)?;
     put_over(&mut writer.handle, &rewound.handle)?;
     writer.history.note_apart(writer.handle.log_pages());
-    fault::point("restore.committed");
+    fault::point("rewind.committed");
     Ok(Reinstated { previous })
 }
 

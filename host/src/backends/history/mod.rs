@@ -151,7 +151,7 @@ impl Backends {
         };
         self.control
             .write(move |tx| {
-                fault::point("restore.recording");
+                fault::point("rewind.recording");
                 let there = store::exists(tx, &id).map_err(control::Error::from)?;
                 let known = store::recorded(tx, &id, &entry.checksum);
                 if there && known.map_err(control::Error::from)?.is_none() {
