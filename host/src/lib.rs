@@ -20,6 +20,7 @@ pub mod http_client;
 pub mod ids;
 pub mod landing;
 pub mod mcp;
+pub mod memory_cache;
 pub mod openapi;
 pub mod projects;
 pub mod random;

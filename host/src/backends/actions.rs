@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use quick_cache::sync::{Cache, DefaultLifecycle};
-use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
 
 use super::database::RunError;
 use super::model::{
@@ -16,6 +16,7 @@ use crate::content::Digest;
 use crate::control;
 use crate::fault;
 use crate::ids::{BackendId, ProjectId};
+use crate::memory_cache;
 use crate::sandbox::{Purpose, STATEMENT_BYTES, Statement};
 
 /// Of how many backends the actions are kept in memory, about.
@@ -43,20 +44,7 @@ impl Weighter<BackendId, Arc<Actions>> for ByText {
 
 /// Keeps the actions of the backends that are called. A part of it has room for all that one backend may define.
 pub(super) fn cache() -> Cache<BackendId, Arc<Actions>, ByText> {
-    let options = OptionsBuilder::new()
-        .estimated_items_capacity(CACHED)
-        .weight_capacity(CACHED_BYTES)
-        .shards(SHARDS)
-        .build();
-    match options {
-        Ok(options) => Cache::with_options(
-            options,
-            ByText,
-            DefaultHashBuilder::default(),
-            DefaultLifecycle::default(),
-        ),
-        Err(_) => Cache::with_weighter(CACHED, CACHED_BYTES, ByText),
-    }
+    memory_cache::weighted(CACHED, CACHED_BYTES, SHARDS, ByText)
 }
 
 impl Backends {

@@ -209,8 +209,12 @@ async fn copy(
     Ok(made)
 }
 
-/// Looks at the copy.
-async fn check(parts: &Parts, damaged: Vec<String>, watch: Watch<'_>) -> anyhow::Result<Findings> {
+/// Looks at a copy, of which it is known already what is `damaged`.
+pub(super) async fn check(
+    parts: &Parts,
+    damaged: Vec<String>,
+    watch: Watch<'_>,
+) -> anyhow::Result<Findings> {
     watch(Stage::Check, 0, 1);
     let mut found = parts.check().await?;
     found.errors.extend(damaged);

@@ -3,6 +3,7 @@
 use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 
+use crate::content::Digest;
 use crate::control;
 
 /// The form of backups that this program writes, and the newest that it reads.
@@ -45,6 +46,18 @@ pub(super) struct Entry {
 #[derive(Deserialize)]
 struct Form {
     format: u32,
+}
+
+impl Entry {
+    /// Its SHA-256, unless it is damaged.
+    pub(super) fn digest(&self) -> Option<Digest> {
+        Digest::from_hex(&self.sha256)
+    }
+
+    /// Whether a file of this digest and length is the one.
+    pub(super) fn describes(&self, digest: Digest, bytes: u64) -> bool {
+        Some(digest) == self.digest() && bytes == self.bytes
+    }
 }
 
 impl Manifest {

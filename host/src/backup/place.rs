@@ -248,13 +248,6 @@ impl Place {
     }
 }
 
-impl Entry {
-    /// Its SHA-256, unless it is damaged.
-    pub(super) fn digest(&self) -> Option<Digest> {
-        Digest::from_hex(&self.sha256)
-    }
-}
-
 fn held(
     locked: Result<(), TryLockError>,
     file: File,

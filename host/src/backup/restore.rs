@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use cap_std::fs::Dir;
 use serde::Serialize;
 
-use super::make::{BACKENDS, CONTENT, CONTROL, Copied, Objects, millis};
+use super::make::{BACKENDS, CONTENT, CONTROL, Copied, Objects, check, millis};
 use super::manifest::{Entry, Manifest};
 use super::place::{Place, check_apart};
 use super::{Stage, Watch, switch};
@@ -130,20 +130,17 @@ async fn stage(
     let mut content = Shelf::new(disk::subdirectory(new, CONTENT)?);
     let damaged = objects.copy_to(&mut content, &mut restored.content, false, watch)?;
     fault::point("restore.content");
-    watch(Stage::Check, 0, 1);
     let parts = Parts {
         control,
         content: Content::open(&directory.join(CONTENT))?,
         once: None,
         files: Files::open(&directory.join(BACKENDS))?,
     };
-    let found = parts.check().await?;
+    let found = check(&parts, damaged, watch).await?;
     (restored.errors, restored.notes) = (found.errors, found.notes);
-    restored.errors.extend(damaged);
     parts.control.close();
     drop(parts);
     control::seal(directory)?;
-    watch(Stage::Check, 1, 1);
     Ok(restored)
 }
 
@@ -187,7 +184,7 @@ fn copy_file(from: &Dir, to: &Dir, name: &str, entry: &Entry) -> anyhow::Result<
         .open(name)
         .with_context(|| format!("opening {}", entry.name))?;
     let (digest, bytes) = Digest::of_copied(source, &mut file)?;
-    if Some(digest) != entry.digest() || bytes != entry.bytes {
+    if !entry.describes(digest, bytes) {
         bail!(
             "the backup is damaged: {} is not as its manifest describes it",
             entry.name

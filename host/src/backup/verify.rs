@@ -72,7 +72,7 @@ fn is_as_described(path: &Path, entry: &Entry) -> io::Result<bool> {
     match std::fs::File::open(path) {
         Ok(file) => {
             let (digest, bytes) = Digest::of_copied(file, io::sink())?;
-            Ok(Some(digest) == entry.digest() && bytes == entry.bytes)
+            Ok(entry.describes(digest, bytes))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),

@@ -16,6 +16,13 @@ impl Digest {
         Self(value)
     }
 
+    /// The two names under which its object is stored, a directory's and the file's in it: no directory grows without bound.
+    pub(super) fn names(&self) -> (String, String) {
+        let mut shard = self.to_string();
+        let rest = shard.split_off(2);
+        (shard, rest)
+    }
+
     /// Copies all that `from` reads to `to`; answers the digest of it and how many bytes it was.
     ///
     /// # Errors

@@ -32,12 +32,6 @@ pub struct Shelf {
     unsynced: BTreeSet<String>,
 }
 
-fn split(digest: &Digest) -> (String, String) {
-    let mut shard = digest.to_string();
-    let rest = shard.split_off(2);
-    (shard, rest)
-}
-
 impl Shelf {
     /// The objects in a directory.
     pub fn new(dir: Dir) -> Self {
@@ -52,7 +46,7 @@ impl Shelf {
     /// # Errors
     /// The disk's.
     pub fn bytes(&self, digest: &Digest) -> io::Result<Option<u64>> {
-        let (shard, rest) = split(digest);
+        let (shard, rest) = digest.names();
         match self.dir.metadata(Path::new(&shard).join(rest)) {
             Ok(metadata) => Ok(metadata.is_file().then(|| metadata.len())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -65,7 +59,7 @@ impl Shelf {
     /// # Errors
     /// The disk's.
     pub fn get(&self, digest: &Digest) -> io::Result<Option<File>> {
-        let (shard, rest) = split(digest);
+        let (shard, rest) = digest.names();
         match self.dir.open(Path::new(&shard).join(rest)) {
             Ok(file) => Ok(Some(file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -90,7 +84,7 @@ impl Shelf {
     /// # Errors
     /// [`PutError`]; what was there stays.
     pub fn put(&mut self, digest: &Digest, from: impl io::Read) -> Result<u64, PutError> {
-        let (shard, rest) = split(digest);
+        let (shard, rest) = digest.names();
         let dir = disk::subdirectory(&self.dir, &shard)?;
         let unfinished = format!("{UNFINISHED}{rest}");
         disk::remove_file(&dir, &unfinished)?;
@@ -109,7 +103,7 @@ impl Shelf {
     /// Counts on an object that is there already, put by whoever may have died before making its name durable:
     /// [`Shelf::sync`] does that.
     pub fn rely_on(&mut self, digest: &Digest) {
-        self.unsynced.insert(split(digest).0);
+        self.unsynced.insert(digest.names().0);
     }
 
     /// Makes the names of what was put or relied on durable.
@@ -172,7 +166,7 @@ mod tests {
         );
         assert!(shelf.is_whole(&one).unwrap() && !shelf.is_whole(&two).unwrap());
         // A name says nothing about bytes that were damaged later; putting them again mends them.
-        let (shard, rest) = split(&one);
+        let (shard, rest) = one.names();
         std::fs::write(directory.path().join(shard).join(rest), b"ONE").unwrap();
         assert!(!shelf.is_whole(&one).unwrap());
         shelf.put(&one, &b"one"[..]).unwrap();

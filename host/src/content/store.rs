@@ -263,10 +263,8 @@ fn remove_uploads(directory: &Path, before: FileTime) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Two levels, so that no directory grows without bound.
 fn path(digest: &Digest) -> object_store::path::Path {
-    let hex = digest.to_string();
-    let (shard, rest) = hex.split_at(2);
+    let (shard, rest) = digest.names();
     object_store::path::Path::from_iter([shard, rest])
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
 use prometheus_client::metrics::counter::Counter;
+use quick_cache::Weighter;
 use quick_cache::sync::Cache;
-use quick_cache::{DefaultHashBuilder, Weighter};
 
 use super::model::Deployment;
 use super::visits::Counter as Visits;
@@ -14,6 +14,7 @@ use crate::clock::Timestamp;
 use crate::content::{Artifact, Digest, Encoding};
 use crate::http::document;
 use crate::ids::{BackendId, DeploymentId};
+use crate::memory_cache;
 use crate::sandbox::ContentType;
 
 /// What an entry weighs beside its bytes: headers, strings, the map's own.
@@ -266,20 +267,8 @@ impl Pages {
         let items = usize::try_from(bytes / TYPICAL_BYTES)
             .unwrap_or(usize::MAX)
             .clamp(16, 1 << 20);
-        let options = quick_cache::OptionsBuilder::new()
-            .estimated_items_capacity(items)
-            .weight_capacity(bytes)
-            .shards(shards(bytes, page_bytes))
-            .build();
-        let cache = match options {
-            Ok(options) => Cache::with_options(
-                options,
-                ByBytes,
-                DefaultHashBuilder::default(),
-                quick_cache::sync::DefaultLifecycle::default(),
-            ),
-            Err(_) => Cache::with_weighter(items, bytes, ByBytes),
-        };
+        let shards = shards(bytes, page_bytes);
+        let cache = memory_cache::weighted(items, bytes, shards, ByBytes);
         Self {
             cache,
             hits: Counter::default(),

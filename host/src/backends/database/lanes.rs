@@ -44,6 +44,8 @@ struct Queue {
 
 struct State {
     work: Shares,
+    /// How many threads wait for work.
+    idle: usize,
     closed: bool,
 }
 
@@ -52,6 +54,7 @@ impl Queue {
         Arc::new(Self {
             state: Mutex::new(State {
                 work: Shares::default(),
+                idle: 0,
                 closed: false,
             }),
             changed: Condvar::new(),
@@ -64,35 +67,52 @@ impl Queue {
 
     /// Works until the queue is closed and empty; no database holds more threads than its share.
     fn work(&self, share: usize) {
-        while let Some((id, job)) = self.next(share) {
+        let mut done = None;
+        while let Some((id, job)) = self.next(share, done) {
             perform(job);
-            self.lock().work.done(id);
-            // Another thread may wait for just this database's share.
-            self.changed.notify_one();
+            done = Some(id);
         }
     }
 
-    /// The next piece of work, once there is some.
-    fn next(&self, share: usize) -> Option<(BackendId, Job)> {
+    /// The next piece of work, once there is some, for a thread that has `done` a piece of a database's.
+    fn next(&self, share: usize, done: Option<BackendId>) -> Option<(BackendId, Job)> {
         let mut state = self.lock();
+        if let Some(id) = done {
+            state.work.done(id);
+        }
         loop {
             if let Some(job) = state.work.take(share) {
+                // Whoever takes work sees to it that what is left is taken, too: so a thread that goes on by itself,
+                // which is most often all that is to be done, wakes nobody for nothing.
+                if state.idle > 0 && state.work.has_some(share) {
+                    self.changed.notify_one();
+                }
                 return Some(job);
             }
             if state.closed {
                 return None;
             }
+            state.idle += 1;
             state = self
                 .changed
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
+            state.idle -= 1;
         }
     }
 
     fn add(&self, id: BackendId, job: Job, first: bool) -> bool {
-        let added = self.lock().work.add(id, job, first);
-        self.changed.notify_one();
+        let mut state = self.lock();
+        let added = state.work.add(id, job, first);
+        if state.idle > 0 {
+            self.changed.notify_one();
+        }
         added
+    }
+
+    /// Adds work at the end of a piece of work of this queue, whose thread looks for more right away.
+    fn add_at_end(&self, id: BackendId, job: Job) {
+        self.lock().work.add(id, job, true);
     }
 
     fn close(&self) {
@@ -127,10 +147,20 @@ impl Shares {
         true
     }
 
-    /// The next job of the database whose turn it is and that has not got its share already.
-    fn take(&mut self, share: usize) -> Option<(BackendId, Job)> {
+    /// The place of the database whose turn it is and that has not got its share already.
+    fn place(&self, share: usize) -> Option<usize> {
         let free = |id: &BackendId| self.running.get(id).is_none_or(|n| *n < share);
-        let place = self.turns.iter().position(free)?;
+        self.turns.iter().position(free)
+    }
+
+    /// Whether there is work to take.
+    fn has_some(&self, share: usize) -> bool {
+        self.place(share).is_some()
+    }
+
+    /// The next job of the database whose turn it is.
+    fn take(&mut self, share: usize) -> Option<(BackendId, Job)> {
+        let place = self.place(share)?;
         let id = self.turns.remove(place)?;
         let queue = self.waiting.get_mut(&id)?;
         let job = queue.pop_front()?;
@@ -191,6 +221,11 @@ impl Lanes {
     /// Queues what a database must have done soon, of which there is one piece at a time: before its other short work.
     pub(super) fn soon(&self, id: BackendId, job: Job) {
         self.short.add(id, job, true);
+    }
+
+    /// The same, at the end of a piece of short work.
+    pub(super) fn soon_after_short(&self, id: BackendId, job: Job) {
+        self.short.add_at_end(id, job);
     }
 
     /// Queues long work of a database; answers false when too much of it waits already.

@@ -196,11 +196,11 @@ impl Database {
             return Err(RunError::Busy);
         }
         writes.waiting.push_back(work);
-        self.schedule(&mut writes)
+        self.schedule(&mut writes, None)
     }
 
-    /// Sends the writer to the lane of what waits first, if it is free.
-    fn schedule(&self, writes: &mut Writes) -> Result<(), RunError> {
+    /// Sends the writer to the lane of what waits first, if it is free; at the end of work in lane `from`, if of any.
+    fn schedule(&self, writes: &mut Writes, from: Option<Lane>) -> Result<(), RunError> {
         if writes.taken {
             return Ok(());
         }
@@ -209,8 +209,12 @@ impl Database {
             None => Ok(()),
             Some(Waiting::Write(_)) => {
                 writes.taken = true;
-                self.lanes
-                    .soon(self.id, Box::new(move || me.commit_group()));
+                let job = Box::new(move || me.commit_group());
+                if from == Some(Lane::Short) {
+                    self.lanes.soon_after_short(self.id, job);
+                } else {
+                    self.lanes.soon(self.id, job);
+                }
                 Ok(())
             }
             Some(Waiting::Alone(_)) => {
@@ -228,7 +232,7 @@ impl Database {
 
     /// Commits the writes that wait first, together.
     fn commit_group(&self) {
-        let _passes_on = PassOn(self);
+        let _passes_on = PassOn(self, Lane::Short);
         let writer = self.take_writer();
         let most = if self.deferred_keys.load(Ordering::Relaxed) {
             1
@@ -295,7 +299,7 @@ impl Database {
                 None => None,
             }
         };
-        let _passes_on = PassOn(self);
+        let _passes_on = PassOn(self, Lane::Long);
         match (job, self.take_writer()) {
             (Some(job), Ok(mut writer)) => {
                 job(&mut writer);
@@ -341,15 +345,15 @@ impl Database {
     }
 }
 
-/// Lets the writer go to whatever waits next, however its work ends.
-struct PassOn<'d>(&'d Database);
+/// Lets the writer go to whatever waits next, however its work in a lane ends.
+struct PassOn<'d>(&'d Database, Lane);
 
 impl Drop for PassOn<'_> {
     fn drop(&mut self) {
         let mut writes = lock(&self.0.writes);
         writes.taken = false;
         // What is refused is answered by the drop of its channel, and the next is tried.
-        while let Err(error) = self.0.schedule(&mut writes) {
+        while let Err(error) = self.0.schedule(&mut writes, Some(self.1)) {
             tracing::warn!(%error, "work on a tenant's database was refused");
             if writes.waiting.is_empty() {
                 break;
