@@ -12,6 +12,7 @@ use crate::content::{Content, OnceFiles};
 use crate::control::{Control, Secrets};
 use crate::deployments::Deployments;
 use crate::deployments::pages::Pages;
+use crate::deployments::parts::Parts;
 use crate::deployments::visits::Visits;
 use crate::edge::Purger;
 use crate::http::front::RequestIds;
@@ -91,6 +92,7 @@ impl App {
             secrets,
             runtime: OnceCell::new(),
             reservations: Arc::default(),
+            parts: Parts::default(),
             pages: Arc::new(Pages::new(
                 config.limits.page_cache_bytes,
                 config.limits.page_bytes,

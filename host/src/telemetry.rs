@@ -137,6 +137,7 @@ impl Metrics {
             "Views counted",
             deployments.visits.total.clone(),
         );
+        deployments.parts.register(&mut registry);
         sandbox.metrics().register(&mut registry);
         let of_route = |route: &'static str, usual: &[u16]| RouteMetrics {
             route,

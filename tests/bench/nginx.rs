@@ -1,10 +1,10 @@
 //! nginx, if it is installed: the same pages as files, from its cache of open files, without a log.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::server::{Bench, Running};
+use super::server::{Bench, Running, free_address};
 
 /// Starts nginx on the pages in a directory, or answers that there is none to start.
 pub(crate) fn start(
@@ -15,8 +15,7 @@ pub(crate) fn start(
     let Some(program) = program.or_else(installed) else {
         return Ok(None);
     };
-    // A port that is free now; nobody else takes one on this machine meanwhile.
-    let address = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
+    let address = free_address()?;
     let home = bench.directory("nginx");
     std::fs::create_dir(&home)?;
     let settings = home.join("nginx.conf");

@@ -3,7 +3,7 @@
 //! It runs as it comes, but for its log of requests, which is off because it costs as much as a read. It commits with
 //! `synchronous=NORMAL`: an insert of its is not durable when it is answered, one of `svc`'s is.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -15,7 +15,7 @@ use super::items::{self, Operation};
 use super::owner::Owner;
 use super::report::{Goals, say, title};
 use super::rounds::{Contender, ROUND, ROUNDS, compare, say_head, say_ratio};
-use super::server::{Bench, Running};
+use super::server::{Bench, Running, free_address};
 use super::tenant;
 
 /// The collection that is the table; its keys are texts of 15 characters.
@@ -113,7 +113,7 @@ fn start(program: &Path, directory: &Path) -> anyhow::Result<Running> {
         bail!("{superuser:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
     // It does not say which port it takes: take a free one for it.
-    let address = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?;
+    let address = free_address()?;
     let mut serve = command();
     serve.arg("serve").arg(format!("--http={address}"));
     Running::start_at(serve, address)

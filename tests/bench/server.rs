@@ -1,7 +1,7 @@
 //! Servers as processes: started, asked what they have used, and ended.
 
 use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -44,6 +44,11 @@ pub(crate) struct Bench {
     settings: PathBuf,
 }
 
+/// An address that is free now; nobody else takes one on this machine meanwhile.
+pub(crate) fn free_address() -> anyhow::Result<SocketAddr> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?)
+}
+
 /// A running server. Dropping it kills it.
 #[derive(Debug)]
 pub(crate) struct Running {
@@ -76,6 +81,13 @@ impl Bench {
     /// Starts `svc` on a data directory, with the cache of compiled guests that all parts share.
     pub(crate) fn svc(&self, data: &str) -> anyhow::Result<Running> {
         self.svc_with_cache(data, "cache")
+    }
+
+    /// Starts `svc` on a data directory; answers where it tells its metrics, too.
+    pub(crate) fn svc_with_metrics(&self, data: &str) -> anyhow::Result<(Running, SocketAddr)> {
+        let metrics = free_address()?;
+        let lines = format!("ops_listen = \"{metrics}\"\n{SETTINGS}");
+        Ok((self.with_settings(data, &lines)?.svc(data)?, metrics))
     }
 
     /// Starts `svc` on a data directory and a cache.
@@ -128,15 +140,20 @@ impl Bench {
 
     /// The same, with some more limits, a line each.
     pub(crate) fn owned_with(&self, data: &str, limits: &str) -> anyhow::Result<(Running, String)> {
-        let settings = self.work.join(format!("{data}.toml"));
-        std::fs::write(&settings, format!("{SETTINGS}{limits}"))?;
-        let other = Self {
+        let lines = format!("{SETTINGS}{limits}");
+        self.with_settings(data, &lines)?.owned(data)
+    }
+
+    /// The same, with other settings for the servers.
+    fn with_settings(&self, name: &str, lines: &str) -> anyhow::Result<Self> {
+        let settings = self.work.join(format!("{name}.toml"));
+        std::fs::write(&settings, lines)?;
+        Ok(Self {
             svc: self.svc.clone(),
             me: self.me.clone(),
             work: self.work.clone(),
             settings,
-        };
-        other.owned(data)
+        })
     }
 
     /// Fills the cache of compiled guests.

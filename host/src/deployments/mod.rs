@@ -7,6 +7,7 @@ pub mod frontends;
 pub mod model;
 pub mod operate;
 pub mod pages;
+pub mod parts;
 pub mod password;
 pub mod publish;
 pub mod quick_share;
@@ -42,6 +43,8 @@ pub struct Deployments {
     pub(crate) secrets: Secrets,
     pub(crate) runtime: tokio::sync::OnceCell<String>,
     pub(crate) reservations: publish::SlugReservations,
+    /// How long the parts of publishes take.
+    pub parts: parts::Parts,
     /// Pages in memory.
     pub pages: Arc<pages::Pages>,
     /// Views not yet written down.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 
 use super::model::{is_reserved, with_suffix};
+use super::parts::Part;
 use super::{Deployments, store};
 use crate::content::{self, Artifact, Digest, Pin};
 use crate::control;
@@ -288,7 +289,8 @@ impl Deployments {
             runtime,
             page_bytes,
         };
-        Ok(self.sandbox.render(source).await?.html)
+        let rendering = self.sandbox.render(source);
+        Ok(self.parts.time(Part::Render, rendering).await?.html)
     }
 
     /// Compresses and hashes a page and stores it with its source; both are durable and pinned when this answers.
@@ -302,11 +304,15 @@ impl Deployments {
             let digests = (Digest::of(&source), Digest::of(&object));
             Ok::<_, std::io::Error>((digests, source, object))
         };
-        let (digests, source, object) = self.sandbox.workers().run(work).await??;
-        let stored = tokio::try_join!(
-            self.content.put_as(digests.0, source),
-            self.content.put_as(digests.1, object)
-        )?;
-        Ok(stored)
+        let compressing = self.sandbox.workers().run(work);
+        let compressed = self.parts.time(Part::Compress, compressing).await?;
+        let (digests, source, object) = compressed?;
+        let storing = async {
+            tokio::try_join!(
+                self.content.put_as(digests.0, source),
+                self.content.put_as(digests.1, object)
+            )
+        };
+        Ok(self.parts.time(Part::Store, storing).await?)
     }
 }

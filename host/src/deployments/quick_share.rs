@@ -5,6 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::model::Deployment;
+use super::parts::Part;
 use super::password;
 use super::publish::PublishError;
 use super::{Deployments, store};
@@ -126,16 +127,15 @@ impl Deployments {
         let most = self.config.limits.active_deployments;
         let body = serde_json::to_string(&deployed).map_err(anyhow::Error::from);
         let body = body.map_err(PublishError::Internal)?;
-        self.control
-            .write(move |tx| {
-                Self::check_room_in(tx, deployment.created_at, most)?;
-                store::insert(tx, &deployment)?;
-                if let Some(key) = answer {
-                    answers::keep(tx, &key, 201, &body, deployment.created_at)?;
-                }
-                Ok::<_, PublishError>(())
-            })
-            .await?;
+        let committing = self.control.write(move |tx| {
+            Self::check_room_in(tx, deployment.created_at, most)?;
+            store::insert(tx, &deployment)?;
+            if let Some(key) = answer {
+                answers::keep(tx, &key, 201, &body, deployment.created_at)?;
+            }
+            Ok::<_, PublishError>(())
+        });
+        self.parts.time(Part::Commit, committing).await?;
         Ok(deployed)
     }
 
