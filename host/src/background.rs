@@ -8,6 +8,7 @@ use tokio::task::JoinHandle;
 
 use crate::app::{App, SharedApp};
 use crate::control::events;
+use crate::guests::watch::Watch;
 
 const FLUSH_VISITS: Duration = Duration::from_secs(2);
 const SWEEP: Duration = Duration::from_secs(1);
@@ -18,7 +19,11 @@ const TIDY: Duration = Duration::from_secs(60);
 const LISTEN: Duration = Duration::from_millis(250);
 
 /// Starts all of it; each ends when `stop` becomes true.
-pub fn start(app: &SharedApp, stop: &watch::Receiver<bool>) -> Vec<JoinHandle<()>> {
+pub fn start(
+    app: &SharedApp,
+    guests: Watch,
+    stop: &watch::Receiver<bool>,
+) -> Vec<JoinHandle<()>> {
     let task = |app: &SharedApp| (Arc::clone(app), stop.clone());
     let (flush, sweep, collect) = (task(app), task(app), task(app));
     let (end, purge) = (task(app), task(app));
@@ -61,6 +66,7 @@ pub fn start(app: &SharedApp, stop: &watch::Receiver<bool>) -> Vec<JoinHandle<()
         )),
         tokio::spawn(hear_operators(listen)),
         tokio::spawn(mark_orphans(orphans)),
+        tokio::spawn(watch_guests(guests, stop.clone())),
     ]
 }
 
@@ -92,6 +98,31 @@ async fn mark_orphans((app, mut stop): Task) {
             }
         }
         _ = stop.wait_for(|stop| *stop) => {}
+    }
+}
+
+/// Follows what operators choose of guests, on a thread that may block; once more at the end, to say what they did.
+async fn watch_guests(mut guests: Watch, mut stop: watch::Receiver<bool>) {
+    let mut ticks = tokio::time::interval(LISTEN);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut stopping = false;
+    while !stopping {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            _ = stop.wait_for(|stop| *stop) => stopping = true,
+        }
+        let looked = tokio::task::spawn_blocking(move || {
+            let looked = guests.look();
+            (guests, looked)
+        });
+        let Ok((watch, looked)) = looked.await else {
+            // A panic has said so in the log.
+            return;
+        };
+        guests = watch;
+        if let Err(error) = looked {
+            tracing::error!(error = format!("{error:#}"), "following the installed guests failed");
+        }
     }
 }
 

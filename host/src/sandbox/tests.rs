@@ -91,11 +91,17 @@ fn gate_wat(imports: &str, core: &str, body: &str) -> Vec<u8> {
 /// A sandbox whose gate is a component of the text format, with limits for the gate.
 fn with_gate(component: &[u8], gate: Limits) -> (Sandbox, tempfile::TempDir) {
     let guests = tempfile::tempdir().unwrap();
-    let folder = guests.path().join("gate");
-    fs::create_dir(&folder).unwrap();
-    fs::write(folder.join("000001.wasm"), component).unwrap();
+    let path = guests.path().join("gate.wasm");
+    fs::write(&path, component).unwrap();
+    let gates = Choice {
+        origins: vec![Origin::file(&path), Origin::BuiltIn],
+        on_trial: false,
+    };
     let config = SandboxConfig {
-        guests_dir: Some(guests.path().to_owned()),
+        guests: Choices {
+            gate: gates,
+            ..Choices::default()
+        },
         gate,
         ..config()
     };
@@ -366,9 +372,14 @@ async fn without_a_thread_in_time_a_call_is_busy() {
 }
 
 /// A registry of its own, of which nothing is loaded.
-fn registry(dir: Option<PathBuf>) -> Registry {
-    let engine = GuestEngine::new(2, 1 << 20, Metrics::default()).unwrap();
-    Registry::new(Arc::new(engine), Cache::open(cache_dir()).unwrap(), dir)
+fn registry() -> Registry {
+    let metrics = Metrics::default();
+    let engine = GuestEngine::new(2, 1 << 20, metrics.clone()).unwrap();
+    Registry::new(
+        Arc::new(engine),
+        Cache::open(cache_dir()).unwrap(),
+        metrics,
+    )
 }
 
 #[test]
@@ -385,7 +396,7 @@ fn a_guest_that_imports_the_outside_world_is_refused() {
         (r#"(import "free-hand" (func))"#, "free-hand"),
     ] {
         let component = wat::parse_str(format!("(component {import})")).unwrap();
-        let error = registry(None)
+        let error = registry()
             .admit::<GatePre<_>>(&component)
             .err()
             .map(|error| format!("{error:#}"));
@@ -398,7 +409,7 @@ fn a_guest_that_imports_the_outside_world_is_refused() {
 
 #[test]
 fn a_component_of_another_world_is_refused() {
-    let registry = registry(None);
+    let registry = registry();
     let empty = wat::parse_str("(component)").unwrap();
     for component in [empty.as_slice(), b"not a component", b""] {
         assert!(registry.admit::<GatePre<_>>(component).is_err());
@@ -406,20 +417,50 @@ fn a_component_of_another_world_is_refused() {
 }
 
 #[test]
-fn the_newest_installed_guest_that_works_serves() {
+fn the_first_guest_of_a_choice_that_works_serves() {
     let guests = tempfile::tempdir().unwrap();
-    let folder = guests.path().join("gate");
-    fs::create_dir(&folder).unwrap();
-    let installed = gate_wat("", "", "unreachable");
-    fs::write(folder.join("000001.wasm"), &installed).unwrap();
-    fs::write(folder.join("000002.wasm"), "broken").unwrap();
-    let registry = registry(Some(guests.path().to_owned()));
-    registry.load();
-    assert_eq!(registry.digests().1, Some(GuestDigest::of(&installed)));
-    fs::remove_file(folder.join("000001.wasm")).unwrap();
-    registry.load();
-    let built_in = registry.digests().1;
-    assert!(built_in.is_some_and(|digest| digest != GuestDigest::of(&installed)));
+    let (broken, installed) = (
+        guests.path().join("broken.wasm"),
+        guests.path().join("installed.wasm"),
+    );
+    let component = gate_wat("", "", "unreachable");
+    fs::write(&installed, &component).unwrap();
+    fs::write(&broken, "broken").unwrap();
+    let choice = |origins: &[&Path]| Choice {
+        origins: origins
+            .iter()
+            .map(|path| Origin::file(path))
+            .chain([Origin::BuiltIn])
+            .collect(),
+        on_trial: false,
+    };
+    let registry = registry();
+    let applied = registry.apply(World::Gate, &choice(&[&broken, &installed]));
+    assert_eq!(applied.serves, Some(GuestDigest::of(&component)));
+    assert!(
+        applied.failures[0].contains("broken.wasm"),
+        "{:?}",
+        applied.failures
+    );
+    // One that is not what it should be is as good as broken.
+    let another = Origin::File {
+        path: installed,
+        digest: Some(GuestDigest::of(b"another")),
+    };
+    let choice = Choice {
+        origins: vec![another, Origin::BuiltIn],
+        on_trial: false,
+    };
+    let applied = registry.apply(World::Gate, &choice);
+    assert_eq!(
+        applied.serves,
+        Some(GuestDigest::of(built_in(World::Gate)))
+    );
+    assert!(
+        applied.failures[0].contains("damaged"),
+        "{:?}",
+        applied.failures
+    );
 }
 
 #[tokio::test]
