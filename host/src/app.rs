@@ -78,7 +78,8 @@ impl App {
         let secrets = Secrets::load(&control, &random).await?;
         let content = Content::open(&data.join("content"))?;
         let once = OnceFiles::open(&data.join("once"))?;
-        let sandbox = Sandbox::start(sandbox_config(&config, &clock)).context("starting the sandbox")?;
+        let sandbox =
+            Sandbox::start(sandbox_config(&config, &clock)).context("starting the sandbox")?;
         let seed = u64::from_le_bytes(random.bytes()?);
         let config = Arc::new(config);
         let deployments = Arc::new(Deployments {

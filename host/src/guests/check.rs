@@ -110,7 +110,10 @@ pub async fn check(
         component,
         corpus: None,
     };
-    if let (true, Some(world)) = (checked.component.refused.is_empty(), checked.component.world) {
+    if let (true, Some(world)) = (
+        checked.component.refused.is_empty(),
+        checked.component.world,
+    ) {
         let candidate = bench.sandbox(world, candidate(file, &checked.component))?;
         checked.corpus = Some(match world {
             World::Render => renders(&candidate, bench.page_bytes, watch).await,

@@ -19,7 +19,14 @@ const FORBIDDEN: [&str; 9] = [
 ];
 
 /// Attributes whose value a browser loads on its own.
-const LOADING: [&str; 6] = ["background", "data", "poster", "src", "srcset", "xlink:href"];
+const LOADING: [&str; 6] = [
+    "background",
+    "data",
+    "poster",
+    "src",
+    "srcset",
+    "xlink:href",
+];
 
 /// What is wrong with a page: a sentence each. Sources that hold HTML of their own are told from others by their type.
 pub(super) fn faults(source: &Source, page: &str) -> Vec<String> {
@@ -282,13 +289,25 @@ mod tests {
             ("viewport", "v", "viewport"),
             ("&lt;b&gt; &amp;", "<b> &amp; x", "title"),
             ("data-slug=\"s\"", "data-slug=\"t\"", "not the runtime's"),
-            ("<script src=\"/r.js\" data-slug=\"s\"></script>", "", "0 scripts"),
+            (
+                "<script src=\"/r.js\" data-slug=\"s\"></script>",
+                "",
+                "0 scripts",
+            ),
             ("&lt;script&gt;", "<script>x</script>", "2 scripts"),
             ("&lt;script&gt;", "<IMG SRC=x OnError=y>", "onerror"),
             ("&lt;script&gt;", "<img src=//e.example/x>", "elsewhere"),
-            ("&lt;script&gt;", "<link href='https://e.example/x'>", "elsewhere"),
+            (
+                "&lt;script&gt;",
+                "<link href='https://e.example/x'>",
+                "elsewhere",
+            ),
             ("https://example.com", " java\tscript:x", "runs something"),
-            ("url(data:image/png,x)", "url( 'https://e.example/')", "style"),
+            (
+                "url(data:image/png,x)",
+                "url( 'https://e.example/')",
+                "style",
+            ),
             ("&lt;script&gt;", "<p style='background:url(//e)'>", "style"),
             ("&lt;script&gt;", "<iframe>", "iframe"),
         ] {

@@ -112,7 +112,11 @@ pub(super) const RENDER: [RenderCase; 22] = [
         ContentType::Mermaid,
         "flowchart TD\n  A[\"<img src=x onerror=alert(1)>\"] --> B[\"<script>alert(1)</script>\"]\n  click A href \"javascript:alert(1)\"\n",
     ),
-    broken("mermaid broken", ContentType::Mermaid, "flowchart TD\n  A --> [[[\n"),
+    broken(
+        "mermaid broken",
+        ContentType::Mermaid,
+        "flowchart TD\n  A --> [[[\n",
+    ),
 ];
 
 /// A piece of SQL to judge.
@@ -145,7 +149,9 @@ pub(super) fn gate() -> Vec<GateCase> {
         .flat_map(|((name, text), accepted)| {
             let text = text.strip_suffix('\n').unwrap_or(text);
             let pieces = text.split("\n-- ----\n").enumerate();
-            pieces.map(move |(number, piece)| parsed(format!("{name} {}", number + 1), piece, accepted))
+            pieces.map(move |(number, piece)| {
+                parsed(format!("{name} {}", number + 1), piece, accepted)
+            })
         })
         .collect()
 }
@@ -170,7 +176,11 @@ fn parsed(name: String, piece: &str, accepted: bool) -> GateCase {
     GateCase {
         name,
         purpose,
-        sql: if escaped { unescaped(rest) } else { rest.to_owned() },
+        sql: if escaped {
+            unescaped(rest)
+        } else {
+            rest.to_owned()
+        },
         accepted,
     }
 }
@@ -219,10 +229,18 @@ mod tests {
     fn pieces_are_read_with_their_headers() {
         let cases = gate();
         assert!(cases.len() > 700, "{}", cases.len());
-        let of = |accepted| cases.iter().filter(|case| case.accepted == accepted).count();
+        let of = |accepted| {
+            cases
+                .iter()
+                .filter(|case| case.accepted == accepted)
+                .count()
+        };
         assert!(of(true) > 400 && of(false) > 250);
         let piece = "-- purpose: query\n-- at: 1:2\n-- says: no\n-- escapes\nSELECT\\t1\\u0041\\0";
         let case = parsed("x".to_owned(), piece, false);
-        assert_eq!((case.purpose, case.sql.as_str()), (Purpose::Query, "SELECT\t1A\0"));
+        assert_eq!(
+            (case.purpose, case.sql.as_str()),
+            (Purpose::Query, "SELECT\t1A\0")
+        );
     }
 }

@@ -481,7 +481,11 @@ mod tests {
     fn a_record_that_is_none_is_named() {
         let (guests, folder) = folder();
         install(&folder, b"a");
-        for text in ["", "{", r#"{"format":2,"sequence":1,"serving":[],"history":[]}"#] {
+        for text in [
+            "",
+            "{",
+            r#"{"format":2,"sequence":1,"serving":[],"history":[]}"#,
+        ] {
             std::fs::write(folder.record_path(), text).unwrap();
             let error = format!("{:#}", folder.read().unwrap_err());
             assert!(error.contains(RECORD), "{error}");

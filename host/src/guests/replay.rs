@@ -19,8 +19,8 @@ use crate::control::Control;
 use crate::deployments::operate::{self, StoredPage};
 use crate::deployments::runtime;
 use crate::sandbox::{
-    ContentType, GateFailure, GuestDigest, RenderFailure, RuntimeScript, Sandbox,
-    SandboxConfig, Source, Statement, Total, World,
+    ContentType, GateFailure, GuestDigest, RenderFailure, RuntimeScript, Sandbox, SandboxConfig,
+    Source, Statement, Total, World,
 };
 
 pub use differences::Differences;
@@ -283,10 +283,7 @@ async fn rendered(guest: &Sandbox, source: Source) -> anyhow::Result<PageAnswer>
     }
 }
 
-async fn judged(
-    guest: &Sandbox,
-    piece: &stored_sql::StoredSql,
-) -> anyhow::Result<VerdictAnswer> {
+async fn judged(guest: &Sandbox, piece: &stored_sql::StoredSql) -> anyhow::Result<VerdictAnswer> {
     match guest.check_sql(piece.sql.as_str(), piece.purpose).await {
         Ok(statements) => Ok(Ok(statements)),
         Err(GateFailure::Busy) => bail!("no thread was free to judge"),

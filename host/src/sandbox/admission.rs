@@ -22,12 +22,13 @@ use super::wasi;
 /// The largest component that is looked at, in bytes.
 pub const COMPONENT_BYTES: u64 = 64 << 20;
 
-/// The interfaces that make a component a guest, and the version of the packages that this host speaks.
+/// The interfaces that make a component a guest.
 const EXPORTS: [(World, &str); 2] = [
     (World::Render, "svc:render/renderer"),
     (World::Gate, "svc:gate/judge"),
 ];
-const VERSION: &str = "1.0.0";
+/// The version of the worlds that this host speaks.
+pub const WORLD_VERSION: &str = "1.0.0";
 
 /// What a component says of itself, and what is wrong with it.
 #[derive(Clone, Debug, Serialize)]
@@ -85,7 +86,7 @@ pub fn inspect(cache_dir: &Path, bytes: &[u8]) -> anyhow::Result<Inspection> {
         Some((*world, version.to_owned()))
     });
     let Some((world, version)) = spoken else {
-        let known = EXPORTS.map(|(_, name)| format!("{name}@{VERSION}"));
+        let known = EXPORTS.map(|(_, name)| format!("{name}@{WORLD_VERSION}"));
         let known = known.join(" or ");
         found.refused.push(if exports.is_empty() {
             format!("it exports nothing; a guest exports {known}")
@@ -95,9 +96,9 @@ pub fn inspect(cache_dir: &Path, bytes: &[u8]) -> anyhow::Result<Inspection> {
         });
         return Ok(found);
     };
-    if version != VERSION {
+    if version != WORLD_VERSION {
         found.refused.push(format!(
-            "it is a guest of svc:{world}@{version}; this host speaks {VERSION}"
+            "it is a guest of svc:{world}@{version}; this host speaks {WORLD_VERSION}"
         ));
     }
     (found.world, found.version) = (Some(world), Some(version));

@@ -64,11 +64,7 @@ impl Cache {
     /// # Errors
     ///
     /// The component does not compile. A cache that fails is a warning in the log.
-    pub(super) fn load(
-        &self,
-        engine: &Engine,
-        component: &[u8],
-    ) -> anyhow::Result<Component> {
+    pub(super) fn load(&self, engine: &Engine, component: &[u8]) -> anyhow::Result<Component> {
         let path = self.dir.join(file_name(engine, component));
         if let Some(found) = read(engine, &path) {
             return Ok(found);

@@ -102,7 +102,11 @@ async fn attempt(
             };
         }
     };
-    let mut end = called.outcome.as_ref().err().map_or(End::Answered, End::from);
+    let mut end = called
+        .outcome
+        .as_ref()
+        .err()
+        .map_or(End::Answered, End::from);
     let outcome = match called.outcome {
         Ok(Ok(statements)) => allowed(&sql, purpose, statements),
         Ok(Err(refusal)) => Err(GateFailure::Refused(refused(refusal))),

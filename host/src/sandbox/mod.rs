@@ -40,7 +40,7 @@ use engine::GuestEngine;
 use registry::Registry;
 use trial::Trials;
 
-pub use admission::{COMPONENT_BYTES, Inspection, inspect, read};
+pub use admission::{COMPONENT_BYTES, Inspection, WORLD_VERSION, inspect, read};
 pub use choice::{Choice, Choices, Origin, newest_first};
 pub use gate::{SCRIPT_BYTES, STATEMENT_BYTES};
 pub use limits::Limits;

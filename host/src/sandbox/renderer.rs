@@ -194,10 +194,7 @@ impl Calls<'_> {
     async fn call<T: Send + 'static>(
         &mut self,
         function: Function,
-        body: impl FnOnce(
-            &RenderPre<CallState>,
-            &mut Store<CallState>,
-        ) -> wasmtime::Result<T>
+        body: impl FnOnce(&RenderPre<CallState>, &mut Store<CallState>) -> wasmtime::Result<T>
         + Send
         + 'static,
     ) -> Result<T, RenderFailure> {

@@ -375,11 +375,7 @@ async fn without_a_thread_in_time_a_call_is_busy() {
 fn registry() -> Registry {
     let metrics = Metrics::default();
     let engine = GuestEngine::new(2, 1 << 20, metrics.clone()).unwrap();
-    Registry::new(
-        Arc::new(engine),
-        Cache::open(cache_dir()).unwrap(),
-        metrics,
-    )
+    Registry::new(Arc::new(engine), Cache::open(cache_dir()).unwrap(), metrics)
 }
 
 #[test]
@@ -452,10 +448,7 @@ fn the_first_guest_of_a_choice_that_works_serves() {
         on_trial: false,
     };
     let applied = registry.apply(World::Gate, &choice);
-    assert_eq!(
-        applied.serves,
-        Some(GuestDigest::of(built_in(World::Gate)))
-    );
+    assert_eq!(applied.serves, Some(GuestDigest::of(built_in(World::Gate))));
     assert!(
         applied.failures[0].contains("damaged"),
         "{:?}",

@@ -83,13 +83,19 @@ impl Trials {
             End::Broken => self.turn.lock().await,
             _ => self.turn.try_lock().ok()?,
         };
-        let pause = self.pause(end).lock().unwrap_or_else(PoisonError::into_inner);
+        let pause = self
+            .pause(end)
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let resting = pause.is_some_and(|(since, pause)| since.elapsed() < pause);
         (!resting).then_some(turn)
     }
 
     fn rest(&self, end: End, took: Duration) {
-        let mut pause = self.pause(end).lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pause = self
+            .pause(end)
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         *pause = Some((Stopwatch::start(), PAUSE.max(took * PAUSES)));
     }
 
@@ -108,9 +114,7 @@ fn speaks_against(end: End, used: &Use, before: &Use, limits: &Limits) -> bool {
     match end {
         End::Broken | End::Exhausted(Budget::Stack) => true,
         End::Exhausted(Budget::Fuel | Budget::Time) => before.fuel.saturating_mul(2) <= used.fuel,
-        End::Exhausted(Budget::Memory) => {
-            before.memory.saturating_mul(2) <= limits.memory_bytes
-        }
+        End::Exhausted(Budget::Memory) => before.memory.saturating_mul(2) <= limits.memory_bytes,
         _ => false,
     }
 }
@@ -159,9 +163,9 @@ impl Inner {
     /// Says loudly that a guest lost its place.
     fn fell<W: GuestWorld>(&self, guest: GuestDigest, before: GuestDigest, end: End) {
         let why = match end {
-            End::Exhausted(budget) => format!(
-                "it ran out of its budget of {budget} on what the guest before it handles"
-            ),
+            End::Exhausted(budget) => {
+                format!("it ran out of its budget of {budget} on what the guest before it handles")
+            }
             _ => "it trapped on what the guest before it handles".to_owned(),
         };
         tracing::error!(

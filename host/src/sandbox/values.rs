@@ -324,7 +324,8 @@ impl GuestDigest {
     /// Reads what [`fmt::Display`] writes.
     #[must_use]
     pub fn from_hex(text: &str) -> Option<Self> {
-        let digits = text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        let digits =
+            text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         let mut bytes = [0; 32];
         for (at, byte) in bytes.iter_mut().enumerate().filter(|_| digits) {
             *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
