@@ -359,8 +359,9 @@ async fn installed_guests_are_part_of_a_backup() {
     install(&server, &file(&folder, "one", Manners::Good)).await;
     install(&server, &file(&folder, "two", Manners::Good)).await;
     let backup = folder.path().join("backup");
-    let made = server.command(&svc(), &["backup", backup.to_str().unwrap(), "--json"]);
-    assert_eq!(made.await.json()["complete"], true);
+    let make = ["backup", backup.to_str().unwrap(), "--json"];
+    let made = server.command(&svc(), &make).await.json();
+    assert_eq!(made["complete"], true);
     guest(&server, &["rollback", "render"]).await.json();
     let restore = ["restore", backup.to_str().unwrap(), "--json"];
     let server = server

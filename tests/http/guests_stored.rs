@@ -80,22 +80,21 @@ async fn a_check_tries_what_is_stored() {
     assert_eq!(server.stored(), before, "a check only reads");
 
     // The next ones need a folder of their own.
-    let again = guest(
-        &server,
-        &[
-            "check",
-            folder.path().join("new.wasm").to_str().unwrap(),
-            "--out",
-            out.to_str().unwrap(),
-        ],
-    );
-    assert!(again.await.stderr.contains("not empty"));
+    let file = folder.path().join("new.wasm");
+    let arguments = [
+        "check",
+        file.to_str().unwrap(),
+        "--out",
+        out.to_str().unwrap(),
+    ];
+    let refused = guest(&server, &arguments).await;
+    assert!(refused.stderr.contains("not empty"), "{refused:?}");
 
     // A guest that fails on what is stored does not pass, and is not installed if that was asked for.
     let trap = json!({ "type": "markdown", "content": "trap", "requested_slug": "trap" });
     let path = format!("/{project}/frontends");
     owner.post(&server, &path, &trap).await.expect(201);
-    let bad = file(&folder, "bad", Manners::Bad);
+    let bad = crate::guests::file(&folder, "bad", Manners::Bad);
     let second = folder.path().join("second");
     let found = check(&server, &bad, &second).await;
     assert_eq!(found["ok"], false);

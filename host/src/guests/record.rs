@@ -180,6 +180,7 @@ impl Folder {
     fn placed(&self) -> Record {
         let mut serving: Vec<Installed> = newest_first(&self.path)
             .into_iter()
+            .filter(|path| !is_ours(path))
             .take(DEPTH)
             .filter_map(|path| installed_by_hand(&path))
             .collect();
@@ -296,21 +297,23 @@ impl Folder {
 
     /// Removes components that nothing names any more. What cannot be removed is removed with the next change.
     fn tidy(&self, dir: &Dir, record: &Record) {
-        let ours = |name: &str| {
-            let digest = name.strip_suffix(".wasm").and_then(GuestDigest::from_hex);
-            digest.is_some() || name.ends_with(NEW)
-        };
         let Ok(entries) = dir.entries() else { return };
         for name in entries
             .flatten()
             .filter_map(|entry| entry.file_name().into_string().ok())
         {
             let named = record.serving.iter().any(|kept| kept.file == name);
-            if ours(&name) && !named {
+            if (is_ours(Path::new(&name)) || name.ends_with(NEW)) && !named {
                 let _ = disk::remove_file(dir, &name);
             }
         }
     }
+}
+
+/// Whether a component was installed by a command: it serves when a record says so, and never because of its name.
+fn is_ours(path: &Path) -> bool {
+    let name = path.file_stem().and_then(|name| name.to_str());
+    name.and_then(GuestDigest::from_hex).is_some()
 }
 
 /// How the name of a component ends that is being written.
@@ -468,6 +471,9 @@ mod tests {
         for name in ["000001.wasm", "000002.wasm"] {
             std::fs::write(folder.path.join(name), name).unwrap();
         }
+        // What a command has left that died is none of them.
+        let left = format!("{}.wasm", GuestDigest::of(b"left"));
+        std::fs::write(folder.path.join(left), "left").unwrap();
         let record = folder.read().unwrap();
         assert_eq!(record.top().unwrap().file, "000002.wasm");
         assert!(!folder.choice(&record, NOW).on_trial);

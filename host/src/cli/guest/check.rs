@@ -18,7 +18,7 @@ use crate::guests::replay::{Counts, Differences, Replay, Replayed, hold};
 use crate::sandbox::{World, read};
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Check {
+pub(in crate::cli) struct Check {
     /// The component
     file: PathBuf,
     /// Where differences go as files to look at: a folder that is missing or empty [default: a new one in this directory]

@@ -19,7 +19,7 @@ use crate::sandbox::{GuestDigest, World, built_in, read};
 const LOOKS: u32 = 200;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Install {
+pub(in crate::cli) struct Install {
     /// The component
     file: PathBuf,
     /// Try it on everything that is stored first, and refuse it if it fails where the one that serves does not
