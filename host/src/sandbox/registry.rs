@@ -243,9 +243,6 @@ impl Registry {
         }
         let bytes = origin.read(W::WORLD)?;
         let digest = GuestDigest::of(&bytes);
-        if let Some(guest) = loaded(&digest) {
-            return Ok(Arc::clone(guest));
-        }
         if let Origin::File {
             digest: Some(wanted),
             ..
@@ -255,6 +252,9 @@ impl Registry {
                 *wanted == digest,
                 "it is damaged: its digest is {digest}, not {wanted}"
             );
+        }
+        if let Some(guest) = loaded(&digest) {
+            return Ok(Arc::clone(guest));
         }
         Ok(Arc::new(Guest {
             world: self.admit(&bytes)?,

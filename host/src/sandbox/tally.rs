@@ -94,10 +94,10 @@ impl Tally {
         counts.total.calls += 1;
         counts.total.fuel = counts.total.fuel.saturating_add(used.fuel);
         counts.total.microseconds = counts.total.microseconds.saturating_add(microseconds);
-        // They grow with what they are given, so that only a number beyond all budgets would be cut.
-        counts.fuel.saturating_record(used.fuel);
-        counts.memory.saturating_record(used.memory_bytes());
-        counts.microseconds.saturating_record(microseconds);
+        // They grow with what they are given; a number that none could hold is not worth a call's failure.
+        let _ = counts.fuel.record(used.fuel);
+        let _ = counts.memory.record(used.memory_bytes());
+        let _ = counts.microseconds.record(microseconds);
     }
 
     /// A result that the host did not accept: its call had ended well.
