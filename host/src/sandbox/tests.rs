@@ -91,11 +91,17 @@ fn gate_wat(imports: &str, core: &str, body: &str) -> Vec<u8> {
 /// A sandbox whose gate is a component of the text format, with limits for the gate.
 fn with_gate(component: &[u8], gate: Limits) -> (Sandbox, tempfile::TempDir) {
     let guests = tempfile::tempdir().unwrap();
-    let folder = guests.path().join("gate");
-    fs::create_dir(&folder).unwrap();
-    fs::write(folder.join("000001.wasm"), component).unwrap();
+    let path = guests.path().join("gate.wasm");
+    fs::write(&path, component).unwrap();
+    let gates = Choice {
+        origins: vec![Origin::file(&path), Origin::BuiltIn],
+        on_trial: false,
+    };
     let config = SandboxConfig {
-        guests_dir: Some(guests.path().to_owned()),
+        guests: Choices {
+            gate: gates,
+            ..Choices::default()
+        },
         gate,
         ..config()
     };
@@ -366,9 +372,10 @@ async fn without_a_thread_in_time_a_call_is_busy() {
 }
 
 /// A registry of its own, of which nothing is loaded.
-fn registry(dir: Option<PathBuf>) -> Registry {
-    let engine = GuestEngine::new(2, 1 << 20, Metrics::default()).unwrap();
-    Registry::new(Arc::new(engine), Cache::open(cache_dir()).unwrap(), dir)
+fn registry() -> Registry {
+    let metrics = Metrics::default();
+    let engine = GuestEngine::new(2, 1 << 20, metrics.clone()).unwrap();
+    Registry::new(Arc::new(engine), Cache::open(cache_dir()).unwrap(), metrics)
 }
 
 #[test]
@@ -385,7 +392,7 @@ fn a_guest_that_imports_the_outside_world_is_refused() {
         (r#"(import "free-hand" (func))"#, "free-hand"),
     ] {
         let component = wat::parse_str(format!("(component {import})")).unwrap();
-        let error = registry(None)
+        let error = registry()
             .admit::<GatePre<_>>(&component)
             .err()
             .map(|error| format!("{error:#}"));
@@ -398,7 +405,7 @@ fn a_guest_that_imports_the_outside_world_is_refused() {
 
 #[test]
 fn a_component_of_another_world_is_refused() {
-    let registry = registry(None);
+    let registry = registry();
     let empty = wat::parse_str("(component)").unwrap();
     for component in [empty.as_slice(), b"not a component", b""] {
         assert!(registry.admit::<GatePre<_>>(component).is_err());
@@ -406,20 +413,47 @@ fn a_component_of_another_world_is_refused() {
 }
 
 #[test]
-fn the_newest_installed_guest_that_works_serves() {
+fn the_first_guest_of_a_choice_that_works_serves() {
     let guests = tempfile::tempdir().unwrap();
-    let folder = guests.path().join("gate");
-    fs::create_dir(&folder).unwrap();
-    let installed = gate_wat("", "", "unreachable");
-    fs::write(folder.join("000001.wasm"), &installed).unwrap();
-    fs::write(folder.join("000002.wasm"), "broken").unwrap();
-    let registry = registry(Some(guests.path().to_owned()));
-    registry.load();
-    assert_eq!(registry.digests().1, Some(GuestDigest::of(&installed)));
-    fs::remove_file(folder.join("000001.wasm")).unwrap();
-    registry.load();
-    let built_in = registry.digests().1;
-    assert!(built_in.is_some_and(|digest| digest != GuestDigest::of(&installed)));
+    let (broken, installed) = (
+        guests.path().join("broken.wasm"),
+        guests.path().join("installed.wasm"),
+    );
+    let component = gate_wat("", "", "unreachable");
+    fs::write(&installed, &component).unwrap();
+    fs::write(&broken, "broken").unwrap();
+    let choice = |origins: &[&Path]| Choice {
+        origins: origins
+            .iter()
+            .map(|path| Origin::file(path))
+            .chain([Origin::BuiltIn])
+            .collect(),
+        on_trial: false,
+    };
+    let registry = registry();
+    let applied = registry.apply(World::Gate, &choice(&[&broken, &installed]));
+    assert_eq!(applied.serves, Some(GuestDigest::of(&component)));
+    assert!(
+        applied.failures[0].contains("broken.wasm"),
+        "{:?}",
+        applied.failures
+    );
+    // One that is not what it should be is as good as broken.
+    let another = Origin::File {
+        path: installed,
+        digest: Some(GuestDigest::of(b"another")),
+    };
+    let choice = Choice {
+        origins: vec![another, Origin::BuiltIn],
+        on_trial: false,
+    };
+    let applied = registry.apply(World::Gate, &choice);
+    assert_eq!(applied.serves, Some(GuestDigest::of(built_in(World::Gate))));
+    assert!(
+        applied.failures[0].contains("damaged"),
+        "{:?}",
+        applied.failures
+    );
 }
 
 #[tokio::test]
@@ -438,4 +472,75 @@ async fn callers_wait_for_a_guest_past_those_that_cannot_serve() {
     let (sandbox, guests) = with_gate(b"broken", config().gate);
     assert!(sandbox.check_sql("SELECT 1", Purpose::Query).await.is_ok());
     drop(guests);
+}
+
+/// A sandbox whose gate is `bodies[0]`, on trial against `bodies[1]`.
+async fn on_trial(bodies: [&str; 2]) -> (Sandbox, [GuestDigest; 2], tempfile::TempDir) {
+    let guests = tempfile::tempdir().unwrap();
+    let components = bodies.map(|body| gate_wat("", "", body));
+    let origins = [0, 1].map(|number| {
+        let path = guests.path().join(number.to_string());
+        fs::write(&path, &components[number]).unwrap();
+        Origin::file(&path)
+    });
+    let limits = Limits {
+        fuel: 1_000_000,
+        ..config().gate
+    };
+    let config = SandboxConfig {
+        gate: limits,
+        ..config()
+    };
+    let sandbox = Sandbox::start(config).unwrap();
+    assert!(sandbox.check_sql("SELECT 1", Purpose::Query).await.is_ok());
+    let choice = Choice {
+        origins: origins.to_vec(),
+        on_trial: true,
+    };
+    let applied = sandbox.apply(World::Gate, &choice);
+    let digests = [0, 1].map(|number| GuestDigest::of(&components[number]));
+    assert_eq!(applied.serves, Some(digests[0]));
+    (sandbox, digests, guests)
+}
+
+#[tokio::test]
+async fn a_gate_that_fails_where_the_one_before_does_not_loses_its_place() {
+    for bad in [
+        "unreachable",
+        ENDLESS,
+        "(call $misbehave) (call $misbehave)",
+    ] {
+        let (sandbox, [new, old], _guests) = on_trial([bad, ""]).await;
+        let judged = sandbox
+            .judge("misbehave", Purpose::Migration)
+            .await
+            .unwrap();
+        assert_eq!(judged.gate, old, "{bad}");
+        assert_eq!(sandbox.gate(), Some(old), "{bad}");
+        let fallen = sandbox.take_fallen();
+        assert_eq!(fallen.len(), 1);
+        assert_eq!((fallen[0].guest, fallen[0].before), (new, old));
+        assert!(sandbox.take_fallen().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_gate_stays_where_the_one_before_fails_too() {
+    let nearly = "(local $n i32) (loop $again (br_if $again (i32.lt_u (local.tee $n (i32.add (local.get $n) (i32.const 1))) (i32.const 80000))))";
+    for (new, old) in [
+        ("unreachable", "unreachable"),
+        (ENDLESS, ENDLESS),
+        (ENDLESS, "unreachable"),
+        // Within the budget, and not by much: what the next one needs may be just over it.
+        (ENDLESS, nearly),
+    ] {
+        let (sandbox, [digest, _], _guests) = on_trial([new, old]).await;
+        for _ in 0..3 {
+            let answer = sandbox.check_sql("misbehave", Purpose::Migration).await;
+            assert!(answer.is_err() || old == nearly, "{new}, {old}: {answer:?}");
+        }
+        assert_eq!(sandbox.gate(), Some(digest), "{new}, {old}");
+        assert!(sandbox.take_fallen().is_empty());
+        assert!(sandbox.check_sql("ok", Purpose::Migration).await.is_ok());
+    }
 }
