@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -13,8 +14,9 @@ use cap_std::fs::Dir;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
-use crate::sandbox::{Choice, Choices, GuestDigest, Origin, World, newest_first};
-use crate::{disk, fault};
+use crate::data_lock::make_private;
+use crate::sandbox::{Choice, Choices, Fallen, GuestDigest, Origin, World, newest_first};
+use crate::{disk, fault, sandbox};
 
 /// The name of the record.
 const RECORD: &str = "installed.json";
@@ -182,7 +184,7 @@ impl Folder {
             .into_iter()
             .filter(|path| !is_ours(path))
             .take(DEPTH)
-            .filter_map(|path| installed_by_hand(&path))
+            .filter_map(|path| installed_by_hand(self.world, &path))
             .collect();
         serving.reverse();
         Record {
@@ -214,7 +216,8 @@ impl Folder {
         from: String,
         now: Timestamp,
     ) -> Result<Record, RecordError> {
-        make(&self.path)?;
+        check_owner(&self.path)?;
+        make_private(&self.path)?;
         let dir = disk::open(&self.path)?;
         let _turn = self.lock()?;
         let mut record = self.read()?;
@@ -271,20 +274,60 @@ impl Folder {
         Ok(record)
     }
 
-    /// Keeps what is there as it is until it is dropped; `None` where there is no folder. Blocks.
+    /// Takes a guest that fell out of those that serve, wherever it is among them by now. Durable when it answers.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn drop_fallen(&self, fallen: &Fallen, now: Timestamp) -> Result<(), RecordError> {
+        if !self.path.is_dir() {
+            return Ok(());
+        }
+        let dir = disk::open(&self.path)?;
+        let _turn = self.lock()?;
+        let mut record = self.read()?;
+        let was_top = record.top().is_some_and(|top| top.digest == fallen.guest);
+        let before = record.serving.len();
+        record.serving.retain(|one| one.digest != fallen.guest);
+        if record.serving.len() == before {
+            return Ok(());
+        }
+        let latest = record.history.pop_if(|_| !was_top);
+        record.changed(ChangeKind::Automatic, now, Some(fallen.why.clone()));
+        // What was installed since is on trial still: that stays the latest change.
+        record.history.extend(latest);
+        self.write(&dir, &record)?;
+        self.tidy(&dir, &record);
+        Ok(())
+    }
+
+    /// Keeps what is there as it is until it is dropped; `None` where nothing was installed by a command, or by somebody
+    /// whose lock is not ours to take. Blocks.
     ///
     /// # Errors
     /// The disk's.
     pub fn hold(&self) -> io::Result<Option<File>> {
-        match self.lock() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            held => held.map(Some),
+        use io::ErrorKind::{NotFound, PermissionDenied, ReadOnlyFilesystem};
+        match File::open(self.path.join(LOCK)) {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    NotFound | PermissionDenied | ReadOnlyFilesystem
+                ) =>
+            {
+                Ok(None)
+            }
+            file => {
+                let file = file?;
+                file.lock()?;
+                Ok(Some(file))
+            }
         }
     }
 
-    fn lock(&self) -> io::Result<File> {
+    fn lock(&self) -> Result<File, RecordError> {
+        check_owner(&self.path)?;
         let mut options = File::options();
-        let options = options.create(true).truncate(false).write(true);
+        let options = options.create(true).truncate(false).write(true).mode(0o600);
         let file = options.open(self.path.join(LOCK))?;
         file.lock()?;
         Ok(file)
@@ -330,27 +373,42 @@ fn write_component(dir: &Dir, name: &str, component: &[u8]) -> io::Result<()> {
     disk::sync(dir)
 }
 
-/// Makes the folder, and makes that durable.
-fn make(path: &Path) -> io::Result<()> {
-    crate::data_lock::make_private(path)?;
-    for made in path.ancestors().skip(1).take(2) {
-        File::open(made)?.sync_all()?;
-    }
+/// Refuses a folder of somebody else's: what is made in it could not be read, or locked, by whoever serves.
+fn check_owner(path: &Path) -> anyhow::Result<()> {
+    let there = path.ancestors().find(|path| path.exists());
+    let Some(there) = there else { return Ok(()) };
+    let data = there
+        .metadata()
+        .with_context(|| format!("looking at {}", there.display()))?;
+    anyhow::ensure!(
+        data.uid() == rustix::process::geteuid().as_raw(),
+        "{} is another user's: run this as the user that the server runs as",
+        there.display()
+    );
     Ok(())
 }
 
-fn installed_by_hand(path: &Path) -> Option<Installed> {
-    let data = std::fs::metadata(path).ok()?;
-    let digest = GuestDigest::of(&std::fs::read(path).ok()?);
-    let since = data.modified().ok()?.duration_since(std::time::UNIX_EPOCH);
-    let millis = i64::try_from(since.ok()?.as_millis()).ok()?;
-    Some(Installed {
-        digest,
-        file: path.file_name()?.to_str()?.to_owned(),
-        bytes: data.len(),
-        installed_at: Timestamp(millis),
-        from: path.display().to_string(),
-    })
+/// A component that was put there by hand; one that cannot be read is named in the log.
+fn installed_by_hand(world: World, path: &Path) -> Option<Installed> {
+    let look = || {
+        let bytes = sandbox::read(path)?;
+        let since = path.metadata()?.modified()?;
+        // What was made before anything was is as old as can be.
+        let since = since
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap_or_default();
+        let name = path.file_name().and_then(|name| name.to_str());
+        anyhow::Ok(Installed {
+            digest: GuestDigest::of(&bytes),
+            file: name.context("its name is not UTF-8")?.to_owned(),
+            bytes: bytes.len() as u64,
+            installed_at: Timestamp(i64::try_from(since.as_millis())?),
+            from: path.display().to_string(),
+        })
+    };
+    look()
+        .inspect_err(|error| tracing::error!(guest = %world, from = %path.display(), error = format!("{error:#}"), "a guest cannot serve"))
+        .ok()
 }
 
 /// What is installed below the directory of guests, for a sandbox that starts. A record that cannot be read is named in the

@@ -8,7 +8,7 @@ use super::record::{Folder, Record, RecordError};
 use super::status::{self, Presence, Said, Serves};
 use crate::clock::{Clock, Timestamp};
 use crate::config::Config;
-use crate::sandbox::{Fallen, Sandbox, World};
+use crate::sandbox::{Fallen, GuestDigest, Origin, Sandbox, World};
 
 /// How long nothing is said of calls after something was, in milliseconds.
 const QUIET: i64 = 1000;
@@ -21,6 +21,8 @@ pub struct Watch {
     clock: Clock,
     worlds: [Followed; 2],
     said: Option<Said>,
+    /// Those that fell and of whom the records do not say so yet.
+    fallen: Vec<Fallen>,
     _presence: Presence,
 }
 
@@ -66,6 +68,7 @@ impl Watch {
             clock,
             worlds,
             said: None,
+            fallen: Vec::new(),
         })
     }
 
@@ -78,14 +81,12 @@ impl Watch {
         if !self.sandbox.loaded() {
             return self.say();
         }
-        for fallen in self.sandbox.take_fallen() {
-            self.keep(fallen);
-        }
         let now = self.clock.now();
+        self.keep_fallen(now);
         let changes: Vec<bool> = self
             .worlds
             .iter_mut()
-            .map(|followed| followed.follow(&self.sandbox, now))
+            .map(|followed| followed.follow(&self.sandbox, &self.fallen, now))
             .collect();
         if changes.contains(&true) {
             self.said = None;
@@ -93,17 +94,24 @@ impl Watch {
         self.say()
     }
 
-    /// Makes a guest's fall durable, so that a start does not bring it back.
-    fn keep(&self, fallen: Fallen) {
-        let Some(followed) = self.worlds.iter().find(|one| one.world == fallen.world) else {
-            return;
-        };
-        let only = Some((fallen.guest, fallen.why));
-        match followed.folder.roll_back(only, self.clock.now()) {
-            Ok(_) | Err(RecordError::Another | RecordError::NothingBefore(_)) => {}
-            Err(error) => {
-                tracing::error!(guest = %fallen.guest, %error, "a guest that was rolled back comes back with the next start, because that cannot be written down");
+    /// Makes the falls of guests durable, so that a start does not bring them back. What cannot be written now is
+    /// written with a later look; until then the guest does not serve either.
+    fn keep_fallen(&mut self, now: Timestamp) {
+        for fallen in self.sandbox.take_fallen() {
+            if let Err(error) = self.keep(&fallen, now) {
+                tracing::error!(guest = %fallen.guest, %error, "a guest that was rolled back comes back with the next start: that cannot be written down, and is tried again");
+                self.fallen.push(fallen);
             }
+        }
+        let mut left = std::mem::take(&mut self.fallen);
+        left.retain(|fallen| self.keep(fallen, now).is_err());
+        self.fallen = left;
+    }
+
+    fn keep(&self, fallen: &Fallen, now: Timestamp) -> Result<(), RecordError> {
+        match self.worlds.iter().find(|one| one.world == fallen.world) {
+            Some(followed) => followed.folder.drop_fallen(fallen, now),
+            None => Ok(()),
         }
     }
 
@@ -143,26 +151,38 @@ impl Watch {
 }
 
 impl Followed {
-    /// Does what the record says, if it says something new; answers whether it did.
-    fn follow(&mut self, sandbox: &Sandbox, now: Timestamp) -> bool {
+    /// Does what the record says, if it says something new; answers whether it did. A record that cannot be read is
+    /// read again with the next look.
+    fn follow(&mut self, sandbox: &Sandbox, fallen: &[Fallen], now: Timestamp) -> bool {
         let found = stamp(&self.folder.record_path());
         let ended = self.trial_until.is_some_and(|until| now >= until);
         if self.seen == Some(found) && !ended {
             return false;
         }
         match self.folder.read() {
-            Ok(record) => self.apply(sandbox, &record, now),
+            Ok(record) => {
+                self.apply(sandbox, &record, fallen, now);
+                self.seen = Some(found);
+                true
+            }
             Err(error) => {
-                tracing::error!(guest = %self.world, error = format!("{error:#}"), "it is not known which guest is installed; what serves goes on");
-                self.failures = vec![format!("{error:#}")];
+                let failures = vec![format!("{error:#}")];
+                let new = failures != self.failures;
+                if new {
+                    tracing::error!(guest = %self.world, error = failures[0], "it is not known which guest is installed; what serves goes on");
+                    self.failures = failures;
+                }
+                new
             }
         }
-        self.seen = Some(found);
-        true
     }
 
-    fn apply(&mut self, sandbox: &Sandbox, record: &Record, now: Timestamp) {
-        let choice = self.folder.choice(record, now);
+    fn apply(&mut self, sandbox: &Sandbox, record: &Record, fallen: &[Fallen], now: Timestamp) {
+        let mut choice = self.folder.choice(record, now);
+        let fell = |digest: &GuestDigest| fallen.iter().any(|fallen| fallen.guest == *digest);
+        choice.origins.retain(
+            |origin| !matches!(origin, Origin::File { digest: Some(digest), .. } if fell(digest)),
+        );
         let applied = sandbox.apply(self.world, &choice);
         self.failures = applied.failures;
         self.sequence = record.sequence;

@@ -1,6 +1,7 @@
 //! What a component must be before it may serve: a guest of a world that this host knows, which asks for nothing that guests are not given.
 
 use std::fs;
+use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -125,9 +126,18 @@ fn too_large(bytes: u64) -> String {
 /// # Errors
 /// The disk's, or its size.
 pub fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
-    let size = fs::metadata(path).context("cannot look at it")?.len();
+    let size = fs::metadata(path).context("cannot look at it")?;
+    anyhow::ensure!(size.is_file(), "it is no file");
+    let size = size.len();
     anyhow::ensure!(size <= COMPONENT_BYTES, too_large(size));
-    fs::read(path).context("cannot read it")
+    let mut bytes = Vec::new();
+    let file = fs::File::open(path).context("cannot open it")?;
+    // It may grow while it is read.
+    let mut file = file.take(COMPONENT_BYTES + 1);
+    file.read_to_end(&mut bytes).context("cannot read it")?;
+    let size = bytes.len() as u64;
+    anyhow::ensure!(size <= COMPONENT_BYTES, too_large(size));
+    Ok(bytes)
 }
 
 /// Refuses a component that imports more than the empty WASI set.

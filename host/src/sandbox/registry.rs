@@ -142,21 +142,17 @@ impl Registry {
         }
     }
 
-    /// Loads what is chosen; what serves goes on until then. Blocks, for as long as compiling takes where it has to.
+    /// Loads what is chosen to serve; what serves goes on until then. Blocks, for as long as compiling takes where it has to.
+    ///
+    /// Those who stand by are nobody's to wait for: whoever applies the choices again loads them.
     pub(super) fn load(&self, choices: &Choices) {
-        // The gate first: it is by far the smaller. Those who stand by are nobody's to wait for.
         let first = |choice: &Choice| Choice {
             on_trial: false,
             ..choice.clone()
         };
+        // The gate first: it is by far the smaller.
         self.apply_to(&self.gate, &first(&choices.gate));
         self.apply_to(&self.render, &first(&choices.render));
-        if choices.gate.on_trial {
-            self.apply_to(&self.gate, &choices.gate);
-        }
-        if choices.render.on_trial {
-            self.apply_to(&self.render, &choices.render);
-        }
     }
 
     /// The same for one world.

@@ -66,41 +66,53 @@ pub struct Fallen {
     pub why: String,
 }
 
-/// Second questions: whose turn it is, and since when there was one in vain.
+/// How long somebody whose call trapped waits for a second question.
+const WAIT: Duration = Duration::from_secs(5);
+
+/// Second questions of both worlds, and who fell by them.
 #[derive(Debug, Default)]
 pub(super) struct Trials {
-    turn: tokio::sync::Mutex<()>,
-    /// For traps and for budgets, so that inputs that are too large, which are easy to make, do not hide a trap.
-    pauses: [Mutex<Option<(Stopwatch, Duration)>>; 2],
+    /// For each world those about traps and those about budgets, so that inputs that are too large, which are easy to
+    /// make, do not hide a trap.
+    turns: [[Turns; 2]; 2],
     fallen: Mutex<Vec<Fallen>>,
 }
 
+/// Whose turn it is to ask, and since when there was a question in vain.
+#[derive(Debug, Default)]
+struct Turns {
+    turn: tokio::sync::Mutex<()>,
+    pause: Mutex<Option<(Stopwatch, Duration)>>,
+}
+
+impl Turns {
+    fn pause(&self) -> std::sync::MutexGuard<'_, Option<(Stopwatch, Duration)>> {
+        self.pause.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Trials {
+    fn of(&self, world: World, end: End) -> &Turns {
+        let world = usize::from(world == World::Gate);
+        &self.turns[world][usize::from(end == End::Broken)]
+    }
+
     /// A turn to ask a second question; `None` if it is not to be asked now. Traps wait for their turn: there may
     /// be many before the first is known to be the guest's.
-    async fn turn(&self, end: End) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+    async fn turn(&self, world: World, end: End) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        let turns = self.of(world, end);
         let turn = match end {
-            End::Broken => self.turn.lock().await,
-            _ => self.turn.try_lock().ok()?,
+            End::Broken => tokio::time::timeout(WAIT, turns.turn.lock()).await.ok()?,
+            _ => turns.turn.try_lock().ok()?,
         };
-        let pause = self
-            .pause(end)
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let resting = pause.is_some_and(|(since, pause)| since.elapsed() < pause);
+        let resting = turns
+            .pause()
+            .is_some_and(|(since, pause)| since.elapsed() < pause);
         (!resting).then_some(turn)
     }
 
-    fn rest(&self, end: End, took: Duration) {
-        let mut pause = self
-            .pause(end)
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        *pause = Some((Stopwatch::start(), PAUSE.max(took * PAUSES)));
-    }
-
-    fn pause(&self, end: End) -> &Mutex<Option<(Stopwatch, Duration)>> {
-        &self.pauses[usize::from(end == End::Broken)]
+    fn rest(&self, world: World, end: End, took: Duration) {
+        *self.of(world, end).pause() = Some((Stopwatch::start(), PAUSE.max(took * PAUSES)));
     }
 
     /// The guests that fell since the last time that somebody asked.
@@ -109,10 +121,12 @@ impl Trials {
     }
 }
 
-/// Whether a failure is the guest's own, given what the one before needed for the same input.
+/// Whether a failure is the guest's own, given what the one before needed for the same input. How deep a stack became is
+/// not measured: two builds of one source differ in it, so that somebody could look for an input between the two. The
+/// one before answers such an input, and no more comes of it.
 fn speaks_against(end: End, used: &Use, before: &Use, limits: &Limits) -> bool {
     match end {
-        End::Broken | End::Exhausted(Budget::Stack) => true,
+        End::Broken => true,
         End::Exhausted(Budget::Fuel | Budget::Time) => before.fuel.saturating_mul(2) <= used.fuel,
         End::Exhausted(Budget::Memory) => before.memory.saturating_mul(2) <= limits.memory_bytes,
         _ => false,
@@ -135,7 +149,7 @@ where
         (End::Broken | End::Exhausted(_), Some(before)) => before,
         _ => return first.outcome,
     };
-    let Some(_turn) = inner.trials.turn(first.end).await else {
+    let Some(_turn) = inner.trials.turn(W::WORLD, first.end).await else {
         return first.outcome;
     };
     let slot = W::slot(&inner.registry);
@@ -152,7 +166,7 @@ where
         }
         return second.outcome;
     }
-    inner.trials.rest(first.end, stopwatch.elapsed());
+    inner.trials.rest(W::WORLD, first.end, stopwatch.elapsed());
     match second.end {
         End::Answered => second.outcome,
         _ => first.outcome,
@@ -216,10 +230,9 @@ mod tests {
             assert!(speaks_against(end, &spent, &half, &limits), "{budget}");
             assert!(!speaks_against(end, &spent, &more, &limits), "{budget}");
         }
-        for end in [End::Broken, End::Exhausted(Budget::Stack)] {
-            assert!(speaks_against(end, &spent, &more, &limits));
-        }
-        for end in [End::Answered, End::Busy, End::Exhausted(Budget::PageBytes)] {
+        assert!(speaks_against(End::Broken, &spent, &more, &limits));
+        let never = [Budget::PageBytes, Budget::Stack].map(End::Exhausted);
+        for end in never.into_iter().chain([End::Answered, End::Busy]) {
             assert!(!speaks_against(end, &spent, &half, &limits));
         }
     }
@@ -228,11 +241,14 @@ mod tests {
     async fn questions_in_vain_are_followed_by_a_pause_of_their_kind() {
         let trials = Trials::default();
         let fuel = End::Exhausted(Budget::Fuel);
-        let turn = trials.turn(fuel).await.unwrap();
-        assert!(trials.turn(fuel).await.is_none(), "one at a time");
-        trials.rest(fuel, Duration::ZERO);
+        let world = World::Render;
+        let turn = trials.turn(world, fuel).await.unwrap();
+        assert!(trials.turn(world, fuel).await.is_none(), "one at a time");
+        trials.rest(world, fuel, Duration::ZERO);
         drop(turn);
-        assert!(trials.turn(End::Exhausted(Budget::Memory)).await.is_none());
-        assert!(trials.turn(End::Broken).await.is_some());
+        let memory = End::Exhausted(Budget::Memory);
+        assert!(trials.turn(world, memory).await.is_none());
+        assert!(trials.turn(world, End::Broken).await.is_some());
+        assert!(trials.turn(World::Gate, fuel).await.is_some());
     }
 }
