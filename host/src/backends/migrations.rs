@@ -104,32 +104,18 @@ impl Backends {
         script: &Script,
         note: Option<&str>,
     ) -> Result<(), BackendError> {
-        let bytes = script.sql.len() + note.map_or(0, str::len);
-        if self.has_room(id, bytes).await? {
+        let most = self.config.limits.definition_bytes;
+        let taken = self.control.read(move |c| store::definition_bytes(c, &id));
+        let more = script.sql.len() + note.map_or(0, str::len);
+        let more = u64::try_from(more).unwrap_or(u64::MAX);
+        if taken.await?.saturating_add(more) <= most {
             return Ok(());
         }
         let markers = self.databases.inventory(id).await?.markers;
         if markers.iter().any(|m| m.checksum == script.checksum) {
             return Ok(());
         }
-        Err(self.definitions_full())
-    }
-
-    /// Whether the ledger has room for so many bytes.
-    pub(super) async fn has_room(
-        &self,
-        id: BackendId,
-        bytes: usize,
-    ) -> Result<bool, control::Error> {
-        let most = self.config.limits.definition_bytes;
-        let taken = self.control.read(move |c| store::definition_bytes(c, &id));
-        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-        Ok(taken.await?.saturating_add(bytes) <= most)
-    }
-
-    /// What an owner is told whose ledger and actions have no room left.
-    pub(super) fn definitions_full(&self) -> BackendError {
-        BackendError::definitions_full(self.config.limits.definition_bytes)
+        Err(BackendError::definitions_full(most))
     }
 
     async fn append(&self, id: BackendId, entry: LedgerEntry) -> Result<(), BackendError> {

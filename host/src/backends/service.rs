@@ -36,6 +36,8 @@ pub struct Backends {
     pub(super) actions: Cache<BackendId, Arc<Actions>, ByText>,
     /// The migrations of one project run one at a time.
     pub(super) migrating: super::migrations::Turns,
+    /// Restores under way.
+    pub(super) rewinds: tokio::sync::Semaphore,
     /// Files that wait for their receivers.
     pub(super) exports: super::export::Exports,
 }
@@ -71,6 +73,7 @@ impl Backends {
             verdicts: Verdicts::new(sandbox),
             actions: actions::cache(),
             migrating: super::migrations::Turns::default(),
+            rewinds: tokio::sync::Semaphore::new(super::history::AT_ONCE),
             exports: super::export::Exports::default(),
             control,
             clock,

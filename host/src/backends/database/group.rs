@@ -71,6 +71,15 @@ impl Turn {
     }
 }
 
+/// Gives a turn up when its caller goes away: what has not begun is nobody's any more.
+pub(super) struct GiveUp<'t>(pub(super) &'t Turn);
+
+impl Drop for GiveUp<'_> {
+    fn drop(&mut self) {
+        self.0.give_up();
+    }
+}
+
 /// What of a group is to be done elsewhere.
 #[derive(Debug, Default)]
 pub(super) struct Left {

@@ -193,6 +193,15 @@ impl Handle {
         self.connection.execute_batch(sql)
     }
 
+    /// How many bytes its pages have.
+    pub(super) fn bytes(&self) -> rusqlite::Result<u64> {
+        let count = |row: &rusqlite::Row<'_>| row.get::<_, u32>(0);
+        let pages = self
+            .connection
+            .pragma_query_value(None, "page_count", count)?;
+        Ok(u64::from(pages) * PAGE_BYTES)
+    }
+
     /// Whether no transaction is open.
     pub(super) fn is_idle(&self) -> bool {
         self.connection.is_autocommit()

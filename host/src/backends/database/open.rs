@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::batch::{BatchError, Step, Work};
 use super::error::RunError;
-use super::group::{BYTES, CALLERS, Turn, Write, run_alone, run_group};
+use super::group::{BYTES, CALLERS, GiveUp, Left, Turn, Write, run_alone, run_group};
 use super::handle::{Settings, internal};
 use super::lanes::Lanes;
 use super::pace::{Lane, Pace};
@@ -257,7 +257,7 @@ impl Database {
             }
             group
         };
-        let mut writer = match writer {
+        let writer = match writer {
             Ok(writer) => writer,
             Err(error) => {
                 group
@@ -267,6 +267,11 @@ impl Database {
             }
         };
         let left = run_group(&writer.handle, group, &self.limits);
+        self.settle(writer, left);
+    }
+
+    /// Puts the writer back after work, and before what waits, what of it is still to be done.
+    fn settle(&self, mut writer: Writer, left: Left) {
         writer.settle();
         let too_long = writer.has_long_log();
         self.put_writer(writer);
@@ -303,8 +308,7 @@ impl Database {
         match (job, self.take_writer()) {
             (Some(job), Ok(mut writer)) => {
                 job(&mut writer);
-                writer.settle();
-                self.put_writer(writer);
+                self.settle(writer, Left::default());
             }
             (None, Ok(writer)) => self.put_writer(writer),
             // Whoever waits learns it from the drop of their channel.
@@ -359,15 +363,6 @@ impl Drop for PassOn<'_> {
                 break;
             }
         }
-    }
-}
-
-/// Gives a turn up when its caller goes away: what has not begun is nobody's any more.
-struct GiveUp<'t>(&'t Turn);
-
-impl Drop for GiveUp<'_> {
-    fn drop(&mut self) {
-        self.0.give_up();
     }
 }
 

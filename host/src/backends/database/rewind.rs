@@ -9,7 +9,6 @@ mod tests;
 use std::io;
 use std::time::Duration;
 
-use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, MAIN_DB, params, params_from_iter};
 
 use super::error::RunError;
@@ -21,9 +20,9 @@ use super::schema::{Marker, markers, rows};
 use super::writer::Writer;
 use super::{Databases, MIGRATION, disk_error};
 use crate::clock::Timestamp;
-use crate::fault;
 use crate::ids::BackendId;
 use crate::sandbox::Stopwatch;
+use crate::{fault, sqlite};
 
 /// Tables that the platform derives: what they have now is what they are to have.
 const DERIVED: [&str; 1] = ["svc_payments"];
@@ -176,24 +175,32 @@ impl Databases {
     /// # Errors
     /// The disk's.
     pub async fn forget_old(&self) -> anyhow::Result<()> {
-        for id in self.files.list()? {
-            let stale = self
-                .files
-                .directory(&id)
-                .and_then(|dir| is_stale(&dir, self.writers.terms().clock.now()));
+        let (files, now) = (self.files.clone(), self.writers.terms().clock.now());
+        let look = move || {
+            let stale = |id: &BackendId| files.directory(id).and_then(|dir| is_stale(&dir, now));
             // One that goes meanwhile takes its history along.
-            if !stale.unwrap_or(false) {
-                continue;
+            let ids = files.list()?.into_iter();
+            io::Result::Ok(
+                ids.filter(|id| stale(id).unwrap_or(false))
+                    .collect::<Vec<_>>(),
+            )
+        };
+        for id in tokio::task::spawn_blocking(look).await?? {
+            if let Err(error) = self.forget_old_of(id).await {
+                tracing::warn!(%error, backend = %id, "a database's history is longer than it should be");
             }
-            self.get(id)?
-                .with_writer(|writer| {
-                    writer.remember();
-                    let forgotten = writer.history.forget_old(&mut writer.handle.connection);
-                    forgotten.map_err(|error| disk_error(&error))
-                })
-                .await?;
         }
         Ok(())
+    }
+
+    async fn forget_old_of(&self, id: BackendId) -> Result<(), RunError> {
+        self.get(id)?
+            .with_writer(|writer| {
+                writer.remember();
+                let forgotten = writer.history.forget_old(&mut writer.handle.connection);
+                forgotten.map_err(|error| disk_error(&error))
+            })
+            .await
     }
 }
 
@@ -233,6 +240,10 @@ fn reinstate(
     let taken = writer.history.take(&mut writer.handle.connection);
     taken.map_err(|error| disk_error(&error))?;
     let previous = writer.history.last().ok_or(RunError::DiskFull)?;
+    let bytes = rewound.handle.bytes().map_err(internal)?;
+    if !writer.history.outlives(bytes) {
+        return Err(RunError::DiskFull.into());
+    }
     put_over(&mut writer.handle, &rewound.handle)?;
     writer.history.note_apart(writer.handle.log_pages());
     fault::point("rewind.committed");
@@ -294,14 +305,12 @@ fn derive(live: &Connection, rewound: &Connection, table: &str) -> rusqlite::Res
 
 /// Makes the live database what another is, in one transaction.
 fn put_over(live: &mut Handle, other: &Handle) -> Result<(), RunError> {
-    let backup = Backup::new(&other.connection, &mut live.connection).map_err(internal)?;
-    match backup.step(-1).map_err(internal)? {
-        StepResult::Done => {}
-        _ => return Err(RunError::Busy),
-    }
-    drop(backup);
+    sqlite::copy_pages(&other.connection, &mut live.connection).map_err(internal)?;
     // SQLite tells how long the log is when a statement has come to its end, which a backup is not.
-    live.platform("SELECT 1 WHERE 0").map_err(internal)
+    if let Err(error) = live.platform("SELECT 1 WHERE 0") {
+        tracing::warn!(%error, "how long a log is will be known with the next write");
+    }
+    Ok(())
 }
 
 fn records(connection: &Connection) -> rusqlite::Result<Vec<RestoreRecord>> {

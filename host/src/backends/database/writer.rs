@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use rusqlite::wal::CheckpointMode;
 
@@ -187,9 +188,11 @@ impl Writer {
         wholly
     }
 
-    /// Closes the database: all of its log is copied, and its history says so.
+    /// Closes the database: all of its log is copied, and its history says so. Where somebody else reads it, as a backup
+    /// does, the log stays, for the next writer to go on with: nobody waits here.
     pub(super) fn close(mut self) {
-        if !self.cut_log() {
+        let impatient = self.handle.connection.busy_timeout(Duration::ZERO);
+        if impatient.is_err() || !self.cut_log() {
             return;
         }
         if self.history.is_on()
@@ -203,8 +206,6 @@ impl Writer {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::backends::database::handle::PAGE_BYTES;
     use crate::clock::Clock;

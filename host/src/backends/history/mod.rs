@@ -4,7 +4,9 @@ pub mod requests;
 pub mod routes;
 pub mod views;
 
-use super::database::{Marker, Past, Plan, RestoreRecord, RewindError, Rewound, Script};
+use std::time::Duration;
+
+use super::database::{Marker, Past, Plan, RestoreRecord, RewindError, Rewound, RunError, Script};
 use super::migrations;
 use super::model::{BackendError, LedgerEntry};
 use super::service::Backends;
@@ -15,6 +17,10 @@ use crate::control;
 use crate::fault;
 use crate::ids::{BackendId, ProjectId};
 use crate::sandbox::{Purpose, StatementKind};
+
+/// How many restores may be under way at once, and how long one waits to begin.
+pub(super) const AT_ONCE: usize = 2;
+const WAIT: Duration = Duration::from_secs(5);
 
 /// Which part of a history is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +53,7 @@ impl Backends {
     /// Makes a project's database what it was at `at`, under the schema that it has. Durable when it answers.
     ///
     /// # Errors
-    /// [`BackendError`]; nothing is changed then.
+    /// [`BackendError`]; nothing is changed then. `NotRecorded` if a migration is to be sent again first.
     pub async fn restore(
         &self,
         project: ProjectId,
@@ -57,12 +63,17 @@ impl Backends {
         let turn = self.turn(id);
         let _mine = turn.lock().await;
         self.record_restores(id).await?;
+        // A copy in memory each: few at once.
+        let waited = tokio::time::timeout(WAIT, self.rewinds.acquire()).await;
+        let _place = waited.map_err(|_| RunError::Busy)?;
         let rewound = self.databases.rewind(id, at).await.map_err(no_way_back)?;
         let ledger = self.control.read(move |c| store::ledger(c, &id)).await?;
-        let record = self.record_of(&ledger, &rewound);
-        if !self.has_room(id, record.sql.len()).await? {
-            return Err(self.definitions_full());
+        // What the ledger does not have yet could not be applied again.
+        let recorded = |m: &Marker| ledger.iter().any(|entry| entry.checksum == m.checksum);
+        if !rewound.live.iter().all(recorded) {
+            return Err(BackendError::NotRecorded);
         }
+        let record = self.record_of(&ledger, &rewound);
         let missing: Vec<LedgerEntry> = ledger
             .into_iter()
             .filter(|entry| rewound.markers.iter().all(|m| m.checksum != entry.checksum))

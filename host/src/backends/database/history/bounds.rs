@@ -35,6 +35,13 @@ impl History {
         })
     }
 
+    /// Whether what the newest chain has stays when a whole copy of so many bytes is added to it, and another begins.
+    pub(in super::super) fn outlives(&self, bytes: u64) -> bool {
+        self.chain.as_ref().is_some_and(|chain| {
+            chain.end.saturating_add(bytes.saturating_mul(2)) <= self.terms.most_bytes
+        })
+    }
+
     /// Removes the oldest chains, but for the one that is added to, until there is room for `bytes` more.
     pub(super) fn make_room(&self, bytes: u64) -> io::Result<()> {
         let most = self.terms.most_bytes;
@@ -80,7 +87,7 @@ impl History {
     /// The disk's.
     pub(in super::super) fn forget_old(&mut self, connection: &mut Connection) -> io::Result<()> {
         let Some(chain) = &self.chain else {
-            return Ok(());
+            return self.remove_old();
         };
         let chain = Chain::open(&self.dir, chain.number)?;
         if chain.has_frames() && chain.last() < Some(floor(self.now())) {

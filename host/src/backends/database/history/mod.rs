@@ -189,9 +189,14 @@ impl History {
         let Some(log) = log else {
             return Ok(());
         };
+        let mut doubtful = chain.doubtful;
         let from = if log.holds(&chain.position)? {
             chain.position
         } else if chain.copied && log.start().salts != chain.position.salts {
+            log.start()
+        } else if chain.position.is_followed_by(log.start().salts) {
+            // A copy that was given up may have been complete.
+            doubtful = true;
             log.start()
         } else {
             tracing::warn!("a database's history has a gap: its log is not what it was");
@@ -199,7 +204,7 @@ impl History {
             return self.begin(connection, Some(&log));
         };
         let frames = log.committed(&from)?;
-        if chain.doubtful && !self.is_true(connection, &frames)? {
+        if doubtful && !self.is_true(connection, &frames)? {
             tracing::warn!("a database's history has a gap: it does not lead to what is there");
             self.chain = None;
             return self.begin(connection, Some(&log));

@@ -429,6 +429,23 @@ fn a_file_that_somebody_else_has_changed_is_not_gone_on_with() {
 }
 
 #[test]
+fn a_copy_of_the_log_that_was_given_up_may_have_been_complete() {
+    let site = Site::new(1 << 30);
+    let mut history = site.history();
+    history.take(&mut site.connection.borrow_mut()).unwrap();
+    add(&site, &mut history, "first");
+    history.take(&mut site.connection.borrow_mut()).unwrap();
+    site.copy_log("PASSIVE");
+    history.copied(false, site.frames());
+    // SQLite begins the log anew, and two commits are in it before it is looked at.
+    let second = add(&site, &mut history, "second");
+    add(&site, &mut history, "third");
+    history.take(&mut site.connection.borrow_mut()).unwrap();
+    assert_eq!(chain::numbers(&site.dir).unwrap(), [1]);
+    assert_eq!(site.at(&history, second), ["first", "second"]);
+}
+
+#[test]
 fn a_torn_end_of_a_chain_is_taken_again() {
     for keep in [0, 1, 60, 71, 72, 73, 90] {
         let site = Site::new(1 << 30);
