@@ -192,7 +192,7 @@ async fn follow(site: &Site<'_>, point: &str, backend: &str) {
     let ahead = there == 200 && !agree(&before);
     if ahead {
         // Going back would lose what could not be applied again: the ledger does not have it yet.
-        let first = json!({ "at": first_moment(site, backend).await });
+        let first = first_moment(site, backend).await;
         let restore = format!("{backend}/restore");
         let refused = site.ask(Method::POST, &restore, Some(first)).await;
         let (status, refused) = refused.expect("the server answers");
