@@ -7,6 +7,7 @@ pub mod database;
 mod dry_runs;
 pub mod export;
 pub mod history;
+pub mod kept_sql;
 mod migrations;
 pub mod model;
 mod nesting;
@@ -17,7 +18,6 @@ pub mod requests;
 pub mod routes;
 mod service;
 mod store;
-pub mod stored_sql;
 mod verdicts;
 pub mod views;
 
