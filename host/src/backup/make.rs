@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use serde::Serialize;
@@ -11,7 +10,7 @@ use serde::Serialize;
 use super::manifest::{Entry, FORMAT, Manifest};
 use super::place::{Place, check_apart};
 use super::switch::is_unfinished;
-use super::{Stage, Watch};
+use super::{Stage, Watch, millis};
 use crate::backends::copies::Sources;
 use crate::backends::database::Files;
 use crate::check::{Findings, Parts};
@@ -113,10 +112,6 @@ pub async fn make(
         tracing::warn!(%error, "an incomplete backup is removed by the next");
     }
     done
-}
-
-pub(super) fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Everything as it was at one moment.

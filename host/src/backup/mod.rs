@@ -12,6 +12,8 @@ mod restore;
 mod switch;
 mod verify;
 
+use std::time::Duration;
+
 pub use make::{Copied, Made, make};
 pub use place::is_backup;
 pub use restore::{Restored, restore};
@@ -31,3 +33,8 @@ pub enum Stage {
 
 /// Told how far a stage is, and how far it goes.
 pub type Watch<'w> = &'w dyn Fn(Stage, u64, u64);
+
+/// Whole milliseconds, as a command's answer has them.
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -7,10 +7,10 @@ use anyhow::{Context as _, bail};
 use cap_std::fs::Dir;
 use serde::Serialize;
 
-use super::make::{BACKENDS, CONTENT, CONTROL, Copied, Objects, check, millis};
+use super::make::{BACKENDS, CONTENT, CONTROL, Copied, Objects, check};
 use super::manifest::{Entry, Manifest};
 use super::place::{Place, check_apart};
-use super::{Stage, Watch, switch};
+use super::{Stage, Watch, millis, switch};
 use crate::backends::database::{Files, revive};
 use crate::check::Parts;
 use crate::clock::Clock;

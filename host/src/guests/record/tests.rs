@@ -1,0 +1,131 @@
+//! Records through installs, rollbacks, falls and deaths.
+
+use super::*;
+
+const NOW: Timestamp = Timestamp(1_795_176_000_000);
+
+fn folder() -> (tempfile::TempDir, Folder) {
+    let guests = tempfile::tempdir().unwrap();
+    let folder = Folder::new(&guests.path().join("guests"), World::Gate);
+    (guests, folder)
+}
+
+fn install(folder: &Folder, component: &[u8]) -> Record {
+    folder.install(component, "here".to_owned(), NOW).unwrap()
+}
+
+fn serving(record: &Record) -> Vec<GuestDigest> {
+    record.serving.iter().map(|one| one.digest).collect()
+}
+
+fn components(folder: &Folder) -> usize {
+    newest_first(&folder.path).len()
+}
+
+#[test]
+fn who_served_before_serves_again() {
+    let (_guests, folder) = folder();
+    assert_eq!(folder.read().unwrap().serving, []);
+    let none = folder.roll_back(None, NOW);
+    assert!(matches!(none, Err(RecordError::NothingBefore(World::Gate))));
+    let [a, b, c] = [b"a", b"b", b"c"].map(|bytes| GuestDigest::of(bytes));
+    install(&folder, b"a");
+    assert_eq!(serving(&install(&folder, b"b")), [a, b]);
+    let again = folder.install(b"b", String::new(), NOW);
+    assert!(matches!(again, Err(RecordError::Serves)));
+    assert_eq!(serving(&folder.roll_back(None, NOW).unwrap()), [a]);
+    assert_eq!(serving(&install(&folder, b"c")), [a, c]);
+    assert_eq!(components(&folder), 2);
+    let other = folder.roll_back(Some((b, "late".to_owned())), NOW);
+    assert!(matches!(other, Err(RecordError::Another)));
+    let fallen = folder.roll_back(Some((c, "trap".to_owned())), NOW).unwrap();
+    assert_eq!(serving(&fallen), [a]);
+    let built_in = folder.roll_back(None, NOW).unwrap();
+    assert_eq!(folder.read().unwrap(), built_in);
+    assert_eq!(
+        folder.choice(&built_in, NOW).origins,
+        [Origin::BuiltIn],
+        "{built_in:?}"
+    );
+    let kinds: Vec<_> = built_in
+        .history
+        .iter()
+        .map(|change| (change.kind, change.digest))
+        .collect();
+    use ChangeKind::{Automatic, Install, Rollback};
+    assert_eq!(
+        kinds,
+        [
+            (Install, Some(a)),
+            (Install, Some(b)),
+            (Rollback, Some(a)),
+            (Install, Some(c)),
+            (Automatic, Some(a)),
+            (Rollback, None),
+        ]
+    );
+    assert_eq!(built_in.sequence, 6);
+    assert_eq!(components(&folder), 0);
+}
+
+#[test]
+fn a_guest_is_on_trial_for_a_day_after_it_was_installed() {
+    let (_guests, folder) = folder();
+    install(&folder, b"a");
+    let record = install(&folder, b"b");
+    assert!(folder.choice(&record, NOW).on_trial);
+    assert!(folder.choice(&record, NOW.plus_seconds(TRIAL - 1)).on_trial);
+    assert!(!folder.choice(&record, NOW.plus_seconds(TRIAL)).on_trial);
+    let back = folder.roll_back(None, NOW).unwrap();
+    assert!(!folder.choice(&back, NOW).on_trial, "it has served before");
+}
+
+#[test]
+fn only_the_latest_are_kept() {
+    let (_guests, folder) = folder();
+    for number in 0..HISTORY + 5 {
+        install(&folder, number.to_string().as_bytes());
+    }
+    let record = folder.read().unwrap();
+    assert_eq!(record.serving.len(), DEPTH);
+    assert_eq!(components(&folder), DEPTH);
+    assert_eq!(record.history.len(), HISTORY);
+    assert_eq!(record.sequence, (HISTORY + 5) as u64);
+}
+
+#[test]
+fn what_was_put_there_by_hand_serves_until_something_is_installed() {
+    let (_guests, folder) = folder();
+    std::fs::create_dir_all(&folder.path).unwrap();
+    for name in ["000001.wasm", "000002.wasm"] {
+        std::fs::write(folder.path.join(name), name).unwrap();
+    }
+    // What a command has left that died is none of them.
+    let left = format!("{}.wasm", GuestDigest::of(b"left"));
+    std::fs::write(folder.path.join(left), "left").unwrap();
+    let record = folder.read().unwrap();
+    assert_eq!(record.top().unwrap().file, "000002.wasm");
+    assert!(!folder.choice(&record, NOW).on_trial);
+    install(&folder, b"a");
+    let back = folder.roll_back(None, NOW).unwrap();
+    assert_eq!(back.top().unwrap().file, "000002.wasm");
+    assert_eq!(components(&folder), 2, "what is not ours stays");
+}
+
+#[test]
+fn a_record_that_is_none_is_named() {
+    let (guests, folder) = folder();
+    install(&folder, b"a");
+    for text in [
+        "",
+        "{",
+        r#"{"format":2,"sequence":1,"serving":[],"history":[]}"#,
+    ] {
+        std::fs::write(folder.record_path(), text).unwrap();
+        let error = format!("{:#}", folder.read().unwrap_err());
+        assert!(error.contains(RECORD), "{error}");
+        assert!(folder.install(b"b", String::new(), NOW).is_err());
+        let mut choices = choices(&guests.path().join("guests"), NOW);
+        assert_eq!(*choices.of(World::Gate), Choice::default());
+    }
+}
