@@ -33,7 +33,7 @@ pub async fn of(control: &Control, id: BackendId) -> Result<Vec<StoredSql>, Erro
         .read(move |c| Ok((store::actions(c, &id)?, store::ledger(c, &id)?)))
         .await?;
     let actions = actions.into_iter().map(|action| StoredSql {
-        name: format!("{}-{}", action.name, action.version),
+        name: format!("action-{}-{}", action.name, action.version),
         purpose: Purpose::Action,
         sql: action.sql,
     });

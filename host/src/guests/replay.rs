@@ -195,7 +195,7 @@ impl Replay {
                 }
                 found.open.add(compared);
                 if compared != Compared::Identical {
-                    differences.page(&page.slug, &old, &new)?;
+                    differences.page(&page, &old, &new)?;
                 }
             }
         }

@@ -8,6 +8,7 @@ use cap_std::fs::Dir;
 use serde_json::json;
 
 use crate::backends::stored_sql::StoredSql;
+use crate::deployments::operate::StoredPage;
 use crate::disk;
 use crate::ids::BackendId;
 use crate::sandbox::Statement;
@@ -57,11 +58,13 @@ impl Differences {
 
     pub(super) fn page(
         &mut self,
-        slug: &str,
+        page: &StoredPage,
         old: &Result<Bytes, String>,
         new: &Result<Bytes, String>,
     ) -> io::Result<()> {
-        let Some(dir) = self.folder("pages", slug)? else {
+        // A slug may have been another page's a moment ago.
+        let name = format!("{}-{}", page.slug, page.id);
+        let Some(dir) = self.folder("pages", &name)? else {
             return Ok(());
         };
         for (name, answer) in [("old", old), ("new", new)] {
