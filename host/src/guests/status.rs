@@ -49,14 +49,14 @@ pub struct Serves {
     pub usage: Usage,
 }
 
-/// Reads what the server, or the last one, said.
+/// Reads what the server, or the last one, said. What another version of this program has written says nothing.
 ///
 /// # Errors
-/// The disk's, or a file that is something else.
-pub fn read(data: &Path) -> anyhow::Result<Option<Said>> {
+/// The disk's.
+pub fn read(data: &Path) -> io::Result<Option<Said>> {
     match std::fs::read(data.join(FILE)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        text => Ok(Some(serde_json::from_slice(&text?)?)),
+        text => Ok(serde_json::from_slice(&text?).ok()),
     }
 }
 
@@ -142,5 +142,9 @@ mod tests {
         write(data.path(), &said).unwrap();
         let found = read(data.path()).unwrap().unwrap();
         assert_eq!((found.at, &found.gate), (said.at, &said.gate));
+        for other in ["", "{", r#"{"serving":"render"}"#] {
+            std::fs::write(data.path().join(FILE), other).unwrap();
+            assert!(read(data.path()).unwrap().is_none(), "{other}");
+        }
     }
 }
