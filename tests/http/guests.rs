@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use svc::sandbox::{GuestDigest, World, built_in};
 use svc_tests::guests::{Manners, again, parse, renderer, write};
-use svc_tests::{Answer, Ask, Output, TestServer, until};
+use svc_tests::{Answer, Ask, Output, TestServer, finish, until};
 use tempfile::TempDir;
 
 use crate::account::Owner;
@@ -143,6 +143,27 @@ async fn without_a_server_a_guest_serves_from_the_next_start() {
         })
         .await;
     assert_eq!(signed(page(&server, "# x").await.text()), Some("early"));
+}
+
+/// What compiles nothing needs no cache, and no home to find one in.
+#[tokio::test]
+async fn only_what_compiles_needs_a_cache() {
+    let server = start().await;
+    for (arguments, needs) in [
+        (&["status"][..], false),
+        (&["rollback", "render"], false),
+        (&["rerender"], false),
+        (&["check", "/nowhere.wasm"], true),
+        (&["install", "/nowhere.wasm"], true),
+    ] {
+        let mut command = svc().command();
+        command.env_clear().env("SVC_DATA", server.data());
+        // There is a home in the list of users, too, that must not count here.
+        command.env("HOME", "relative").arg("guest").args(arguments);
+        let output = finish(command).await;
+        let found = output.stderr.contains("cache directory");
+        assert_eq!(found, needs, "{arguments:?}: {output:?}");
+    }
 }
 
 #[tokio::test]

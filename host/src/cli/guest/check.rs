@@ -8,11 +8,10 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::super::progress::Progress;
-use super::{Place, bench, control};
+use super::{Place, Site, bench};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::content::{Content, OnceFiles};
-use crate::guests::Folder;
 use crate::guests::check::{Bench, Checked, candidate, check};
 use crate::guests::replay::{Counts, Differences, Replay, Replayed, hold};
 use crate::sandbox::{World, read};
@@ -48,9 +47,9 @@ impl Check {
     /// Fails where the component may not serve, or fails where the one that serves does not.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         super::super::keep_private();
-        let config = self.place.settings()?;
+        let (config, site) = self.place.config()?;
         let bytes = Arc::new(read(&self.file)?);
-        let report = examine(&config, &self.file, bytes, true, self.out).await?;
+        let report = examine((&config, &site), &self.file, bytes, true, self.out).await?;
         self.place.operate.answer(&report, &report.told()?)?;
         Ok(if report.passed() {
             ExitCode::SUCCESS
@@ -62,7 +61,7 @@ impl Check {
 
 /// Checks a component; with `replay`, on everything that is stored, too.
 pub(super) async fn examine(
-    config: &Config,
+    (config, site): (&Config, &Site),
     file: &Path,
     bytes: Arc<Vec<u8>>,
     replay: bool,
@@ -92,7 +91,7 @@ pub(super) async fn examine(
         ))
     });
     let mut differences = Differences::to(out)?;
-    let replayed = stored(config, &bench, world, &report, &bar, &mut differences).await?;
+    let replayed = stored(site, &bench, world, &report, &bar, &mut differences).await?;
     report.ok = !replayed.fails();
     report.replay = Some(replayed);
     report.differences = differences.path().map(std::path::absolute).transpose()?;
@@ -102,7 +101,7 @@ pub(super) async fn examine(
 
 /// Tries it on everything that is stored.
 async fn stored(
-    config: &Config,
+    site: &Site,
     bench: &Bench,
     world: World,
     report: &Report,
@@ -110,15 +109,15 @@ async fn stored(
     differences: &mut Differences,
 ) -> anyhow::Result<Replayed> {
     let now = Clock::system().now();
-    let folder = Folder::new(&config.guests, world);
+    let folder = site.folder(world);
     let mut installed = folder.choice(&folder.read()?, now);
     installed.on_trial = false;
     let new = candidate(&report.file, &report.checked.component);
-    let data = &config.data;
+    let data = &site.data;
     let held = data.clone();
     let hold = tokio::task::spawn_blocking(move || hold(&held)).await??;
     let replay = Replay {
-        control: control(config)?,
+        control: site.control()?,
         content: Content::open(&data.join("content"))?,
         once: OnceFiles::open(&data.join("once"))?,
         now,

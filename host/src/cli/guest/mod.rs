@@ -17,6 +17,7 @@ use crate::clock::Clock;
 use crate::config::{Config, Settings};
 use crate::control::Control;
 use crate::deployments::rerender::{self, Progress as Rerender};
+use crate::guests::Folder;
 use crate::guests::check::Bench;
 use crate::guests::status::is_served;
 use crate::sandbox::{Limits, World};
@@ -87,8 +88,31 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The settings of the server, as far as they say something of guests.
-    fn settings(&self) -> anyhow::Result<Config> {
+    /// The installation that a command works on.
+    fn site(&self) -> anyhow::Result<Site> {
+        self.found(&self.settings()?)
+    }
+
+    /// The same with the server's settings, for commands that compile and try guests.
+    fn config(&self) -> anyhow::Result<(Config, Site)> {
+        let settings = self.settings()?;
+        let site = self.found(&settings)?;
+        let listen = settings.listen();
+        Ok((settings.resolve(listen)?, site))
+    }
+
+    fn found(&self, settings: &Settings) -> anyhow::Result<Site> {
+        let (data, guests) = (settings.data(), settings.guests());
+        let operate = Operate {
+            data: Some(data.clone()),
+            json: self.operate.json,
+        };
+        operate.installation()?;
+        Ok(Site { data, guests })
+    }
+
+    /// What flags, the environment and the file say.
+    fn settings(&self) -> anyhow::Result<Settings> {
         let settings = Settings {
             data: self.operate.data.clone(),
             guests: self.guests.clone(),
@@ -98,20 +122,26 @@ impl Place {
         let mut settings = super::serve::with_file(settings, self.config.clone())?;
         // No command asks the edge for anything, so none needs its token.
         settings.edge = None;
-        let listen = settings.listen();
-        let config = settings.resolve(listen)?;
-        let operate = Operate {
-            data: Some(config.data.clone()),
-            json: self.operate.json,
-        };
-        operate.installation()?;
-        Ok(config)
+        Ok(settings)
     }
 }
 
-fn control(config: &Config) -> anyhow::Result<Control> {
-    let data = &config.data;
-    Control::open(data).with_context(|| format!("opening {}", data.display()))
+/// The directories of an installation.
+#[derive(Clone, Debug)]
+struct Site {
+    data: PathBuf,
+    guests: PathBuf,
+}
+
+impl Site {
+    fn control(&self) -> anyhow::Result<Control> {
+        let data = &self.data;
+        Control::open(data).with_context(|| format!("opening {}", data.display()))
+    }
+
+    fn folder(&self, world: World) -> Folder {
+        Folder::new(&self.guests, world)
+    }
 }
 
 /// Where a command tries guests: with the server's budgets.
@@ -148,13 +178,13 @@ impl Guest {
 
 /// Asks for a rerender, which the server does behind its other work.
 async fn rerender(wait: bool, place: &Place) -> anyhow::Result<ExitCode> {
-    let config = place.settings()?;
-    let control = control(&config)?;
+    let site = place.site()?;
+    let control = site.control()?;
     let mut done = rerender::request(&control, &Clock::system()).await?;
-    let served = is_served(&config.data)?;
+    let served = is_served(&site.data)?;
     if wait && served {
         let bar = Progress::new();
-        while !done.is_finished() && is_served(&config.data)? {
+        while !done.is_finished() && is_served(&site.data)? {
             bar.count("rerender", done.done(), done.total);
             tokio::time::sleep(LOOK).await;
             done = rerender::progress(&control).await?.unwrap_or(done);

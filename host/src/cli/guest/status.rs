@@ -5,12 +5,12 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use super::{Place, control, told};
+use super::{Place, told};
 use crate::clock::{Clock, Timestamp};
 use crate::deployments::rerender::{self, Progress};
+use crate::guests::Record;
 use crate::guests::record::Change;
 use crate::guests::status::{Said, Serves, is_served, read};
-use crate::guests::{Folder, Record};
 use crate::sandbox::{GuestDigest, Spread, Usage, WORLD_VERSION, World, built_in};
 
 /// How many changes are shown to people.
@@ -52,19 +52,19 @@ struct GuestStatus {
 }
 
 pub(super) async fn run(place: &Place) -> anyhow::Result<ExitCode> {
-    let config = place.settings()?;
-    let said = read(&config.data)?;
+    let site = place.site()?;
+    let said = read(&site.data)?;
     let of = |world: World| -> anyhow::Result<GuestStatus> {
-        let record = Folder::new(&config.guests, world).read()?;
+        let record = site.folder(world).read()?;
         let serves = said.as_ref().map(|said| said.of(world).clone());
         Ok(guest(world, record, serves.unwrap_or_default()))
     };
     let status = Status {
-        server_running: is_served(&config.data)?,
+        server_running: is_served(&site.data)?,
         said_at: said.as_ref().map(|said: &Said| said.at),
         render: of(World::Render)?,
         gate: of(World::Gate)?,
-        rerender: rerender::progress(&control(&config)?).await?,
+        rerender: rerender::progress(&site.control()?).await?,
     };
     place.operate.answer(&status, &text(&status)?)
 }

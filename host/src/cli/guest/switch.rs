@@ -8,11 +8,10 @@ use anyhow::bail;
 use serde::Serialize;
 
 use super::check::{Report, examine};
-use super::{LOOK, Place};
+use super::{LOOK, Place, Site};
 use crate::clock::{Clock, Timestamp};
-use crate::config::Config;
 use crate::guests::status::{self, is_served};
-use crate::guests::{Folder, Record, RecordError};
+use crate::guests::{Record, RecordError};
 use crate::sandbox::{GuestDigest, World, built_in, read};
 
 /// How often the server is looked at: ten seconds. It needs one at most, where the component is compiled.
@@ -63,15 +62,22 @@ impl Install {
     /// Fails where the component does not pass, or the server cannot load it.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         super::super::keep_private();
-        let config = self.place.settings()?;
+        let (config, site) = self.place.config()?;
         let bytes = Arc::new(read(&self.file)?);
-        let report = examine(&config, &self.file, Arc::clone(&bytes), self.replay, None).await?;
+        let report = examine(
+            (&config, &site),
+            &self.file,
+            Arc::clone(&bytes),
+            self.replay,
+            None,
+        )
+        .await?;
         let Some(world) = report.world().filter(|_| report.passed()) else {
             let text = format!("{}not installed", report.told()?);
             self.place.operate.answer(&report, &text)?;
             return Ok(ExitCode::FAILURE);
         };
-        let folder = Folder::new(&config.guests, world);
+        let folder = site.folder(world);
         let previous = serves(&folder.read()?, world);
         let from = std::path::absolute(&self.file)?.display().to_string();
         let now = Clock::system().now();
@@ -83,17 +89,17 @@ impl Install {
             Err(RecordError::Serves) => folder.read()?,
             installed => installed?,
         };
-        answer(&self.place, &config, world, &record, previous, Some(report)).await
+        answer(&self.place, &site, world, &record, previous, Some(report)).await
     }
 }
 
 pub(super) async fn roll_back(world: World, place: &Place) -> anyhow::Result<ExitCode> {
-    let config = place.settings()?;
-    let folder = Folder::new(&config.guests, world);
+    let site = place.site()?;
+    let folder = site.folder(world);
     let previous = serves(&folder.read()?, world);
     let now = Clock::system().now();
     let rolled = tokio::task::spawn_blocking(move || folder.roll_back(None, now)).await?;
-    answer(place, &config, world, &rolled?, previous, None).await
+    answer(place, &site, world, &rolled?, previous, None).await
 }
 
 /// Who serves by a record.
@@ -104,7 +110,7 @@ fn serves(record: &Record, world: World) -> GuestDigest {
 
 async fn answer(
     place: &Place,
-    config: &Config,
+    site: &Site,
     world: World,
     record: &Record,
     previous: GuestDigest,
@@ -120,7 +126,7 @@ async fn answer(
             .history
             .last()
             .map_or_else(|| Clock::system().now(), |last| last.at),
-        effect: followed(config, world, record.sequence, digest).await?,
+        effect: followed(site, world, record.sequence, digest).await?,
         check,
     };
     let which = if switched.built_in {
@@ -148,16 +154,16 @@ async fn answer(
 
 /// Waits until a server that runs has followed the record.
 async fn followed(
-    config: &Config,
+    site: &Site,
     world: World,
     sequence: u64,
     digest: GuestDigest,
 ) -> anyhow::Result<Effect> {
     for _ in 0..LOOKS {
-        if !is_served(&config.data)? {
+        if !is_served(&site.data)? {
             return Ok(Effect::NextStart);
         }
-        let said = status::read(&config.data)?;
+        let said = status::read(&site.data)?;
         let serves = said.as_ref().map(|said| said.of(world));
         if let Some(serves) = serves.filter(|serves| serves.sequence >= sequence) {
             if serves.digest == Some(digest) || serves.sequence > sequence {
