@@ -45,7 +45,7 @@ pub(super) enum Guest {
     },
     /// Render every page again that another guest has made
     Rerender {
-        /// Wait until it is done, and show how far it is
+        /// Wait until it is done, and show how far it is; fail if no server finishes it
         #[arg(long)]
         wait: bool,
         #[command(flatten)]
@@ -181,22 +181,30 @@ async fn rerender(wait: bool, place: &Place) -> anyhow::Result<ExitCode> {
     let site = place.site()?;
     let control = site.control()?;
     let mut done = rerender::request(&control, &Clock::system()).await?;
-    let served = is_served(&site.data)?;
-    if wait && served {
+    let mut served = is_served(&site.data)?;
+    if wait {
         let bar = Progress::new();
-        while !done.is_finished() && is_served(&site.data)? {
+        while served && !done.is_finished() {
             bar.count("rerender", done.done(), done.total);
             tokio::time::sleep(LOOK).await;
+            // In this order, so that what a server did before it ended is seen.
+            served = is_served(&site.data)?;
             done = rerender::progress(&control).await?.unwrap_or(done);
         }
     }
-    let text = if served {
+    let text = if served || done.is_finished() {
         told(&done)
     } else {
-        "no server runs: pages are rendered again after its next start".to_owned()
+        let counts = told(&done);
+        format!("{counts}\nno server runs: pages are rendered again after its next start")
     };
     let document = serde_json::json!({ "server_running": served, "rerender": done });
-    place.operate.answer(&document, &text)
+    place.operate.answer(&document, &text)?;
+    Ok(if wait && !done.is_finished() {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 /// How far a rerender is.
