@@ -145,6 +145,36 @@ async fn without_a_server_a_guest_serves_from_the_next_start() {
     assert_eq!(signed(page(&server, "# x").await.text()), Some("early"));
 }
 
+/// A server follows one directory of guests: what is chosen in another has no effect, and must not look as if it had.
+#[tokio::test]
+async fn another_directory_of_guests_is_refused() {
+    let (server, folder) = (start().await, TempDir::new().unwrap());
+    let file = file(&folder, "elsewhere", Manners::Good);
+    let (file, other) = (file.to_str().unwrap(), folder.path().join("guests"));
+    let theirs = server.data().canonicalize().unwrap().join("guests");
+    for command in [
+        &["status"][..],
+        &["check", file],
+        &["install", file],
+        &["rollback", "render"],
+    ] {
+        let elsewhere = ["--guests", other.to_str().unwrap()];
+        let refused = guest(&server, &[command, &elsewhere].concat()).await;
+        assert!(!refused.success, "{refused:?}");
+        for named in [&other, &theirs] {
+            let named = named.to_str().unwrap();
+            assert!(refused.stderr.contains(named), "{refused:?}");
+        }
+    }
+    assert!(!other.exists());
+    // By another name it is the same.
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(server.data(), &link).unwrap();
+    let same = link.join("guests");
+    let status = guest(&server, &["status", "--guests", same.to_str().unwrap()]).await;
+    assert_eq!(status.json()["server_running"], true);
+}
+
 /// What compiles nothing needs no cache, and no home to find one in.
 #[tokio::test]
 async fn only_what_compiles_needs_a_cache() {

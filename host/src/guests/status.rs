@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
+use crate::disk;
 use crate::sandbox::{GuestDigest, Usage, World};
 
 /// The name of the file; what is in it is of use while its server runs, and a look back after.
@@ -27,6 +28,8 @@ const PAUSE: Duration = Duration::from_millis(5);
 pub struct Said {
     /// When it said so.
     pub at: Timestamp,
+    /// Where it has its guests.
+    pub paths: Paths,
     /// Renderers.
     pub render: Serves,
     /// Gates.
@@ -40,6 +43,29 @@ impl Said {
             World::Render => &self.render,
             World::Gate => &self.gate,
         }
+    }
+}
+
+/// Where guests are, with links followed: how commands and the server tell that they mean the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Paths {
+    /// Those that are installed.
+    pub guests: String,
+    /// Those that are compiled.
+    pub cache: String,
+}
+
+impl Paths {
+    /// Of the directories of installed and of compiled guests.
+    ///
+    /// # Errors
+    /// A directory without a name.
+    pub fn of(guests: &Path, cache: &Path) -> io::Result<Self> {
+        let name = |path| disk::resolved(path).map(|path| path.display().to_string());
+        Ok(Self {
+            guests: name(guests)?,
+            cache: name(cache)?,
+        })
     }
 }
 
@@ -174,6 +200,7 @@ mod tests {
         assert!(read(data.path()).unwrap().is_none());
         let said = Said {
             at: Timestamp(1_795_176_000_000),
+            paths: Paths::of(data.path(), &data.path().join("cache")).unwrap(),
             render: Serves::default(),
             gate: Serves {
                 sequence: 3,

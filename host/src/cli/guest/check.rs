@@ -48,6 +48,7 @@ impl Check {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         super::super::keep_private();
         let (config, site) = self.place.config()?;
+        site.agree().await?;
         let bytes = Arc::new(read(&self.file)?);
         let report = examine((&config, &site), &self.file, bytes, true, self.out).await?;
         self.place.operate.answer(&report, &report.told()?)?;

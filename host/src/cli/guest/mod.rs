@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 
 use super::Operate;
@@ -17,13 +17,16 @@ use crate::clock::Clock;
 use crate::config::{Config, Settings};
 use crate::control::Control;
 use crate::deployments::rerender::{self, Progress as Rerender};
+use crate::disk;
 use crate::guests::Folder;
 use crate::guests::check::Bench;
-use crate::guests::status::is_served;
+use crate::guests::status::{Said, is_served, read as read_said};
 use crate::sandbox::{Limits, World};
 
 /// How often a command looks what the server does.
 const LOOK: Duration = Duration::from_millis(50);
+/// How often it looks for the first words of a server: one second.
+const BEGINS: u32 = 20;
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Guest {
@@ -142,6 +145,32 @@ impl Site {
     fn folder(&self, world: World) -> Folder {
         Folder::new(&self.guests, world)
     }
+
+    /// Refuses where the server that runs has its guests elsewhere: it would not follow what is changed here.
+    async fn agree(&self) -> anyhow::Result<()> {
+        for _ in 0..BEGINS {
+            if !is_served(&self.data)? {
+                break;
+            }
+            if let Some(said) = read_said(&self.data)? {
+                return self.agree_with(&said);
+            }
+            // It has only just begun.
+            tokio::time::sleep(LOOK).await;
+        }
+        Ok(())
+    }
+
+    fn agree_with(&self, said: &Said) -> anyhow::Result<()> {
+        let (theirs, ours) = (&said.paths.guests, disk::resolved(&self.guests)?);
+        let ours = ours.display().to_string();
+        if *theirs != ours {
+            bail!(
+                "the server has its guests in {theirs}, not in {ours}: name its directory with --guests"
+            );
+        }
+        Ok(())
+    }
 }
 
 /// Where a command tries guests: with the server's budgets.
@@ -195,8 +224,7 @@ async fn rerender(wait: bool, place: &Place) -> anyhow::Result<ExitCode> {
     let text = if served || done.is_finished() {
         told(&done)
     } else {
-        let counts = told(&done);
-        format!("{counts}\nno server runs: pages are rendered again after its next start")
+        "no server runs: pages are rendered again after its next start".to_owned()
     };
     let document = serde_json::json!({ "server_running": served, "rerender": done });
     place.operate.answer(&document, &text)?;

@@ -53,6 +53,7 @@ struct GuestStatus {
 
 pub(super) async fn run(place: &Place) -> anyhow::Result<ExitCode> {
     let site = place.site()?;
+    site.agree().await?;
     let said = read(&site.data)?;
     let of = |world: World| -> anyhow::Result<GuestStatus> {
         let record = site.folder(world).read()?;

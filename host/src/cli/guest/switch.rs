@@ -63,6 +63,7 @@ impl Install {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         super::super::keep_private();
         let (config, site) = self.place.config()?;
+        site.agree().await?;
         let bytes = Arc::new(read(&self.file)?);
         let report = examine(
             (&config, &site),
@@ -95,6 +96,7 @@ impl Install {
 
 pub(super) async fn roll_back(world: World, place: &Place) -> anyhow::Result<ExitCode> {
     let site = place.site()?;
+    site.agree().await?;
     let folder = site.folder(world);
     let previous = serves(&folder.read()?, world);
     let now = Clock::system().now();
@@ -164,9 +166,16 @@ async fn followed(
             return Ok(Effect::NextStart);
         }
         let said = status::read(&site.data)?;
+        if let Some(said) = &said {
+            site.agree_with(said)?;
+        }
         let serves = said.as_ref().map(|said| said.of(world));
         if let Some(serves) = serves.filter(|serves| serves.sequence >= sequence) {
-            if serves.digest == Some(digest) || serves.sequence > sequence {
+            let top = self::serves(&site.folder(world).read()?, world);
+            if top != digest {
+                bail!("changed again meanwhile: {top} is to serve");
+            }
+            if serves.digest == Some(digest) {
                 return Ok(Effect::Switched);
             }
             if serves.failures.is_empty() && serves.digest.is_some() {
