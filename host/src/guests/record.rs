@@ -241,13 +241,14 @@ impl Folder {
         Ok(record)
     }
 
-    /// Lets the guest that served before serve again, or the built-in one. Durable when it answers.
+    /// Lets the guest that served before serve again, or the built-in one. Durable when it answers. With `only`, that guest and no
+    /// other loses its place, so that two who see the same fault do not put back two; with a reason, no operator has asked for it.
     ///
     /// # Errors
-    /// [`RecordError::NothingBefore`]; with `only`, [`RecordError::Another`] unless that guest serves; or the disk's.
+    /// [`RecordError::NothingBefore`]; [`RecordError::Another`] where `only` does not serve; or the disk's.
     pub fn roll_back(
         &self,
-        only: Option<(GuestDigest, String)>,
+        only: Option<(GuestDigest, Option<String>)>,
         now: Timestamp,
     ) -> Result<Record, RecordError> {
         if !self.path.is_dir() {
@@ -262,8 +263,8 @@ impl Folder {
             .ok_or(RecordError::NothingBefore(self.world))?;
         let (kind, why) = match only {
             Some((digest, _)) if digest != top.digest => return Err(RecordError::Another),
-            Some((_, why)) => (ChangeKind::Automatic, Some(why)),
-            None => (ChangeKind::Rollback, None),
+            Some((_, Some(why))) => (ChangeKind::Automatic, Some(why)),
+            Some((_, None)) | None => (ChangeKind::Rollback, None),
         };
         record.changed(kind, now, why);
         self.write(&dir, &record)?;
@@ -407,9 +408,11 @@ mod tests {
         assert_eq!(serving(&folder.roll_back(None, NOW).unwrap()), [a]);
         assert_eq!(serving(&install(&folder, b"c")), [a, c]);
         assert_eq!(components(&folder), 2);
-        let other = folder.roll_back(Some((b, "late".to_owned())), NOW);
+        let other = folder.roll_back(Some((b, None)), NOW);
         assert!(matches!(other, Err(RecordError::Another)));
-        let fallen = folder.roll_back(Some((c, "trap".to_owned())), NOW).unwrap();
+        let fallen = folder
+            .roll_back(Some((c, Some("trap".to_owned()))), NOW)
+            .unwrap();
         assert_eq!(serving(&fallen), [a]);
         let built_in = folder.roll_back(None, NOW).unwrap();
         assert_eq!(folder.read().unwrap(), built_in);

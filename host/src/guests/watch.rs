@@ -100,7 +100,7 @@ impl Watch {
         let Some(followed) = self.worlds.iter().find(|one| one.world == fallen.world) else {
             return;
         };
-        let only = Some((fallen.guest, fallen.why));
+        let only = Some((fallen.guest, Some(fallen.why)));
         match followed.folder.roll_back(only, self.clock.now()) {
             Ok(_) | Err(RecordError::Another | RecordError::NothingBefore(_)) => {}
             Err(error) => {
