@@ -25,6 +25,7 @@ pub(crate) async fn install(server: &TestServer, file: &Path) -> Value {
     let installed = guest(server, &["install", file.to_str().unwrap()]).await;
     let installed = installed.json();
     assert_eq!(installed["effect"], "switched", "{installed}");
+    assert_eq!(installed["failures"], json!([]));
     installed
 }
 
@@ -112,6 +113,7 @@ async fn a_guest_is_installed_and_rolled_back_while_the_server_runs() {
     let back = guest(&server, &["rollback", "render"]).await.json();
     assert_eq!(back["effect"], "switched");
     assert_eq!(back["digest"], json!(digest(&one)));
+    assert_eq!(back["previous"], json!(digest(&two)));
     assert_eq!(signed(page(&server, "# x").await.text()), Some("one"));
     let server = server.restart().await;
     assert_eq!(signed(page(&server, "# x").await.text()), Some("one"));
@@ -242,7 +244,12 @@ async fn what_cannot_serve_is_refused_and_why() {
         for command in ["check", "install"] {
             let refused = guest(&server, &[command, file.to_str().unwrap()]).await;
             assert!(!refused.success, "{name}: {refused:?}");
-            let report: Value = serde_json::from_str(&refused.stdout).unwrap();
+            let mut report: Value = serde_json::from_str(&refused.stdout).unwrap();
+            if command == "install" {
+                assert_eq!(report["effect"], "refused", "{name}: {report}");
+                assert!(report["failures"][0].to_string().contains(why), "{report}");
+                report = report["check"].take();
+            }
             let reasons = report["refused"].to_string();
             assert!(reasons.contains(why), "{name}: {report}");
             assert_eq!(report["ok"], false);
@@ -269,7 +276,7 @@ async fn a_renderer_whose_pages_break_the_contract_is_refused() {
     let refused = guest(&server, &["install", file.to_str().unwrap()]).await;
     assert!(!refused.success);
     let report: Value = serde_json::from_str(&refused.stdout).unwrap();
-    let corpus = &report["corpus"];
+    let corpus = &report["check"]["corpus"];
     assert!(corpus["failed"].as_u64() > Some(5), "{report}");
     assert!(
         corpus["failures"][0]["detail"]

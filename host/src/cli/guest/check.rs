@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::content::{Content, OnceFiles};
 use crate::guests::check::{Bench, Checked, candidate, check};
 use crate::guests::replay::{Counts, Differences, Replay, Replayed, hold};
-use crate::sandbox::{World, read};
+use crate::sandbox::{GuestDigest, World, read};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Check {
@@ -93,7 +93,7 @@ pub(super) async fn examine(
     });
     let mut differences = Differences::to(out)?;
     let replayed = stored(site, &bench, world, &report, &bar, &mut differences).await?;
-    report.ok = !replayed.fails();
+    report.ok = replayed.newly_failing() == 0;
     report.replay = Some(replayed);
     report.differences = differences.path().map(std::path::absolute).transpose()?;
     report.differences_left_out = differences.left_out();
@@ -136,6 +136,37 @@ impl Report {
 
     pub(super) fn world(&self) -> Option<World> {
         self.checked.component.world
+    }
+
+    pub(super) fn digest(&self) -> GuestDigest {
+        self.checked.component.digest
+    }
+
+    /// Why it may not serve: a sentence each.
+    pub(super) fn reasons(&self) -> Vec<String> {
+        let mut reasons = self.checked.component.refused.clone();
+        if let Some(stood) = self
+            .checked
+            .corpus
+            .as_ref()
+            .filter(|stood| stood.failed > 0)
+        {
+            let (failed, cases) = (stood.failed, stood.cases);
+            reasons.push(format!(
+                "it fails {failed} of {cases} questions of the corpus"
+            ));
+        }
+        if let Some(failing) = self
+            .replay
+            .as_ref()
+            .map(Replayed::newly_failing)
+            .filter(|count| *count > 0)
+        {
+            reasons.push(format!(
+                "it fails on {failing} of what is stored, where the guest that serves does not"
+            ));
+        }
+        reasons
     }
 
     /// The same for people.

@@ -9,7 +9,7 @@ use super::{Place, told};
 use crate::clock::{Clock, Timestamp};
 use crate::deployments::rerender::{self, Progress};
 use crate::guests::Record;
-use crate::guests::record::Change;
+use crate::guests::record::{Change, ChangeKind};
 use crate::guests::status::{Said, Serves, is_served, read};
 use crate::sandbox::{GuestDigest, Spread, Usage, WORLD_VERSION, World, built_in};
 
@@ -121,7 +121,7 @@ fn text(status: &Status) -> Result<String, std::fmt::Error> {
         told_usage(&mut text, &guest.usage)?;
         let old = guest.history.len().saturating_sub(SHOWN);
         for change in guest.history.iter().skip(old) {
-            told_change(&mut text, change)?;
+            writeln!(text, "    {}", told_change(change))?;
         }
     }
     match (status.server_running, status.said_at) {
@@ -158,11 +158,12 @@ fn told_usage(text: &mut String, usage: &Usage) -> std::fmt::Result {
     writeln!(text, "        microseconds {}", spread(&usage.microseconds))
 }
 
-fn told_change(text: &mut String, change: &Change) -> std::fmt::Result {
+/// A change in one line.
+pub(super) fn told_change(change: &Change) -> String {
     let kind = match change.kind {
-        crate::guests::record::ChangeKind::Install => "installed",
-        crate::guests::record::ChangeKind::Rollback => "rolled back to",
-        crate::guests::record::ChangeKind::Automatic => "ROLLED BACK BY ITSELF to",
+        ChangeKind::Install => "installed",
+        ChangeKind::Rollback => "rolled back to",
+        ChangeKind::Automatic => "ROLLED BACK BY ITSELF to",
     };
     let which = change.digest.map_or_else(
         || "the built-in guest".to_owned(),
@@ -172,10 +173,6 @@ fn told_change(text: &mut String, change: &Change) -> std::fmt::Result {
         .why
         .as_ref()
         .map(|why| format!(": {}", why.escape_debug()));
-    writeln!(
-        text,
-        "    {}  {kind} {which}{}",
-        change.at,
-        why.unwrap_or_default()
-    )
+    let why = why.unwrap_or_default();
+    format!("{}  {kind} {which}{why}", change.at)
 }
