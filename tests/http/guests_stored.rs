@@ -102,7 +102,7 @@ async fn a_check_tries_what_is_stored() {
     let refused = guest(&server, &arguments).await;
     assert!(refused.stderr.contains("not empty"), "{refused:?}");
 
-    // A guest that fails on what is stored does not pass, and is not installed if that was asked for.
+    // A guest that fails on what is stored does not pass, and is not installed but in an emergency.
     let trap = json!({ "type": "markdown", "content": "trap", "requested_slug": "trap" });
     let path = format!("/{project}/frontends");
     owner.post(&server, &path, &trap).await.expect(201);
@@ -115,11 +115,20 @@ async fn a_check_tries_what_is_stored() {
     let why = std::fs::read_to_string(trap.join("new.error.txt"));
     assert!(why.unwrap().contains("failed"));
     assert!(trap.join("old.html").is_file());
-    let refused = guest(&server, &["install", "--replay", bad.to_str().unwrap()]).await;
+    let refused = guest(&server, &["install", bad.to_str().unwrap()]).await;
     assert!(!refused.success);
     let report: Value = serde_json::from_str(&refused.stdout).unwrap();
-    std::fs::remove_dir_all(report["differences"].as_str().unwrap()).unwrap();
+    assert_eq!(report["effect"], "refused", "{report}");
+    let why = report["failures"][0].as_str().unwrap();
+    assert!(why.contains("fails on 1 of what is stored"), "{why}");
+    assert_eq!(report["check"]["replay"]["open"], counts(1, 2, 1));
+    assert_eq!(report["check"]["differences"], Value::Null, "only counted");
+    assert_eq!(report["check"]["differences_left_out"], 3);
     assert_eq!(status(&server).await["render"]["built_in"], true);
+    let emergency = ["install", "--no-replay", bad.to_str().unwrap()];
+    let installed = guest(&server, &emergency).await.json();
+    assert_eq!(installed["effect"], "switched");
+    assert_eq!(installed["check"]["replay"], Value::Null);
 }
 
 #[tokio::test]

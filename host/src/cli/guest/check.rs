@@ -50,7 +50,8 @@ impl Check {
         let (config, site) = self.place.config()?;
         site.agree().await?;
         let bytes = Arc::new(read(&self.file)?);
-        let report = examine((&config, &site), &self.file, bytes, true, self.out).await?;
+        let differences = Differences::to(self.out.unwrap_or_else(|| folder(&bytes)))?;
+        let report = examine((&config, &site), &self.file, bytes, Some(differences)).await?;
         self.place.operate.answer(&report, &report.told()?)?;
         Ok(if report.passed() {
             ExitCode::SUCCESS
@@ -60,13 +61,20 @@ impl Check {
     }
 }
 
-/// Checks a component; with `replay`, on everything that is stored, too.
+/// A new folder for differences, named after the component and the moment.
+fn folder(component: &[u8]) -> PathBuf {
+    let digest = GuestDigest::of(component).to_string();
+    let short: String = digest.chars().take(12).collect();
+    let now = Clock::system().now().0;
+    PathBuf::from(format!("svc-guest-check-{short}-{now}"))
+}
+
+/// Checks a component; with a place for differences, on everything that is stored, too.
 pub(super) async fn examine(
     (config, site): (&Config, &Site),
     file: &Path,
     bytes: Arc<Vec<u8>>,
-    replay: bool,
-    out: Option<PathBuf>,
+    differences: Option<Differences>,
 ) -> anyhow::Result<Report> {
     let (bench, bar) = (bench(config), Progress::new());
     bar.busy("compile");
@@ -80,18 +88,10 @@ pub(super) async fn examine(
         differences: None,
         differences_left_out: 0,
     };
-    let Some(world) = report.world().filter(|_| replay && report.ok) else {
+    let (Some(world), Some(mut differences)) = (report.world().filter(|_| report.ok), differences)
+    else {
         return Ok(report);
     };
-    let digest = report.checked.component.digest.to_string();
-    let out = out.unwrap_or_else(|| {
-        let short: String = digest.chars().take(12).collect();
-        PathBuf::from(format!(
-            "svc-guest-check-{short}-{}",
-            Clock::system().now().0
-        ))
-    });
-    let mut differences = Differences::to(out)?;
     let replayed = stored(site, &bench, world, &report, &bar, &mut differences).await?;
     report.ok = replayed.newly_failing() == 0;
     report.replay = Some(replayed);
@@ -203,7 +203,7 @@ impl Report {
         if self.differences_left_out > 0 {
             writeln!(
                 text,
-                "    {} more are not among the files",
+                "{} differences are only counted",
                 self.differences_left_out
             )?;
         }

@@ -37,7 +37,7 @@ pub(super) enum Guest {
     },
     /// Look at a component, and try it on everything that is stored
     Check(check::Check),
-    /// Let a component serve, if it passes the check
+    /// Let a component serve, if it passes the check and fails on nothing stored that the one that serves handles
     Install(switch::Install),
     /// Let the guest that served before serve again
     Rollback {

@@ -10,6 +10,7 @@ use super::check::{Report, examine};
 use super::status::told_change;
 use super::{LOOK, Place, Site};
 use crate::clock::{Clock, Timestamp};
+use crate::guests::replay::Differences;
 use crate::guests::status::{self, Serves, is_served};
 use crate::guests::{Record, RecordError};
 use crate::sandbox::{GuestDigest, World, built_in, read};
@@ -21,9 +22,12 @@ const LOOKS: u32 = 200;
 pub(in crate::cli) struct Install {
     /// The component
     file: PathBuf,
-    /// Try it on everything that is stored first, and refuse it if it fails where the one that serves does not
+    /// Do not try it on everything that is stored first, where it is refused if it fails and the one that serves does not: for emergencies
     #[arg(long)]
-    replay: bool,
+    no_replay: bool,
+    /// Where what differs goes as files to look at: a folder that is missing or empty [default: it is only counted]
+    #[arg(long, conflicts_with = "no_replay")]
+    out: Option<PathBuf>,
     #[command(flatten)]
     place: Place,
 }
@@ -97,12 +101,16 @@ impl Install {
         let (config, site) = self.place.config()?;
         site.agree().await?;
         let bytes = Arc::new(read(&self.file)?);
+        let differences = match self.out {
+            _ if self.no_replay => None,
+            Some(out) => Some(Differences::to(out)?),
+            None => Some(Differences::nowhere()),
+        };
         let report = examine(
             (&config, &site),
             &self.file,
             Arc::clone(&bytes),
-            self.replay,
-            None,
+            differences,
         )
         .await?;
         let Some(world) = report.world().filter(|_| report.passed()) else {

@@ -19,7 +19,8 @@ const WRITTEN: u64 = 1000;
 /// The folder of differences.
 #[derive(Debug)]
 pub struct Differences {
-    path: PathBuf,
+    /// Absent where they are only counted.
+    path: Option<PathBuf>,
     dir: Option<Dir>,
     written: u64,
     left_out: u64,
@@ -39,16 +40,24 @@ impl Differences {
             );
         }
         Ok(Self {
-            path,
+            path: Some(path),
+            ..Self::nowhere()
+        })
+    }
+
+    /// No folder: differences are only counted.
+    pub fn nowhere() -> Self {
+        Self {
+            path: None,
             dir: None,
             written: 0,
             left_out: 0,
-        })
+        }
     }
 
     /// Where something was written.
     pub fn path(&self) -> Option<&Path> {
-        self.dir.is_some().then_some(self.path.as_path())
+        self.path.as_deref().filter(|_| self.dir.is_some())
     }
 
     /// How many differences are not among the files.
@@ -101,14 +110,14 @@ impl Differences {
 
     /// A folder for one difference, unless there are too many.
     fn folder(&mut self, kind: &str, name: &str) -> io::Result<Option<Dir>> {
-        if self.written == WRITTEN {
+        let Some(path) = self.path.as_deref().filter(|_| self.written < WRITTEN) else {
             self.left_out += 1;
             return Ok(None);
-        }
+        };
         self.written += 1;
         if self.dir.is_none() {
-            crate::data_lock::make_private(&self.path)?;
-            self.dir = Some(disk::open(&self.path)?);
+            crate::data_lock::make_private(path)?;
+            self.dir = Some(disk::open(path)?);
         }
         let Some(dir) = &self.dir else {
             return Ok(None);
