@@ -144,6 +144,12 @@ impl Settings {
         self.data.clone().unwrap_or_else(|| PathBuf::from("data"))
     }
 
+    /// Where installed guests lie.
+    pub fn guests(&self) -> PathBuf {
+        let guests = self.guests.clone();
+        guests.unwrap_or_else(|| self.data().join("guests"))
+    }
+
     /// The address to listen on.
     pub fn listen(&self) -> SocketAddr {
         self.listen
@@ -156,7 +162,7 @@ impl Settings {
     /// When settings contradict each other or a limit is out of range.
     pub fn resolve(self, address: SocketAddr) -> anyhow::Result<Config> {
         self.limits.check()?;
-        let data = self.data();
+        let (data, guests) = (self.data(), self.guests());
         let port = address.port();
         let base_url = match self.base_url {
             Some(url) => origin("base_url", &url)?,
@@ -184,7 +190,7 @@ impl Settings {
             sites_url,
             sites_domain,
             landing_host: self.landing_host.map(|host| host.to_ascii_lowercase()),
-            guests: self.guests.unwrap_or_else(|| data.join("guests")),
+            guests,
             cache,
             trusted_proxies: self.trusted_proxies,
             ops_listen: self.ops_listen,

@@ -1,7 +1,7 @@
 //! Directories and files of the host's own: private to its user, and durable where that is promised.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, DirBuilder, DirBuilderExt, OpenOptions, OpenOptionsExt};
@@ -76,6 +76,24 @@ pub fn replace(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
 /// Whether a directory has something of this name, wherever it leads.
 pub fn has(dir: &Dir, name: &str) -> bool {
     dir.symlink_metadata(name).is_ok()
+}
+
+/// The path that a name resolves to, whether or not all of it is there yet.
+///
+/// # Errors
+/// An empty name, or a current directory that is gone.
+pub fn resolved(path: &Path) -> io::Result<PathBuf> {
+    let path = std::path::absolute(path)?;
+    for (depth, there) in path.ancestors().enumerate() {
+        if let Ok(resolved) = there.canonicalize() {
+            let missing: Vec<Component<'_>> = path.components().rev().take(depth).collect();
+            return Ok(missing
+                .into_iter()
+                .rev()
+                .fold(resolved, |path, name| path.join(name)));
+        }
+    }
+    Ok(path)
 }
 
 /// Removes a file; one that is gone is removed already.

@@ -73,6 +73,8 @@ async fn a_rerender_goes_on_where_it_was_whatever_its_point_of_death() {
             .json();
         let asked = run(&["guest", "rerender", "--json"]).await.json();
         assert_eq!(asked["server_running"], false);
+        let waits = run(&["guest", "rerender", "--wait", "--json"]).await;
+        assert!(!waits.success, "nobody finishes it: {waits:?}");
         let dying = svc().serve_until(Some(&point), data.path(), &[]).await;
         let (status, _) = dying.ended().await;
         assert!(!status.success(), "{point}: it did not die");

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use svc::sandbox::{GuestDigest, World, built_in};
 use svc_tests::guests::{Manners, again, parse, renderer, write};
-use svc_tests::{Answer, Ask, Output, TestServer, until};
+use svc_tests::{Answer, Ask, Output, TestServer, finish, until};
 use tempfile::TempDir;
 
 use crate::account::Owner;
@@ -25,6 +25,7 @@ pub(crate) async fn install(server: &TestServer, file: &Path) -> Value {
     let installed = guest(server, &["install", file.to_str().unwrap()]).await;
     let installed = installed.json();
     assert_eq!(installed["effect"], "switched", "{installed}");
+    assert_eq!(installed["failures"], json!([]));
     installed
 }
 
@@ -112,6 +113,7 @@ async fn a_guest_is_installed_and_rolled_back_while_the_server_runs() {
     let back = guest(&server, &["rollback", "render"]).await.json();
     assert_eq!(back["effect"], "switched");
     assert_eq!(back["digest"], json!(digest(&one)));
+    assert_eq!(back["previous"], json!(digest(&two)));
     assert_eq!(signed(page(&server, "# x").await.text()), Some("one"));
     let server = server.restart().await;
     assert_eq!(signed(page(&server, "# x").await.text()), Some("one"));
@@ -143,6 +145,57 @@ async fn without_a_server_a_guest_serves_from_the_next_start() {
         })
         .await;
     assert_eq!(signed(page(&server, "# x").await.text()), Some("early"));
+}
+
+/// A server follows one directory of guests: what is chosen in another has no effect, and must not look as if it had.
+#[tokio::test]
+async fn another_directory_of_guests_is_refused() {
+    let (server, folder) = (start().await, TempDir::new().unwrap());
+    let file = file(&folder, "elsewhere", Manners::Good);
+    let (file, other) = (file.to_str().unwrap(), folder.path().join("guests"));
+    let theirs = server.data().canonicalize().unwrap().join("guests");
+    for command in [
+        &["status"][..],
+        &["check", file],
+        &["install", file],
+        &["rollback", "render"],
+    ] {
+        let elsewhere = ["--guests", other.to_str().unwrap()];
+        let refused = guest(&server, &[command, &elsewhere].concat()).await;
+        assert!(!refused.success, "{refused:?}");
+        for named in [&other, &theirs] {
+            let named = named.to_str().unwrap();
+            assert!(refused.stderr.contains(named), "{refused:?}");
+        }
+    }
+    assert!(!other.exists());
+    // By another name it is the same.
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(server.data(), &link).unwrap();
+    let same = link.join("guests");
+    let status = guest(&server, &["status", "--guests", same.to_str().unwrap()]).await;
+    assert_eq!(status.json()["server_running"], true);
+}
+
+/// What compiles nothing needs no cache, and no home to find one in.
+#[tokio::test]
+async fn only_what_compiles_needs_a_cache() {
+    let server = start().await;
+    for (arguments, needs) in [
+        (&["status"][..], false),
+        (&["rollback", "render"], false),
+        (&["rerender"], false),
+        (&["check", "/nowhere.wasm"], true),
+        (&["install", "/nowhere.wasm"], true),
+    ] {
+        let mut command = svc().command();
+        command.env_clear().env("SVC_DATA", server.data());
+        // There is a home in the list of users, too, that must not count here.
+        command.env("HOME", "relative").arg("guest").args(arguments);
+        let output = finish(command).await;
+        let found = output.stderr.contains("cache directory");
+        assert_eq!(found, needs, "{arguments:?}: {output:?}");
+    }
 }
 
 #[tokio::test]
@@ -191,7 +244,12 @@ async fn what_cannot_serve_is_refused_and_why() {
         for command in ["check", "install"] {
             let refused = guest(&server, &[command, file.to_str().unwrap()]).await;
             assert!(!refused.success, "{name}: {refused:?}");
-            let report: Value = serde_json::from_str(&refused.stdout).unwrap();
+            let mut report: Value = serde_json::from_str(&refused.stdout).unwrap();
+            if command == "install" {
+                assert_eq!(report["effect"], "refused", "{name}: {report}");
+                assert!(report["failures"][0].to_string().contains(why), "{report}");
+                report = report["check"].take();
+            }
             let reasons = report["refused"].to_string();
             assert!(reasons.contains(why), "{name}: {report}");
             assert_eq!(report["ok"], false);
@@ -218,7 +276,7 @@ async fn a_renderer_whose_pages_break_the_contract_is_refused() {
     let refused = guest(&server, &["install", file.to_str().unwrap()]).await;
     assert!(!refused.success);
     let report: Value = serde_json::from_str(&refused.stdout).unwrap();
-    let corpus = &report["corpus"];
+    let corpus = &report["check"]["corpus"];
     assert!(corpus["failed"].as_u64() > Some(5), "{report}");
     assert!(
         corpus["failures"][0]["detail"]

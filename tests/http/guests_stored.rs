@@ -1,6 +1,6 @@
 //! Guests and what is stored: the replay of a check, and pages that are rendered again.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use http::Method;
 use serde_json::{Value, json};
@@ -46,6 +46,18 @@ async fn check(server: &TestServer, file: &Path, out: &Path) -> Value {
     serde_json::from_str(&checked.stdout).unwrap_or_else(|_| panic!("{checked:?}"))
 }
 
+/// The folder of a page that differs: its slug, and which deployment it is.
+fn difference(out: &Path, slug: &str) -> PathBuf {
+    let mut folders = std::fs::read_dir(out.join("pages")).unwrap();
+    folders
+        .find_map(|entry| {
+            let entry = entry.unwrap();
+            let name = entry.file_name().into_string().unwrap();
+            name.starts_with(&format!("{slug}-")).then(|| entry.path())
+        })
+        .unwrap()
+}
+
 #[tokio::test]
 async fn a_check_tries_what_is_stored() {
     let (server, owner, project) = furnished().await;
@@ -73,10 +85,10 @@ async fn a_check_tries_what_is_stored() {
     assert_eq!(found["differences"], json!(out));
     let pages = svc_tests::disk::names(&out.join("pages"));
     assert_eq!(pages.len(), 4, "{pages:?}");
-    let read = |name: &str| std::fs::read_to_string(out.join("pages").join(name)).unwrap();
-    assert_eq!(signed(&read("room/new.html")), Some("new"));
-    assert_eq!(signed(&read("share/old.html")), None);
-    assert!(read("room/new.html").contains("data-slug=\"room\""));
+    let read = |slug, name| std::fs::read_to_string(difference(&out, slug).join(name)).unwrap();
+    assert_eq!(signed(&read("room", "new.html")), Some("new"));
+    assert_eq!(signed(&read("share", "old.html")), None);
+    assert!(read("room", "new.html").contains("data-slug=\"room\""));
     assert_eq!(server.stored(), before, "a check only reads");
 
     // The next ones need a folder of their own.
@@ -90,7 +102,7 @@ async fn a_check_tries_what_is_stored() {
     let refused = guest(&server, &arguments).await;
     assert!(refused.stderr.contains("not empty"), "{refused:?}");
 
-    // A guest that fails on what is stored does not pass, and is not installed if that was asked for.
+    // A guest that fails on what is stored does not pass, and is not installed but in an emergency.
     let trap = json!({ "type": "markdown", "content": "trap", "requested_slug": "trap" });
     let path = format!("/{project}/frontends");
     owner.post(&server, &path, &trap).await.expect(201);
@@ -99,14 +111,24 @@ async fn a_check_tries_what_is_stored() {
     let found = check(&server, &bad, &second).await;
     assert_eq!(found["ok"], false);
     assert_eq!(found["replay"]["open"], counts(1, 2, 1), "{found}");
-    let why = second.join("pages/trap/new.error.txt");
-    assert!(std::fs::read_to_string(why).unwrap().contains("failed"));
-    assert!(second.join("pages/trap/old.html").is_file());
-    let refused = guest(&server, &["install", "--replay", bad.to_str().unwrap()]).await;
+    let trap = difference(&second, "trap");
+    let why = std::fs::read_to_string(trap.join("new.error.txt"));
+    assert!(why.unwrap().contains("failed"));
+    assert!(trap.join("old.html").is_file());
+    let refused = guest(&server, &["install", bad.to_str().unwrap()]).await;
     assert!(!refused.success);
     let report: Value = serde_json::from_str(&refused.stdout).unwrap();
-    std::fs::remove_dir_all(report["differences"].as_str().unwrap()).unwrap();
+    assert_eq!(report["effect"], "refused", "{report}");
+    let why = report["failures"][0].as_str().unwrap();
+    assert!(why.contains("fails on 1 of what is stored"), "{why}");
+    assert_eq!(report["check"]["replay"]["open"], counts(1, 2, 1));
+    assert_eq!(report["check"]["differences"], Value::Null, "only counted");
+    assert_eq!(report["check"]["differences_left_out"], 3);
     assert_eq!(status(&server).await["render"]["built_in"], true);
+    let emergency = ["install", "--no-replay", bad.to_str().unwrap()];
+    let installed = guest(&server, &emergency).await.json();
+    assert_eq!(installed["effect"], "switched");
+    assert_eq!(installed["check"]["replay"], Value::Null);
 }
 
 #[tokio::test]

@@ -145,10 +145,16 @@ async fn a_hundred_switches_fail_no_request_and_mix_no_page() {
     while switches < SWITCHES || asked.load(Ordering::Relaxed) < REQUESTS {
         let file = &pages[switches % 2];
         let done = match switches % GATES {
-            8 => site.guest(&["install", gate.to_str().unwrap()]).await,
+            8 => {
+                site.guest(&["install", "--no-replay", gate.to_str().unwrap()])
+                    .await
+            }
             9 => site.guest(&["rollback", "gate"]).await,
             5 => site.guest(&["rollback", "render"]).await,
-            _ => site.guest(&["install", file.to_str().unwrap()]).await,
+            _ => {
+                site.guest(&["install", "--no-replay", file.to_str().unwrap()])
+                    .await
+            }
         };
         assert_eq!(done["effect"], "switched", "{done}");
         switches += 1;

@@ -33,7 +33,7 @@ pub async fn of(control: &Control, id: BackendId) -> Result<Vec<KeptSql>, Error>
         .read(move |c| Ok((store::actions(c, &id)?, store::ledger(c, &id)?)))
         .await?;
     let actions = actions.into_iter().map(|action| KeptSql {
-        name: format!("{}-{}", action.name, action.version),
+        name: format!("action-{}-{}", action.name, action.version),
         purpose: Purpose::Action,
         sql: action.sql,
     });

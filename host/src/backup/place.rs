@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use cap_std::fs::Dir;
@@ -46,7 +46,7 @@ pub fn is_backup(directory: &Path) -> bool {
 /// # Errors
 /// Which of them lies where.
 pub(super) fn check_apart(place: &Path, data: &Path) -> anyhow::Result<()> {
-    let (place, data) = (resolved(place)?, resolved(data)?);
+    let (place, data) = (disk::resolved(place)?, disk::resolved(data)?);
     if place.starts_with(&data) {
         bail!(
             "{} is inside the data directory {}: choose a directory outside of it",
@@ -62,21 +62,6 @@ pub(super) fn check_apart(place: &Path, data: &Path) -> anyhow::Result<()> {
         );
     }
     Ok(())
-}
-
-/// The path that a name resolves to, whether or not all of it is there yet.
-fn resolved(path: &Path) -> io::Result<PathBuf> {
-    let path = std::path::absolute(path)?;
-    for (depth, there) in path.ancestors().enumerate() {
-        if let Ok(resolved) = there.canonicalize() {
-            let missing: Vec<Component<'_>> = path.components().rev().take(depth).collect();
-            return Ok(missing
-                .into_iter()
-                .rev()
-                .fold(resolved, |path, name| path.join(name)));
-        }
-    }
-    Ok(path)
 }
 
 impl Place {

@@ -247,13 +247,14 @@ impl Folder {
         Ok(record)
     }
 
-    /// Lets the guest that served before serve again, or the built-in one. Durable when it answers.
+    /// Lets the guest that served before serve again, or the built-in one. Durable when it answers. With `only`, that guest and no
+    /// other loses its place, so that two who see the same fault do not put back two; with a reason, no operator has asked for it.
     ///
     /// # Errors
-    /// [`RecordError::NothingBefore`]; with `only`, [`RecordError::Another`] unless that guest serves; or the disk's.
+    /// [`RecordError::NothingBefore`]; [`RecordError::Another`] where `only` does not serve; or the disk's.
     pub fn roll_back(
         &self,
-        only: Option<(GuestDigest, String)>,
+        only: Option<GuestDigest>,
         now: Timestamp,
     ) -> Result<Record, RecordError> {
         if !self.path.is_dir() {
@@ -266,12 +267,10 @@ impl Folder {
             .serving
             .pop()
             .ok_or(RecordError::NothingBefore(self.world))?;
-        let (kind, why) = match only {
-            Some((digest, _)) if digest != top.digest => return Err(RecordError::Another),
-            Some((_, why)) => (ChangeKind::Automatic, Some(why)),
-            None => (ChangeKind::Rollback, None),
-        };
-        record.changed(kind, now, why);
+        if only.is_some_and(|digest| digest != top.digest) {
+            return Err(RecordError::Another);
+        }
+        record.changed(ChangeKind::Rollback, now, None);
         self.write(&dir, &record)?;
         self.tidy(&dir, &record);
         Ok(record)

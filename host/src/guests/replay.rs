@@ -46,9 +46,9 @@ pub struct Replayed {
 }
 
 impl Replayed {
-    /// Whether the new guest fails where the one that serves does not.
-    pub fn fails(&self) -> bool {
-        self.open.newly_failing + self.private.newly_failing > 0
+    /// How often the new guest fails where the one that serves does not.
+    pub fn newly_failing(&self) -> u64 {
+        self.open.newly_failing + self.private.newly_failing
     }
 }
 
@@ -195,7 +195,7 @@ impl Replay {
                 }
                 found.open.add(compared);
                 if compared != Compared::Identical {
-                    differences.page(&page.slug, &old, &new)?;
+                    differences.page(&page, &old, &new)?;
                 }
             }
         }

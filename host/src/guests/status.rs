@@ -1,25 +1,35 @@
 //! What a server says of its guests to the commands beside it: a small file in the data directory, and a lock that tells whether a server
 //! runs at all.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io;
+use std::fs::{File, OpenOptions, Permissions, TryLockError};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
+use crate::disk;
 use crate::sandbox::{GuestDigest, Usage, World};
 
 /// The name of the file; what is in it is of use while its server runs, and a look back after.
 const FILE: &str = "guests.status";
-/// The name of the lock.
+/// The name of the lock: a server holds it exclusively, and whoever looks shares it for a moment.
 const LOCK: &str = "serving.lock";
+/// Both are their owner's alone.
+const MODE: u32 = 0o600;
+/// How often a server tries to get the lock, and how long it rests in between: a second in all.
+const TRIES: u32 = 200;
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// What a server says of its guests.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Said {
     /// When it said so.
     pub at: Timestamp,
+    /// Where it has its guests.
+    pub paths: Paths,
     /// Renderers.
     pub render: Serves,
     /// Gates.
@@ -36,6 +46,29 @@ impl Said {
     }
 }
 
+/// Where guests are, with links followed: how commands and the server tell that they mean the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Paths {
+    /// Those that are installed.
+    pub guests: String,
+    /// Those that are compiled.
+    pub cache: String,
+}
+
+impl Paths {
+    /// Of the directories of installed and of compiled guests.
+    ///
+    /// # Errors
+    /// A directory without a name.
+    pub fn of(guests: &Path, cache: &Path) -> io::Result<Self> {
+        let name = |path| disk::resolved(path).map(|path| path.display().to_string());
+        Ok(Self {
+            guests: name(guests)?,
+            cache: name(cache)?,
+        })
+    }
+}
+
 /// What a server says of the guest of one world.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Serves {
@@ -49,14 +82,14 @@ pub struct Serves {
     pub usage: Usage,
 }
 
-/// Reads what the server, or the last one, said.
+/// Reads what the server, or the last one, said. What another version of this program has written says nothing.
 ///
 /// # Errors
-/// The disk's, or a file that is something else.
-pub fn read(data: &Path) -> anyhow::Result<Option<Said>> {
+/// The disk's.
+pub fn read(data: &Path) -> io::Result<Option<Said>> {
     match std::fs::read(data.join(FILE)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        text => Ok(Some(serde_json::from_slice(&text?)?)),
+        text => Ok(serde_json::from_slice(&text?).ok()),
     }
 }
 
@@ -66,7 +99,12 @@ pub fn read(data: &Path) -> anyhow::Result<Option<Said>> {
 /// The disk's.
 pub fn write(data: &Path, said: &Said) -> anyhow::Result<()> {
     let new: PathBuf = data.join(format!(".{FILE}.new"));
-    std::fs::write(&new, serde_json::to_vec(said)?)?;
+    let mut options = OpenOptions::new();
+    let options = options.write(true).create(true).truncate(true).mode(MODE);
+    let mut file = options.open(&new)?;
+    // One that was left behind keeps its mode when it is opened.
+    file.set_permissions(Permissions::from_mode(MODE))?;
+    file.write_all(&serde_json::to_vec(said)?)?;
     Ok(std::fs::rename(&new, data.join(FILE))?)
 }
 
@@ -77,38 +115,48 @@ pub struct Presence {
 }
 
 impl Presence {
-    /// That of the server of a data directory.
+    /// That of the server of a data directory. Commands that look have the lock for a moment, so it is tried for some time.
     ///
     /// # Errors
-    /// The disk's.
+    /// The disk's, or somebody who keeps the lock.
     pub fn announce(data: &Path) -> io::Result<Self> {
-        let file = open(data)?;
-        // Shared, because a command that looks has it for a moment, and must never keep a server from starting.
-        file.lock_shared()?;
-        Ok(Self { _locked: file })
+        let mut options = OpenOptions::new();
+        let options = options.write(true).create(true).truncate(false).mode(MODE);
+        let file = options.open(data.join(LOCK))?;
+        file.set_permissions(Permissions::from_mode(MODE))?;
+        for _ in 0..TRIES {
+            match file.try_lock() {
+                Ok(()) => return Ok(Self { _locked: file }),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
+        let why = format!("another process keeps {} locked", data.join(LOCK).display());
+        Err(io::Error::new(io::ErrorKind::WouldBlock, why))
     }
 }
 
-/// Whether a server runs on a data directory.
+/// Whether a server runs on a data directory. Any number may look at once, and none takes another for the server.
 ///
 /// # Errors
 /// The disk's.
 pub fn is_served(data: &Path) -> io::Result<bool> {
-    match open(data)?.try_lock() {
+    // Only servers make the file: one that a command had made would be that command's user's.
+    let file = match File::open(data.join(LOCK)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        file => file?,
+    };
+    match file.try_lock_shared() {
         Ok(()) => Ok(false),
         Err(TryLockError::WouldBlock) => Ok(true),
         Err(TryLockError::Error(error)) => Err(error),
     }
 }
 
-fn open(data: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    let options = options.read(true).write(true).create(true).truncate(false);
-    options.open(data.join(LOCK))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
     use super::*;
 
     #[test]
@@ -123,11 +171,36 @@ mod tests {
     }
 
     #[test]
+    fn who_looks_is_no_server_and_keeps_none_from_starting() {
+        let data = tempfile::tempdir().unwrap();
+        drop(Presence::announce(data.path()).unwrap());
+        let looks = File::open(data.path().join(LOCK)).unwrap();
+        looks.try_lock_shared().unwrap();
+        assert!(!is_served(data.path()).unwrap());
+        std::thread::scope(|scope| {
+            let starts = scope.spawn(|| Presence::announce(data.path()));
+            std::thread::sleep(PAUSE);
+            drop(looks);
+            assert!(starts.join().unwrap().is_ok());
+        });
+    }
+
+    #[test]
+    fn a_lock_that_somebody_keeps_does_not_hang_a_start() {
+        let data = tempfile::tempdir().unwrap();
+        let first = Presence::announce(data.path()).unwrap();
+        let second = Presence::announce(data.path()).unwrap_err();
+        assert!(second.to_string().contains(LOCK), "{second}");
+        drop(first);
+    }
+
+    #[test]
     fn what_was_said_is_read() {
         let data = tempfile::tempdir().unwrap();
         assert!(read(data.path()).unwrap().is_none());
         let said = Said {
             at: Timestamp(1_795_176_000_000),
+            paths: Paths::of(data.path(), &data.path().join("cache")).unwrap(),
             render: Serves::default(),
             gate: Serves {
                 sequence: 3,
@@ -140,7 +213,16 @@ mod tests {
             },
         };
         write(data.path(), &said).unwrap();
+        drop(Presence::announce(data.path()).unwrap());
+        for name in [FILE, LOCK] {
+            let mode = std::fs::metadata(data.path().join(name)).unwrap().mode();
+            assert_eq!(mode & 0o777, MODE, "{name}");
+        }
         let found = read(data.path()).unwrap().unwrap();
         assert_eq!((found.at, &found.gate), (said.at, &said.gate));
+        for other in ["", "{", r#"{"serving":"render"}"#] {
+            std::fs::write(data.path().join(FILE), other).unwrap();
+            assert!(read(data.path()).unwrap().is_none(), "{other}");
+        }
     }
 }

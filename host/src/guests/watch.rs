@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::record::{Folder, Record, RecordError};
-use super::status::{self, Presence, Said, Serves};
+use super::status::{self, Paths, Presence, Said, Serves};
 use crate::clock::{Clock, Timestamp};
 use crate::config::Config;
 use crate::sandbox::{Fallen, GuestDigest, Origin, Sandbox, World};
@@ -17,6 +17,7 @@ const QUIET: i64 = 1000;
 #[derive(Debug)]
 pub struct Watch {
     data: PathBuf,
+    paths: Paths,
     sandbox: Sandbox,
     clock: Clock,
     worlds: [Followed; 2],
@@ -64,6 +65,7 @@ impl Watch {
         Ok(Self {
             _presence: Presence::announce(data)?,
             data: data.to_owned(),
+            paths: Paths::of(&config.guests, &config.cache)?,
             sandbox,
             clock,
             worlds,
@@ -120,6 +122,7 @@ impl Watch {
         let at = self.clock.now();
         let said = Said {
             at,
+            paths: self.paths.clone(),
             render: self.serves(World::Render),
             gate: self.serves(World::Gate),
         };

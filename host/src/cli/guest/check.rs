@@ -8,14 +8,13 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::super::progress::Progress;
-use super::{Place, bench, control};
+use super::{Place, Site, bench};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::content::{Content, OnceFiles};
-use crate::guests::Folder;
 use crate::guests::check::{Bench, Checked, candidate, check};
 use crate::guests::replay::{Counts, Differences, Replay, Replayed, hold};
-use crate::sandbox::{World, read};
+use crate::sandbox::{GuestDigest, World, read};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Check {
@@ -48,9 +47,11 @@ impl Check {
     /// Fails where the component may not serve, or fails where the one that serves does not.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         super::super::keep_private();
-        let config = self.place.settings()?;
+        let (config, site) = self.place.config()?;
+        site.agree().await?;
         let bytes = Arc::new(read(&self.file)?);
-        let report = examine(&config, &self.file, bytes, true, self.out).await?;
+        let differences = Differences::to(self.out.unwrap_or_else(|| folder(&bytes)))?;
+        let report = examine((&config, &site), &self.file, bytes, Some(differences)).await?;
         self.place.operate.answer(&report, &report.told()?)?;
         Ok(if report.passed() {
             ExitCode::SUCCESS
@@ -60,13 +61,20 @@ impl Check {
     }
 }
 
-/// Checks a component; with `replay`, on everything that is stored, too.
+/// A new folder for differences, named after the component and the moment.
+fn folder(component: &[u8]) -> PathBuf {
+    let digest = GuestDigest::of(component).to_string();
+    let short: String = digest.chars().take(12).collect();
+    let now = Clock::system().now().0;
+    PathBuf::from(format!("svc-guest-check-{short}-{now}"))
+}
+
+/// Checks a component; with a place for differences, on everything that is stored, too.
 pub(super) async fn examine(
-    config: &Config,
+    (config, site): (&Config, &Site),
     file: &Path,
     bytes: Arc<Vec<u8>>,
-    replay: bool,
-    out: Option<PathBuf>,
+    differences: Option<Differences>,
 ) -> anyhow::Result<Report> {
     let (bench, bar) = (bench(config), Progress::new());
     bar.busy("compile");
@@ -80,20 +88,12 @@ pub(super) async fn examine(
         differences: None,
         differences_left_out: 0,
     };
-    let Some(world) = report.world().filter(|_| replay && report.ok) else {
+    let (Some(world), Some(mut differences)) = (report.world().filter(|_| report.ok), differences)
+    else {
         return Ok(report);
     };
-    let digest = report.checked.component.digest.to_string();
-    let out = out.unwrap_or_else(|| {
-        let short: String = digest.chars().take(12).collect();
-        PathBuf::from(format!(
-            "svc-guest-check-{short}-{}",
-            Clock::system().now().0
-        ))
-    });
-    let mut differences = Differences::to(out)?;
-    let replayed = stored(config, &bench, world, &report, &bar, &mut differences).await?;
-    report.ok = !replayed.fails();
+    let replayed = stored(site, &bench, world, &report, &bar, &mut differences).await?;
+    report.ok = replayed.newly_failing() == 0;
     report.replay = Some(replayed);
     report.differences = differences.path().map(std::path::absolute).transpose()?;
     report.differences_left_out = differences.left_out();
@@ -102,7 +102,7 @@ pub(super) async fn examine(
 
 /// Tries it on everything that is stored.
 async fn stored(
-    config: &Config,
+    site: &Site,
     bench: &Bench,
     world: World,
     report: &Report,
@@ -110,15 +110,15 @@ async fn stored(
     differences: &mut Differences,
 ) -> anyhow::Result<Replayed> {
     let now = Clock::system().now();
-    let folder = Folder::new(&config.guests, world);
+    let folder = site.folder(world);
     let mut installed = folder.choice(&folder.read()?, now);
     installed.on_trial = false;
     let new = candidate(&report.file, &report.checked.component);
-    let data = &config.data;
+    let data = &site.data;
     let held = data.clone();
     let hold = tokio::task::spawn_blocking(move || hold(&held)).await??;
     let replay = Replay {
-        control: control(config)?,
+        control: site.control()?,
         content: Content::open(&data.join("content"))?,
         once: OnceFiles::open(&data.join("once"))?,
         now,
@@ -136,6 +136,37 @@ impl Report {
 
     pub(super) fn world(&self) -> Option<World> {
         self.checked.component.world
+    }
+
+    pub(super) fn digest(&self) -> GuestDigest {
+        self.checked.component.digest
+    }
+
+    /// Why it may not serve: a sentence each.
+    pub(super) fn reasons(&self) -> Vec<String> {
+        let mut reasons = self.checked.component.refused.clone();
+        if let Some(stood) = self
+            .checked
+            .corpus
+            .as_ref()
+            .filter(|stood| stood.failed > 0)
+        {
+            let (failed, cases) = (stood.failed, stood.cases);
+            reasons.push(format!(
+                "it fails {failed} of {cases} questions of the corpus"
+            ));
+        }
+        if let Some(failing) = self
+            .replay
+            .as_ref()
+            .map(Replayed::newly_failing)
+            .filter(|count| *count > 0)
+        {
+            reasons.push(format!(
+                "it fails on {failing} of what is stored, where the guest that serves does not"
+            ));
+        }
+        reasons
     }
 
     /// The same for people.
@@ -172,7 +203,7 @@ impl Report {
         if self.differences_left_out > 0 {
             writeln!(
                 text,
-                "    {} more are not among the files",
+                "{} differences are only counted",
                 self.differences_left_out
             )?;
         }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 
 use super::Operate;
@@ -17,12 +17,16 @@ use crate::clock::Clock;
 use crate::config::{Config, Settings};
 use crate::control::Control;
 use crate::deployments::rerender::{self, Progress as Rerender};
+use crate::disk;
+use crate::guests::Folder;
 use crate::guests::check::Bench;
-use crate::guests::status::is_served;
+use crate::guests::status::{Said, is_served, read as read_said};
 use crate::sandbox::{Limits, World};
 
 /// How often a command looks what the server does.
 const LOOK: Duration = Duration::from_millis(50);
+/// How often it looks for the first words of a server: one second.
+const BEGINS: u32 = 20;
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Guest {
@@ -33,7 +37,7 @@ pub(super) enum Guest {
     },
     /// Look at a component, and try it on everything that is stored
     Check(check::Check),
-    /// Let a component serve, if it passes the check
+    /// Let a component serve, if it passes the check and fails on nothing stored that the one that serves handles
     Install(switch::Install),
     /// Let the guest that served before serve again
     Rollback {
@@ -44,7 +48,7 @@ pub(super) enum Guest {
     },
     /// Render every page again that another guest has made
     Rerender {
-        /// Wait until it is done, and show how far it is
+        /// Wait until it is done, and show how far it is; fail if no server finishes it
         #[arg(long)]
         wait: bool,
         #[command(flatten)]
@@ -87,8 +91,31 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The settings of the server, as far as they say something of guests.
-    fn settings(&self) -> anyhow::Result<Config> {
+    /// The installation that a command works on.
+    fn site(&self) -> anyhow::Result<Site> {
+        self.found(&self.settings()?)
+    }
+
+    /// The same with the server's settings, for commands that compile and try guests.
+    fn config(&self) -> anyhow::Result<(Config, Site)> {
+        let settings = self.settings()?;
+        let site = self.found(&settings)?;
+        let listen = settings.listen();
+        Ok((settings.resolve(listen)?, site))
+    }
+
+    fn found(&self, settings: &Settings) -> anyhow::Result<Site> {
+        let (data, guests) = (settings.data(), settings.guests());
+        let operate = Operate {
+            data: Some(data.clone()),
+            json: self.operate.json,
+        };
+        operate.installation()?;
+        Ok(Site { data, guests })
+    }
+
+    /// What flags, the environment and the file say.
+    fn settings(&self) -> anyhow::Result<Settings> {
         let settings = Settings {
             data: self.operate.data.clone(),
             guests: self.guests.clone(),
@@ -98,20 +125,52 @@ impl Place {
         let mut settings = super::serve::with_file(settings, self.config.clone())?;
         // No command asks the edge for anything, so none needs its token.
         settings.edge = None;
-        let listen = settings.listen();
-        let config = settings.resolve(listen)?;
-        let operate = Operate {
-            data: Some(config.data.clone()),
-            json: self.operate.json,
-        };
-        operate.installation()?;
-        Ok(config)
+        Ok(settings)
     }
 }
 
-fn control(config: &Config) -> anyhow::Result<Control> {
-    let data = &config.data;
-    Control::open(data).with_context(|| format!("opening {}", data.display()))
+/// The directories of an installation.
+#[derive(Clone, Debug)]
+struct Site {
+    data: PathBuf,
+    guests: PathBuf,
+}
+
+impl Site {
+    fn control(&self) -> anyhow::Result<Control> {
+        let data = &self.data;
+        Control::open(data).with_context(|| format!("opening {}", data.display()))
+    }
+
+    fn folder(&self, world: World) -> Folder {
+        Folder::new(&self.guests, world)
+    }
+
+    /// Refuses where the server that runs has its guests elsewhere: it would not follow what is changed here.
+    async fn agree(&self) -> anyhow::Result<()> {
+        for _ in 0..BEGINS {
+            if !is_served(&self.data)? {
+                break;
+            }
+            if let Some(said) = read_said(&self.data)? {
+                return self.agree_with(&said);
+            }
+            // It has only just begun.
+            tokio::time::sleep(LOOK).await;
+        }
+        Ok(())
+    }
+
+    fn agree_with(&self, said: &Said) -> anyhow::Result<()> {
+        let (theirs, ours) = (&said.paths.guests, disk::resolved(&self.guests)?);
+        let ours = ours.display().to_string();
+        if *theirs != ours {
+            bail!(
+                "the server has its guests in {theirs}, not in {ours}: name its directory with --guests"
+            );
+        }
+        Ok(())
+    }
 }
 
 /// Where a command tries guests: with the server's budgets.
@@ -148,25 +207,32 @@ impl Guest {
 
 /// Asks for a rerender, which the server does behind its other work.
 async fn rerender(wait: bool, place: &Place) -> anyhow::Result<ExitCode> {
-    let config = place.settings()?;
-    let control = control(&config)?;
+    let site = place.site()?;
+    let control = site.control()?;
     let mut done = rerender::request(&control, &Clock::system()).await?;
-    let served = is_served(&config.data)?;
-    if wait && served {
+    let mut served = is_served(&site.data)?;
+    if wait {
         let bar = Progress::new();
-        while !done.is_finished() && is_served(&config.data)? {
+        while served && !done.is_finished() {
             bar.count("rerender", done.done(), done.total);
             tokio::time::sleep(LOOK).await;
+            // In this order, so that what a server did before it ended is seen.
+            served = is_served(&site.data)?;
             done = rerender::progress(&control).await?.unwrap_or(done);
         }
     }
-    let text = if served {
+    let text = if served || done.is_finished() {
         told(&done)
     } else {
         "no server runs: pages are rendered again after its next start".to_owned()
     };
     let document = serde_json::json!({ "server_running": served, "rerender": done });
-    place.operate.answer(&document, &text)
+    place.operate.answer(&document, &text)?;
+    Ok(if wait && !done.is_finished() {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 /// How far a rerender is.

@@ -5,12 +5,12 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use super::{Place, control, told};
+use super::{Place, told};
 use crate::clock::{Clock, Timestamp};
 use crate::deployments::rerender::{self, Progress};
-use crate::guests::record::Change;
+use crate::guests::Record;
+use crate::guests::record::{Change, ChangeKind};
 use crate::guests::status::{Said, Serves, is_served, read};
-use crate::guests::{Folder, Record};
 use crate::sandbox::{GuestDigest, Spread, Usage, WORLD_VERSION, World, built_in};
 
 /// How many changes are shown to people.
@@ -52,19 +52,20 @@ struct GuestStatus {
 }
 
 pub(super) async fn run(place: &Place) -> anyhow::Result<ExitCode> {
-    let config = place.settings()?;
-    let said = read(&config.data)?;
+    let site = place.site()?;
+    site.agree().await?;
+    let said = read(&site.data)?;
     let of = |world: World| -> anyhow::Result<GuestStatus> {
-        let record = Folder::new(&config.guests, world).read()?;
+        let record = site.folder(world).read()?;
         let serves = said.as_ref().map(|said| said.of(world).clone());
         Ok(guest(world, record, serves.unwrap_or_default()))
     };
     let status = Status {
-        server_running: is_served(&config.data)?,
+        server_running: is_served(&site.data)?,
         said_at: said.as_ref().map(|said: &Said| said.at),
         render: of(World::Render)?,
         gate: of(World::Gate)?,
-        rerender: rerender::progress(&control(&config)?).await?,
+        rerender: rerender::progress(&site.control()?).await?,
     };
     place.operate.answer(&status, &text(&status)?)
 }
@@ -120,7 +121,7 @@ fn text(status: &Status) -> Result<String, std::fmt::Error> {
         told_usage(&mut text, &guest.usage)?;
         let old = guest.history.len().saturating_sub(SHOWN);
         for change in guest.history.iter().skip(old) {
-            told_change(&mut text, change)?;
+            writeln!(text, "    {}", told_change(change))?;
         }
     }
     match (status.server_running, status.said_at) {
@@ -157,11 +158,12 @@ fn told_usage(text: &mut String, usage: &Usage) -> std::fmt::Result {
     writeln!(text, "        microseconds {}", spread(&usage.microseconds))
 }
 
-fn told_change(text: &mut String, change: &Change) -> std::fmt::Result {
+/// A change in one line.
+pub(super) fn told_change(change: &Change) -> String {
     let kind = match change.kind {
-        crate::guests::record::ChangeKind::Install => "installed",
-        crate::guests::record::ChangeKind::Rollback => "rolled back to",
-        crate::guests::record::ChangeKind::Automatic => "ROLLED BACK BY ITSELF to",
+        ChangeKind::Install => "installed",
+        ChangeKind::Rollback => "rolled back to",
+        ChangeKind::Automatic => "ROLLED BACK BY ITSELF to",
     };
     let which = change.digest.map_or_else(
         || "the built-in guest".to_owned(),
@@ -171,10 +173,6 @@ fn told_change(text: &mut String, change: &Change) -> std::fmt::Result {
         .why
         .as_ref()
         .map(|why| format!(": {}", why.escape_debug()));
-    writeln!(
-        text,
-        "    {}  {kind} {which}{}",
-        change.at,
-        why.unwrap_or_default()
-    )
+    let why = why.unwrap_or_default();
+    format!("{}  {kind} {which}{why}", change.at)
 }

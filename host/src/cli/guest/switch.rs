@@ -4,15 +4,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::bail;
 use serde::Serialize;
 
 use super::check::{Report, examine};
-use super::{LOOK, Place};
+use super::status::told_change;
+use super::{LOOK, Place, Site};
 use crate::clock::{Clock, Timestamp};
-use crate::config::Config;
-use crate::guests::status::{self, is_served};
-use crate::guests::{Folder, Record, RecordError};
+use crate::guests::replay::Differences;
+use crate::guests::status::{self, Serves, is_served};
+use crate::guests::{Record, RecordError};
 use crate::sandbox::{GuestDigest, World, built_in, read};
 
 /// How often the server is looked at: ten seconds. It needs one at most, where the component is compiled.
@@ -22,153 +22,358 @@ const LOOKS: u32 = 200;
 pub(in crate::cli) struct Install {
     /// The component
     file: PathBuf,
-    /// Try it on everything that is stored first, and refuse it if it fails where the one that serves does not
+    /// Do not try it on everything that is stored first, where it is refused if it fails and the one that serves does not: for emergencies
     #[arg(long)]
-    replay: bool,
+    no_replay: bool,
+    /// Where what differs goes as files to look at: a folder that is missing or empty [default: it is only counted]
+    #[arg(long, conflicts_with = "no_replay")]
+    out: Option<PathBuf>,
     #[command(flatten)]
     place: Place,
 }
 
-/// What the server did about a change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// What became of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Effect {
     /// It serves.
     Switched,
-    /// The server cannot load it; what served goes on.
-    Failed(Vec<String>),
-    /// The server has not said yet.
-    Pending,
     /// No server runs: from the next start on.
     NextStart,
+    /// The server has not said yet.
+    Pending,
+    /// The server cannot follow, or another change came after it.
+    Failed,
+    /// Nothing was changed.
+    Refused,
+}
+
+impl Effect {
+    fn exit(self) -> ExitCode {
+        match self {
+            Self::Switched | Self::NextStart => ExitCode::SUCCESS,
+            Self::Failed | Self::Refused => ExitCode::FAILURE,
+            Self::Pending => ExitCode::from(2),
+        }
+    }
 }
 
 /// The answer to a change.
 #[derive(Debug, Serialize)]
-struct Switched {
-    world: World,
-    /// Who is to serve.
+struct Answer {
+    /// Absent for a component that is no guest.
+    world: Option<World>,
+    /// Who is to serve; of a component that was refused, its own.
     digest: GuestDigest,
     /// Whether that is the guest which this program carries.
     built_in: bool,
-    /// Who served before.
-    previous: GuestDigest,
-    at: Timestamp,
+    /// Whose place it took; absent where nothing was changed.
+    previous: Option<GuestDigest>,
+    /// When.
+    at: Option<Timestamp>,
     effect: Effect,
+    /// Why it has no effect: a sentence each.
+    failures: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     check: Option<Report>,
+}
+
+/// A change that the record has.
+#[derive(Clone, Debug)]
+struct Change {
+    world: World,
+    /// Who is to serve since.
+    digest: GuestDigest,
+    built_in: bool,
+    /// Whose place it took.
+    previous: GuestDigest,
+    at: Timestamp,
+    /// The number of the change.
+    sequence: u64,
+    /// What the server had failed at before.
+    failures: Vec<String>,
 }
 
 impl Install {
     /// Fails where the component does not pass, or the server cannot load it.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         super::super::keep_private();
-        let config = self.place.settings()?;
+        let (config, site) = self.place.config()?;
+        site.agree().await?;
         let bytes = Arc::new(read(&self.file)?);
-        let report = examine(&config, &self.file, Arc::clone(&bytes), self.replay, None).await?;
-        let Some(world) = report.world().filter(|_| report.passed()) else {
-            let text = format!("{}not installed", report.told()?);
-            self.place.operate.answer(&report, &text)?;
-            return Ok(ExitCode::FAILURE);
+        let differences = match self.out {
+            _ if self.no_replay => None,
+            Some(out) => Some(Differences::to(out)?),
+            None => Some(Differences::nowhere()),
         };
-        let folder = Folder::new(&config.guests, world);
-        let previous = serves(&folder.read()?, world);
+        let report = examine(
+            (&config, &site),
+            &self.file,
+            Arc::clone(&bytes),
+            differences,
+        )
+        .await?;
+        let Some(world) = report.world().filter(|_| report.passed()) else {
+            return refused(&self.place, report);
+        };
+        let folder = site.folder(world);
         let from = std::path::absolute(&self.file)?.display().to_string();
-        let now = Clock::system().now();
+        let (now, digest) = (Clock::system().now(), report.digest());
+        let failures = site.failures(world)?;
         let installing = folder.clone();
         let installed =
             tokio::task::spawn_blocking(move || installing.install(&bytes, from, now)).await?;
-        let record = match installed {
+        let (record, previous) = match installed {
             // Whoever repeats a command wants what it does, and has it.
-            Err(RecordError::Serves) => folder.read()?,
-            installed => installed?,
+            Err(RecordError::Serves) => (folder.read()?, digest),
+            installed => {
+                let record = installed?;
+                let before = record.serving.iter().rev().nth(1);
+                let previous = before.map_or_else(|| own(world), |before| before.digest);
+                (record, previous)
+            }
         };
-        answer(&self.place, &config, world, &record, previous, Some(report)).await
+        let change = Change {
+            world,
+            digest,
+            built_in: false,
+            previous,
+            at: record.history.last().map_or(now, |last| last.at),
+            sequence: record.sequence,
+            failures,
+        };
+        answer(&self.place, &site, change, Some(report)).await
     }
 }
 
+/// Says that a component may not serve, and changes nothing.
+fn refused(place: &Place, report: Report) -> anyhow::Result<ExitCode> {
+    let text = format!("{}not installed", report.told()?);
+    let document = Answer {
+        world: report.world(),
+        digest: report.digest(),
+        built_in: false,
+        previous: None,
+        at: None,
+        effect: Effect::Refused,
+        failures: report.reasons(),
+        check: Some(report),
+    };
+    place.operate.answer(&document, &text)?;
+    Ok(document.effect.exit())
+}
+
 pub(super) async fn roll_back(world: World, place: &Place) -> anyhow::Result<ExitCode> {
-    let config = place.settings()?;
-    let folder = Folder::new(&config.guests, world);
-    let previous = serves(&folder.read()?, world);
-    let now = Clock::system().now();
-    let rolled = tokio::task::spawn_blocking(move || folder.roll_back(None, now)).await?;
-    answer(place, &config, world, &rolled?, previous, None).await
+    let site = place.site()?;
+    site.agree().await?;
+    let (folder, now) = (site.folder(world), Clock::system().now());
+    let Some(seen) = folder.read()?.top().map(|top| top.digest) else {
+        return Err(RecordError::NothingBefore(world).into());
+    };
+    let failures = site.failures(world)?;
+    let rolling = folder.clone();
+    let rolled = tokio::task::spawn_blocking(move || rolling.roll_back(Some(seen), now)).await?;
+    let record = match rolled {
+        Err(RecordError::Another | RecordError::NothingBefore(_)) => {
+            return too_late(place, world, seen, &folder.read()?);
+        }
+        rolled => rolled?,
+    };
+    let change = Change {
+        world,
+        digest: serves(&record, world),
+        built_in: record.top().is_none(),
+        previous: seen,
+        at: now,
+        sequence: record.sequence,
+        failures,
+    };
+    answer(place, &site, change, None).await
+}
+
+/// Says that a guest had lost its place already, and changes nothing.
+fn too_late(
+    place: &Place,
+    world: World,
+    seen: GuestDigest,
+    record: &Record,
+) -> anyhow::Result<ExitCode> {
+    let why = format!("guest {seen} does not serve any more: {}", latest(record));
+    let text = format!("{world}: not rolled back: {why}");
+    let document = Answer {
+        world: Some(world),
+        digest: serves(record, world),
+        built_in: record.top().is_none(),
+        previous: None,
+        at: None,
+        effect: Effect::Refused,
+        failures: vec![why],
+        check: None,
+    };
+    place.operate.answer(&document, &text)?;
+    Ok(document.effect.exit())
+}
+
+/// The latest change of a record.
+fn latest(record: &Record) -> String {
+    record
+        .history
+        .last()
+        .map_or_else(|| "its record is gone".to_owned(), told_change)
+}
+
+/// The guest that is built in.
+fn own(world: World) -> GuestDigest {
+    GuestDigest::of(built_in(world))
 }
 
 /// Who serves by a record.
 fn serves(record: &Record, world: World) -> GuestDigest {
-    let installed = record.top().map(|top| top.digest);
-    installed.unwrap_or_else(|| GuestDigest::of(built_in(world)))
+    record.top().map_or_else(|| own(world), |top| top.digest)
+}
+
+impl Site {
+    /// What the server cannot do.
+    fn failures(&self, world: World) -> anyhow::Result<Vec<String>> {
+        let said = status::read(&self.data)?;
+        Ok(said.map_or_else(Vec::new, |said| said.of(world).failures.clone()))
+    }
 }
 
 async fn answer(
     place: &Place,
-    config: &Config,
-    world: World,
-    record: &Record,
-    previous: GuestDigest,
+    site: &Site,
+    change: Change,
     check: Option<Report>,
 ) -> anyhow::Result<ExitCode> {
-    let digest = serves(record, world);
-    let switched = Switched {
-        world,
-        digest,
-        built_in: record.top().is_none(),
-        previous,
-        at: record
-            .history
-            .last()
-            .map_or_else(|| Clock::system().now(), |last| last.at),
-        effect: followed(config, world, record.sequence, digest).await?,
+    let (effect, failures) = followed(site, &change).await?;
+    let document = Answer {
+        world: Some(change.world),
+        digest: change.digest,
+        built_in: change.built_in,
+        previous: Some(change.previous),
+        at: Some(change.at),
+        effect,
+        failures,
         check,
     };
-    let which = if switched.built_in {
+    place
+        .operate
+        .answer(&document, &told(&document, change.world))?;
+    Ok(effect.exit())
+}
+
+/// The same for people.
+fn told(answer: &Answer, world: World) -> String {
+    let which = if answer.built_in {
         "the built-in guest".to_owned()
     } else {
-        format!("guest {digest}")
+        format!("guest {}", answer.digest)
     };
-    let text = match &switched.effect {
+    let why = answer.failures.join("; ");
+    match answer.effect {
         Effect::Switched => format!("{world}: {which} serves"),
         Effect::NextStart => {
             format!("{world}: {which} serves from the next start on; no server runs")
         }
-        Effect::Pending => format!("{world}: {which} is being loaded by the server"),
-        Effect::Failed(why) => {
-            let why = why.join("; ");
-            format!("{world}: the server cannot load {which}, and what served goes on: {why}")
+        Effect::Pending => {
+            format!(
+                "{world}: {which} was chosen, and the server has not said yet that it serves: see `svc guest status`"
+            )
         }
-    };
-    place.operate.answer(&switched, &text)?;
-    Ok(match switched.effect {
-        Effect::Failed(_) => ExitCode::FAILURE,
-        _ => ExitCode::SUCCESS,
-    })
+        Effect::Failed | Effect::Refused => format!("{world}: {which} does not serve: {why}"),
+    }
 }
 
-/// Waits until a server that runs has followed the record.
-async fn followed(
-    config: &Config,
-    world: World,
-    sequence: u64,
-    digest: GuestDigest,
-) -> anyhow::Result<Effect> {
+/// Waits until a server that runs has followed the record; with why, where it has not.
+async fn followed(site: &Site, change: &Change) -> anyhow::Result<(Effect, Vec<String>)> {
+    let mut failures = Vec::new();
     for _ in 0..LOOKS {
-        if !is_served(&config.data)? {
-            return Ok(Effect::NextStart);
+        let record = site.folder(change.world).read()?;
+        if serves(&record, change.world) != change.digest {
+            let why = format!("changed again meanwhile: {}", latest(&record));
+            return Ok((Effect::Failed, vec![why]));
         }
-        let said = status::read(&config.data)?;
-        let serves = said.as_ref().map(|said| said.of(world));
-        if let Some(serves) = serves.filter(|serves| serves.sequence >= sequence) {
-            if serves.digest == Some(digest) || serves.sequence > sequence {
-                return Ok(Effect::Switched);
+        if !is_served(&site.data)? {
+            return Ok((Effect::NextStart, Vec::new()));
+        }
+        if let Some(said) = status::read(&site.data)? {
+            site.agree_with(&said)?;
+            let serves = said.of(change.world);
+            if let Some(done) = judged(change, record.sequence, serves) {
+                return Ok(done);
             }
-            if serves.failures.is_empty() && serves.digest.is_some() {
-                bail!("the server has put another guest in its place: see `svc guest status`");
+            // It reads every record once, and says at once where it cannot.
+            if said.at >= change.at {
+                failures.clone_from(&serves.failures);
             }
-            return Ok(Effect::Failed(serves.failures.clone()));
+            if !failures.is_empty() && failures != change.failures {
+                break;
+            }
         }
         tokio::time::sleep(LOOK).await;
     }
-    Ok(Effect::Pending)
+    Ok(if failures.is_empty() {
+        (Effect::Pending, failures)
+    } else {
+        (Effect::Failed, failures)
+    })
+}
+
+/// What a server that says this has made of a change, where the record has come to the number `latest` since; `None` where it has
+/// not said yet.
+fn judged(change: &Change, latest: u64, serves: &Serves) -> Option<(Effect, Vec<String>)> {
+    // A higher number is that of another record, such as one from before a restore.
+    if !(change.sequence..=latest).contains(&serves.sequence) {
+        return None;
+    }
+    if serves.digest == Some(change.digest) {
+        return Some((Effect::Switched, Vec::new()));
+    }
+    (!serves.failures.is_empty()).then(|| (Effect::Failed, serves.failures.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_said_of_a_change_counts() {
+        let [new, old] = [b"new", b"old"].map(|bytes| GuestDigest::of(bytes));
+        let change = Change {
+            world: World::Render,
+            digest: new,
+            built_in: false,
+            previous: old,
+            at: Timestamp(0),
+            sequence: 5,
+            failures: Vec::new(),
+        };
+        let switched = Some(Effect::Switched);
+        for (sequence, digest, failure, expected) in [
+            (4, Some(old), None, None),
+            (4, Some(new), None, None),
+            (4, Some(old), Some("earlier"), None),
+            (5, Some(new), None, switched),
+            (5, Some(new), Some("the other world's"), switched),
+            (5, None, None, None),
+            (5, Some(old), None, None),
+            (5, Some(old), Some("it is gone"), Some(Effect::Failed)),
+            (6, Some(new), None, switched),
+            (7, Some(new), None, None),
+            (7, Some(old), Some("before a restore"), None),
+        ] {
+            let serves = Serves {
+                sequence,
+                digest,
+                failures: failure.map(str::to_owned).into_iter().collect(),
+                ..Serves::default()
+            };
+            let found = judged(&change, 6, &serves);
+            let why = found.as_ref().map_or(&[][..], |(_, why)| why);
+            let named = expected == Some(Effect::Failed);
+            assert_eq!(why.is_empty(), !named, "{serves:?}");
+            assert_eq!(found.map(|(effect, _)| effect), expected, "{serves:?}");
+        }
+    }
 }

@@ -14,6 +14,15 @@ fn install(folder: &Folder, component: &[u8]) -> Record {
     folder.install(component, "here".to_owned(), NOW).unwrap()
 }
 
+fn fallen(guest: GuestDigest) -> Fallen {
+    Fallen {
+        world: World::Gate,
+        guest,
+        before: guest,
+        why: "trap".to_owned(),
+    }
+}
+
 fn serving(record: &Record) -> Vec<GuestDigest> {
     record.serving.iter().map(|one| one.digest).collect()
 }
@@ -36,10 +45,11 @@ fn who_served_before_serves_again() {
     assert_eq!(serving(&folder.roll_back(None, NOW).unwrap()), [a]);
     assert_eq!(serving(&install(&folder, b"c")), [a, c]);
     assert_eq!(components(&folder), 2);
-    let other = folder.roll_back(Some((b, "late".to_owned())), NOW);
+    let other = folder.roll_back(Some(b), NOW);
     assert!(matches!(other, Err(RecordError::Another)));
-    let fallen = folder.roll_back(Some((c, "trap".to_owned())), NOW).unwrap();
-    assert_eq!(serving(&fallen), [a]);
+    folder.drop_fallen(&fallen(c), NOW).unwrap();
+    folder.drop_fallen(&fallen(c), NOW).unwrap();
+    assert_eq!(serving(&folder.read().unwrap()), [a]);
     let built_in = folder.roll_back(None, NOW).unwrap();
     assert_eq!(folder.read().unwrap(), built_in);
     assert_eq!(
@@ -128,4 +138,18 @@ fn a_record_that_is_none_is_named() {
         let mut choices = choices(&guests.path().join("guests"), NOW);
         assert_eq!(*choices.of(World::Gate), Choice::default());
     }
+}
+
+#[test]
+fn one_that_fell_and_was_replaced_meanwhile_never_serves_again() {
+    let (_guests, folder) = folder();
+    let [a, b, c] = [b"a", b"b", b"c"].map(|bytes| GuestDigest::of(bytes));
+    for component in [b"a", b"b", b"c"] {
+        install(&folder, component);
+    }
+    folder.drop_fallen(&fallen(b), NOW).unwrap();
+    let record = folder.read().unwrap();
+    assert_eq!(serving(&record), [a, c]);
+    assert!(folder.choice(&record, NOW).on_trial, "the newest still is");
+    assert_eq!(serving(&folder.roll_back(Some(c), NOW).unwrap()), [a]);
 }

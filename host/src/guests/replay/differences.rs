@@ -8,6 +8,7 @@ use cap_std::fs::Dir;
 use serde_json::json;
 
 use crate::backends::kept_sql::KeptSql;
+use crate::deployments::operate::StoredPage;
 use crate::disk;
 use crate::ids::BackendId;
 use crate::sandbox::Statement;
@@ -18,7 +19,8 @@ const WRITTEN: u64 = 1000;
 /// The folder of differences.
 #[derive(Debug)]
 pub struct Differences {
-    path: PathBuf,
+    /// Absent where they are only counted.
+    path: Option<PathBuf>,
     dir: Option<Dir>,
     written: u64,
     left_out: u64,
@@ -38,16 +40,24 @@ impl Differences {
             );
         }
         Ok(Self {
-            path,
+            path: Some(path),
+            ..Self::nowhere()
+        })
+    }
+
+    /// No folder: differences are only counted.
+    pub fn nowhere() -> Self {
+        Self {
+            path: None,
             dir: None,
             written: 0,
             left_out: 0,
-        })
+        }
     }
 
     /// Where something was written.
     pub fn path(&self) -> Option<&Path> {
-        self.dir.is_some().then_some(self.path.as_path())
+        self.path.as_deref().filter(|_| self.dir.is_some())
     }
 
     /// How many differences are not among the files.
@@ -57,11 +67,13 @@ impl Differences {
 
     pub(super) fn page(
         &mut self,
-        slug: &str,
+        page: &StoredPage,
         old: &Result<Bytes, String>,
         new: &Result<Bytes, String>,
     ) -> io::Result<()> {
-        let Some(dir) = self.folder("pages", slug)? else {
+        // A slug may have been another page's a moment ago.
+        let name = format!("{}-{}", page.slug, page.id);
+        let Some(dir) = self.folder("pages", &name)? else {
             return Ok(());
         };
         for (name, answer) in [("old", old), ("new", new)] {
@@ -98,14 +110,14 @@ impl Differences {
 
     /// A folder for one difference, unless there are too many.
     fn folder(&mut self, kind: &str, name: &str) -> io::Result<Option<Dir>> {
-        if self.written == WRITTEN {
+        let Some(path) = self.path.as_deref().filter(|_| self.written < WRITTEN) else {
             self.left_out += 1;
             return Ok(None);
-        }
+        };
         self.written += 1;
         if self.dir.is_none() {
-            crate::data_lock::make_private(&self.path)?;
-            self.dir = Some(disk::open(&self.path)?);
+            crate::data_lock::make_private(path)?;
+            self.dir = Some(disk::open(path)?);
         }
         let Some(dir) = &self.dir else {
             return Ok(None);
