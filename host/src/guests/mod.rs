@@ -5,6 +5,7 @@
 //! a component has to stand before it may be chosen.
 
 pub mod check;
+mod components;
 mod contract;
 mod corpus;
 pub mod record;

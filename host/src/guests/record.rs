@@ -8,18 +8,19 @@
 mod tests;
 
 use std::fs::File;
-use std::io::{self, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use cap_std::fs::Dir;
 use serde::{Deserialize, Serialize};
 
+use super::components::{NEW, check_owner, installed_by_hand, is_ours, write_component};
 use crate::clock::Timestamp;
 use crate::data_lock::make_private;
 use crate::sandbox::{Choice, Choices, Fallen, GuestDigest, Origin, World, newest_first};
-use crate::{disk, fault, sandbox};
+use crate::{disk, fault};
 
 /// The name of the record.
 const RECORD: &str = "installed.json";
@@ -353,64 +354,6 @@ impl Folder {
             }
         }
     }
-}
-
-/// Whether a component was installed by a command: it serves when a record says so, and never because of its name.
-fn is_ours(path: &Path) -> bool {
-    let name = path.file_stem().and_then(|name| name.to_str());
-    name.and_then(GuestDigest::from_hex).is_some()
-}
-
-/// How the name of a component ends that is being written.
-const NEW: &str = ".wasm.new";
-
-/// Writes a component under a name of its own, then under its digest.
-fn write_component(dir: &Dir, name: &str, component: &[u8]) -> io::Result<()> {
-    let new = format!(".{name}.new");
-    disk::remove_file(dir, &new)?;
-    let mut file = dir.open_with(&new, &disk::new_file())?;
-    file.write_all(component)?;
-    file.sync_all()?;
-    dir.rename(&new, dir, name)?;
-    disk::sync(dir)
-}
-
-/// Refuses a folder of somebody else's: what is made in it could not be read, or locked, by whoever serves.
-fn check_owner(path: &Path) -> anyhow::Result<()> {
-    let there = path.ancestors().find(|path| path.exists());
-    let Some(there) = there else { return Ok(()) };
-    let data = there
-        .metadata()
-        .with_context(|| format!("looking at {}", there.display()))?;
-    anyhow::ensure!(
-        data.uid() == rustix::process::geteuid().as_raw(),
-        "{} is another user's: run this as the user that the server runs as",
-        there.display()
-    );
-    Ok(())
-}
-
-/// A component that was put there by hand; one that cannot be read is named in the log.
-fn installed_by_hand(world: World, path: &Path) -> Option<Installed> {
-    let look = || {
-        let bytes = sandbox::read(path)?;
-        let since = path.metadata()?.modified()?;
-        // What was made before anything was is as old as can be.
-        let since = since
-            .duration_since(std::time::UNIX_EPOCH)
-            .unwrap_or_default();
-        let name = path.file_name().and_then(|name| name.to_str());
-        anyhow::Ok(Installed {
-            digest: GuestDigest::of(&bytes),
-            file: name.context("its name is not UTF-8")?.to_owned(),
-            bytes: bytes.len() as u64,
-            installed_at: Timestamp(i64::try_from(since.as_millis())?),
-            from: path.display().to_string(),
-        })
-    };
-    look()
-        .inspect_err(|error| tracing::error!(guest = %world, from = %path.display(), error = format!("{error:#}"), "a guest cannot serve"))
-        .ok()
 }
 
 /// What is installed below the directory of guests, for a sandbox that starts. A record that cannot be read is named in the

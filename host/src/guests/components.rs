@@ -1,0 +1,71 @@
+//! The components in a folder of guests: written by a command, or put there by hand.
+
+use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use anyhow::Context as _;
+use cap_std::fs::Dir;
+
+use super::record::Installed;
+use crate::clock::Timestamp;
+use crate::sandbox::{GuestDigest, World};
+use crate::{disk, sandbox};
+
+/// Whether a component was installed by a command: it serves when a record says so, and never because of its name.
+pub(super) fn is_ours(path: &Path) -> bool {
+    let name = path.file_stem().and_then(|name| name.to_str());
+    name.and_then(GuestDigest::from_hex).is_some()
+}
+
+/// How the name of a component ends that is being written.
+pub(super) const NEW: &str = ".wasm.new";
+
+/// Writes a component under a name of its own, then under its digest.
+pub(super) fn write_component(dir: &Dir, name: &str, component: &[u8]) -> io::Result<()> {
+    let new = format!(".{name}.new");
+    disk::remove_file(dir, &new)?;
+    let mut file = dir.open_with(&new, &disk::new_file())?;
+    file.write_all(component)?;
+    file.sync_all()?;
+    dir.rename(&new, dir, name)?;
+    disk::sync(dir)
+}
+
+/// Refuses a folder of somebody else's: what is made in it could not be read, or locked, by whoever serves.
+pub(super) fn check_owner(path: &Path) -> anyhow::Result<()> {
+    let there = path.ancestors().find(|path| path.exists());
+    let Some(there) = there else { return Ok(()) };
+    let data = there
+        .metadata()
+        .with_context(|| format!("looking at {}", there.display()))?;
+    anyhow::ensure!(
+        data.uid() == rustix::process::geteuid().as_raw(),
+        "{} is another user's: run this as the user that the server runs as",
+        there.display()
+    );
+    Ok(())
+}
+
+/// A component that was put there by hand; one that cannot be read is named in the log.
+pub(super) fn installed_by_hand(world: World, path: &Path) -> Option<Installed> {
+    let look = || {
+        let bytes = sandbox::read(path)?;
+        let since = path.metadata()?.modified()?;
+        // What was made before anything was is as old as can be.
+        let since = since
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap_or_default();
+        let name = path.file_name().and_then(|name| name.to_str());
+        anyhow::Ok(Installed {
+            digest: GuestDigest::of(&bytes),
+            file: name.context("its name is not UTF-8")?.to_owned(),
+            bytes: bytes.len() as u64,
+            installed_at: Timestamp(i64::try_from(since.as_millis())?),
+            from: path.display().to_string(),
+        })
+    };
+    look()
+        .inspect_err(|error| tracing::error!(guest = %world, from = %path.display(), error = format!("{error:#}"), "a guest cannot serve"))
+        .ok()
+}
