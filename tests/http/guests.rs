@@ -71,7 +71,12 @@ async fn a_guest_is_installed_and_rolled_back_while_the_server_runs() {
     let built_in = digest(built_in(World::Render));
     assert_eq!(signed(page(&server, "# x").await.text()), None);
 
-    let before = status(&server).await;
+    // The server says what it has loaded with its next look.
+    let said = async || {
+        let status = status(&server).await;
+        status["render"]["serving"].is_string().then_some(status)
+    };
+    let before = until("the server to say who serves", said).await;
     assert_eq!(before["server_running"], true);
     let render = &before["render"];
     assert_eq!(render["digest"], json!(built_in));
