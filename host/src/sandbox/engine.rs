@@ -219,16 +219,15 @@ fn config(instances: usize, memory_bytes: usize) -> anyhow::Result<Config> {
         .memory_init_cow(true)
         .cranelift_opt_level(OptLevel::Speed)
         .wasm_backtrace_details(WasmBacktraceDetails::Disable)
-        // What a component built by stable Rust does not use.
+        // What components do not use: those of stable Rust need none of it. Left on are the arithmetic of libraries that are
+        // loaded at an address, and the two memories of the compiler's own modules between components, of which a guest has one.
         .gc_support(false)
         .concurrency_support(false)
         .wasm_custom_page_sizes(false)
         .wasm_exceptions(false)
-        .wasm_extended_const(false)
         .wasm_function_references(false)
         .wasm_gc(false)
         .wasm_memory64(false)
-        .wasm_multi_memory(false)
         .wasm_relaxed_simd(false)
         .wasm_simd(false)
         .wasm_tail_call(false)
