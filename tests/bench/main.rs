@@ -4,8 +4,10 @@
 //! servers. Ratios travel between machines, absolute figures do not.
 
 mod backend;
+mod calls;
 mod client;
 mod crowd;
+mod guests;
 mod items;
 mod load;
 mod many;
@@ -32,8 +34,9 @@ use anyhow::{Context, bail};
 use report::Goals;
 
 /// What is measured, in the order of the report.
-const PARTS: [&str; 9] = [
+const PARTS: [&str; 11] = [
     "startup",
+    "calls",
     "views",
     "many",
     "publish",
@@ -41,6 +44,7 @@ const PARTS: [&str; 9] = [
     "backend",
     "pocketbase",
     "neighbours",
+    "guests",
     "crowd",
 ];
 
@@ -98,6 +102,9 @@ fn main() -> anyhow::Result<()> {
     if wanted("startup") {
         startup::measure(&bench, &mut goals)?;
     }
+    if wanted("calls") {
+        calls::measure(&bench, &mut goals)?;
+    }
     if wanted("views") {
         views::measure(&bench, page.as_deref(), nginx, &mut goals)?;
     }
@@ -118,6 +125,9 @@ fn main() -> anyhow::Result<()> {
     }
     if wanted("neighbours") {
         neighbours::measure(&bench, &mut goals)?;
+    }
+    if wanted("guests") {
+        guests::measure(&bench, &mut goals)?;
     }
     if wanted("crowd") {
         crowd::measure(&bench, &mut goals)?;

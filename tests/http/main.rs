@@ -21,6 +21,7 @@ mod expiry;
 mod exports;
 mod frontends;
 mod hostile;
+mod hostile_guests;
 mod hosts;
 mod house;
 mod idempotency;

@@ -58,12 +58,7 @@ pub(super) async fn check(
     let engine = inner.engine.clone();
     let limits = inner.gate;
     let job = move || {
-        let purpose = match purpose {
-            Purpose::Action => types::Purpose::Action,
-            Purpose::Query => types::Purpose::Query,
-            Purpose::Schema => types::Purpose::Schema,
-            Purpose::Migration => types::Purpose::Migration,
-        };
+        let purpose = sent(purpose);
         let called = engine.call(Function::Check, &limits, |store| {
             let world = guest.world.instantiate(&mut *store)?;
             world.svc_gate_judge().call_check(store, &sql, purpose)
@@ -74,6 +69,16 @@ pub(super) async fn check(
     match verdict {
         Ok(statements) => allowed(&sql, purpose, statements),
         Err(refusal) => Err(GateFailure::Refused(refused(refusal))),
+    }
+}
+
+/// A purpose as the guest is given it.
+pub(super) fn sent(purpose: Purpose) -> types::Purpose {
+    match purpose {
+        Purpose::Action => types::Purpose::Action,
+        Purpose::Query => types::Purpose::Query,
+        Purpose::Schema => types::Purpose::Schema,
+        Purpose::Migration => types::Purpose::Migration,
     }
 }
 

@@ -11,6 +11,7 @@
 
 mod bindings;
 mod cache;
+mod calls;
 mod engine;
 mod gate;
 mod limits;
@@ -34,6 +35,7 @@ use cache::Cache;
 use engine::GuestEngine;
 use registry::Registry;
 
+pub use calls::{Calls, Cost};
 pub use gate::{SCRIPT_BYTES, STATEMENT_BYTES};
 pub use limits::Limits;
 pub use metrics::Metrics;

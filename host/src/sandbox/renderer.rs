@@ -113,28 +113,33 @@ async fn call_render(
     let guest = guest.clone();
     let limits = inner.render;
     let job = move || {
-        let source = types::Source {
-            content_type: match source.content_type {
-                ContentType::Html => types::ContentType::Html,
-                ContentType::Markdown => types::ContentType::Markdown,
-                ContentType::Mermaid => types::ContentType::Mermaid,
-                ContentType::Json => types::ContentType::Json,
-                ContentType::Csv => types::ContentType::Csv,
-            },
-            title: source.title,
-            text: source.text,
-            runtime: source.runtime.map(|script| types::RuntimeScript {
-                src: script.src,
-                slug: script.slug,
-            }),
-            page_bytes: u32::try_from(source.page_bytes).unwrap_or(u32::MAX),
-        };
+        let source = sent(source);
         engine.call(Function::Render, &limits, |store| {
             let world = guest.world.instantiate(&mut *store)?;
             world.svc_render_renderer().call_render(store, &source)
         })
     };
     Ok(inner.workers.run(job).await??)
+}
+
+/// A source as the guest is given it.
+pub(super) fn sent(source: Source) -> types::Source {
+    types::Source {
+        content_type: match source.content_type {
+            ContentType::Html => types::ContentType::Html,
+            ContentType::Markdown => types::ContentType::Markdown,
+            ContentType::Mermaid => types::ContentType::Mermaid,
+            ContentType::Json => types::ContentType::Json,
+            ContentType::Csv => types::ContentType::Csv,
+        },
+        title: source.title,
+        text: source.text,
+        runtime: source.runtime.map(|script| types::RuntimeScript {
+            src: script.src,
+            slug: script.slug,
+        }),
+        page_bytes: u32::try_from(source.page_bytes).unwrap_or(u32::MAX),
+    }
 }
 
 /// Draws the page's diagram of a number, from 0, and adds its fuel; `None` where the guest does not draw its kind.
