@@ -189,9 +189,9 @@ fn config(instances: usize, memory_bytes: usize) -> anyhow::Result<Config> {
         "a guest cannot have more than {RESERVATION} bytes of memory"
     );
     let mut pool = PoolingAllocationConfig::new();
-    // Components are made of a few small core modules beside their own code, hence the factors.
+    // Components are made of a few small core modules beside their own code, those of an interpreter of a dozen, hence the factors.
     pool.total_component_instances(count)
-        .total_core_instances(count.saturating_mul(8))
+        .total_core_instances(count.saturating_mul(16))
         .total_memories(count)
         .total_tables(count.saturating_mul(4))
         .total_gc_heaps(0)
@@ -199,7 +199,7 @@ fn config(instances: usize, memory_bytes: usize) -> anyhow::Result<Config> {
         .total_stacks(0)
         .max_memories_per_component(1)
         .max_tables_per_component(4)
-        .max_core_instances_per_component(8)
+        .max_core_instances_per_component(16)
         .max_memory_size(reservation)
         .table_elements(TABLE_ELEMENTS)
         .max_unused_warm_slots(count)
