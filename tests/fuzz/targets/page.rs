@@ -136,7 +136,7 @@ fn check_data(html: &str, runtime: bool) -> Result<(), String> {
         if name == "script" {
             scripts += 1;
             let src = tag.attributes.get(b"src".as_slice());
-            if src.is_none_or(|src| **src != *RUNTIME.as_bytes()) {
+            if src.is_none_or(|src| ***src != *RUNTIME.as_bytes()) {
                 return Err("it has a script of its own".to_owned());
             }
         } else if !ELEMENTS.contains(&tag.name.as_slice()) {
@@ -145,8 +145,8 @@ fn check_data(html: &str, runtime: bool) -> Result<(), String> {
         for (attribute, value) in &tag.attributes {
             let value = String::from_utf8_lossy(value);
             let is_live = attribute.starts_with(b"on")
-                || (name != "script" && **attribute == *b"src")
-                || (**attribute == *b"href"
+                || (name != "script" && ***attribute == *b"src")
+                || (***attribute == *b"href"
                     && !["#", "https://", "mailto:"]
                         .iter()
                         .any(|start| value.starts_with(start)));
