@@ -14,6 +14,7 @@ use crate::deployments::Deployments;
 use crate::deployments::pages::Pages;
 use crate::deployments::visits::Visits;
 use crate::edge::Purger;
+use crate::guests;
 use crate::http::front::RequestIds;
 use crate::http::hosts::Hosts;
 use crate::http::idempotency::InFlight;
@@ -77,7 +78,8 @@ impl App {
         let secrets = Secrets::load(&control, &random).await?;
         let content = Content::open(&data.join("content"))?;
         let once = OnceFiles::open(&data.join("once"))?;
-        let sandbox = Sandbox::start(sandbox_config(&config)).context("starting the sandbox")?;
+        let sandbox =
+            Sandbox::start(sandbox_config(&config, &clock)).context("starting the sandbox")?;
         let seed = u64::from_le_bytes(random.bytes()?);
         let config = Arc::new(config);
         let deployments = Arc::new(Deployments {
@@ -154,7 +156,7 @@ impl App {
     }
 }
 
-fn sandbox_config(config: &Config) -> SandboxConfig {
+fn sandbox_config(config: &Config, clock: &Clock) -> SandboxConfig {
     let limits = &config.limits;
     let budgets = |fuel, bytes, millis| Budgets {
         fuel,
@@ -162,7 +164,7 @@ fn sandbox_config(config: &Config) -> SandboxConfig {
         wall: std::time::Duration::from_millis(millis),
     };
     SandboxConfig {
-        guests_dir: Some(config.guests.clone()),
+        guests: guests::choices(&config.guests, clock.now()),
         render: budgets(
             limits.render_fuel,
             limits.render_memory_bytes,

@@ -8,6 +8,7 @@ use tokio::task::JoinHandle;
 
 use crate::app::{App, SharedApp};
 use crate::control::events;
+use crate::guests::watch::Watch;
 
 const FLUSH_VISITS: Duration = Duration::from_secs(2);
 const SWEEP: Duration = Duration::from_secs(1);
@@ -18,11 +19,12 @@ const TIDY: Duration = Duration::from_secs(60);
 const LISTEN: Duration = Duration::from_millis(250);
 
 /// Starts all of it; each ends when `stop` becomes true.
-pub fn start(app: &SharedApp, stop: &watch::Receiver<bool>) -> Vec<JoinHandle<()>> {
+pub fn start(app: &SharedApp, guests: Watch, stop: &watch::Receiver<bool>) -> Vec<JoinHandle<()>> {
     let task = |app: &SharedApp| (Arc::clone(app), stop.clone());
     let (flush, sweep, collect) = (task(app), task(app), task(app));
     let (end, purge) = (task(app), task(app));
     let (tidy, listen, orphans) = (task(app), task(app), task(app));
+    let pages = task(app);
     vec![
         tokio::spawn(every(
             FLUSH_VISITS,
@@ -61,6 +63,8 @@ pub fn start(app: &SharedApp, stop: &watch::Receiver<bool>) -> Vec<JoinHandle<()
         )),
         tokio::spawn(hear_operators(listen)),
         tokio::spawn(mark_orphans(orphans)),
+        tokio::spawn(watch_guests(guests, stop.clone())),
+        tokio::spawn(rerender(pages)),
     ]
 }
 
@@ -92,6 +96,52 @@ async fn mark_orphans((app, mut stop): Task) {
             }
         }
         _ = stop.wait_for(|stop| *stop) => {}
+    }
+}
+
+/// Makes pages again where that was asked for, with rests in between that leave the threads to everybody else.
+async fn rerender((app, mut stop): Task) {
+    let mut rest = LISTEN;
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(rest) => {}
+            _ = stop.wait_for(|stop| *stop) => return,
+        }
+        rest = match app.deployments.rerender_next().await {
+            Ok(next) => next.unwrap_or(LISTEN),
+            Err(error) => {
+                tracing::error!(error = format!("{error:#}"), "rendering pages again failed");
+                SWEEP
+            }
+        };
+    }
+}
+
+/// Follows what operators choose of guests, on a thread that may block; once more at the end, to say what they did.
+async fn watch_guests(mut guests: Watch, mut stop: watch::Receiver<bool>) {
+    let mut ticks = tokio::time::interval(LISTEN);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut stopping = false;
+    while !stopping {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            _ = stop.wait_for(|stop| *stop) => stopping = true,
+        }
+        let looked = tokio::task::spawn_blocking(move || {
+            let looked = guests.look();
+            (guests, looked)
+        });
+        let Ok((watch, looked)) = looked.await else {
+            // A panic has said so in the log.
+            return;
+        };
+        guests = watch;
+        if let Err(error) = looked {
+            tracing::error!(
+                error = format!("{error:#}"),
+                "following the installed guests failed"
+            );
+        }
     }
 }
 

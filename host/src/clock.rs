@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use serde::{Serialize, Serializer};
-use time::OffsetDateTime;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
+use time::{OffsetDateTime, PrimitiveDateTime};
 
 const FORMAT: &[BorrowedFormatItem<'_>] =
     format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
@@ -36,6 +36,17 @@ impl std::fmt::Display for Timestamp {
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let at = PrimitiveDateTime::parse(&text, FORMAT).map_err(serde::de::Error::custom)?;
+        let millis = at.assume_utc().unix_timestamp_nanos() / 1_000_000;
+        i64::try_from(millis)
+            .map(Self)
+            .map_err(serde::de::Error::custom)
     }
 }
 

@@ -15,6 +15,7 @@ pub mod deployments;
 pub mod disk;
 pub mod edge;
 pub mod fault;
+pub mod guests;
 pub mod http;
 pub mod http_client;
 pub mod ids;

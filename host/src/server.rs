@@ -14,6 +14,7 @@ use crate::backup;
 use crate::clock::Clock;
 use crate::config::Settings;
 use crate::data_lock::DataLock;
+use crate::guests::watch::Watch;
 use crate::http::serve;
 use crate::random::Random;
 use crate::router::Routers;
@@ -76,7 +77,8 @@ impl Server {
                 stopped.clone(),
             )));
         }
-        let background = background::start(&app, &stopped);
+        let watch = Watch::begin(&data, &app.config, app.sandbox.clone(), app.clock.clone())?;
+        let background = background::start(&app, watch, &stopped);
         Ok(Self {
             app,
             ops: ops_address,

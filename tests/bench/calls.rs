@@ -159,7 +159,7 @@ fn page(
     Case {
         name,
         calls: CALLS,
-        sandboxed: Box::new(move || guests.render(source.clone())),
+        sandboxed: Box::new(move || guests.render(&source)),
         native: Some(Box::new(move || {
             let page = guest_render::render(&same);
             black_box(&page).is_ok()

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::account::text;
 use crate::svc;
-use crate::{backend_crashes, backup_crashes};
+use crate::{backend_crashes, backup_crashes, guest_crashes};
 
 /// A server process, and the credential of the owner who calls it.
 pub(crate) struct Site<'a> {
@@ -160,7 +160,12 @@ pub(crate) fn points() -> BTreeSet<String> {
 #[tokio::test]
 async fn whatever_the_point_of_death_what_follows_is_whole() {
     // Those of backends and backups have their own tests.
-    let others = [&backend_crashes::DEEDS[..], &backup_crashes::DEEDS].concat();
+    let others = [
+        &backend_crashes::DEEDS[..],
+        &backup_crashes::DEEDS,
+        &guest_crashes::DEEDS,
+    ]
+    .concat();
     let ours = |point: &String| !others.contains(&deed_of(point));
     for point in points().into_iter().filter(ours) {
         let data = TempDir::new().unwrap();

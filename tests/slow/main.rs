@@ -1,6 +1,7 @@
 //! Tests that take minutes: `cargo test -p svc-tests --test slow`.
 
 mod backends;
+mod guests;
 
 use svc_tests::{Binary, Installation};
 

@@ -157,8 +157,7 @@ impl Backends {
         if note > NOTE {
             return invalid(format!("`note` has {note} characters; {NOTE} is the most."));
         }
-        let gate = self.verdicts.gate();
-        let verdict = self.verdicts.statement(&new.sql, Purpose::Action).await?;
+        let (verdict, gate) = self.verdicts.statement(&new.sql, Purpose::Action).await?;
         self.prepare(id, &new.sql, &verdict).await?;
         Ok(ActionRow {
             checksum: Digest::of(new.sql.as_bytes()).to_string(),
@@ -168,7 +167,7 @@ impl Backends {
             note: new.note,
             created_at: self.clock.now(),
             verdict,
-            gate: gate.map_or([0; 32], |gate| *gate.as_bytes()),
+            gate: *gate.as_bytes(),
         })
     }
 
@@ -229,9 +228,9 @@ impl Backends {
         id: BackendId,
         mut row: ActionRow,
     ) -> Result<Arc<Action>, BackendError> {
-        let gate = self.verdicts.gate();
-        row.verdict = self.verdicts.statement(&row.sql, Purpose::Action).await?;
-        row.gate = gate.map_or(row.gate, |gate| *gate.as_bytes());
+        let (verdict, gate) = self.verdicts.statement(&row.sql, Purpose::Action).await?;
+        row.verdict = verdict;
+        row.gate = *gate.as_bytes();
         let stored = row.clone();
         self.control
             .write(move |tx| store::set_verdict(tx, &id, &stored))

@@ -16,6 +16,7 @@ pub mod requests;
 pub mod routes;
 mod service;
 mod store;
+pub mod stored_sql;
 mod verdicts;
 pub mod views;
 

@@ -72,7 +72,8 @@ impl Verdicts {
         if let Some(known) = self.queries.get(&key) {
             return Ok(known);
         }
-        let verdict = self.statement(&key.1, Purpose::Query).await?;
+        let (verdict, gate) = self.statement(&key.1, Purpose::Query).await?;
+        let key = (Some(gate), key.1);
         let range = verdict.start..verdict.end;
         let statement = key.1.get(range).unwrap_or_default();
         let query = Arc::new(Query {
@@ -84,7 +85,7 @@ impl Verdicts {
         Ok(query)
     }
 
-    /// Judges one statement.
+    /// Judges one statement; answers which gate did, too.
     ///
     /// # Errors
     /// [`BackendError::Refused`] above all.
@@ -92,10 +93,11 @@ impl Verdicts {
         &self,
         sql: &str,
         purpose: Purpose,
-    ) -> Result<Statement, BackendError> {
-        let mut statements = self.sandbox.check_sql(sql, purpose).await?;
-        statements
-            .pop()
+    ) -> Result<(Statement, GuestDigest), BackendError> {
+        let mut judged = self.sandbox.judge(sql, purpose).await?;
+        let statement = judged.statements.pop();
+        statement
+            .map(|statement| (statement, judged.gate))
             .ok_or_else(|| anyhow::anyhow!("the gate allowed no statement").into())
     }
 

@@ -19,8 +19,9 @@ use crate::clock::{Clock, Timestamp};
 use crate::content::{Content, Digest, Hold, PutError, Shelf};
 use crate::control::{self, Control, Snapshot};
 use crate::deployments::operate;
+use crate::guests::Folder;
 use crate::ids::BackendId;
-use crate::sandbox::Stopwatch;
+use crate::sandbox::{Stopwatch, World};
 use crate::{disk, fault};
 
 /// The name of the control database in a backup.
@@ -313,6 +314,14 @@ fn copy_guests(from: &Path, to: &mut Shelf, copied: &mut Copied) -> anyhow::Resu
         if !folder.file_type()?.is_dir() {
             continue;
         }
+        // What the record names is there until it has been copied.
+        let installed = World::ALL
+            .into_iter()
+            .find(|world| *world.as_str() == *folder.file_name());
+        let _hold = match installed {
+            Some(world) => Folder::new(from, world).hold()?,
+            None => None,
+        };
         for guest in folder.open_dir()?.entries()? {
             let guest = guest?;
             let (Ok(folder), Ok(name)) = (

@@ -4,6 +4,7 @@ mod backup;
 mod check;
 mod config;
 mod deployment;
+mod guest;
 mod key;
 mod namespace;
 mod progress;
@@ -50,6 +51,9 @@ enum Command {
     /// Take a deployment down, or put it back
     #[command(subcommand)]
     Deployment(deployment::Deployment),
+    /// Look at guests, install them, and put the ones before back
+    #[command(subcommand)]
+    Guest(guest::Guest),
     /// Read what people report
     #[command(subcommand)]
     Report(report::Report),
@@ -75,6 +79,7 @@ pub fn main() -> ExitCode {
                 Command::Namespace(namespace) => namespace.run().await,
                 Command::Key(key) => key.run().await,
                 Command::Deployment(deployment) => deployment.run().await,
+                Command::Guest(guest) => guest.run().await,
                 Command::Report(report) => report.run().await,
                 Command::Check(check) => check.run().await,
                 Command::Backup(backup) => backup.run().await,

@@ -1,8 +1,15 @@
 //! The bar that shows how far a long command is, to a person at a terminal.
 
+use std::time::Duration;
+
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::backup::Stage;
+
+/// How a stage is counted, as a rule.
+const COUNTED: &str = "{pos}/{len}";
+/// How often the sign of what is under way moves.
+const TICK: Duration = Duration::from_millis(100);
 
 /// A bar on standard error; none where that is no terminal.
 #[derive(Debug)]
@@ -20,15 +27,39 @@ impl Progress {
     /// Shows how far a stage is.
     pub(super) fn show(&self, stage: Stage, done: u64, all: u64) {
         let (name, counted) = match stage {
-            Stage::Databases => ("databases", "{pos}/{len}"),
+            Stage::Databases => ("databases", COUNTED),
             Stage::Content => ("content", "{bytes}/{total_bytes} {bytes_per_sec} {eta}"),
             Stage::Check => ("check", ""),
         };
+        self.draw(
+            name,
+            &format!("{{msg:10}} [{{bar:40}}] {counted}"),
+            done,
+            all,
+        );
+    }
+
+    /// Shows how many of so many are done.
+    pub(super) fn count(&self, name: &'static str, done: u64, all: u64) {
+        self.draw(
+            name,
+            &format!("{{msg:10}} [{{bar:40}}] {COUNTED} {{eta}}"),
+            done,
+            all,
+        );
+    }
+
+    /// Shows that something is under way, of which nobody knows how far it is.
+    pub(super) fn busy(&self, name: &'static str) {
+        self.draw(name, "{msg:10} {spinner} {elapsed}", 0, 1);
+        self.0.enable_steady_tick(TICK);
+    }
+
+    fn draw(&self, name: &'static str, template: &str, done: u64, all: u64) {
         if self.0.message() != name {
+            self.0.disable_steady_tick();
             // Its form is written above, so it is one.
-            if let Ok(style) =
-                ProgressStyle::with_template(&format!("{{msg:10}} [{{bar:40}}] {counted}"))
-            {
+            if let Ok(style) = ProgressStyle::with_template(template) {
                 self.0.set_style(style.progress_chars("=> "));
             }
             self.0.set_message(name);

@@ -9,6 +9,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("../../migrations/0001_house.sql"),
     include_str!("../../migrations/0002_projects.sql"),
     include_str!("../../migrations/0003_backends.sql"),
+    include_str!("../../migrations/0004_guests.sql"),
 ];
 
 /// The number of the newest schema.

@@ -12,6 +12,7 @@ pub mod publish;
 pub mod quick_share;
 pub mod reports;
 pub mod requests;
+pub mod rerender;
 pub mod revisions;
 pub mod routes;
 pub mod runtime;

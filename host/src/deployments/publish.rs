@@ -6,11 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 
 use super::model::{is_reserved, with_suffix};
-use super::{Deployments, store};
+use super::{Deployments, runtime, store};
 use crate::content::{self, Artifact, Digest, Pin};
 use crate::control;
 use crate::random::NoRandomness;
-use crate::sandbox::{Budget, Busy, ContentType, RenderFailure, RuntimeScript, Source};
+use crate::sandbox::{
+    Budget, Busy, ContentType, GuestDigest, RenderFailure, RuntimeScript, Source,
+};
 
 /// How long a slug is that the service chooses.
 const CHOSEN_LENGTH: usize = 10;
@@ -107,6 +109,34 @@ impl From<std::io::Error> for PublishError {
         }
         Self::Internal(error.into())
     }
+}
+
+/// Which guest and which runtime a page was made with: another of either would make another page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MadeBy(String);
+
+impl MadeBy {
+    /// A page of a guest, with the runtime of a name.
+    pub fn new(guest: GuestDigest, runtime: Option<&str>) -> Self {
+        Self(match runtime {
+            Some(runtime) => format!("{guest}/{runtime}"),
+            None => guest.to_string(),
+        })
+    }
+
+    /// As it is kept.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A finished page.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// A complete HTML5 document.
+    pub html: Bytes,
+    /// What made it.
+    pub by: MadeBy,
 }
 
 /// A slug that nobody else can take while this lives.
@@ -252,7 +282,7 @@ impl Deployments {
         content_type: ContentType,
         title: &str,
         text: &str,
-    ) -> Result<Bytes, PublishError> {
+    ) -> Result<Made, PublishError> {
         self.render_with(content_type, title, text, None).await
     }
 
@@ -263,7 +293,7 @@ impl Deployments {
         title: &str,
         text: &str,
         slug: &str,
-    ) -> Result<Bytes, PublishError> {
+    ) -> Result<Made, PublishError> {
         let src = self.runtime_path().await?;
         let runtime = RuntimeScript {
             src,
@@ -279,7 +309,7 @@ impl Deployments {
         title: &str,
         text: &str,
         runtime: Option<RuntimeScript>,
-    ) -> Result<Bytes, PublishError> {
+    ) -> Result<Made, PublishError> {
         let page_bytes = usize::try_from(self.config.limits.page_bytes).unwrap_or(usize::MAX);
         let source = Source {
             content_type,
@@ -288,7 +318,12 @@ impl Deployments {
             runtime,
             page_bytes,
         };
-        Ok(self.sandbox.render(source).await?.html)
+        let name = source.runtime.as_ref().map(|_| runtime::newest());
+        let rendered = self.sandbox.render(source).await?;
+        Ok(Made {
+            html: rendered.html,
+            by: MadeBy::new(rendered.guest, name.as_deref()),
+        })
     }
 
     /// Compresses and hashes a page and stores it with its source; both are durable and pinned when this answers.

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::model::Deployment;
 use super::password;
-use super::publish::PublishError;
+use super::publish::{MadeBy, PublishError};
 use super::{Deployments, store};
 use crate::clock::Timestamp;
 use crate::control::answers::{self, AnswerKey};
@@ -94,16 +94,17 @@ impl Deployments {
         };
         // The pins outlive the transaction that makes the references.
         let _pins = if share.one_time {
-            self.write_once(deployment.id, page).await?;
+            self.write_once(deployment.id, page.html).await?;
             None
         } else {
-            let (source, artifact) = self.store_page(Bytes::from(share.content), page).await?;
+            let source = Bytes::from(share.content);
+            let (source, artifact) = self.store_page(source, page.html).await?;
             deployment.source = Some(source.digest());
             deployment.artifact = Some(artifact.digest());
             Some((source, artifact))
         };
         let (id, slug) = (deployment.id, deployment.slug.clone());
-        let added = self.add(deployment, answer).await;
+        let added = self.add(deployment, page.by, answer).await;
         if added.is_err() && share.one_time {
             self.burn_file(id).await?;
         }
@@ -114,6 +115,7 @@ impl Deployments {
     async fn add(
         &self,
         deployment: Deployment,
+        made_by: MadeBy,
         answer: Option<AnswerKey>,
     ) -> Result<Deployed, PublishError> {
         let deployed = Deployed {
@@ -129,7 +131,7 @@ impl Deployments {
         self.control
             .write(move |tx| {
                 Self::check_room_in(tx, deployment.created_at, most)?;
-                store::insert(tx, &deployment)?;
+                store::insert(tx, &deployment, &made_by)?;
                 if let Some(key) = answer {
                     answers::keep(tx, &key, 201, &body, deployment.created_at)?;
                 }

@@ -18,6 +18,17 @@ fn path(name: &str) -> String {
     format!("/_svc/runtime/{name}.js")
 }
 
+/// The name of the newest runtime.
+pub(super) fn newest() -> String {
+    let digest = Digest::of(SCRIPT.as_bytes()).to_string();
+    digest.chars().take(NAME).collect()
+}
+
+/// The URL path of the newest runtime, be it kept or not.
+pub fn newest_path() -> String {
+    path(&newest())
+}
+
 impl Deployments {
     /// The path of the newest runtime, whose bytes are durable before any page names it.
     pub(super) async fn runtime_path(&self) -> Result<String, PublishError> {
@@ -31,7 +42,7 @@ impl Deployments {
             .put(Bytes::from_static(SCRIPT.as_bytes()))
             .await?;
         let (digest, now) = (pin.digest(), self.clock.now());
-        let name: String = digest.to_string().chars().take(NAME).collect();
+        let name = newest();
         let kept = name.clone();
         self.control
             .write(move |tx| store::insert_runtime(tx, &kept, &digest, now))

@@ -3,6 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::Deployment;
+use super::publish::MadeBy;
 use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::control::{Error, Tx};
@@ -71,11 +72,11 @@ pub(super) fn count_active(c: &Connection, now: Timestamp, most: u64) -> rusqlit
 }
 
 /// Adds a deployment, whose slug must be free.
-pub(super) fn insert(tx: &Tx<'_>, new: &Deployment) -> Result<(), Error> {
+pub(super) fn insert(tx: &Tx<'_>, new: &Deployment, made_by: &MadeBy) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO deployments (id, slug, content_type, title, one_time, password_hash,
-            source_digest, artifact_digest, created_at, updated_at, expires_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10)",
+            source_digest, artifact_digest, created_at, updated_at, expires_at, made_by)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11)",
     )?
     .execute(params![
         new.id,
@@ -88,6 +89,7 @@ pub(super) fn insert(tx: &Tx<'_>, new: &Deployment) -> Result<(), Error> {
         new.artifact,
         new.created_at,
         new.expires_at,
+        (!new.one_time).then_some(made_by.as_str()),
     ])?;
     Ok(())
 }

@@ -162,7 +162,7 @@ pub async fn preview(State(app): State<SharedApp>, body: UnreadBody) -> Result<R
         .deployments
         .render(content_type, &title, &request.content)
         .await?;
-    let html = String::from_utf8(page.into()).map_err(|error| Problem::internal(&error))?;
+    let html = String::from_utf8(page.html.into()).map_err(|error| Problem::internal(&error))?;
     let headers = [
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
         (

@@ -4,9 +4,9 @@
 //! directory must be the user's own and closed to everyone else, and a file that is not whole (a full disk, a
 //! torn copy) is noticed by its checksum and compiled again.
 //!
-//! `<guest>-<engine>-<component>.cwasm` holds the code, `….crc32` beside it eight hexadecimal digits, and `<guest>.lock` keeps two
+//! `<engine>-<component>.cwasm` holds the code, `….crc32` beside it eight hexadecimal digits, and `compile.lock` keeps two
 //! processes from compiling the same guest at once. `<engine>` is a hash of the engine's version, its settings and
-//! the processor's features; `<component>` is the component's SHA-256. Anything may be deleted at any time.
+//! the processor's features; `<component>` is the component's SHA-256. Anything may be deleted at any time; what has not been loaded for longest is, once there is too much.
 
 use std::fs::{self, DirBuilder, File};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -17,14 +17,15 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::Context as _;
+use rustix::fs::{Timespec, Timestamps, UTIME_NOW, futimens};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use super::stopwatch::Stopwatch;
 use super::values::GuestDigest;
 
-/// How many compiled versions of a guest are kept: several data directories and versions of the host share them.
-const KEPT: usize = 8;
+/// How much code is kept, in bytes: several data directories and versions of the host share it.
+const KEPT: u64 = 512 << 20;
 
 /// The directory of compiled guests.
 #[derive(Debug)]
@@ -64,31 +65,24 @@ impl Cache {
     /// # Errors
     ///
     /// The component does not compile. A cache that fails is a warning in the log.
-    pub(super) fn load(
-        &self,
-        engine: &Engine,
-        guest: &'static str,
-        component: &[u8],
-    ) -> anyhow::Result<Component> {
-        let path = self.dir.join(file_name(engine, guest, component));
+    pub(super) fn load(&self, engine: &Engine, component: &[u8]) -> anyhow::Result<Component> {
+        let path = self.dir.join(file_name(engine, component));
         if let Some(found) = read(engine, &path) {
             return Ok(found);
         }
         // Held until the end: who waited for it finds the file. Without it the work is done twice, and no worse.
-        let _lock = lock(&self.dir.join(format!("{guest}.lock")));
+        let _lock = lock(&self.dir.join("compile.lock"));
         if let Some(found) = read(engine, &path) {
             return Ok(found);
         }
         let stopwatch = Stopwatch::start();
         tracing::info!(
-            guest,
             bytes = component.len(),
             "compiling a guest for the first time on this machine; pages are served meanwhile"
         );
-        let code = compiled(|| engine.precompile_component(component))
-            .with_context(|| format!("the {guest} guest does not compile"))?;
+        let code =
+            compiled(|| engine.precompile_component(component)).context("it does not compile")?;
         tracing::info!(
-            guest,
             code_bytes = code.len(),
             milliseconds = stopwatch.elapsed().as_millis(),
             "compiled a guest"
@@ -97,30 +91,36 @@ impl Cache {
             let path = path.display();
             tracing::warn!(%path, %error, "cannot keep a compiled guest; the next start compiles it again");
         } else if let Some(found) = read(engine, &path) {
-            self.prune(guest);
+            self.prune(KEPT);
             // From the file rather than from `code`: the system then shares and drops its pages.
             return Ok(found);
         }
         deserialize(engine, &code)
             .map_err(anyhow::Error::from)
-            .with_context(|| format!("the {guest} guest does not load"))
+            .context("it does not load")
     }
 
-    /// Removes all but the newest compiled versions of a guest.
-    fn prune(&self, guest: &str) {
+    /// Removes the code that has not been loaded for longest, beyond so many bytes.
+    fn prune(&self, kept: u64) {
         let Ok(entries) = fs::read_dir(&self.dir) else {
             return;
         };
-        let prefix = format!("{guest}-");
-        let mut found: Vec<(SystemTime, PathBuf)> = entries
+        let mut found: Vec<(SystemTime, u64, PathBuf)> = entries
             .flatten()
-            .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix))
             .map(|entry| entry.path())
             .filter(|path| path.extension().is_some_and(|end| end == "cwasm"))
-            .filter_map(|path| Some((fs::metadata(&path).ok()?.modified().ok()?, path)))
+            .filter_map(|path| {
+                let data = fs::metadata(&path).ok()?;
+                Some((data.modified().ok()?, data.len(), path))
+            })
             .collect();
         found.sort_by(|one, other| other.cmp(one));
-        for (_, path) in found.into_iter().skip(KEPT) {
+        let mut bytes = 0;
+        for (_, length, path) in found {
+            bytes += length;
+            if bytes <= kept {
+                continue;
+            }
             // Processes that have mapped a file keep it.
             for extension in ["cwasm", "crc32"] {
                 let _ = fs::remove_file(path.with_extension(extension));
@@ -148,12 +148,12 @@ fn create(dir: &Path) -> io::Result<()> {
     }
 }
 
-fn file_name(engine: &Engine, guest: &str, component: &[u8]) -> String {
+fn file_name(engine: &Engine, component: &[u8]) -> String {
     let mut hasher = DefaultHasher::new();
     engine.precompile_compatibility_hash().hash(&mut hasher);
     let compatible = hasher.finish();
     let digest = GuestDigest::of(component);
-    format!("{guest}-{compatible:016x}-{digest}.cwasm")
+    format!("{compatible:016x}-{digest}.cwasm")
 }
 
 fn lock(path: &Path) -> Option<File> {
@@ -191,7 +191,18 @@ fn try_read(engine: &Engine, path: &Path) -> anyhow::Result<Option<Component>> {
         "its checksum is {found}, not {}",
         expected.trim()
     );
-    Ok(Some(deserialize_file(engine, path)?))
+    let component = deserialize_file(engine, path)?;
+    // Its time says when it was last of use. Where that cannot be noted it only goes earlier.
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: UTIME_NOW,
+    };
+    let times = Timestamps {
+        last_access: now,
+        last_modification: now,
+    };
+    let _ = futimens(&file, &times);
+    Ok(Some(component))
 }
 
 fn checksum(file: &mut File) -> io::Result<String> {
@@ -318,14 +329,14 @@ mod tests {
     #[test]
     fn what_is_compiled_is_found_again() {
         let (_parent, dir, cache) = opened();
-        cache.load(&engine(false), "gate", &component()).unwrap();
+        cache.load(&engine(false), &component()).unwrap();
         let path = only(&dir, "cwasm");
         let written = fs::metadata(&path).unwrap().ino();
-        cache.load(&engine(false), "gate", &component()).unwrap();
+        cache.load(&engine(false), &component()).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().ino(), written);
         only(&dir, "crc32");
         // Other settings make other code.
-        cache.load(&engine(true), "gate", &component()).unwrap();
+        cache.load(&engine(true), &component()).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().ino(), written);
     }
 
@@ -333,7 +344,7 @@ mod tests {
     fn what_is_not_whole_is_compiled_again() {
         let (_parent, dir, cache) = opened();
         let engine = engine(false);
-        cache.load(&engine, "gate", &component()).unwrap();
+        cache.load(&engine, &component()).unwrap();
         let path = only(&dir, "cwasm");
         let good = fs::read(&path).unwrap();
 
@@ -350,24 +361,38 @@ mod tests {
         for spoil in spoil {
             spoil();
             assert!(super::read(&engine, &path).is_none());
-            cache.load(&engine, "gate", &component()).unwrap();
+            cache.load(&engine, &component()).unwrap();
             assert!(super::read(&engine, &path).is_some());
         }
     }
 
     #[test]
-    fn old_code_is_removed() {
+    fn what_was_not_loaded_for_longest_is_removed() {
         let (_parent, dir, cache) = opened();
         let engine = engine(false);
-        for number in 0..KEPT + 3 {
+        let numbered = |number: usize| {
             let text =
                 format!("(component (core module (func (result i32) (i32.const {number}))))");
-            let component = wat::parse_str(text).unwrap();
-            cache.load(&engine, "gate", &component).unwrap();
+            wat::parse_str(text).unwrap()
+        };
+        let path = |number: usize| dir.join(file_name(&engine, &numbered(number)));
+        for number in 0..4 {
+            cache.load(&engine, &numbered(number)).unwrap();
         }
-        let kept = fs::read_dir(&dir)
-            .unwrap()
-            .filter(|entry| entry.as_ref().unwrap().path().extension().unwrap() == "cwasm");
-        assert_eq!(kept.count(), KEPT);
+        let long_ago = SystemTime::UNIX_EPOCH;
+        for number in [0, 2] {
+            let file = File::options().append(true).open(path(number)).unwrap();
+            file.set_modified(long_ago).unwrap();
+        }
+        cache.load(&engine, &numbered(0)).unwrap();
+        let all: u64 = (0..4)
+            .map(|number| fs::metadata(path(number)).unwrap().len())
+            .sum();
+        cache.prune(all);
+        assert!((0..4).all(|number| path(number).exists()));
+        cache.prune(all - 1);
+        let left: Vec<_> = (0..4).filter(|number| path(*number).exists()).collect();
+        assert_eq!(left, [0, 1, 3]);
+        assert!(!path(2).with_extension("crc32").exists());
     }
 }

@@ -6,8 +6,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context as _;
-
 use super::bindings::gate::GatePre;
 use super::bindings::render::RenderPre;
 use super::cache::Cache;
@@ -15,10 +13,10 @@ use super::engine::GuestEngine;
 use super::gate;
 use super::limits::Limits;
 use super::metrics::Metrics;
-use super::registry::World;
+use super::registry::{GuestWorld, built_in, prepare};
 use super::renderer;
 use super::stopwatch::Stopwatch;
-use super::values::{Purpose, Source};
+use super::values::{Purpose, Source, World};
 use super::wasi::CallState;
 
 /// What one call cost.
@@ -59,8 +57,9 @@ impl Calls {
         let memory = Limits::RENDER.memory_bytes.max(Limits::GATE.memory_bytes);
         let engine = GuestEngine::new(1, memory, Metrics::default())?;
         let cache = Cache::open(cache_dir)?;
-        let render = prepare(&engine, &cache, RenderPre::built_in())?;
-        let gate = prepare(&engine, &cache, gate.unwrap_or(GatePre::built_in()))?;
+        let gate = gate.unwrap_or(built_in(World::Gate));
+        let render = loaded(&engine, &cache, built_in(World::Render))?;
+        let gate = loaded(&engine, &cache, gate)?;
         Ok(Self {
             engine,
             render,
@@ -73,7 +72,7 @@ impl Calls {
     /// # Errors
     ///
     /// A budget ran out, or the guest failed.
-    pub fn render(&self, source: Source) -> anyhow::Result<Cost> {
+    pub fn render(&self, source: &Source) -> anyhow::Result<Cost> {
         let source = renderer::sent(source);
         self.call(&Limits::RENDER, |store, made| {
             let world = self.render.instantiate(&mut *store)?;
@@ -134,9 +133,10 @@ impl Calls {
     }
 }
 
-fn prepare<W: World>(engine: &GuestEngine, cache: &Cache, component: &[u8]) -> anyhow::Result<W> {
-    let compiled = cache.load(engine.engine(), W::NAME, component)?;
-    let prepared = engine.linker().instantiate_pre(&compiled);
-    let prepared = prepared.and_then(W::prepare).map_err(anyhow::Error::from);
-    prepared.with_context(|| format!("it is not a {} guest", W::NAME))
+fn loaded<W: GuestWorld>(
+    engine: &GuestEngine,
+    cache: &Cache,
+    component: &[u8],
+) -> anyhow::Result<W> {
+    prepare(engine, &cache.load(engine.engine(), component)?)
 }

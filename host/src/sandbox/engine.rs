@@ -12,7 +12,8 @@ use wasmtime::{
 use super::limits::{Limits, TABLE_ELEMENTS, Ticker};
 use super::metrics::{Metrics, Use};
 use super::stopwatch::Stopwatch;
-use super::values::Budget;
+use super::tally::Tally;
+use super::values::{Budget, GuestDigest};
 use super::wasi::{self, CallState};
 
 /// The address space of one linear memory, in bytes. With all that 32 bits can address reserved, compiled code needs no
@@ -65,11 +66,11 @@ pub(super) enum CallFailure {
     Broken(anyhow::Error),
 }
 
-/// A result and what it cost.
+/// How a call ended and what it used.
 #[derive(Debug)]
 pub(super) struct Called<T> {
-    pub(super) value: T,
-    pub(super) fuel: u64,
+    pub(super) outcome: Result<T, CallFailure>,
+    pub(super) used: Use,
 }
 
 /// One engine with what every call on it needs.
@@ -127,38 +128,65 @@ impl GuestEngine {
         Ok(store)
     }
 
-    /// Makes a store with the budget of `limits`, lets `body` instantiate and call in it, and drops it.
+    /// Makes a store with the budget of `limits`, lets `body` instantiate and call in it, and drops it. `tally` is that of
+    /// the guest; what the call used is noted in the current span.
     pub(super) fn call<T>(
         &self,
         function: Function,
+        tally: &Tally,
         limits: &Limits,
         body: impl FnOnce(&mut Store<CallState>) -> wasmtime::Result<T>,
-    ) -> Result<Called<T>, CallFailure> {
+    ) -> Called<T> {
         let _running = self.ticker.running();
         let stopwatch = Stopwatch::start();
-        let mut store = self
-            .store(limits)
-            .map_err(|error| CallFailure::Broken(error.into()))?;
+        let mut store = match self.store(limits) {
+            Ok(store) => store,
+            Err(error) => {
+                return Called {
+                    outcome: Err(CallFailure::Broken(error.into())),
+                    used: Use::default(),
+                };
+            }
+        };
         self.metrics.live.inc();
         let result = body(&mut store);
         self.metrics.live.dec();
 
-        let fuel = limits.fuel.saturating_sub(store.get_fuel().unwrap_or(0));
+        let used = Use {
+            fuel: limits.fuel.saturating_sub(store.get_fuel().unwrap_or(0)),
+            memory: store.data().meter.used(),
+            duration: stopwatch.elapsed(),
+        };
         let outcome = result.map_err(|error| failure(error, store.data()));
         let label = match &outcome {
             Ok(_) => "ok",
             Err(CallFailure::Budget(budget)) => budget.as_str(),
             Err(CallFailure::Broken(_)) => "broken",
         };
-        let used = Use {
-            fuel,
-            memory: store.data().meter.used(),
-            duration: stopwatch.elapsed(),
-        };
         self.metrics
             .call(function.as_str(), label, outcome.is_err(), used);
-        outcome.map(|value| Called { value, fuel })
+        tally.count(&outcome, &used);
+        let span = tracing::Span::current();
+        span.record("outcome", label);
+        span.record("fuel", used.fuel);
+        span.record("memory_bytes", used.memory_bytes());
+        span.record("seconds", used.duration.as_secs_f64());
+        tracing::debug!("a guest was called");
+        Called { outcome, used }
     }
+}
+
+/// The span of a call, in the one of the request that makes it; [`GuestEngine::call`] fills it in.
+pub(super) fn span(function: Function, guest: GuestDigest) -> tracing::Span {
+    tracing::info_span!(
+        "guest",
+        function = function.as_str(),
+        %guest,
+        outcome = tracing::field::Empty,
+        fuel = tracing::field::Empty,
+        memory_bytes = tracing::field::Empty,
+        seconds = tracing::field::Empty,
+    )
 }
 
 /// Tells budgets from failures.

@@ -1,14 +1,20 @@
 //! Judges SQL in the gate guest, and checks that the verdict can be one.
 
+use std::sync::Arc;
+
 use super::Inner;
+use super::bindings::gate::GatePre;
 use super::bindings::gate::exports::svc::gate::judge as wit;
 use super::bindings::gate::svc::gate::types;
-use super::engine::{CallFailure, Function};
-use super::registry::Unready;
+use super::engine::{self, CallFailure, Function};
+use super::metrics::Use;
 use super::renderer::shortened;
+use super::slot::{Guest, Unready};
+use super::trial::{Attempt, End, settle};
 use super::values::{
-    Budget, GateFailure, NamedTable, Position, Purpose, Refusal, Statement, StatementKind,
+    Budget, GateFailure, Judged, NamedTable, Position, Purpose, Refusal, Statement, StatementKind,
 };
+use super::wasi::CallState;
 use super::workers::Busy;
 
 /// The longest SQL of an action or a query, in bytes.
@@ -41,12 +47,12 @@ impl From<Unready> for GateFailure {
     }
 }
 
-/// Judges SQL with the guest that serves now.
+/// Judges SQL with the guest that serves now, or with the one before it where that one is the better.
 pub(super) async fn check(
     inner: &Inner,
     sql: String,
     purpose: Purpose,
-) -> Result<Vec<Statement>, GateFailure> {
+) -> Result<Judged, GateFailure> {
     let longest = match purpose {
         Purpose::Action | Purpose::Query => STATEMENT_BYTES,
         Purpose::Schema | Purpose::Migration => SCRIPT_BYTES,
@@ -54,21 +60,64 @@ pub(super) async fn check(
     if sql.len() > longest {
         return Err(GateFailure::Budget(Budget::SourceBytes));
     }
-    let guest = inner.registry.gate.guest().await?;
-    let engine = inner.engine.clone();
+    let serving = inner.registry.gate.serving().await?;
+    let sql: Arc<str> = sql.into();
+    let first = attempt(inner, Arc::clone(&serving.guest), Arc::clone(&sql), purpose).await;
+    let again = |guest| attempt(inner, guest, sql, purpose);
+    settle(inner, &serving, &inner.gate, first, again).await
+}
+
+/// What one guest says.
+async fn attempt(
+    inner: &Inner,
+    guest: Arc<Guest<GatePre<CallState>>>,
+    sql: Arc<str>,
+    purpose: Purpose,
+) -> Attempt<Result<Judged, GateFailure>> {
+    let engine = Arc::clone(&inner.engine);
     let limits = inner.gate;
+    let span = engine::span(Function::Check, guest.digest);
+    let (asked, judge) = (Arc::clone(&sql), Arc::clone(&guest));
     let job = move || {
         let purpose = sent(purpose);
-        let called = engine.call(Function::Check, &limits, |store| {
-            let world = guest.world.instantiate(&mut *store)?;
-            world.svc_gate_judge().call_check(store, &sql, purpose)
-        })?;
-        Ok::<_, CallFailure>((called.value, sql))
+        span.in_scope(|| {
+            engine.call(Function::Check, &judge.tally, &limits, |store| {
+                let world = judge.world.instantiate(&mut *store)?;
+                world.svc_gate_judge().call_check(store, &asked, purpose)
+            })
+        })
     };
-    let (verdict, sql) = inner.workers.run(job).await??;
-    match verdict {
-        Ok(statements) => allowed(&sql, purpose, statements),
-        Err(refusal) => Err(GateFailure::Refused(refused(refusal))),
+    let called = match inner.workers.run(job).await {
+        Ok(called) => called,
+        Err(busy) => {
+            return Attempt {
+                outcome: Err(busy.into()),
+                end: End::Busy,
+                used: Use::default(),
+            };
+        }
+    };
+    let mut end = called
+        .outcome
+        .as_ref()
+        .err()
+        .map_or(End::Answered, End::from);
+    let outcome = match called.outcome {
+        Ok(Ok(statements)) => allowed(&sql, purpose, statements),
+        Ok(Err(refusal)) => Err(GateFailure::Refused(refused(refusal))),
+        Err(failure) => Err(failure.into()),
+    };
+    if end == End::Answered && matches!(outcome, Err(GateFailure::Broken(_))) {
+        guest.tally.count_rejected();
+        end = End::Broken;
+    }
+    Attempt {
+        outcome: outcome.map(|statements| Judged {
+            statements,
+            gate: guest.digest,
+        }),
+        end,
+        used: called.used,
     }
 }
 

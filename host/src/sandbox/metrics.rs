@@ -27,6 +27,13 @@ pub(super) struct FunctionLabels {
     pub(super) function: &'static str,
 }
 
+/// What a guest is for.
+#[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
+pub(super) struct WorldLabels {
+    /// `render` or `gate`.
+    pub(super) world: &'static str,
+}
+
 /// Makes the histograms of a family.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Buckets {
@@ -50,10 +57,16 @@ pub struct Metrics {
     pub(super) fuel: Family<FunctionLabels, Histogram, Buckets>,
     /// Seconds from instantiation to result.
     pub(super) duration: Family<FunctionLabels, Histogram, Buckets>,
+    /// Memory of the calls that have ended, in bytes.
+    pub(super) memory: Family<FunctionLabels, Histogram, Buckets>,
     /// The most memory that any call used, in bytes.
     pub(super) memory_peak: Family<FunctionLabels, Gauge<u64, AtomicU64>>,
     /// Calls that ended in a trap.
     pub(super) traps: Family<FunctionLabels, Counter>,
+    /// Guests that took the place of another while the server ran.
+    pub(super) switches: Family<WorldLabels, Counter>,
+    /// Guests that failed where the one before them did not, and lost their place to it.
+    pub(super) rollbacks: Family<WorldLabels, Counter>,
     /// Seconds that jobs waited for a thread.
     pub(super) queue_wait: Histogram,
     /// Jobs that got no thread.
@@ -69,6 +82,11 @@ impl Default for Metrics {
             factor: 4.0,
             count: 9,
         };
+        let bytes = Buckets {
+            first: 65_536.0,
+            factor: 2.0,
+            count: 13,
+        };
         let seconds = Buckets {
             first: 50e-6,
             factor: 4.0,
@@ -78,8 +96,11 @@ impl Default for Metrics {
             calls: Family::default(),
             fuel: Family::new_with_constructor(fuel),
             duration: Family::new_with_constructor(seconds),
+            memory: Family::new_with_constructor(bytes),
             memory_peak: Family::default(),
             traps: Family::default(),
+            switches: Family::default(),
+            rollbacks: Family::default(),
             queue_wait: seconds.new_metric(),
             refused: Counter::default(),
             live: Arc::default(),
@@ -88,11 +109,18 @@ impl Default for Metrics {
 }
 
 /// What one call used.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Use {
     pub(super) fuel: u64,
     pub(super) memory: usize,
     pub(super) duration: Duration,
+}
+
+impl Use {
+    /// The memory, as it is counted.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        u64::try_from(self.memory).unwrap_or(u64::MAX)
+    }
 }
 
 impl Metrics {
@@ -114,6 +142,11 @@ impl Metrics {
             self.duration.clone(),
         );
         registry.register(
+            "svc_guest_memory_bytes",
+            "Memory that a call of a guest used",
+            self.memory.clone(),
+        );
+        registry.register(
             "svc_guest_memory_peak_bytes",
             "The most memory that a call of a guest used",
             self.memory_peak.clone(),
@@ -122,6 +155,16 @@ impl Metrics {
             "svc_guest_traps",
             "Calls of guests that trapped",
             self.traps.clone(),
+        );
+        registry.register(
+            "svc_guest_switches",
+            "Guests that took the place of another",
+            self.switches.clone(),
+        );
+        registry.register(
+            "svc_guest_rollbacks",
+            "Guests that failed where the one before them did not, and lost their place to it",
+            self.rollbacks.clone(),
         );
         registry.register(
             "svc_worker_wait_seconds",
@@ -160,7 +203,12 @@ impl Metrics {
         self.duration
             .get_or_create(&labels)
             .observe(used.duration.as_secs_f64());
-        let memory = u64::try_from(used.memory).unwrap_or(u64::MAX);
+        let memory = used.memory_bytes();
+        #[allow(
+            clippy::cast_precision_loss,
+            reason = "a histogram's sum is approximate"
+        )]
+        self.memory.get_or_create(&labels).observe(memory as f64);
         let peak = self.memory_peak.get_or_create(&labels);
         peak.inner()
             .fetch_max(memory, std::sync::atomic::Ordering::Relaxed);
@@ -195,6 +243,8 @@ mod tests {
             r#"svc_guest_traps_total{function="render"} 1"#,
             r#"svc_guest_memory_peak_bytes{function="render"} 4096"#,
             r#"svc_guest_fuel_count{function="render"} 2"#,
+            r#"svc_guest_memory_bytes_count{function="render"} 2"#,
+            r#"svc_guest_memory_bytes_bucket{le="65536.0",function="render"} 2"#,
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");
         }

@@ -9,18 +9,23 @@
 //! then callers wait, for a minute at most. The guests built into the host serve unless newer ones are installed.
 //! [`Workers`] are the threads that calls run on, for whatever else occupies a thread too.
 
+mod admission;
 mod bindings;
 mod cache;
 mod calls;
+mod choice;
 mod engine;
 mod gate;
 mod limits;
 mod metrics;
 mod registry;
 mod renderer;
+mod slot;
 mod stopwatch;
+mod tally;
 #[cfg(test)]
 mod tests;
+mod trial;
 mod values;
 mod wasi;
 mod workers;
@@ -34,24 +39,31 @@ use anyhow::Context as _;
 use cache::Cache;
 use engine::GuestEngine;
 use registry::Registry;
+use trial::Trials;
 
+pub use admission::{COMPONENT_BYTES, Inspection, WORLD_VERSION, inspect, read};
 pub use calls::{Calls, Cost};
+pub use choice::{Choice, Choices, Origin, newest_first};
 pub use gate::{SCRIPT_BYTES, STATEMENT_BYTES};
 pub use limits::Limits;
 pub use metrics::Metrics;
+pub use registry::{Applied, built_in};
 pub use renderer::{DIAGRAM_BYTES, DIAGRAMS};
 pub use stopwatch::Stopwatch;
+pub use tally::{Spread, Total, Usage};
+pub use trial::Fallen;
 pub use values::{
-    Budget, ContentType, GateFailure, GuestDigest, NamedTable, Position, Purpose, Refusal,
+    Budget, ContentType, GateFailure, GuestDigest, Judged, NamedTable, Position, Purpose, Refusal,
     RenderFailure, Rendered, RuntimeScript, Source, Statement, StatementKind, UnknownContentType,
+    World,
 };
 pub use workers::{Busy, Workers, WorkersConfig};
 
 /// What a sandbox is made of.
 #[derive(Clone, Debug)]
 pub struct SandboxConfig {
-    /// Where installed guests lie; a folder that does not exist is an empty one. `None`: only the built-in ones serve.
-    pub guests_dir: Option<PathBuf>,
+    /// Which guests serve.
+    pub guests: Choices,
     /// Where compiled guests are kept. Made where it is missing; refused where it is not the user's own or open to others.
     pub cache_dir: PathBuf,
     /// What one call may use that renders a page or draws a diagram.
@@ -67,7 +79,7 @@ impl SandboxConfig {
     #[must_use]
     pub fn new(cache_dir: PathBuf) -> Self {
         Self {
-            guests_dir: None,
+            guests: Choices::default(),
             cache_dir,
             render: Limits::RENDER,
             gate: Limits::GATE,
@@ -95,6 +107,7 @@ struct Inner {
     gate: Limits,
     engine: Arc<GuestEngine>,
     registry: Arc<Registry>,
+    trials: Trials,
     workers: Arc<Workers>,
     metrics: Metrics,
     loader: Mutex<Option<JoinHandle<()>>>,
@@ -122,12 +135,12 @@ impl Sandbox {
             metrics.clone(),
         )?);
         let workers = Workers::start(workers, metrics.clone())?;
-        let registry = Arc::new(Registry::new(engine.clone(), cache, config.guests_dir));
+        let registry = Arc::new(Registry::new(engine.clone(), cache, metrics.clone()));
         let loader = thread::Builder::new()
             .name("svc-guests".to_owned())
             .spawn({
-                let registry = registry.clone();
-                move || registry.load()
+                let (registry, guests) = (registry.clone(), config.guests);
+                move || registry.load(&guests)
             })
             .context("cannot start the thread that loads guests")?;
         Ok(Self {
@@ -136,6 +149,7 @@ impl Sandbox {
                 gate: config.gate,
                 engine,
                 registry,
+                trials: Trials::default(),
                 workers: Arc::new(workers),
                 metrics,
                 loader: Mutex::new(Some(loader)),
@@ -152,13 +166,13 @@ impl Sandbox {
     /// Which renderer serves, once one does: what pages are keyed by.
     #[must_use]
     pub fn renderer(&self) -> Option<GuestDigest> {
-        self.inner.registry.digests().0
+        self.inner.registry.render.digest()
     }
 
     /// Which gate serves, once one does: what verdicts are keyed by.
     #[must_use]
     pub fn gate(&self) -> Option<GuestDigest> {
-        self.inner.registry.digests().1
+        self.inner.registry.gate.digest()
     }
 
     /// Renders a page and draws its diagrams.
@@ -181,7 +195,54 @@ impl Sandbox {
         sql: impl Into<String> + Send,
         purpose: Purpose,
     ) -> Result<Vec<Statement>, GateFailure> {
+        Ok(self.judge(sql, purpose).await?.statements)
+    }
+
+    /// The same, with the gate that judged: what the verdict is kept under.
+    ///
+    /// # Errors
+    ///
+    /// See [`GateFailure`].
+    pub async fn judge(
+        &self,
+        sql: impl Into<String> + Send,
+        purpose: Purpose,
+    ) -> Result<Judged, GateFailure> {
         gate::check(&self.inner, sql.into(), purpose).await
+    }
+
+    /// Lets what is chosen serve from now on; calls that have begun end as they began. What serves goes on where nothing of the
+    /// choice can. Blocks while a guest is loaded, and compiled where it has not been.
+    #[must_use]
+    pub fn apply(&self, world: World, choice: &Choice) -> Applied {
+        self.inner.registry.apply(world, choice)
+    }
+
+    /// Which guest of a world serves and what it has used since it was loaded; `None` while it is being loaded.
+    #[must_use]
+    pub fn usage(&self, world: World) -> Option<(GuestDigest, Usage)> {
+        let registry = &self.inner.registry;
+        match world {
+            World::Render => registry.render.usage(),
+            World::Gate => registry.gate.usage(),
+        }
+    }
+
+    /// What all calls of the guest of a world have used together.
+    #[must_use]
+    pub fn total(&self, world: World) -> Total {
+        let registry = &self.inner.registry;
+        let total = match world {
+            World::Render => registry.render.now().map(|now| now.guest.tally.total()),
+            World::Gate => registry.gate.now().map(|now| now.guest.tally.total()),
+        };
+        total.unwrap_or_default()
+    }
+
+    /// Guests that failed where the ones before them did not, and lost their places: since the last time that somebody asked.
+    #[must_use]
+    pub fn take_fallen(&self) -> Vec<Fallen> {
+        self.inner.trials.take_fallen()
     }
 
     /// The threads that calls run on.

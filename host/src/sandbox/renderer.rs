@@ -4,13 +4,16 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use wasmtime::Store;
 
 use super::Inner;
 use super::bindings::render::RenderPre;
 use super::bindings::render::exports::svc::render::renderer as wit;
 use super::bindings::render::svc::render::types;
-use super::engine::{CallFailure, Called, Function};
-use super::registry::{Guest, Unready};
+use super::engine::{self, CallFailure, Function};
+use super::metrics::Use;
+use super::slot::{Guest, Unready};
+use super::trial::{Attempt, End, settle};
 use super::values::{Budget, ContentType, RenderFailure, Rendered, Source};
 use super::wasi::CallState;
 use super::workers::Busy;
@@ -50,80 +53,167 @@ impl From<Unready> for RenderFailure {
     }
 }
 
-/// Renders a page with the guest that serves now, whatever is installed meanwhile.
+/// Renders a page with the guest that serves now, whatever is installed meanwhile, or with the one before it where that one is the better.
 pub(super) async fn render(inner: &Inner, source: Source) -> Result<Rendered, RenderFailure> {
     let is_diagram = source.content_type == ContentType::Mermaid;
     if is_diagram && source.text.len() > DIAGRAM_BYTES {
         return Err(RenderFailure::Budget(Budget::SourceBytes));
     }
-    let page_bytes = source.page_bytes;
-    let guest = inner.registry.render.guest().await?;
-    let page = call_render(inner, &guest, source).await?;
-    let wit::Page { html, diagrams } = page.value.map_err(|error| match error {
-        types::RenderError::Malformed(malformed) => self::malformed(malformed),
-        types::RenderError::TooLarge => RenderFailure::Budget(Budget::PageBytes),
-    })?;
-    let spans = spans(&html, &diagrams)?;
+    let serving = inner.registry.render.serving().await?;
+    let source = Arc::new(source);
+    let first = attempt(inner, Arc::clone(&serving.guest), Arc::clone(&source)).await;
+    let again = |guest| attempt(inner, guest, source);
+    settle(inner, &serving, &inner.render, first, again).await
+}
 
-    let mut fuel = page.fuel;
-    let mut drawings = Vec::new();
-    let total = diagrams.len();
-    for (number, (diagram, span)) in (0..).zip(diagrams.into_iter().zip(spans)).take(DIAGRAMS) {
-        let drawing = if diagram.text.len() > DIAGRAM_BYTES {
-            Err(RenderFailure::Budget(Budget::SourceBytes))
-        } else {
-            draw(inner, &guest, diagram.text, number, &mut fuel).await
-        };
-        match drawing {
-            Ok(Some(svg)) => drawings.push((span, svg)),
-            Ok(None) => {}
-            Err(RenderFailure::Busy) => return Err(RenderFailure::Busy),
-            Err(failure) if is_diagram => return Err(failure),
-            // A page of text with a diagram's source in it is still a page.
-            Err(RenderFailure::Broken(error)) => {
-                tracing::warn!(
-                    error = format!("{error:#}"),
-                    "a guest failed to draw a diagram; its source is shown"
-                );
+/// What one guest makes of a source: the page with its diagrams.
+async fn attempt(
+    inner: &Inner,
+    guest: RenderGuest,
+    source: Arc<Source>,
+) -> Attempt<Result<Rendered, RenderFailure>> {
+    let mut calls = Calls {
+        inner,
+        guest,
+        end: End::Answered,
+        used: Use::default(),
+    };
+    let outcome = calls.page(&source).await;
+    if calls.end == End::Answered && matches!(outcome, Err(RenderFailure::Broken(_))) {
+        calls.guest.tally.count_rejected();
+        calls.end = End::Broken;
+    }
+    Attempt {
+        outcome,
+        end: calls.end,
+        used: calls.used,
+    }
+}
+
+/// The calls of one guest that make one page.
+struct Calls<'a> {
+    inner: &'a Inner,
+    guest: RenderGuest,
+    /// How the first that failed ended. A page can be whole all the same, where it was a diagram's.
+    end: End,
+    used: Use,
+}
+
+impl Calls<'_> {
+    async fn page(&mut self, source: &Arc<Source>) -> Result<Rendered, RenderFailure> {
+        let is_diagram = source.content_type == ContentType::Mermaid;
+        let rendered = self.call_render(source).await?;
+        let wit::Page { html, diagrams } = rendered.map_err(|error| match error {
+            types::RenderError::Malformed(malformed) => self::malformed(malformed),
+            types::RenderError::TooLarge => RenderFailure::Budget(Budget::PageBytes),
+        })?;
+        let spans = spans(&html, &diagrams)?;
+        let mut drawings = Vec::new();
+        let total = diagrams.len();
+        for (number, (diagram, span)) in (0..).zip(diagrams.into_iter().zip(spans)).take(DIAGRAMS) {
+            let drawing = if diagram.text.len() > DIAGRAM_BYTES {
+                Err(RenderFailure::Budget(Budget::SourceBytes))
+            } else {
+                self.draw(diagram.text, number).await
+            };
+            match drawing {
+                Ok(Some(svg)) => drawings.push((span, svg)),
+                Ok(None) => {}
+                Err(RenderFailure::Busy) => return Err(RenderFailure::Busy),
+                Err(failure) if is_diagram => return Err(failure),
+                // A page of text with a diagram's source in it is still a page.
+                Err(RenderFailure::Broken(error)) => {
+                    tracing::warn!(
+                        error = format!("{error:#}"),
+                        "a guest failed to draw a diagram; its source is shown"
+                    );
+                }
+                Err(_) => {}
             }
-            Err(_) => {}
+        }
+
+        let drawn = drawings.len();
+        let html = splice(html, &drawings);
+        if html.len() > source.page_bytes {
+            return Err(RenderFailure::Budget(Budget::PageBytes));
+        }
+        Ok(Rendered {
+            html: Bytes::from(html),
+            fuel: self.used.fuel,
+            drawn,
+            undrawn: total - drawn,
+            guest: self.guest.digest,
+        })
+    }
+
+    async fn call_render(
+        &mut self,
+        source: &Arc<Source>,
+    ) -> Result<Result<wit::Page, types::RenderError>, RenderFailure> {
+        let source = Arc::clone(source);
+        self.call(Function::Render, move |world, store| {
+            let source = sent(&source);
+            let world = world.instantiate(&mut *store)?;
+            world.svc_render_renderer().call_render(store, &source)
+        })
+        .await
+    }
+
+    /// Draws the page's diagram of a number, from 0; `None` where the guest does not draw its kind.
+    async fn draw(&mut self, text: String, number: u32) -> Result<Option<String>, RenderFailure> {
+        // Each diagram takes its turn in the queue: a page of twenty does not hold a thread for the time of twenty.
+        let drawn = self.call(Function::Draw, move |world, store| {
+            let world = world.instantiate(&mut *store)?;
+            world.svc_render_renderer().call_draw(store, &text, number)
+        });
+        match drawn.await? {
+            Ok(svg) => Ok(Some(svg)),
+            Err(types::DrawError::Unsupported) => Ok(None),
+            Err(types::DrawError::Malformed(malformed)) => Err(self::malformed(malformed)),
+            Err(types::DrawError::TooLarge(_)) => Err(RenderFailure::Budget(Budget::SourceBytes)),
+            Err(types::DrawError::TooComplex) => Err(RenderFailure::Budget(Budget::Parts)),
         }
     }
 
-    let drawn = drawings.len();
-    let html = splice(html, &drawings);
-    if html.len() > page_bytes {
-        return Err(RenderFailure::Budget(Budget::PageBytes));
-    }
-    Ok(Rendered {
-        html: Bytes::from(html),
-        fuel,
-        drawn,
-        undrawn: total - drawn,
-        guest: guest.digest,
-    })
-}
-
-async fn call_render(
-    inner: &Inner,
-    guest: &RenderGuest,
-    source: Source,
-) -> Result<Called<Result<wit::Page, types::RenderError>>, RenderFailure> {
-    let engine = inner.engine.clone();
-    let guest = guest.clone();
-    let limits = inner.render;
-    let job = move || {
-        let source = sent(source);
-        engine.call(Function::Render, &limits, |store| {
-            let world = guest.world.instantiate(&mut *store)?;
-            world.svc_render_renderer().call_render(store, &source)
+    /// One call, on a thread of the workers.
+    async fn call<T: Send + 'static>(
+        &mut self,
+        function: Function,
+        body: impl FnOnce(&RenderPre<CallState>, &mut Store<CallState>) -> wasmtime::Result<T>
+        + Send
+        + 'static,
+    ) -> Result<T, RenderFailure> {
+        let (engine, guest) = (Arc::clone(&self.inner.engine), Arc::clone(&self.guest));
+        let limits = self.inner.render;
+        let span = engine::span(function, guest.digest);
+        let job = move || {
+            span.in_scope(|| {
+                engine.call(function, &guest.tally, &limits, |store| {
+                    body(&guest.world, store)
+                })
+            })
+        };
+        let called = match self.inner.workers.run(job).await {
+            Ok(called) => called,
+            Err(busy) => {
+                self.end = End::Busy;
+                return Err(busy.into());
+            }
+        };
+        self.used.fuel = self.used.fuel.saturating_add(called.used.fuel);
+        self.used.memory = self.used.memory.max(called.used.memory);
+        self.used.duration += called.used.duration;
+        called.outcome.map_err(|failure| {
+            if self.end == End::Answered {
+                self.end = End::from(&failure);
+            }
+            failure.into()
         })
-    };
-    Ok(inner.workers.run(job).await??)
+    }
 }
 
 /// A source as the guest is given it.
-pub(super) fn sent(source: Source) -> types::Source {
+pub(super) fn sent(source: &Source) -> types::Source {
     types::Source {
         content_type: match source.content_type {
             ContentType::Html => types::ContentType::Html,
@@ -132,42 +222,13 @@ pub(super) fn sent(source: Source) -> types::Source {
             ContentType::Json => types::ContentType::Json,
             ContentType::Csv => types::ContentType::Csv,
         },
-        title: source.title,
-        text: source.text,
-        runtime: source.runtime.map(|script| types::RuntimeScript {
-            src: script.src,
-            slug: script.slug,
+        title: source.title.clone(),
+        text: source.text.clone(),
+        runtime: source.runtime.as_ref().map(|script| types::RuntimeScript {
+            src: script.src.clone(),
+            slug: script.slug.clone(),
         }),
         page_bytes: u32::try_from(source.page_bytes).unwrap_or(u32::MAX),
-    }
-}
-
-/// Draws the page's diagram of a number, from 0, and adds its fuel; `None` where the guest does not draw its kind.
-async fn draw(
-    inner: &Inner,
-    guest: &RenderGuest,
-    text: String,
-    number: u32,
-    fuel: &mut u64,
-) -> Result<Option<String>, RenderFailure> {
-    let engine = inner.engine.clone();
-    let guest = guest.clone();
-    let limits = inner.render;
-    let job = move || {
-        engine.call(Function::Draw, &limits, |store| {
-            let world = guest.world.instantiate(&mut *store)?;
-            world.svc_render_renderer().call_draw(store, &text, number)
-        })
-    };
-    // Each diagram takes its turn in the queue: a page of twenty does not hold a thread for the time of twenty.
-    let called = inner.workers.run(job).await??;
-    *fuel = fuel.saturating_add(called.fuel);
-    match called.value {
-        Ok(svg) => Ok(Some(svg)),
-        Err(types::DrawError::Unsupported) => Ok(None),
-        Err(types::DrawError::Malformed(malformed)) => Err(self::malformed(malformed)),
-        Err(types::DrawError::TooLarge(_)) => Err(RenderFailure::Budget(Budget::SourceBytes)),
-        Err(types::DrawError::TooComplex) => Err(RenderFailure::Budget(Budget::Parts)),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod hostile;
 mod refused;
+mod trial;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,9 +45,9 @@ fn source(content_type: ContentType, text: &str) -> Source {
     }
 }
 
-/// A gate guest in the text format that allows every script as an empty one; it begins with so many pages of memory, and its
-/// core module has `more` in it.
-fn gate_wat(pages: u32, more: &str) -> Vec<u8> {
+/// A gate guest in the text format that allows every script as an empty one, and does `body` for one of more than three bytes. It
+/// begins with so many pages of memory, and its core module has `more` in it.
+fn gate_wat(pages: u32, more: &str, body: &str) -> Vec<u8> {
     let text = format!(
         r#"(component
   (import "svc:gate/types@1.0.0" (instance $types
@@ -71,7 +72,10 @@ fn gate_wat(pages: u32, more: &str) -> Vec<u8> {
     (func (export "realloc") (param i32 i32 i32 i32) (result i32) (i32.const 1024)))
   (core module $guest
     {more}
-    (func (export "check") (param i32 i32 i32) (result i32) (i32.const 0)))
+    (func $misbehave {body})
+    (func (export "check") (param $sql i32) (param $length i32) (param $purpose i32) (result i32)
+      (if (i32.gt_u (local.get $length) (i32.const 3)) (then (call $misbehave)))
+      (i32.const 0)))
   (core instance $l (instantiate $libc))
   (core instance $i (instantiate $guest))
   (func $check (param "sql" string) (param "purpose" $purpose)
@@ -87,11 +91,17 @@ fn gate_wat(pages: u32, more: &str) -> Vec<u8> {
 /// A sandbox whose gate is a component of the text format, with limits for the gate.
 fn with_gate(component: &[u8], gate: Limits) -> (Sandbox, tempfile::TempDir) {
     let guests = tempfile::tempdir().unwrap();
-    let folder = guests.path().join("gate");
-    fs::create_dir(&folder).unwrap();
-    fs::write(folder.join("000001.wasm"), component).unwrap();
+    let path = guests.path().join("gate.wasm");
+    fs::write(&path, component).unwrap();
+    let gates = Choice {
+        origins: vec![Origin::file(&path), Origin::BuiltIn],
+        on_trial: false,
+    };
     let config = SandboxConfig {
-        guests_dir: Some(guests.path().to_owned()),
+        guests: Choices {
+            gate: gates,
+            ..Choices::default()
+        },
         gate,
         ..config()
     };
@@ -273,26 +283,54 @@ async fn without_a_thread_in_time_a_call_is_busy() {
 }
 
 /// A registry of its own, of which nothing is loaded.
-fn registry(dir: Option<PathBuf>) -> Registry {
-    let engine = GuestEngine::new(2, 1 << 20, Metrics::default()).unwrap();
-    Registry::new(Arc::new(engine), Cache::open(cache_dir()).unwrap(), dir)
+fn registry() -> Registry {
+    let metrics = Metrics::default();
+    let engine = GuestEngine::new(2, 1 << 20, metrics.clone()).unwrap();
+    Registry::new(Arc::new(engine), Cache::open(cache_dir()).unwrap(), metrics)
 }
 
 #[test]
-fn the_newest_installed_guest_that_works_serves() {
+fn the_first_guest_of_a_choice_that_works_serves() {
     let guests = tempfile::tempdir().unwrap();
-    let folder = guests.path().join("gate");
-    fs::create_dir(&folder).unwrap();
-    let installed = gate_wat(1, "");
-    fs::write(folder.join("000001.wasm"), &installed).unwrap();
-    fs::write(folder.join("000002.wasm"), "broken").unwrap();
-    let registry = registry(Some(guests.path().to_owned()));
-    registry.load();
-    assert_eq!(registry.digests().1, Some(GuestDigest::of(&installed)));
-    fs::remove_file(folder.join("000001.wasm")).unwrap();
-    registry.load();
-    let built_in = registry.digests().1;
-    assert!(built_in.is_some_and(|digest| digest != GuestDigest::of(&installed)));
+    let (broken, installed) = (
+        guests.path().join("broken.wasm"),
+        guests.path().join("installed.wasm"),
+    );
+    let component = gate_wat(1, "", "");
+    fs::write(&installed, &component).unwrap();
+    fs::write(&broken, "broken").unwrap();
+    let choice = |origins: &[&Path]| Choice {
+        origins: origins
+            .iter()
+            .map(|path| Origin::file(path))
+            .chain([Origin::BuiltIn])
+            .collect(),
+        on_trial: false,
+    };
+    let registry = registry();
+    let applied = registry.apply(World::Gate, &choice(&[&broken, &installed]));
+    assert_eq!(applied.serves, Some(GuestDigest::of(&component)));
+    assert!(
+        applied.failures[0].contains("broken.wasm"),
+        "{:?}",
+        applied.failures
+    );
+    // One that is not what it should be is as good as broken.
+    let another = Origin::File {
+        path: installed,
+        digest: Some(GuestDigest::of(b"another")),
+    };
+    let choice = Choice {
+        origins: vec![another, Origin::BuiltIn],
+        on_trial: false,
+    };
+    let applied = registry.apply(World::Gate, &choice);
+    assert_eq!(applied.serves, Some(GuestDigest::of(built_in(World::Gate))));
+    assert!(
+        applied.failures[0].contains("damaged"),
+        "{:?}",
+        applied.failures
+    );
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// What a source is written in. Its name, in lower case, is its spelling everywhere: REST, MCP, the database.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize, utoipa::ToSchema)]
@@ -251,6 +251,15 @@ pub struct Refusal {
     pub position: Position,
 }
 
+/// What the gate says of SQL that it allows.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    /// Its statements in order.
+    pub statements: Vec<Statement>,
+    /// Which gate judged.
+    pub gate: GuestDigest,
+}
+
 /// Why there is no verdict that allows.
 #[derive(Debug, thiserror::Error)]
 pub enum GateFailure {
@@ -268,6 +277,36 @@ pub enum GateFailure {
     Broken(anyhow::Error),
 }
 
+/// What a guest is for.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum World {
+    /// Renders pages and draws diagrams.
+    Render,
+    /// Judges SQL.
+    Gate,
+}
+
+impl World {
+    /// Both, in the order of the documentation.
+    pub const ALL: [Self; 2] = [Self::Render, Self::Gate];
+
+    /// The name on the command line, in the log, and of its folder.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Render => "render",
+            Self::Gate => "gate",
+        }
+    }
+}
+
+impl fmt::Display for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 /// The SHA-256 of a component: which guest made a verdict or a page.
 #[derive(Clone, Copy, Eq, Hash, PartialEq)]
 pub struct GuestDigest([u8; 32]);
@@ -282,10 +321,42 @@ impl GuestDigest {
         Self(bytes)
     }
 
+    /// Reads what [`fmt::Display`] writes.
+    #[must_use]
+    pub fn from_hex(text: &str) -> Option<Self> {
+        let digits =
+            text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        let mut bytes = [0; 32];
+        for (at, byte) in bytes.iter_mut().enumerate().filter(|_| digits) {
+            *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
+        }
+        digits.then_some(Self(bytes))
+    }
+
+    /// The digest of these 32 bytes, as they were kept.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
     /// The 32 bytes.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
+    }
+}
+
+impl Serialize for GuestDigest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for GuestDigest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::from_hex(&text)
+            .ok_or_else(|| serde::de::Error::custom("a digest has 64 hexadecimal digits"))
     }
 }
 
@@ -320,5 +391,9 @@ mod tests {
     fn a_digest_is_written_as_sixty_four_digits() {
         let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(GuestDigest::of(b"").to_string(), empty);
+        assert_eq!(GuestDigest::from_hex(empty), Some(GuestDigest::of(b"")));
+        for other in [&empty[1..], &empty.to_uppercase(), &"é".repeat(32)] {
+            assert_eq!(GuestDigest::from_hex(other), None, "{other}");
+        }
     }
 }

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), '../../..');
-const binary = resolve(process.env.SVC_BIN ?? join(root, 'target/debug/svc'));
+export const binary = resolve(process.env.SVC_BIN ?? join(root, 'target/debug/svc'));
 const run = promisify(execFile);
 // Compiled guests, which all servers of all tests share: below cargo's target directory, as the tests in Rust have it.
 const cache = join(dirname(binary), '../tests-cache');
@@ -59,6 +59,8 @@ export async function startSvc({ limits = Object.fromEntries(plenty), guests = {
 
   return {
     url,
+    data,
+    cache,
     /** Publishes a share; answers it. */
     async deploy(share) {
       const answer = await fetch(`${url}/api/v1/deploy`, { method: 'POST', body: JSON.stringify(share) });

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 
 use rusqlite::Connection;
 
-use super::gate::{BETWEEN, PURPOSES};
-use watched::Watched;
+use super::gate::BETWEEN;
+use watched::{PURPOSES, Watched};
 
 #[path = "../../../guest-gate/tests/support/agreement.rs"]
 mod watched;

@@ -16,7 +16,7 @@ pub(crate) enum Kind {
 }
 
 /// The elements that pages of data are made of, a drawing's among them.
-const ELEMENTS: [&[u8]; 50] = [
+const ELEMENTS: [&[u8]; 51] = [
     b"a",
     b"b",
     b"body",
@@ -26,6 +26,7 @@ const ELEMENTS: [&[u8]; 50] = [
     b"clippath",
     b"code",
     b"defs",
+    b"desc",
     b"details",
     b"div",
     b"ellipse",

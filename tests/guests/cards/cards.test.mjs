@@ -1,13 +1,13 @@
 // The guest in JavaScript, as a component in the real server.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, stat, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { startSvc } from '../../browser/lib/svc.mjs';
+import { binary, startSvc } from '../../browser/lib/svc.mjs';
 import { rows } from './csv.js';
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -66,6 +66,33 @@ test('the other types become plain pages', async () => {
 
 test('what is no JSON is refused as it is by any renderer', async () => {
   await assert.rejects(page('json', '{'), /render_failed.*This is no JSON/s);
+});
+
+test('what wit/README.md says of it works, line by line', async () => {
+  const readme = await readFile(join(here, '../../../wit/README.md'), 'utf8');
+  const section = readme.split('\n## In JavaScript\n')[1].split('\n## ')[0];
+  const [build, operate] = [...section.matchAll(/```sh\n(.*?)```/gs)].map(([, block]) => block);
+  await symlink(binary, join(directory, 'svc'));
+  const plain = await startSvc();
+  const env = { ...process.env, PATH: `${directory}:${process.env.PATH}`, SVC_DATA: plain.data, SVC_CACHE: plain.cache };
+  const shell = async (line, cwd) => (await run('bash', ['-ec', line], { cwd, env })).stdout;
+  const table = async () => {
+    const { url } = await plain.deploy({ type: 'csv', content: 'a,b\n1,2\n' });
+    return (await (await fetch(url)).text()).includes('class="cards"');
+  };
+  try {
+    await shell(build, resolve(here, '../../..'));
+    assert.equal(await table(), false);
+    const lines = operate.trim().split('\n');
+    assert.equal(lines.length, 4);
+    for (const line of lines) {
+      await shell(line, here);
+      assert.equal(await table(), /install|status/.test(line), line);
+    }
+  } finally {
+    await plain.stop();
+    await rm(join(here, 'cards.wasm'), { force: true });
+  }
 });
 
 test('the component is small, and does not grow with its calls', async () => {

@@ -143,7 +143,7 @@ impl Deployments {
                 &frontend.slug,
             )
             .await?;
-        let (source, artifact) = self.store_page(Bytes::from(content), page).await?;
+        let (source, artifact) = self.store_page(Bytes::from(content), page.html).await?;
         fault::point("create.stored");
         frontend.state = FrontendState::Active;
         frontend.source = Some(source.digest());
@@ -159,6 +159,7 @@ impl Deployments {
                         &frontend.id,
                         frontend.source.as_ref(),
                         &artifact_digest,
+                        &page.by,
                     )?;
                 if !live {
                     return Err(FrontendError::NotFound);
@@ -256,7 +257,7 @@ impl Deployments {
         let page = self
             .render_live(frontend.content_type, &title, &content, &frontend.slug)
             .await?;
-        let (source, artifact) = self.store_page(Bytes::from(content), page).await?;
+        let (source, artifact) = self.store_page(Bytes::from(content), page.html).await?;
         fault::point("republish.stored");
         let (baseline, revision) = (self.new_revision_id()?, self.new_revision_id()?);
         let (config, now) = (Arc::clone(&self.config), self.clock.now());
@@ -285,6 +286,7 @@ impl Deployments {
                     title: &title,
                     source: source_digest,
                     artifact: artifact_digest,
+                    made_by: &page.by,
                 };
                 revisions::release(tx, &frontend, &released, now)?;
                 Self::purge(tx, &config, &label, &slug, now)?;

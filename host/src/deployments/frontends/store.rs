@@ -6,6 +6,7 @@ use super::model::{Frontend, FrontendState, MemberSummary, Target};
 use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::control::{Error, Tx};
+use crate::deployments::publish::MadeBy;
 use crate::deployments::revisions::Released;
 use crate::deployments::store::{add_garbage, content_type};
 use crate::ids::{DeploymentId, ProjectId};
@@ -108,14 +109,15 @@ pub(super) fn activate(
     id: &DeploymentId,
     source: Option<&Digest>,
     artifact: &Digest,
+    made_by: &MadeBy,
 ) -> Result<bool, Error> {
     let changed = tx
         .prepare_cached(
             "UPDATE deployments SET state = 'active', source_digest = ?2, artifact_digest = ?3,
-                backend_id = (SELECT b.id FROM backends b WHERE b.project_id = deployments.project_id)
+                made_by = ?4, backend_id = (SELECT b.id FROM backends b WHERE b.project_id = deployments.project_id)
              WHERE id = ?1 AND state = 'creating'",
         )?
-        .execute(params![id, source, artifact])?;
+        .execute(params![id, source, artifact, made_by.as_str()])?;
     Ok(changed > 0)
 }
 
@@ -144,7 +146,7 @@ pub(in crate::deployments) fn set_live(
         .query_row([id], |row| row.get(0))?;
     tx.prepare_cached(
         "UPDATE deployments SET title = ?2, source_digest = ?3, artifact_digest = ?4,
-            active_revision_id = ?5, updated_at = ?6, backend_id = coalesce(
+            active_revision_id = ?5, updated_at = ?6, made_by = ?7, backend_id = coalesce(
                 (SELECT b.id FROM backends b WHERE b.project_id = deployments.project_id), backend_id)
          WHERE id = ?1",
     )?
@@ -154,7 +156,8 @@ pub(in crate::deployments) fn set_live(
         released.source,
         released.artifact,
         released.revision,
-        now
+        now,
+        released.made_by.as_str(),
     ])?;
     match replaced {
         Some(digest) if digest != released.artifact => add_garbage(tx, &digest, now),

@@ -11,6 +11,8 @@ use crate::clock::{Clock, Timestamp};
 use crate::content::{Artifact, Content, Digest, OnceFiles};
 use crate::control::{Control, Error, events};
 use crate::deployments;
+use crate::ids::DeploymentId;
+use crate::sandbox::ContentType;
 
 /// Disables or enables a deployment and tells the server; answers whether there is such a slug.
 ///
@@ -32,6 +34,55 @@ pub async fn set_disabled(
             Ok(changed)
         })
         .await
+}
+
+/// A page that answers, with what it is made of.
+#[derive(Clone, Debug)]
+pub struct StoredPage {
+    /// Its identity.
+    pub id: DeploymentId,
+    /// Where it answers.
+    pub slug: String,
+    /// What its source is written in.
+    pub content_type: ContentType,
+    /// Its title.
+    pub title: String,
+    /// Its source; a one-time share has none in the content store.
+    pub source: Option<Digest>,
+    /// Whether it is an owner's, and has a runtime.
+    pub is_frontend: bool,
+    /// Whether it has a password.
+    pub is_protected: bool,
+}
+
+impl StoredPage {
+    /// Whether it is not for everybody: protected, or to be read once.
+    pub fn is_private(&self) -> bool {
+        self.is_protected || self.source.is_none()
+    }
+}
+
+/// Pages that answer at `now`, in the order of their ids, after one of them.
+///
+/// # Errors
+/// The database's.
+pub async fn stored_pages(
+    control: &Control,
+    now: Timestamp,
+    after: Option<DeploymentId>,
+    most: u32,
+) -> Result<Vec<StoredPage>, Error> {
+    control
+        .read(move |c| store::pages(c, now, after, most))
+        .await
+}
+
+/// How many pages answer at `now`.
+///
+/// # Errors
+/// The database's.
+pub async fn count_pages(control: &Control, now: Timestamp) -> Result<u64, Error> {
+    control.read(move |c| store::count_pages(c, now)).await
 }
 
 /// Every object that a row refers to.

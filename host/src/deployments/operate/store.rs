@@ -1,8 +1,12 @@
 //! What `svc check` asks the control database.
 
-use rusqlite::Connection;
+use rusqlite::{Connection, params};
 
+use super::StoredPage;
+use crate::clock::Timestamp;
 use crate::content::Digest;
+use crate::deployments::store::content_type;
+use crate::ids::DeploymentId;
 
 /// Something that refers to stored content, for `svc check`.
 #[derive(Debug)]
@@ -27,6 +31,43 @@ pub(super) fn references(c: &Connection) -> rusqlite::Result<Vec<Reference>> {
     )?
     .query_map([], |row| Ok(Reference { by: row.get(0)?, digest: row.get(1)?, is_page: row.get(2)? }))?
     .collect()
+}
+
+/// What answers at a moment.
+const ANSWERS: &str = "FROM deployments d JOIN projects p ON p.id = d.project_id
+    WHERE d.state = 'active' AND p.state = 'active' AND (d.expires_at IS NULL OR d.expires_at > ?1)";
+
+/// Pages that answer, in the order of their ids.
+pub(super) fn pages(
+    c: &Connection,
+    now: Timestamp,
+    after: Option<DeploymentId>,
+    most: u32,
+) -> rusqlite::Result<Vec<StoredPage>> {
+    let after = after.map_or_else(String::new, |id| id.to_string());
+    c.prepare_cached(&format!(
+        "SELECT d.id, d.slug, d.content_type, d.title, d.source_digest, p.host_label IS NOT NULL,
+            d.password_hash IS NOT NULL {ANSWERS} AND d.id > ?2 ORDER BY d.id LIMIT ?3"
+    ))?
+    .query_map(params![now, after, most], |row| {
+        Ok(StoredPage {
+            id: row.get(0)?,
+            slug: row.get(1)?,
+            content_type: content_type(&row.get::<_, String>(2)?)?,
+            title: row.get(3)?,
+            source: row.get(4)?,
+            is_frontend: row.get(5)?,
+            is_protected: row.get(6)?,
+        })
+    })?
+    .collect()
+}
+
+/// How many these are.
+pub(super) fn count_pages(c: &Connection, now: Timestamp) -> rusqlite::Result<u64> {
+    c.query_row(&format!("SELECT count(*) {ANSWERS}"), [now], |row| {
+        row.get::<_, i64>(0).map(i64::unsigned_abs)
+    })
 }
 
 /// How many deployments there are.

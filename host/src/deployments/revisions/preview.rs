@@ -75,7 +75,7 @@ impl Deployments {
         let page = self
             .render(deployment.content_type, &revision.title, &text)
             .await?;
-        let (_source, preview) = self.store_page(text.into(), page).await?;
+        let (_source, preview) = self.store_page(text.into(), page.html).await?;
         let (id, digest) = (revision.id, preview.digest());
         let kept: Result<(), control::Error> = self
             .control

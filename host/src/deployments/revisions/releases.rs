@@ -11,6 +11,7 @@ use crate::content::Digest;
 use crate::control::{self, Tx};
 use crate::deployments::Deployments;
 use crate::deployments::frontends::{Frontend, FrontendError, Target, set_live};
+use crate::deployments::publish::MadeBy;
 use crate::fault;
 use crate::ids::RevisionId;
 use crate::projects::Project;
@@ -49,6 +50,7 @@ pub(in crate::deployments) struct Released<'a> {
     pub(in crate::deployments) title: &'a str,
     pub(in crate::deployments) source: Digest,
     pub(in crate::deployments) artifact: Digest,
+    pub(in crate::deployments) made_by: &'a MadeBy,
 }
 
 /// Makes a stored revision live and what was live history.
@@ -108,7 +110,7 @@ impl Deployments {
                 &frontend.slug,
             )
             .await?;
-        let (source, artifact) = self.store_page(Bytes::from(text), page).await?;
+        let (source, artifact) = self.store_page(Bytes::from(text), page.html).await?;
         fault::point("release.stored");
         let (config, now) = (Arc::clone(&self.config), self.clock.now());
         let (source, artifact) = ((source.digest(), source), (artifact.digest(), artifact));
@@ -129,6 +131,7 @@ impl Deployments {
                     title: &revision.title,
                     source: source.0,
                     artifact: artifact.0,
+                    made_by: &page.by,
                 };
                 release(tx, &frontend, &released, now)?;
                 Self::purge(tx, &config, &project.host_label, &slug, now)?;

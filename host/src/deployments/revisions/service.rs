@@ -209,7 +209,7 @@ impl Deployments {
         };
         let title = new.title.unwrap_or(base.title);
         let page = self.render(frontend.content_type, &title, &content).await?;
-        let (source, preview) = self.store_page(Bytes::from(content), page).await?;
+        let (source, preview) = self.store_page(Bytes::from(content), page.html).await?;
         fault::point("draft.stored");
         let (id, now) = (self.new_revision_id()?, self.clock.now());
         let (source_digest, preview_digest) = (source.digest(), preview.digest());

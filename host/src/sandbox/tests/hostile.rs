@@ -78,20 +78,26 @@ fn tight(limits: Limits) -> Limits {
 }
 
 /// A sandbox in which the hostile guests serve.
-fn sandbox_of_hostile_guests() -> (Sandbox, tempfile::TempDir) {
-    let guests = tempfile::tempdir().unwrap();
-    for (world, text) in [("render", RENDER), ("gate", GATE)] {
-        let folder = guests.path().join(world);
-        fs::create_dir(&folder).unwrap();
-        fs::write(folder.join("000001.wasm"), assembled(text)).unwrap();
-    }
+fn sandbox_of_hostile_guests(limits: fn(Limits) -> Limits) -> (Sandbox, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let hostile = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, assembled(text)).unwrap();
+        Choice {
+            origins: vec![Origin::file(&path)],
+            on_trial: false,
+        }
+    };
     let config = SandboxConfig {
-        guests_dir: Some(guests.path().to_owned()),
-        render: tight(config().render),
-        gate: tight(config().gate),
+        guests: Choices {
+            render: hostile("render.wasm", RENDER),
+            gate: hostile("gate.wasm", GATE),
+        },
+        render: limits(config().render),
+        gate: limits(config().gate),
         ..config()
     };
-    (Sandbox::start(config).unwrap(), guests)
+    (Sandbox::start(config).unwrap(), folder)
 }
 
 async fn rendered(sandbox: &Sandbox, text: &str) -> Result<Rendered, RenderFailure> {
@@ -128,7 +134,7 @@ fn says(error: &anyhow::Error, expected: End) -> Option<End> {
 
 #[tokio::test]
 async fn whatever_a_renderer_does_is_contained() {
-    let (sandbox, _guests) = sandbox_of_hostile_guests();
+    let (sandbox, _guests) = sandbox_of_hostile_guests(tight);
     for (letter, what, end) in BOTH.into_iter().chain(RENDERS) {
         for _ in 0..3 {
             let result = rendered(&sandbox, &letter.to_string()).await;
@@ -143,7 +149,7 @@ async fn whatever_a_renderer_does_is_contained() {
 
 #[tokio::test]
 async fn whatever_a_renderer_does_to_a_diagram_costs_the_diagram_alone() {
-    let (sandbox, _guests) = sandbox_of_hostile_guests();
+    let (sandbox, _guests) = sandbox_of_hostile_guests(tight);
     for (letter, what, end) in BOTH.into_iter().take(15) {
         let page = rendered(&sandbox, &format!("f{letter}")).await.unwrap();
         let drawn = usize::from(end == Answer);
@@ -153,7 +159,7 @@ async fn whatever_a_renderer_does_to_a_diagram_costs_the_diagram_alone() {
 
 #[tokio::test]
 async fn whatever_a_gate_does_is_contained() {
-    let (sandbox, _guests) = sandbox_of_hostile_guests();
+    let (sandbox, _guests) = sandbox_of_hostile_guests(tight);
     let check = async |sql: char| sandbox.check_sql(sql, Purpose::Migration).await;
     for (letter, what, end) in BOTH.into_iter().chain(JUDGES) {
         for _ in 0..3 {
@@ -174,20 +180,11 @@ async fn whatever_a_gate_does_is_contained() {
 
 #[tokio::test]
 async fn endless_work_ends_with_the_time_where_the_fuel_does_not() {
-    let (hostile, guests) = sandbox_of_hostile_guests();
-    drop(hostile);
-    let patient = |limits| Limits {
+    let (sandbox, _guests) = sandbox_of_hostile_guests(|limits| Limits {
         fuel: u64::MAX,
         wall: Duration::from_millis(50),
         ..limits
-    };
-    let config = SandboxConfig {
-        guests_dir: Some(guests.path().to_owned()),
-        render: patient(Limits::RENDER),
-        gate: patient(Limits::GATE),
-        ..config()
-    };
-    let sandbox = Sandbox::start(config).unwrap();
+    });
     // Work, and words on its standard error: the host's work on those is no fuel.
     for letter in ['l', 'w'] {
         let page = rendered(&sandbox, &letter.to_string()).await;
@@ -200,7 +197,7 @@ async fn endless_work_ends_with_the_time_where_the_fuel_does_not() {
 
 #[tokio::test]
 async fn a_call_that_goes_wrong_leaves_no_instance() {
-    let (sandbox, _guests) = sandbox_of_hostile_guests();
+    let (sandbox, _guests) = sandbox_of_hostile_guests(tight);
     for (letter, ..) in BOTH.into_iter().chain(RENDERS) {
         let _ = rendered(&sandbox, &letter.to_string()).await;
     }

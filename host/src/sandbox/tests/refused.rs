@@ -9,7 +9,7 @@ use super::super::wasi::CallState;
 /// Why neither world takes a component.
 #[track_caller]
 fn refusals(component: &[u8]) -> [String; 2] {
-    let registry = registry(None);
+    let registry = registry();
     let words = |error: Option<anyhow::Error>| {
         let error = error.expect("it is refused");
         format!("{error:#}")
@@ -104,7 +104,7 @@ fn a_component_that_is_no_guest_is_refused() {
 
 #[test]
 fn what_a_component_does_before_its_first_call_is_bounded() {
-    let registry = registry(None);
+    let registry = registry();
     let endless = "(func $start (loop $again (br $again))) (start $start)";
     let trap = "(func $start unreachable) (start $start)";
     let (tables, memories) = ("(table 1 funcref)".repeat(10), "(memory 1)".repeat(4));
@@ -118,13 +118,13 @@ fn what_a_component_does_before_its_first_call_is_bounded() {
         (1, &tables, "tables"),
     ] {
         // A gate in all but what it begins with.
-        let component = gate_wat(pages, more);
+        let component = gate_wat(pages, more, "");
         let refused = registry.admit::<GatePre<CallState>>(&component).err();
         let refused = refused.map(|error| format!("{error:#}"));
         let found = refused.as_ref().is_some_and(|text| text.contains(why));
         assert!(found, "{why}: {refused:?}");
     }
-    let harmless = gate_wat(1, "");
+    let harmless = gate_wat(1, "", "");
     assert!(registry.admit::<GatePre<CallState>>(&harmless).is_ok());
 }
 

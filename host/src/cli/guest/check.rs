@@ -1,0 +1,221 @@
+//! `svc guest check`: what a component is, and what would be otherwise with it.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::super::progress::Progress;
+use super::{Place, bench, control};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::content::{Content, OnceFiles};
+use crate::guests::Folder;
+use crate::guests::check::{Bench, Checked, candidate, check};
+use crate::guests::replay::{Counts, Differences, Replay, Replayed, hold};
+use crate::sandbox::{World, read};
+
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct Check {
+    /// The component
+    file: PathBuf,
+    /// Where differences go as files to look at: a folder that is missing or empty [default: a new one in this directory]
+    #[arg(long)]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// What a check found.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    file: PathBuf,
+    /// Whether it may be installed.
+    ok: bool,
+    #[serde(flatten)]
+    checked: Checked,
+    /// Absent where it was not asked for, or the component may not serve anyway.
+    replay: Option<Replayed>,
+    /// Where the differences are; absent where there are none.
+    differences: Option<PathBuf>,
+    /// How many differences are counted and not among the files.
+    differences_left_out: u64,
+}
+
+impl Check {
+    /// Fails where the component may not serve, or fails where the one that serves does not.
+    pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
+        super::super::keep_private();
+        let config = self.place.settings()?;
+        let bytes = Arc::new(read(&self.file)?);
+        let report = examine(&config, &self.file, bytes, true, self.out).await?;
+        self.place.operate.answer(&report, &report.told()?)?;
+        Ok(if report.passed() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        })
+    }
+}
+
+/// Checks a component; with `replay`, on everything that is stored, too.
+pub(super) async fn examine(
+    config: &Config,
+    file: &Path,
+    bytes: Arc<Vec<u8>>,
+    replay: bool,
+    out: Option<PathBuf>,
+) -> anyhow::Result<Report> {
+    let (bench, bar) = (bench(config), Progress::new());
+    bar.busy("compile");
+    let watch = |done, all| bar.count("corpus", done, all);
+    let checked = check(&bench, file, bytes, &watch).await?;
+    let mut report = Report {
+        file: file.to_owned(),
+        ok: checked.passed(),
+        checked,
+        replay: None,
+        differences: None,
+        differences_left_out: 0,
+    };
+    let Some(world) = report.world().filter(|_| replay && report.ok) else {
+        return Ok(report);
+    };
+    let digest = report.checked.component.digest.to_string();
+    let out = out.unwrap_or_else(|| {
+        let short: String = digest.chars().take(12).collect();
+        PathBuf::from(format!(
+            "svc-guest-check-{short}-{}",
+            Clock::system().now().0
+        ))
+    });
+    let mut differences = Differences::to(out)?;
+    let replayed = stored(config, &bench, world, &report, &bar, &mut differences).await?;
+    report.ok = !replayed.fails();
+    report.replay = Some(replayed);
+    report.differences = differences.path().map(std::path::absolute).transpose()?;
+    report.differences_left_out = differences.left_out();
+    Ok(report)
+}
+
+/// Tries it on everything that is stored.
+async fn stored(
+    config: &Config,
+    bench: &Bench,
+    world: World,
+    report: &Report,
+    bar: &Progress,
+    differences: &mut Differences,
+) -> anyhow::Result<Replayed> {
+    let now = Clock::system().now();
+    let folder = Folder::new(&config.guests, world);
+    let mut installed = folder.choice(&folder.read()?, now);
+    installed.on_trial = false;
+    let new = candidate(&report.file, &report.checked.component);
+    let data = &config.data;
+    let held = data.clone();
+    let hold = tokio::task::spawn_blocking(move || hold(&held)).await??;
+    let replay = Replay {
+        control: control(config)?,
+        content: Content::open(&data.join("content"))?,
+        once: OnceFiles::open(&data.join("once"))?,
+        now,
+        guests: [bench.sandbox(world, installed)?, bench.sandbox(world, new)?],
+        page_bytes: bench.page_bytes,
+    };
+    let watch = |done, all| bar.count("replay", done, all);
+    replay.run(world, &hold, differences, &watch).await
+}
+
+impl Report {
+    pub(super) fn passed(&self) -> bool {
+        self.ok
+    }
+
+    pub(super) fn world(&self) -> Option<World> {
+        self.checked.component.world
+    }
+
+    /// The same for people.
+    pub(super) fn told(&self) -> Result<String, std::fmt::Error> {
+        let mut text = String::new();
+        let found = &self.checked.component;
+        if let (Some(world), Some(version)) = (found.world, &found.version) {
+            writeln!(
+                text,
+                "svc:{world}@{version}  {}  {} bytes",
+                found.digest, found.bytes
+            )?;
+        }
+        for why in &found.refused {
+            writeln!(text, "refused: {why}")?;
+        }
+        if let Some(stood) = &self.checked.corpus {
+            writeln!(
+                text,
+                "corpus: {} questions, {} failed",
+                stood.cases, stood.failed
+            )?;
+            for failure in &stood.failures {
+                let detail = failure.detail.escape_debug();
+                writeln!(text, "    {}: {detail}", failure.case)?;
+            }
+        }
+        if let Some(replayed) = &self.replay {
+            told_replay(&mut text, replayed)?;
+        }
+        if let Some(folder) = &self.differences {
+            writeln!(text, "differences: {}", folder.display())?;
+        }
+        if self.differences_left_out > 0 {
+            writeln!(
+                text,
+                "    {} more are not among the files",
+                self.differences_left_out
+            )?;
+        }
+        writeln!(
+            text,
+            "{}",
+            if self.ok {
+                "it may serve"
+            } else {
+                "it may not serve"
+            }
+        )?;
+        Ok(text)
+    }
+}
+
+fn told_replay(text: &mut String, replayed: &Replayed) -> std::fmt::Result {
+    writeln!(text, "against guest {}:", replayed.installed)?;
+    for (name, counts) in [("stored", &replayed.open), ("private", &replayed.private)] {
+        let Counts {
+            identical,
+            differing,
+            newly_failing,
+            newly_working,
+            failing,
+        } = counts;
+        writeln!(
+            text,
+            "{name}: {identical} identical, {differing} differing, {newly_failing} newly failing, {newly_working} newly working, {failing} failing with both"
+        )?;
+    }
+    if replayed.without_source > 0 {
+        let count = replayed.without_source;
+        writeln!(text, "{count} one-time shares have no source to try")?;
+    }
+    let used = &replayed.used;
+    writeln!(
+        text,
+        "fuel: {} (now {}); time: {} ms (now {} ms), in {} calls",
+        used.new.fuel,
+        used.installed.fuel,
+        used.new.microseconds / 1000,
+        used.installed.microseconds / 1000,
+        used.new.calls
+    )
+}

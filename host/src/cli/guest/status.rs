@@ -1,0 +1,180 @@
+//! `svc guest status`.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use super::{Place, control, told};
+use crate::clock::{Clock, Timestamp};
+use crate::deployments::rerender::{self, Progress};
+use crate::guests::record::Change;
+use crate::guests::status::{Said, Serves, is_served, read};
+use crate::guests::{Folder, Record};
+use crate::sandbox::{GuestDigest, Spread, Usage, WORLD_VERSION, World, built_in};
+
+/// How many changes are shown to people.
+const SHOWN: usize = 5;
+
+#[derive(Debug, Serialize)]
+struct Status {
+    /// Whether a server runs on the data directory.
+    server_running: bool,
+    /// When it, or the last one, said what it says of its guests.
+    said_at: Option<Timestamp>,
+    render: GuestStatus,
+    gate: GuestStatus,
+    /// The latest rerender.
+    rerender: Option<Progress>,
+}
+
+#[derive(Debug, Serialize)]
+struct GuestStatus {
+    /// The package and its version that the guest speaks.
+    interface: String,
+    /// What is chosen.
+    digest: GuestDigest,
+    built_in: bool,
+    bytes: u64,
+    installed_at: Option<Timestamp>,
+    from: Option<String>,
+    /// Until when it is held against the guest before it.
+    trial_until: Option<Timestamp>,
+    /// Which guest a rollback puts back.
+    previous: GuestDigest,
+    /// Which guest the server has loaded; another than `digest` where it cannot load that.
+    serving: Option<GuestDigest>,
+    /// Why it cannot.
+    failures: Vec<String>,
+    /// What the guest has done since the server loaded it.
+    usage: Usage,
+    history: Vec<Change>,
+}
+
+pub(super) async fn run(place: &Place) -> anyhow::Result<ExitCode> {
+    let config = place.settings()?;
+    let said = read(&config.data)?;
+    let of = |world: World| -> anyhow::Result<GuestStatus> {
+        let record = Folder::new(&config.guests, world).read()?;
+        let serves = said.as_ref().map(|said| said.of(world).clone());
+        Ok(guest(world, record, serves.unwrap_or_default()))
+    };
+    let status = Status {
+        server_running: is_served(&config.data)?,
+        said_at: said.as_ref().map(|said: &Said| said.at),
+        render: of(World::Render)?,
+        gate: of(World::Gate)?,
+        rerender: rerender::progress(&control(&config)?).await?,
+    };
+    place.operate.answer(&status, &text(&status)?)
+}
+
+fn guest(world: World, record: Record, serves: Serves) -> GuestStatus {
+    let own = GuestDigest::of(built_in(world));
+    let top = record.top().cloned();
+    let before = record.serving.iter().rev().nth(1);
+    let now = Clock::system().now();
+    GuestStatus {
+        interface: format!("svc:{world}@{WORLD_VERSION}"),
+        digest: top.as_ref().map_or(own, |top| top.digest),
+        built_in: top.is_none(),
+        bytes: top
+            .as_ref()
+            .map_or(built_in(world).len() as u64, |top| top.bytes),
+        previous: before.map_or(own, |before| before.digest),
+        trial_until: record.trial_until().filter(|until| now < *until),
+        installed_at: top.as_ref().map(|top| top.installed_at),
+        from: top.map(|top| top.from),
+        serving: serves.digest,
+        failures: serves.failures,
+        usage: serves.usage,
+        history: record.history,
+    }
+}
+
+fn text(status: &Status) -> Result<String, std::fmt::Error> {
+    let mut text = String::new();
+    for guest in [&status.render, &status.gate] {
+        let origin = match (&guest.from, guest.installed_at) {
+            (Some(from), Some(at)) => format!("installed {at} from {}", from.escape_debug()),
+            _ => "built in".to_owned(),
+        };
+        writeln!(
+            text,
+            "{}  {}  {} bytes, {origin}",
+            guest.interface, guest.digest, guest.bytes
+        )?;
+        if let Some(serving) = guest.serving.filter(|serving| *serving != guest.digest) {
+            writeln!(text, "    NOT SERVING: {serving} serves instead")?;
+        }
+        for failure in &guest.failures {
+            writeln!(text, "    error: {}", failure.escape_debug())?;
+        }
+        if let Some(until) = guest.trial_until {
+            writeln!(
+                text,
+                "    on trial until {until}, against {}",
+                guest.previous
+            )?;
+        }
+        told_usage(&mut text, &guest.usage)?;
+        let old = guest.history.len().saturating_sub(SHOWN);
+        for change in guest.history.iter().skip(old) {
+            told_change(&mut text, change)?;
+        }
+    }
+    match (status.server_running, status.said_at) {
+        (true, _) => {}
+        (false, Some(at)) => writeln!(text, "no server runs; the last one said this at {at}")?,
+        (false, None) => writeln!(text, "no server runs")?,
+    }
+    if let Some(rerender) = &status.rerender {
+        writeln!(text, "{}", told(rerender))?;
+    }
+    Ok(text)
+}
+
+fn told_usage(text: &mut String, usage: &Usage) -> std::fmt::Result {
+    if usage.calls == 0 {
+        return writeln!(text, "    no calls yet");
+    }
+    let spread = |one: &Spread| format!("{} / {} / {} / {}", one.p50, one.p90, one.p99, one.max);
+    writeln!(
+        text,
+        "    {} calls, {} trapped, {} ran out of a budget",
+        usage.calls, usage.traps, usage.exhausted
+    )?;
+    writeln!(
+        text,
+        "    p50 / p90 / p99 / most: fuel {}",
+        spread(&usage.fuel)
+    )?;
+    writeln!(
+        text,
+        "        bytes of memory {}",
+        spread(&usage.memory_bytes)
+    )?;
+    writeln!(text, "        microseconds {}", spread(&usage.microseconds))
+}
+
+fn told_change(text: &mut String, change: &Change) -> std::fmt::Result {
+    let kind = match change.kind {
+        crate::guests::record::ChangeKind::Install => "installed",
+        crate::guests::record::ChangeKind::Rollback => "rolled back to",
+        crate::guests::record::ChangeKind::Automatic => "ROLLED BACK BY ITSELF to",
+    };
+    let which = change.digest.map_or_else(
+        || "the built-in guest".to_owned(),
+        |digest| digest.to_string(),
+    );
+    let why = change
+        .why
+        .as_ref()
+        .map(|why| format!(": {}", why.escape_debug()));
+    writeln!(
+        text,
+        "    {}  {kind} {which}{}",
+        change.at,
+        why.unwrap_or_default()
+    )
+}

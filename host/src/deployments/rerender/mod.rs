@@ -1,0 +1,281 @@
+//! Pages made again by the guest that serves: one after the other, behind everything else, from where a crash has left off.
+//!
+//! Live pages are: quick shares that have a source, and frontends, with the newest runtime. Previews are not, because what a preview
+//! shows was promised never to change; promote and rollback make their pages anew anyway. A page that somebody changes meanwhile is made by
+//! the new guest already, and is left alone.
+
+mod store;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::Serialize;
+use store::Candidate;
+
+use super::publish::{Made, MadeBy, PublishError};
+use super::runtime;
+use crate::clock::{Clock, Timestamp};
+use crate::content::Pin;
+use crate::control::{self, Control};
+use crate::deployments::Deployments;
+use crate::fault;
+use crate::ids::DeploymentId;
+use crate::sandbox::Stopwatch;
+
+/// How long nothing is done after a page, in times of what it took: a fifth of one thread is used at most.
+const RESTS: u32 = 4;
+const SHORTEST_REST: Duration = Duration::from_millis(5);
+/// How long nothing is done where the server has no thread or no room for it.
+const BUSY: Duration = Duration::from_secs(2);
+
+/// How far a rerender is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Progress {
+    /// When it was asked for.
+    pub requested_at: Timestamp,
+    /// Pages that were to be made again when the server began; 0 before.
+    pub total: u64,
+    /// Pages whose bytes are others now.
+    pub changed: u64,
+    /// Pages that are what they were.
+    pub unchanged: u64,
+    /// Pages that the guest has failed to render: they stay as they are.
+    pub failed: u64,
+    /// Pages that were changed or deleted by somebody else meanwhile.
+    pub skipped: u64,
+    /// When the last one was done.
+    pub finished_at: Option<Timestamp>,
+    /// What frontends are made by after it; none until the server begins.
+    #[serde(skip)]
+    made_by: Option<String>,
+    #[serde(skip)]
+    last: Option<DeploymentId>,
+}
+
+impl Progress {
+    fn begun(requested_at: Timestamp) -> Self {
+        Self {
+            requested_at,
+            total: 0,
+            changed: 0,
+            unchanged: 0,
+            failed: 0,
+            skipped: 0,
+            finished_at: None,
+            made_by: None,
+            last: None,
+        }
+    }
+
+    /// Whether nothing is left of it.
+    pub fn is_finished(&self) -> bool {
+        self.finished_at.is_some()
+    }
+
+    /// How many pages were looked at.
+    pub fn done(&self) -> u64 {
+        self.changed + self.unchanged + self.failed + self.skipped
+    }
+}
+
+/// What became of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Changed,
+    Unchanged,
+    Failed,
+    Skipped,
+}
+
+/// Asks for a rerender. One that is under way begins anew: pages that it has done are not done again.
+///
+/// # Errors
+/// The database's.
+pub async fn request(control: &Control, clock: &Clock) -> Result<Progress, control::Error> {
+    let progress = Progress::begun(clock.now());
+    let kept = progress.clone();
+    control.write(move |tx| store::keep(tx, &kept)).await?;
+    Ok(progress)
+}
+
+/// How far the latest rerender is, if there was one.
+///
+/// # Errors
+/// The database's.
+pub async fn progress(control: &Control) -> Result<Option<Progress>, control::Error> {
+    control.read(store::progress).await
+}
+
+impl Deployments {
+    /// Makes the next page again, if that was asked for; answers how long to rest before another. `None` where nothing is left to do.
+    ///
+    /// # Errors
+    /// Ours; the page comes again.
+    pub async fn rerender_next(&self) -> anyhow::Result<Option<Duration>> {
+        let Some(mut progress) = progress(&self.control).await? else {
+            return Ok(None);
+        };
+        let Some(guest) = self.sandbox.renderer().filter(|_| !progress.is_finished()) else {
+            return Ok(None);
+        };
+        if self.check_disk().is_err() {
+            return Ok(Some(BUSY));
+        }
+        let (share, live) = (
+            MadeBy::new(guest, None),
+            MadeBy::new(guest, Some(&runtime::newest())),
+        );
+        if progress.made_by.as_deref() != Some(live.as_str()) {
+            // Another guest serves than the one that this began with: what that one made is made again, too.
+            self.begin_rerender(&mut progress, &share, &live).await?;
+        }
+        let (now, last) = (self.clock.now(), progress.last);
+        let next = self
+            .control
+            .read(move |c| store::next(c, now, last, &share, &live))
+            .await?;
+        let stopwatch = Stopwatch::start();
+        match next {
+            Some(page) => {
+                if !self.rerender(progress, page).await? {
+                    return Ok(Some(BUSY));
+                }
+            }
+            None => {
+                progress.finished_at = Some(now);
+                tracing::info!(
+                    changed = progress.changed,
+                    unchanged = progress.unchanged,
+                    failed = progress.failed,
+                    "pages were rendered again"
+                );
+                self.control
+                    .write(move |tx| store::note(tx, &progress))
+                    .await?;
+            }
+        }
+        Ok(Some(SHORTEST_REST.max(stopwatch.elapsed() * RESTS)))
+    }
+
+    async fn begin_rerender(
+        &self,
+        progress: &mut Progress,
+        share: &MadeBy,
+        live: &MadeBy,
+    ) -> Result<(), control::Error> {
+        let (now, share, live) = (self.clock.now(), share.clone(), live.clone());
+        progress.made_by = Some(live.as_str().to_owned());
+        progress.last = None;
+        let left = self
+            .control
+            .read(move |c| store::count(c, now, &share, &live))
+            .await?;
+        progress.total = progress.done() + left;
+        let kept = progress.clone();
+        self.control.write(move |tx| store::note(tx, &kept)).await
+    }
+
+    /// Makes one page again; answers whether that is settled, one way or the other.
+    async fn rerender(&self, progress: Progress, page: Candidate) -> anyhow::Result<bool> {
+        let made = match self.made_again(&page).await {
+            Ok(made) => made,
+            Err(PublishError::Capacity(_)) => return Ok(false),
+            Err(error) => {
+                // What an author wrote stays out of the log: only what kind of failure it is.
+                let why = match error {
+                    PublishError::Malformed { .. } => "the guest calls its source malformed",
+                    PublishError::Budget(_) => "it takes more than its budget",
+                    _ => "the guest or the store failed",
+                };
+                tracing::warn!(
+                    slug = page.slug,
+                    why,
+                    "a page cannot be rendered again and stays as it is"
+                );
+                self.settle(progress, page, Outcome::Failed).await?;
+                return Ok(true);
+            }
+        };
+        let (text, made) = made;
+        let by = made.by;
+        let (source, artifact) = match self.store_page(text, made.html).await {
+            Err(PublishError::Capacity(_)) => return Ok(false),
+            stored => stored.map_err(anyhow::Error::from)?,
+        };
+        fault::point("rerender.stored");
+        self.switch(progress, page, artifact, by).await?;
+        drop(source);
+        fault::point("rerender.committed");
+        Ok(true)
+    }
+
+    async fn made_again(&self, page: &Candidate) -> Result<(Bytes, Made), PublishError> {
+        let text = self.text_of(page.source).await?;
+        let made = match page.host_label {
+            Some(_) => {
+                self.render_live(page.content_type, &page.title, &text, &page.slug)
+                    .await?
+            }
+            None => self.render(page.content_type, &page.title, &text).await?,
+        };
+        Ok((Bytes::from(text), made))
+    }
+
+    /// Puts a page in the place of the one that was made before, if that is still there; what the edge holds of it is purged.
+    async fn switch(
+        &self,
+        mut progress: Progress,
+        page: Candidate,
+        artifact: Pin,
+        by: MadeBy,
+    ) -> Result<(), control::Error> {
+        let (config, now) = (Arc::clone(&self.config), self.clock.now());
+        let slug = page.slug.clone();
+        let changed = artifact.digest() != page.artifact;
+        self.control
+            .write(move |tx| {
+                let outcome = if !store::switch(tx, &page, &artifact.digest(), &by, now)? {
+                    Outcome::Skipped
+                } else if changed {
+                    if let Some(label) = &page.host_label {
+                        Self::purge(tx, &config, label, &page.slug, now)?;
+                    }
+                    Outcome::Changed
+                } else {
+                    Outcome::Unchanged
+                };
+                progress.count(page.id, outcome);
+                store::note(tx, &progress)
+            })
+            .await?;
+        if changed {
+            self.pages.forget(&slug);
+        }
+        Ok(())
+    }
+
+    async fn settle(
+        &self,
+        mut progress: Progress,
+        page: Candidate,
+        outcome: Outcome,
+    ) -> Result<(), control::Error> {
+        progress.count(page.id, outcome);
+        self.control
+            .write(move |tx| store::note(tx, &progress))
+            .await
+    }
+}
+
+impl Progress {
+    fn count(&mut self, page: DeploymentId, outcome: Outcome) {
+        self.last = Some(page);
+        *match outcome {
+            Outcome::Changed => &mut self.changed,
+            Outcome::Unchanged => &mut self.unchanged,
+            Outcome::Failed => &mut self.failed,
+            Outcome::Skipped => &mut self.skipped,
+        } += 1;
+    }
+}

@@ -1,0 +1,157 @@
+//! Rerenders in the control database.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::Progress;
+use crate::clock::Timestamp;
+use crate::content::Digest;
+use crate::control::{Error, Tx};
+use crate::deployments::publish::MadeBy;
+use crate::deployments::store::{add_garbage, content_type};
+use crate::ids::DeploymentId;
+use crate::sandbox::ContentType;
+
+/// A page that another guest has made.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate {
+    pub(super) id: DeploymentId,
+    pub(super) slug: String,
+    pub(super) content_type: ContentType,
+    pub(super) title: String,
+    pub(super) source: Digest,
+    pub(super) artifact: Digest,
+    /// A frontend's.
+    pub(super) host_label: Option<String>,
+}
+
+/// Pages with a source that answer and that another guest, or another runtime, has made.
+const LEFT: &str = "FROM deployments d JOIN projects p ON p.id = d.project_id
+    WHERE d.state = 'active' AND p.state = 'active' AND d.one_time = 0
+        AND d.source_digest IS NOT NULL AND d.artifact_digest IS NOT NULL
+        AND (d.expires_at IS NULL OR d.expires_at > ?1)
+        AND d.made_by IS NOT CASE WHEN p.host_label IS NULL THEN ?2 ELSE ?3 END";
+
+/// The next of them, in the order of their ids.
+pub(super) fn next(
+    c: &Connection,
+    now: Timestamp,
+    last: Option<DeploymentId>,
+    share: &MadeBy,
+    live: &MadeBy,
+) -> rusqlite::Result<Option<Candidate>> {
+    let last = last.map_or_else(String::new, |id| id.to_string());
+    c.prepare_cached(&format!(
+        "SELECT d.id, d.slug, d.content_type, d.title, d.source_digest, d.artifact_digest,
+            p.host_label {LEFT} AND d.id > ?4 ORDER BY d.id LIMIT 1"
+    ))?
+    .query_row(params![now, share.as_str(), live.as_str(), last], |row| {
+        Ok(Candidate {
+            id: row.get(0)?,
+            slug: row.get(1)?,
+            content_type: content_type(&row.get::<_, String>(2)?)?,
+            title: row.get(3)?,
+            source: row.get(4)?,
+            artifact: row.get(5)?,
+            host_label: row.get(6)?,
+        })
+    })
+    .optional()
+}
+
+/// How many there are.
+pub(super) fn count(
+    c: &Connection,
+    now: Timestamp,
+    share: &MadeBy,
+    live: &MadeBy,
+) -> rusqlite::Result<u64> {
+    c.query_row(
+        &format!("SELECT count(*) {LEFT}"),
+        params![now, share.as_str(), live.as_str()],
+        |row| row.get::<_, i64>(0).map(i64::unsigned_abs),
+    )
+}
+
+/// Puts a page in the place of the one that was made before; answers whether that was still there.
+pub(super) fn switch(
+    tx: &Tx<'_>,
+    page: &Candidate,
+    artifact: &Digest,
+    by: &MadeBy,
+    now: Timestamp,
+) -> Result<bool, Error> {
+    let switched = tx
+        .prepare_cached(
+            "UPDATE deployments SET artifact_digest = ?5, made_by = ?6
+             WHERE id = ?1 AND state = 'active' AND source_digest = ?2 AND title = ?3
+                AND artifact_digest = ?4",
+        )?
+        .execute(params![
+            page.id,
+            page.source,
+            page.title,
+            page.artifact,
+            artifact,
+            by.as_str()
+        ])?;
+    if switched > 0 && page.artifact != *artifact {
+        add_garbage(tx, &page.artifact, now)?;
+    }
+    Ok(switched > 0)
+}
+
+/// The latest rerender.
+pub(super) fn progress(c: &Connection) -> rusqlite::Result<Option<Progress>> {
+    c.prepare_cached(
+        "SELECT requested_at, total, changed, unchanged, failed, skipped, finished_at, made_by, last
+         FROM rerender",
+    )?
+    .query_row([], |row| {
+        let number = |at| row.get::<_, i64>(at).map(i64::unsigned_abs);
+        let last: String = row.get(8)?;
+        Ok(Progress {
+            requested_at: row.get(0)?,
+            total: number(1)?,
+            changed: number(2)?,
+            unchanged: number(3)?,
+            failed: number(4)?,
+            skipped: number(5)?,
+            finished_at: row.get(6)?,
+            made_by: row.get(7)?,
+            last: last.parse().ok(),
+        })
+    })
+    .optional()
+}
+
+/// Keeps a rerender that was just asked for, in the place of an earlier one.
+pub(super) fn keep(tx: &Tx<'_>, new: &Progress) -> Result<(), Error> {
+    tx.execute(
+        "INSERT OR REPLACE INTO rerender (id, requested_at) VALUES (1, ?1)",
+        [new.requested_at],
+    )?;
+    Ok(())
+}
+
+/// Notes how far a rerender is, unless another was asked for meanwhile.
+pub(super) fn note(tx: &Tx<'_>, done: &Progress) -> Result<(), Error> {
+    let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+    let last = done.last.map_or_else(String::new, |id| id.to_string());
+    tx.prepare_cached(
+        "UPDATE rerender SET total = ?2, changed = ?3, unchanged = ?4, failed = ?5, skipped = ?6,
+            finished_at = ?7, made_by = ?8, last = ?9
+         WHERE requested_at = ?1",
+    )?
+    .execute(params![
+        done.requested_at,
+        number(done.total),
+        number(done.changed),
+        number(done.unchanged),
+        number(done.failed),
+        number(done.skipped),
+        done.finished_at,
+        done.made_by,
+        last
+    ])?;
+    Ok(())
+}

@@ -1,0 +1,296 @@
+//! Whether a component may serve: what it is, what it asks for, and whether it stands the corpus.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures_util::{StreamExt as _, stream};
+use serde::Serialize;
+
+use super::contract;
+use super::corpus::{self, GateCase, RenderCase};
+use crate::sandbox::{
+    Choice, Choices, GateFailure, Inspection, Limits, Origin, RenderFailure, RuntimeScript,
+    Sandbox, SandboxConfig, Source, Statement, World, inspect,
+};
+
+/// How many failures are listed.
+const LISTED: usize = 20;
+
+/// Where guests are compiled and run that are not yet, or not here, to serve.
+#[derive(Clone, Debug)]
+pub struct Bench {
+    /// Where compiled guests are kept.
+    pub cache: PathBuf,
+    /// What a call that renders may use.
+    pub render: Limits,
+    /// What a call that judges may use.
+    pub gate: Limits,
+    /// The largest page, in bytes.
+    pub page_bytes: usize,
+}
+
+impl Bench {
+    /// A sandbox with a choice for one world and nothing for the other.
+    ///
+    /// # Errors
+    /// The cache's or the engine's.
+    pub fn sandbox(&self, world: World, choice: Choice) -> anyhow::Result<Sandbox> {
+        let nothing = Choice {
+            origins: Vec::new(),
+            on_trial: false,
+        };
+        let mut guests = Choices {
+            render: nothing.clone(),
+            gate: nothing,
+        };
+        *guests.of(world) = choice;
+        Sandbox::start(SandboxConfig {
+            guests,
+            render: self.render,
+            gate: self.gate,
+            ..SandboxConfig::new(self.cache.clone())
+        })
+    }
+}
+
+/// What a check found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Checked {
+    /// The component.
+    #[serde(flatten)]
+    pub component: Inspection,
+    /// How it did; absent where it may not serve anyway.
+    pub corpus: Option<Stood>,
+}
+
+impl Checked {
+    /// Whether it may serve.
+    pub fn passed(&self) -> bool {
+        self.component.refused.is_empty()
+            && self.corpus.as_ref().is_some_and(|stood| stood.failed == 0)
+    }
+}
+
+/// How a component did on the corpus.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Stood {
+    /// Questions asked.
+    pub cases: usize,
+    /// Those that it failed.
+    pub failed: usize,
+    /// The first of them: what was asked, and what is wrong with the answer.
+    pub failures: Vec<Failure>,
+}
+
+/// A question that was not answered as it has to be.
+#[derive(Clone, Debug, Serialize)]
+pub struct Failure {
+    /// The name of the question.
+    pub case: String,
+    /// What is wrong.
+    pub detail: String,
+}
+
+/// How far something is: done, of all.
+pub type Watch<'w> = &'w (dyn Fn(u64, u64) + Sync);
+
+/// Checks the component in a file, whose bytes are these: compiles it, looks at it, and asks it the questions of the corpus.
+///
+/// # Errors
+/// What has nothing to do with the component: the cache's, the engine's.
+pub async fn check(
+    bench: &Bench,
+    file: &Path,
+    bytes: Arc<Vec<u8>>,
+    watch: Watch<'_>,
+) -> anyhow::Result<Checked> {
+    let cache = bench.cache.clone();
+    let component = tokio::task::spawn_blocking(move || inspect(&cache, &bytes)).await??;
+    let mut checked = Checked {
+        component,
+        corpus: None,
+    };
+    if let (true, Some(world)) = (
+        checked.component.refused.is_empty(),
+        checked.component.world,
+    ) {
+        let candidate = bench.sandbox(world, candidate(file, &checked.component))?;
+        checked.corpus = Some(match world {
+            World::Render => renders(&candidate, bench.page_bytes, watch).await,
+            World::Gate => judges(bench, &candidate, watch).await?,
+        });
+    }
+    Ok(checked)
+}
+
+/// The component of a file and no other.
+pub fn candidate(file: &Path, component: &Inspection) -> Choice {
+    Choice {
+        origins: vec![Origin::File {
+            path: file.to_owned(),
+            digest: Some(component.digest),
+        }],
+        on_trial: false,
+    }
+}
+
+impl Stood {
+    fn of(cases: usize, failures: Vec<Failure>) -> Self {
+        Self {
+            cases,
+            failed: failures.len(),
+            failures: failures.into_iter().take(LISTED).collect(),
+        }
+    }
+}
+
+/// As many questions at once as calls can run.
+async fn ask<C, F>(
+    cases: Vec<C>,
+    watch: Watch<'_>,
+    question: impl Fn(C) -> F,
+) -> (usize, Vec<Failure>)
+where
+    F: Future<Output = Option<Failure>>,
+{
+    let all = cases.len();
+    let mut answers = stream::iter(cases)
+        .map(question)
+        .buffered(SandboxConfig::default_threads());
+    let (mut done, mut failures) = (0, Vec::new());
+    while let Some(failure) = answers.next().await {
+        done += 1;
+        watch(done, all as u64);
+        failures.extend(failure);
+    }
+    (all, failures)
+}
+
+/// Each source with a runtime and without, and a second time.
+async fn renders(candidate: &Sandbox, page_bytes: usize, watch: Watch<'_>) -> Stood {
+    let cases = corpus::RENDER.iter();
+    let cases = cases
+        .flat_map(|case| [(case, false), (case, true)])
+        .collect();
+    let (all, failures) = ask(cases, watch, |(case, live)| async move {
+        let source = source(case, live, page_bytes);
+        let detail = render_fault(candidate, source, case.broken).await?;
+        Some(Failure {
+            case: case.name.to_owned(),
+            detail,
+        })
+    })
+    .await;
+    Stood::of(all, failures)
+}
+
+fn source(case: &RenderCase, live: bool, page_bytes: usize) -> Source {
+    Source {
+        content_type: case.content_type,
+        title: corpus::TITLE.to_owned(),
+        text: case.text.to_owned(),
+        runtime: live.then(|| RuntimeScript {
+            src: "/_svc/runtime/0123456789abcdef.js".to_owned(),
+            slug: "a-page".to_owned(),
+        }),
+        page_bytes,
+    }
+}
+
+/// What is wrong with a renderer's answer.
+async fn render_fault(candidate: &Sandbox, source: Source, broken: bool) -> Option<String> {
+    let page = match candidate.render(source.clone()).await {
+        Ok(page) => page,
+        Err(RenderFailure::Malformed { .. }) if broken => return None,
+        Err(failure) => return Some(failure.to_string()),
+    };
+    let Ok(text) = std::str::from_utf8(&page.html) else {
+        return Some("the page is not UTF-8".to_owned());
+    };
+    let faults = contract::faults(&source, text);
+    if !faults.is_empty() {
+        return Some(faults.join("; "));
+    }
+    match candidate.render(source).await {
+        Ok(again) if again.html == page.html => None,
+        _ => Some("the same source gives another page the second time".to_owned()),
+    }
+}
+
+/// Each piece of SQL to the candidate and to the gate that is built in: what one allows and what the other allows is the same.
+async fn judges(bench: &Bench, candidate: &Sandbox, watch: Watch<'_>) -> anyhow::Result<Stood> {
+    let ours = bench.sandbox(World::Gate, Choice::default())?;
+    let ours = &ours;
+    let (all, failures) = ask(corpus::gate(), watch, |case| async move {
+        let detail = gate_fault(ours, candidate, &case).await?;
+        Some(Failure {
+            case: case.name,
+            detail,
+        })
+    })
+    .await;
+    Ok(Stood::of(all, failures))
+}
+
+async fn gate_fault(ours: &Sandbox, candidate: &Sandbox, case: &GateCase) -> Option<String> {
+    let expected = ours.check_sql(case.sql.as_str(), case.purpose).await;
+    let found = candidate.check_sql(case.sql.as_str(), case.purpose).await;
+    match (case.accepted, expected, found) {
+        (true, Ok(expected), Ok(found)) => verdict_fault(&expected, &found),
+        (false, _, Err(GateFailure::Refused(_))) => None,
+        (false, _, Ok(_)) => Some(format!("it allows what nobody may run: {}", case.sql)),
+        (true, _, Err(GateFailure::Refused(refusal))) => {
+            Some(format!("it refuses {}: {}", case.sql, refusal.reason))
+        }
+        (_, _, Err(failure)) => Some(failure.to_string()),
+        (true, Err(failure), _) => Some(format!("the gate that is built in: {failure}")),
+    }
+}
+
+/// What differs between two verdicts that allow.
+fn verdict_fault(expected: &[Statement], found: &[Statement]) -> Option<String> {
+    if expected == found {
+        return None;
+    }
+    Some(format!("its verdict is {found:?}, not {expected:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sandbox::built_in;
+
+    fn bench() -> Bench {
+        let minute = std::time::Duration::from_secs(60);
+        Bench {
+            cache: Path::new(env!("OUT_DIR")).join("compiled"),
+            render: Limits {
+                wall: minute,
+                ..Limits::RENDER
+            },
+            gate: Limits {
+                wall: minute,
+                ..Limits::GATE
+            },
+            page_bytes: 1 << 20,
+        }
+    }
+
+    /// The guests that are built in stand what every other has to.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn the_guests_that_are_built_in_pass() {
+        let directory = tempfile::tempdir().unwrap();
+        for world in World::ALL {
+            let file = directory.path().join(world.as_str());
+            let bytes = built_in(world).to_vec();
+            std::fs::write(&file, &bytes).unwrap();
+            let checked = check(&bench(), &file, Arc::new(bytes), &|_, _| {})
+                .await
+                .unwrap();
+            assert!(checked.passed(), "{checked:#?}");
+            assert_eq!(checked.component.world, Some(world));
+            assert_eq!(checked.component.version.as_deref(), Some("1.0.0"));
+            assert!(checked.corpus.unwrap().cases > 40);
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! What every guest has to stand before it may serve. Renderers: one source of each kind, hostile ones among them, and what has to
+//! be true of the pages. Gates: the whole corpus of SQL, on which the verdicts must be those of the gate that is built in.
+
+use crate::sandbox::{ContentType, Purpose};
+
+/// A source to render.
+pub(super) struct RenderCase {
+    pub(super) name: &'static str,
+    pub(super) content_type: ContentType,
+    pub(super) text: &'static str,
+    /// Whether its author has something to repair, so that it need not become a page.
+    pub(super) broken: bool,
+}
+
+const fn case(name: &'static str, content_type: ContentType, text: &'static str) -> RenderCase {
+    RenderCase {
+        name,
+        content_type,
+        text,
+        broken: false,
+    }
+}
+
+const fn broken(name: &'static str, content_type: ContentType, text: &'static str) -> RenderCase {
+    RenderCase {
+        name,
+        content_type,
+        text,
+        broken: true,
+    }
+}
+
+/// The title of every case.
+pub(super) const TITLE: &str = "Fish & <chips> \"for\" 'two'";
+
+/// The sources.
+pub(super) const RENDER: [RenderCase; 22] = [
+    case(
+        "html document",
+        ContentType::Html,
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><title>Mine</title></head><body><script>let a = 1 < 2;</script>ü</body></html>\n",
+    ),
+    case("html fragment", ContentType::Html, "<p>hello <b>world"),
+    case(
+        "html with broken tags",
+        ContentType::Html,
+        "<<p <!-- <head> --> \u{feff}\r\n</b",
+    ),
+    case("html empty", ContentType::Html, " "),
+    case(
+        "markdown text",
+        ContentType::Markdown,
+        "# Heading\n\nA *paragraph* with `code`, a [link](https://example.com) and ~~nothing~~.\n\n- [x] one\n- [ ] two\n\n> quoted\n",
+    ),
+    case(
+        "markdown table and footnote",
+        ContentType::Markdown,
+        "| a | b |\n|---|--:|\n| 1 | 2 |\n\nText[^1].\n\n[^1]: Note.\n",
+    ),
+    case(
+        "markdown code",
+        ContentType::Markdown,
+        "```rust\nfn main() { println!(\"</code></pre><script>alert(1)</script>\"); }\n```\n\n    indented <script>\n",
+    ),
+    case(
+        "markdown diagrams",
+        ContentType::Markdown,
+        "Before.\n\n```mermaid\nflowchart TD\n  A[One] --> B[Two]\n```\n\nBetween.\n\n```mermaid\nthis is none\n```\n\nAfter.\n",
+    ),
+    case(
+        "markdown deep",
+        ContentType::Markdown,
+        ">>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>[[[[[[[[[[[[[[[[[[[[[[[[******************************** x",
+    ),
+    case("markdown empty", ContentType::Markdown, "\n"),
+    case(
+        "json value",
+        ContentType::Json,
+        "{\"a\": [1, 2.50, 1e400, -0, true, null], \"a\": \"ü\\u0000\", \"\": {}}",
+    ),
+    case(
+        "json hostile",
+        ContentType::Json,
+        "{\"</script><script>alert(1)</script>\": \"<img src=x onerror=alert(1)>\", \"u\": \"javascript:alert(1)\"}",
+    ),
+    case("json scalar", ContentType::Json, " 17 "),
+    broken("json broken", ContentType::Json, "{\"a\": oops}"),
+    case(
+        "csv table",
+        ContentType::Csv,
+        "\u{feff}name,note\r\n\"a, b\",\"two\r\nlines\"\r\nragged\r\n\"say \"\"hi\"\"\",1,2\r\n",
+    ),
+    case(
+        "csv hostile",
+        ContentType::Csv,
+        "<script>alert(1)</script>,\"<img src=x onerror=alert(1)>\"\n=1+1,</td></table><iframe src=//e.example>\n",
+    ),
+    broken("csv broken", ContentType::Csv, "a,\"b\nc"),
+    case("csv one cell", ContentType::Csv, "x"),
+    case(
+        "mermaid flowchart",
+        ContentType::Mermaid,
+        "flowchart LR\n  A[Start] --> B{Choice}\n  B -->|yes| C\n  B -->|no| D\n",
+    ),
+    case(
+        "mermaid sequence",
+        ContentType::Mermaid,
+        "sequenceDiagram\n  Alice->>Bob: Hello\n  Bob-->>Alice: Hi\n",
+    ),
+    case(
+        "mermaid hostile",
+        ContentType::Mermaid,
+        "flowchart TD\n  A[\"<img src=x onerror=alert(1)>\"] --> B[\"<script>alert(1)</script>\"]\n  click A href \"javascript:alert(1)\"\n",
+    ),
+    broken(
+        "mermaid broken",
+        ContentType::Mermaid,
+        "flowchart TD\n  A --> [[[\n",
+    ),
+];
+
+/// A piece of SQL to judge.
+#[derive(Clone, Debug)]
+pub(super) struct GateCase {
+    pub(super) name: String,
+    pub(super) purpose: Purpose,
+    pub(super) sql: String,
+    /// Whether an author may write it.
+    pub(super) accepted: bool,
+}
+
+macro_rules! sql {
+    ($folder:literal: $($name:literal)+) => {
+        [$((concat!($folder, "/", $name), include_str!(concat!("../../../tests/corpus/sql/", $folder, "/", $name, ".sql")))),+]
+    };
+}
+
+const ACCEPTED: [(&str, &str); 14] = sql!("accepted": "comments_and_space" "compounds" "ctes" "functions" "insert" "joins" "json"
+    "migrations" "queries" "schemas" "select" "unusual" "update_and_delete" "windows");
+
+const REFUSED: [(&str, &str); 8] = sql!("refused": "binds" "classes" "functions" "reserved_names" "scripts" "several"
+    "sqlites_own" "syntax");
+
+/// All pieces of the corpus; `tests/corpus/sql/README.md` says how a file is written.
+pub(super) fn gate() -> Vec<GateCase> {
+    let files = ACCEPTED.map(|file| (file, true)).into_iter();
+    files
+        .chain(REFUSED.map(|file| (file, false)))
+        .flat_map(|((name, text), accepted)| {
+            let text = text.strip_suffix('\n').unwrap_or(text);
+            let pieces = text.split("\n-- ----\n").enumerate();
+            pieces.map(move |(number, piece)| {
+                parsed(format!("{name} {}", number + 1), piece, accepted)
+            })
+        })
+        .collect()
+}
+
+fn parsed(name: String, piece: &str, accepted: bool) -> GateCase {
+    let mut rest = piece;
+    let mut header = |name: &str| {
+        let line = rest.split('\n').next()?;
+        let value = line.strip_prefix("-- ")?.strip_prefix(name)?;
+        rest = rest.get(line.len() + 1..).unwrap_or("");
+        Some(value.trim_start_matches(':').trim())
+    };
+    let purpose = match header("purpose:") {
+        Some("query") => Purpose::Query,
+        Some("schema") => Purpose::Schema,
+        Some("migration") => Purpose::Migration,
+        _ => Purpose::Action,
+    };
+    // Places and words are of this host's own gate, and no other's business.
+    let _ = (header("at:"), header("says:"));
+    let escaped = header("escapes").is_some();
+    GateCase {
+        name,
+        purpose,
+        sql: if escaped {
+            unescaped(rest)
+        } else {
+            rest.to_owned()
+        },
+        accepted,
+    }
+}
+
+fn unescaped(text: &str) -> String {
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once('\\') {
+        out.push_str(before);
+        let code = after.strip_prefix('u').and_then(|code| code.get(..4));
+        let (character, length) = match (after.chars().next(), code) {
+            (Some('0'), _) => (Some('\0'), 1),
+            (Some('t'), _) => (Some('\t'), 1),
+            (Some('v'), _) => (Some('\u{b}'), 1),
+            (_, Some(code)) => (
+                u32::from_str_radix(code, 16).ok().and_then(char::from_u32),
+                5,
+            ),
+            _ => (None, 0),
+        };
+        out.extend(character);
+        rest = after.get(length..).unwrap_or("");
+    }
+    out + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_of_the_corpus_is_among_them() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/corpus/sql");
+        for (kind, known) in [("accepted", &ACCEPTED[..]), ("refused", &REFUSED[..])] {
+            let mut found: Vec<String> = std::fs::read_dir(folder.join(kind))
+                .unwrap()
+                .map(|entry| entry.unwrap().path())
+                .map(|path| format!("{kind}/{}", path.file_stem().unwrap().to_str().unwrap()))
+                .collect();
+            found.sort();
+            let known: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+            assert_eq!(found, known);
+        }
+    }
+
+    #[test]
+    fn pieces_are_read_with_their_headers() {
+        let cases = gate();
+        assert!(cases.len() > 700, "{}", cases.len());
+        let of = |accepted| {
+            cases
+                .iter()
+                .filter(|case| case.accepted == accepted)
+                .count()
+        };
+        assert!(of(true) > 400 && of(false) > 250);
+        let piece = "-- purpose: query\n-- at: 1:2\n-- says: no\n-- escapes\nSELECT\\t1\\u0041\\0";
+        let case = parsed("x".to_owned(), piece, false);
+        assert_eq!(
+            (case.purpose, case.sql.as_str()),
+            (Purpose::Query, "SELECT\t1A\0")
+        );
+    }
+}

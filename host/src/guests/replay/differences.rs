@@ -1,0 +1,120 @@
+//! What differs, as files to look at: a folder that is made with the first of them, for its owner alone.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use cap_std::fs::Dir;
+use serde_json::json;
+
+use crate::backends::stored_sql::StoredSql;
+use crate::disk;
+use crate::ids::BackendId;
+use crate::sandbox::Statement;
+
+/// How many differences are written; further ones are only counted.
+const WRITTEN: u64 = 1000;
+
+/// The folder of differences.
+#[derive(Debug)]
+pub struct Differences {
+    path: PathBuf,
+    dir: Option<Dir>,
+    written: u64,
+    left_out: u64,
+}
+
+impl Differences {
+    /// A folder that is to be made, or is empty.
+    ///
+    /// # Errors
+    /// It holds something.
+    pub fn to(path: PathBuf) -> anyhow::Result<Self> {
+        if let Ok(mut entries) = std::fs::read_dir(&path) {
+            anyhow::ensure!(
+                entries.next().is_none(),
+                "{} is not empty: name another folder with --out",
+                path.display()
+            );
+        }
+        Ok(Self {
+            path,
+            dir: None,
+            written: 0,
+            left_out: 0,
+        })
+    }
+
+    /// Where something was written.
+    pub fn path(&self) -> Option<&Path> {
+        self.dir.is_some().then_some(self.path.as_path())
+    }
+
+    /// How many differences are not among the files.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    pub(super) fn page(
+        &mut self,
+        slug: &str,
+        old: &Result<Bytes, String>,
+        new: &Result<Bytes, String>,
+    ) -> io::Result<()> {
+        let Some(dir) = self.folder("pages", slug)? else {
+            return Ok(());
+        };
+        for (name, answer) in [("old", old), ("new", new)] {
+            match answer {
+                Ok(page) => write(&dir, &format!("{name}.html"), page)?,
+                Err(why) => write(&dir, &format!("{name}.error.txt"), why.as_bytes())?,
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn verdict(
+        &mut self,
+        backend: BackendId,
+        piece: &StoredSql,
+        old: &Result<Vec<Statement>, String>,
+        new: &Result<Vec<Statement>, String>,
+    ) -> io::Result<()> {
+        let name = format!("{backend}-{}", piece.name);
+        let Some(dir) = self.folder("verdicts", &name)? else {
+            return Ok(());
+        };
+        write(&dir, "statement.sql", piece.sql.as_bytes())?;
+        for (name, answer) in [("old", old), ("new", new)] {
+            let said = match answer {
+                Ok(statements) => json!({ "allowed": statements }),
+                Err(why) => json!({ "refused": why }),
+            };
+            let said = serde_json::to_vec_pretty(&said)?;
+            write(&dir, &format!("{name}.json"), &said)?;
+        }
+        Ok(())
+    }
+
+    /// A folder for one difference, unless there are too many.
+    fn folder(&mut self, kind: &str, name: &str) -> io::Result<Option<Dir>> {
+        if self.written == WRITTEN {
+            self.left_out += 1;
+            return Ok(None);
+        }
+        self.written += 1;
+        if self.dir.is_none() {
+            crate::data_lock::make_private(&self.path)?;
+            self.dir = Some(disk::open(&self.path)?);
+        }
+        let Some(dir) = &self.dir else {
+            return Ok(None);
+        };
+        let kind = disk::subdirectory(dir, kind)?;
+        disk::subdirectory(&kind, name).map(Some)
+    }
+}
+
+fn write(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
+    dir.open_with(name, &disk::new_file())?.write_all(bytes)
+}

@@ -1,0 +1,179 @@
+//! What a component must be before it may serve: a guest of a world that this host knows, which asks for nothing that guests are not given.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context as _;
+use serde::Serialize;
+use wasmtime::Engine;
+use wasmtime::component::Component;
+use wasmtime::component::types::ComponentItem;
+
+use super::bindings::gate::GatePre;
+use super::bindings::render::RenderPre;
+use super::cache::Cache;
+use super::engine::GuestEngine;
+use super::limits::Limits;
+use super::metrics::Metrics;
+use super::registry::{GuestWorld, prepare};
+use super::values::{GuestDigest, World};
+use super::wasi;
+
+/// The largest component that is looked at, in bytes.
+pub const COMPONENT_BYTES: u64 = 64 << 20;
+
+/// The interfaces that make a component a guest.
+const EXPORTS: [(World, &str); 2] = [
+    (World::Render, "svc:render/renderer"),
+    (World::Gate, "svc:gate/judge"),
+];
+/// The version of the worlds that this host speaks.
+pub const WORLD_VERSION: &str = "1.0.0";
+
+/// What a component says of itself, and what is wrong with it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Inspection {
+    /// The SHA-256 of its bytes.
+    pub digest: GuestDigest,
+    /// How many these are.
+    pub bytes: u64,
+    /// What it is for; absent where it is no guest.
+    pub world: Option<World>,
+    /// The version of the world.
+    pub version: Option<String>,
+    /// What it asks for.
+    pub imports: Vec<String>,
+    /// Why it may not serve: a sentence each. Empty for one that may.
+    pub refused: Vec<String>,
+}
+
+/// Looks at a component, which is compiled into the cache for it, and tries to make an instance of it.
+///
+/// # Errors
+/// The cache's or the engine's; what is wrong with the component is in the answer.
+pub fn inspect(cache_dir: &Path, bytes: &[u8]) -> anyhow::Result<Inspection> {
+    let engine = GuestEngine::new(1, Limits::RENDER.memory_bytes, Metrics::default())?;
+    let cache = Cache::open(cache_dir.to_owned())?;
+    let mut found = Inspection {
+        digest: GuestDigest::of(bytes),
+        bytes: bytes.len() as u64,
+        world: None,
+        version: None,
+        imports: Vec::new(),
+        refused: Vec::new(),
+    };
+    if found.bytes > COMPONENT_BYTES {
+        found.refused.push(too_large(found.bytes));
+        return Ok(found);
+    }
+    let component = match cache.load(engine.engine(), bytes) {
+        Ok(component) => component,
+        Err(error) => {
+            found.refused.push(format!("{error:#}"));
+            return Ok(found);
+        }
+    };
+    let kind = component.component_type();
+    let imports = kind.imports(engine.engine());
+    found.imports = imports.map(|(name, _)| name.to_owned()).collect();
+    let exports: Vec<&str> = kind
+        .exports(engine.engine())
+        .map(|(name, _)| name)
+        .collect();
+    let spoken = exports.iter().find_map(|export| {
+        let (name, version) = export.split_once('@')?;
+        let (world, _) = EXPORTS.iter().find(|(_, known)| *known == name)?;
+        Some((*world, version.to_owned()))
+    });
+    let Some((world, version)) = spoken else {
+        let known = EXPORTS.map(|(_, name)| format!("{name}@{WORLD_VERSION}"));
+        let known = known.join(" or ");
+        found.refused.push(if exports.is_empty() {
+            format!("it exports nothing; a guest exports {known}")
+        } else {
+            let exports = exports.join(", ");
+            format!("it exports {exports}; a guest exports {known}")
+        });
+        return Ok(found);
+    };
+    if version != WORLD_VERSION {
+        found.refused.push(format!(
+            "it is a guest of svc:{world}@{version}; this host speaks {WORLD_VERSION}"
+        ));
+    }
+    (found.world, found.version) = (Some(world), Some(version));
+    let admitted = match world {
+        World::Render => admit::<RenderPre<_>>(&engine, &component),
+        World::Gate => admit::<GatePre<_>>(&engine, &component),
+    };
+    if let Err(error) = admitted {
+        found.refused.push(format!("{error:#}"));
+    }
+    Ok(found)
+}
+
+fn admit<W: GuestWorld>(engine: &GuestEngine, component: &Component) -> anyhow::Result<()> {
+    prepare::<W>(engine, component).map(drop)
+}
+
+fn too_large(bytes: u64) -> String {
+    format!("it has {bytes} bytes, of {COMPONENT_BYTES} allowed")
+}
+
+/// Reads a component's file, unless it is too large to be one.
+///
+/// # Errors
+/// The disk's, or its size.
+pub fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let size = fs::metadata(path).context("cannot look at it")?.len();
+    anyhow::ensure!(size <= COMPONENT_BYTES, too_large(size));
+    fs::read(path).context("cannot read it")
+}
+
+/// Refuses a component that imports more than the empty WASI set.
+pub(super) fn check_imports(engine: &Engine, component: &Component) -> anyhow::Result<()> {
+    let refused: Vec<String> = component
+        .component_type()
+        .imports(engine)
+        .filter(|(name, item)| !is_allowed(name) && !has_only_types(engine, &item.ty))
+        .map(|(name, _)| name.to_owned())
+        .collect();
+    anyhow::ensure!(
+        refused.is_empty(),
+        "it imports what guests are not given: {}",
+        refused.join(", ")
+    );
+    Ok(())
+}
+
+fn is_allowed(name: &str) -> bool {
+    name.split_once('@').is_some_and(|(interface, version)| {
+        version.starts_with("0.2.") && wasi::ALLOWED.contains(&interface)
+    })
+}
+
+/// Whether an import is an interface that nothing can be called through: those of the worlds' own packages.
+fn has_only_types(engine: &Engine, item: &ComponentItem) -> bool {
+    match item {
+        ComponentItem::ComponentInstance(instance) => instance
+            .exports(engine)
+            .all(|(_, export)| matches!(export.ty, ComponentItem::Type(_))),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_empty_wasi_set_is_named_with_its_version() {
+        assert!(is_allowed("wasi:io/streams@0.2.6"));
+        assert!(is_allowed("wasi:io/streams@0.2.0"));
+        assert!(!is_allowed("wasi:io/streams@0.3.0"));
+        assert!(!is_allowed("wasi:io/streams"));
+        assert!(!is_allowed("wasi:filesystem/types@0.2.6"));
+        assert!(!is_allowed("wasi:sockets/tcp@0.2.6"));
+        assert!(!is_allowed("wasi:http/outgoing-handler@0.2.6"));
+    }
+}

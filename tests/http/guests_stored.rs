@@ -1,0 +1,233 @@
+//! Guests and what is stored: the replay of a check, and pages that are rendered again.
+
+use std::path::Path;
+
+use http::Method;
+use serde_json::{Value, json};
+use svc::config::Edge;
+use svc::sandbox::{World, built_in};
+use svc_tests::guests::{Manners, again, write};
+use svc_tests::{Ask, TestServer, until};
+use tempfile::TempDir;
+
+use crate::account::Owner;
+use crate::guests::{file, guest, install, signed, status};
+
+/// A server with an owner's page, a stranger's, a protected one and two to be read once.
+async fn furnished() -> (TestServer, Owner, String) {
+    // Nobody listens there: what is to be purged stays in the queue.
+    let edge = Edge {
+        zone_id: "zone".into(),
+        api_token: "token".into(),
+        api_base: "http://127.0.0.1:9/".parse().unwrap(),
+    };
+    let builder = TestServer::builder().system_clock();
+    let server = builder.settings(|s| s.edge = Some(edge)).start().await;
+    let owner = Owner::new(&server, "acme").await;
+    let project = owner.project(&server, "House").await;
+    let room = json!({ "type": "markdown", "content": "# Room", "requested_slug": "room" });
+    let path = format!("/{project}/frontends");
+    owner.post(&server, &path, &room).await.expect(201);
+    for body in [
+        json!({ "type": "markdown", "content": "# Share", "name": "share" }),
+        json!({ "type": "html", "content": "<p>html", "name": "plain" }),
+        json!({ "type": "markdown", "content": "# Safe", "name": "safe", "password": "p" }),
+        json!({ "type": "markdown", "content": "# Once", "name": "once", "one_time": true }),
+        json!({ "type": "html", "content": "<p>once", "name": "once-html", "one_time": true }),
+    ] {
+        server.slug(&body).await;
+    }
+    (server, owner, project)
+}
+
+async fn check(server: &TestServer, file: &Path, out: &Path) -> Value {
+    let (file, out) = (file.to_str().unwrap(), out.to_str().unwrap());
+    let checked = guest(server, &["check", file, "--out", out]).await;
+    serde_json::from_str(&checked.stdout).unwrap_or_else(|_| panic!("{checked:?}"))
+}
+
+#[tokio::test]
+async fn a_check_tries_what_is_stored() {
+    let (server, owner, project) = furnished().await;
+    let folder = TempDir::new().unwrap();
+    let out = folder.path().join("out");
+    let before = server.stored();
+    let found = check(&server, &file(&folder, "new", Manners::Good), &out).await;
+    assert_eq!(found["ok"], true, "{found}");
+    let replay = &found["replay"];
+    let counts = |identical, differing, newly_failing| {
+        json!({
+            "identical": identical, "differing": differing, "newly_failing": newly_failing,
+            "newly_working": 0, "failing": 0,
+        })
+    };
+    // HTML is what it was; of the private ones, the one of which there is a source to try.
+    assert_eq!(replay["open"], counts(1, 2, 0), "{found}");
+    assert_eq!(replay["private"], counts(1, 1, 0), "{found}");
+    assert_eq!(replay["without_source"], 1);
+    for who in ["installed", "new"] {
+        let used = &replay["used"][who];
+        assert!(used["calls"].as_u64() >= Some(5), "{used}");
+        assert!(used["fuel"].as_u64() > Some(1000), "{used}");
+    }
+    assert_eq!(found["differences"], json!(out));
+    let pages = svc_tests::disk::names(&out.join("pages"));
+    assert_eq!(pages.len(), 4, "{pages:?}");
+    let read = |name: &str| std::fs::read_to_string(out.join("pages").join(name)).unwrap();
+    assert_eq!(signed(&read("room/new.html")), Some("new"));
+    assert_eq!(signed(&read("share/old.html")), None);
+    assert!(read("room/new.html").contains("data-slug=\"room\""));
+    assert_eq!(server.stored(), before, "a check only reads");
+
+    // The next ones need a folder of their own.
+    let file = folder.path().join("new.wasm");
+    let arguments = [
+        "check",
+        file.to_str().unwrap(),
+        "--out",
+        out.to_str().unwrap(),
+    ];
+    let refused = guest(&server, &arguments).await;
+    assert!(refused.stderr.contains("not empty"), "{refused:?}");
+
+    // A guest that fails on what is stored does not pass, and is not installed if that was asked for.
+    let trap = json!({ "type": "markdown", "content": "trap", "requested_slug": "trap" });
+    let path = format!("/{project}/frontends");
+    owner.post(&server, &path, &trap).await.expect(201);
+    let bad = crate::guests::file(&folder, "bad", Manners::Bad);
+    let second = folder.path().join("second");
+    let found = check(&server, &bad, &second).await;
+    assert_eq!(found["ok"], false);
+    assert_eq!(found["replay"]["open"], counts(1, 2, 1), "{found}");
+    let why = second.join("pages/trap/new.error.txt");
+    assert!(std::fs::read_to_string(why).unwrap().contains("failed"));
+    assert!(second.join("pages/trap/old.html").is_file());
+    let refused = guest(&server, &["install", "--replay", bad.to_str().unwrap()]).await;
+    assert!(!refused.success);
+    let report: Value = serde_json::from_str(&refused.stdout).unwrap();
+    std::fs::remove_dir_all(report["differences"].as_str().unwrap()).unwrap();
+    assert_eq!(status(&server).await["render"]["built_in"], true);
+}
+
+#[tokio::test]
+async fn a_check_of_a_gate_judges_what_is_stored() {
+    let (server, owner, project) = furnished().await;
+    let folder = TempDir::new().unwrap();
+    let backend = json!({ "ddl": "CREATE TABLE a (x)" });
+    let path = format!("/{project}/backend");
+    owner.post(&server, &path, &backend).await.expect(201);
+    let more = json!({ "ddl": "ALTER TABLE a ADD COLUMN y" });
+    owner
+        .send(&server, Method::PATCH, &path, &more)
+        .await
+        .expect(200);
+    let actions = json!({ "actions": [
+        { "name": "all", "sql": "SELECT x FROM a" }, { "name": "add", "sql": "INSERT INTO a (x) VALUES (:x)" },
+    ] });
+    let path = format!("/{project}/backend/actions");
+    owner
+        .send(&server, Method::PUT, &path, &actions)
+        .await
+        .expect(200);
+    let gate = write(folder.path(), "gate", &again(built_in(World::Gate), b'a'));
+    let found = check(&server, &gate, &folder.path().join("out")).await;
+    assert_eq!(found["ok"], true, "{found}");
+    assert_eq!(found["world"], "gate");
+    assert_eq!(found["replay"]["open"]["identical"], 4, "{found}");
+    assert_eq!(found["replay"]["open"]["differing"], 0);
+    assert_eq!(found["differences"], Value::Null);
+    assert!(!folder.path().join("out").exists());
+}
+
+/// Waits until a rerender is done; answers how it went.
+async fn rerendered(server: &TestServer) -> Value {
+    let requested = guest(server, &["rerender"]).await.json();
+    assert_eq!(requested["server_running"], true);
+    let done = async || {
+        let rerender = status(server).await["rerender"].clone();
+        rerender["finished_at"].is_string().then_some(rerender)
+    };
+    until("pages to be rendered again", done).await
+}
+
+#[tokio::test]
+async fn pages_are_rendered_again_by_the_guest_that_serves() {
+    let (server, owner, project) = furnished().await;
+    let folder = TempDir::new().unwrap();
+    let get = async |path: &str| server.get(path).answer().await.expect(200);
+    let old = get("/room").await;
+    let revisions = format!("/{project}/frontends/room/revisions");
+    let active = owner.get(&server, &revisions).await.json()["active_revision_id"].clone();
+    let draft = json!({ "base_revision_id": active, "content": "# Draft" });
+    let draft = owner
+        .post(&server, &revisions, &draft)
+        .await
+        .expect(200)
+        .json();
+    let preview = draft["preview_url"].as_str().unwrap();
+    let preview = &preview[preview.find("/_preview").unwrap()..];
+    let previewed = get(preview).await;
+    purges(&server, true).await;
+
+    install(&server, &file(&folder, "new", Manners::Good)).await;
+    assert_eq!(
+        signed(get("/room").await.text()),
+        None,
+        "only when asked to"
+    );
+    let done = rerendered(&server).await;
+    let counts = ["total", "changed", "unchanged", "failed", "skipped"].map(|name| &done[name]);
+    assert_eq!(
+        counts,
+        [4, 3, 1, 0, 0].map(|count| json!(count)).each_ref(),
+        "{done}"
+    );
+    let new = get("/room").await;
+    assert_eq!(signed(new.text()), Some("new"));
+    assert!(new.text().contains("data-slug=\"room\""));
+    assert_ne!(new.header("etag"), old.header("etag"));
+    assert_eq!(signed(get("/share").await.text()), Some("new"));
+    assert_eq!(get("/plain").await.text(), "<p>html");
+    let cookie = server.unlock("safe", "p").await;
+    let safe = server.get("/safe").header("cookie", cookie).answer().await;
+    assert_eq!(signed(safe.expect(200).text()), Some("new"));
+    // What was promised never to change has not, nor what has no source.
+    assert_eq!(get(preview).await.body, previewed.body);
+    let once = server.post("/once").answer().await.expect(200);
+    assert_eq!(signed(once.text()), None);
+    // The edge is told of the owner's page, whose bytes are others, and of nothing else.
+    let queued = purges(&server, false).await;
+    assert!(
+        !queued.is_empty() && queued.iter().all(|prefix| prefix.ends_with("/room")),
+        "{queued:?}"
+    );
+    let checked = server
+        .command(&crate::svc(), &["check", "--json"])
+        .await
+        .json();
+    assert_eq!(checked["errors"], json!([]));
+
+    // A second time there is nothing left to do.
+    let done = rerendered(&server).await;
+    assert_eq!(done["total"], 0, "{done}");
+}
+
+/// What the edge is to be told; forgotten, if that is wanted.
+async fn purges(server: &TestServer, forget: bool) -> Vec<String> {
+    let control = &server.server().app().control;
+    let prefixes = control.read(|c| {
+        c.prepare("SELECT prefix FROM purges")?
+            .query_map([], |row| row.get(0))?
+            .collect::<Result<Vec<String>, _>>()
+    });
+    let prefixes = prefixes.await.unwrap();
+    if forget {
+        let deleted = control.write(|tx| {
+            tx.execute("DELETE FROM purges", [])
+                .map(|_| ())
+                .map_err(svc::control::Error::from)
+        });
+        deleted.await.unwrap();
+    }
+    prefixes
+}
