@@ -19,11 +19,13 @@ slow:
     cargo test --locked
     cargo test --release --locked --package svc-tests --test slow
 
-# Fuzz the gate, alone and against SQLite, for so many seconds each (needs cargo-fuzz and a nightly compiler)
-fuzz seconds="300":
-    cd guest-gate && mkdir -p fuzz/corpus/check fuzz/corpus/differential
-    cd guest-gate && cargo +nightly fuzz run --sanitizer none check fuzz/corpus/check ../tests/corpus/sql/accepted ../tests/corpus/sql/refused -- -max_len=4096 -max_total_time={{seconds}}
-    cd guest-gate && cargo +nightly fuzz run --sanitizer none differential fuzz/corpus/differential ../tests/corpus/sql/accepted ../tests/corpus/sql/refused -- -max_len=4096 -max_total_time={{seconds}}
+# Fuzz the guests natively for so many seconds each (needs cargo-fuzz and a nightly compiler), and through the host with so many texts made of each seed
+fuzz seconds="300" rounds="200":
+    mkdir -p tests/fuzz/libfuzzer/corpus/gate tests/fuzz/libfuzzer/corpus/agreement tests/fuzz/libfuzzer/corpus/render
+    cargo +nightly fuzz run --fuzz-dir tests/fuzz/libfuzzer --sanitizer none gate tests/fuzz/libfuzzer/corpus/gate tests/corpus/sql/accepted tests/corpus/sql/refused tests/corpus/fuzz/sql -- -max_len=4096 -max_total_time={{seconds}}
+    cargo +nightly fuzz run --fuzz-dir tests/fuzz/libfuzzer --sanitizer none agreement tests/fuzz/libfuzzer/corpus/agreement tests/corpus/sql/accepted tests/corpus/sql/refused tests/corpus/fuzz/sql -- -max_len=4096 -max_total_time={{seconds}}
+    cargo +nightly fuzz run --fuzz-dir tests/fuzz/libfuzzer --sanitizer none render tests/fuzz/libfuzzer/corpus/render tests/corpus/fuzz/pages tests/corpus/diagrams/hostile -- -max_len=4096 -max_total_time={{seconds}}
+    FUZZ_ROUNDS={{rounds}} cargo test --release --locked --package svc-tests --test fuzz
 
 # Measure a release build against minimal servers
 bench *arguments:
@@ -34,6 +36,11 @@ bench *arguments:
 browser *arguments:
     cargo build --locked --bin svc
     cd tests/browser && npm ci --no-audit --no-fund && npm test -- {{arguments}}
+
+# Build the guest in JavaScript, and have it serve (needs Node 18.19 or newer)
+guest-js:
+    cargo build --locked --bin svc
+    cd tests/guests/cards && npm ci --no-audit --no-fund && npm test
 
 # Drive the tool endpoint with the official clients (needs Node 20 and Python 3.10 or newer)
 mcp *arguments:

@@ -4,8 +4,10 @@
 //! servers. Ratios travel between machines, absolute figures do not.
 
 mod backend;
+mod calls;
 mod client;
 mod crowd;
+mod guests;
 mod history;
 mod items;
 mod load;
@@ -33,8 +35,9 @@ use anyhow::{Context, bail};
 use report::Goals;
 
 /// What is measured, in the order of the report.
-const PARTS: [&str; 10] = [
+const PARTS: [&str; 12] = [
     "startup",
+    "calls",
     "views",
     "many",
     "publish",
@@ -43,6 +46,7 @@ const PARTS: [&str; 10] = [
     "history",
     "pocketbase",
     "neighbours",
+    "guests",
     "crowd",
 ];
 
@@ -100,6 +104,9 @@ fn main() -> anyhow::Result<()> {
     if wanted("startup") {
         startup::measure(&bench, &mut goals)?;
     }
+    if wanted("calls") {
+        calls::measure(&bench, &mut goals)?;
+    }
     if wanted("views") {
         views::measure(&bench, page.as_deref(), nginx, &mut goals)?;
     }
@@ -123,6 +130,9 @@ fn main() -> anyhow::Result<()> {
     }
     if wanted("neighbours") {
         neighbours::measure(&bench, &mut goals)?;
+    }
+    if wanted("guests") {
+        guests::measure(&bench, &mut goals)?;
     }
     if wanted("crowd") {
         crowd::measure(&bench, &mut goals)?;

@@ -3,6 +3,7 @@
 mod answer;
 pub mod disk;
 pub mod guests;
+pub mod hostile;
 mod kills;
 mod process;
 mod server;

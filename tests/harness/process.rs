@@ -158,6 +158,11 @@ impl Process {
         self.address
     }
 
+    /// The system's number for it.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// What it has said on standard error so far.
     pub fn stderr(&self) -> String {
         self.stderr.lock().unwrap().clone()

@@ -24,6 +24,7 @@ mod guest_crashes;
 mod guests;
 mod guests_stored;
 mod hostile;
+mod hostile_guests;
 mod hosts;
 mod house;
 mod idempotency;

@@ -12,6 +12,7 @@ use std::fs::{self, DirBuilder, File};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -79,10 +80,8 @@ impl Cache {
             bytes = component.len(),
             "compiling a guest for the first time on this machine; pages are served meanwhile"
         );
-        let code = engine
-            .precompile_component(component)
-            .map_err(anyhow::Error::from)
-            .context("it does not compile")?;
+        let code =
+            compiled(|| engine.precompile_component(component)).context("it does not compile")?;
         tracing::info!(
             code_bytes = code.len(),
             milliseconds = stopwatch.elapsed().as_millis(),
@@ -127,6 +126,15 @@ impl Cache {
                 let _ = fs::remove_file(path.with_extension(extension));
             }
         }
+    }
+}
+
+/// What a compiler made. One that gives up on a strange component by a panic takes nothing with it but that component.
+fn compiled(compile: impl FnOnce() -> wasmtime::Result<Vec<u8>>) -> anyhow::Result<Vec<u8>> {
+    // It keeps nothing of its own between components that a panic could leave half done.
+    match panic::catch_unwind(AssertUnwindSafe(compile)) {
+        Ok(result) => result.map_err(anyhow::Error::from),
+        Err(_) => anyhow::bail!("the compiler gave up on it"),
     }
 }
 
@@ -262,6 +270,13 @@ mod tests {
         let mut config = wasmtime::Config::new();
         config.gc_support(false).consume_fuel(fuel);
         Engine::new(&config).unwrap()
+    }
+
+    #[test]
+    fn a_compiler_that_panics_is_an_error() {
+        let error = compiled(|| panic!("on purpose")).unwrap_err();
+        assert!(error.to_string().contains("gave up"), "{error:#}");
+        assert_eq!(compiled(|| Ok(vec![7])).unwrap(), [7]);
     }
 
     fn component() -> Vec<u8> {

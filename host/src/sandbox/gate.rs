@@ -79,12 +79,7 @@ async fn attempt(
     let span = engine::span(Function::Check, guest.digest);
     let (asked, judge) = (Arc::clone(&sql), Arc::clone(&guest));
     let job = move || {
-        let purpose = match purpose {
-            Purpose::Action => types::Purpose::Action,
-            Purpose::Query => types::Purpose::Query,
-            Purpose::Schema => types::Purpose::Schema,
-            Purpose::Migration => types::Purpose::Migration,
-        };
+        let purpose = sent(purpose);
         span.in_scope(|| {
             engine.call(Function::Check, &judge.tally, &limits, |store| {
                 let world = judge.world.instantiate(&mut *store)?;
@@ -123,6 +118,16 @@ async fn attempt(
         }),
         end,
         used: called.used,
+    }
+}
+
+/// A purpose as the guest is given it.
+pub(super) fn sent(purpose: Purpose) -> types::Purpose {
+    match purpose {
+        Purpose::Action => types::Purpose::Action,
+        Purpose::Query => types::Purpose::Query,
+        Purpose::Schema => types::Purpose::Schema,
+        Purpose::Migration => types::Purpose::Migration,
     }
 }
 

@@ -12,6 +12,7 @@
 mod admission;
 mod bindings;
 mod cache;
+mod calls;
 mod choice;
 mod engine;
 mod gate;
@@ -41,6 +42,7 @@ use registry::Registry;
 use trial::Trials;
 
 pub use admission::{COMPONENT_BYTES, Inspection, WORLD_VERSION, inspect, read};
+pub use calls::{Calls, Cost};
 pub use choice::{Choice, Choices, Origin, newest_first};
 pub use gate::{SCRIPT_BYTES, STATEMENT_BYTES};
 pub use limits::Limits;

@@ -152,22 +152,7 @@ impl Calls<'_> {
     ) -> Result<Result<wit::Page, types::RenderError>, RenderFailure> {
         let source = Arc::clone(source);
         self.call(Function::Render, move |world, store| {
-            let source = types::Source {
-                content_type: match source.content_type {
-                    ContentType::Html => types::ContentType::Html,
-                    ContentType::Markdown => types::ContentType::Markdown,
-                    ContentType::Mermaid => types::ContentType::Mermaid,
-                    ContentType::Json => types::ContentType::Json,
-                    ContentType::Csv => types::ContentType::Csv,
-                },
-                title: source.title.clone(),
-                text: source.text.clone(),
-                runtime: source.runtime.as_ref().map(|script| types::RuntimeScript {
-                    src: script.src.clone(),
-                    slug: script.slug.clone(),
-                }),
-                page_bytes: u32::try_from(source.page_bytes).unwrap_or(u32::MAX),
-            };
+            let source = sent(&source);
             let world = world.instantiate(&mut *store)?;
             world.svc_render_renderer().call_render(store, &source)
         })
@@ -224,6 +209,26 @@ impl Calls<'_> {
             }
             failure.into()
         })
+    }
+}
+
+/// A source as the guest is given it.
+pub(super) fn sent(source: &Source) -> types::Source {
+    types::Source {
+        content_type: match source.content_type {
+            ContentType::Html => types::ContentType::Html,
+            ContentType::Markdown => types::ContentType::Markdown,
+            ContentType::Mermaid => types::ContentType::Mermaid,
+            ContentType::Json => types::ContentType::Json,
+            ContentType::Csv => types::ContentType::Csv,
+        },
+        title: source.title.clone(),
+        text: source.text.clone(),
+        runtime: source.runtime.as_ref().map(|script| types::RuntimeScript {
+            src: script.src.clone(),
+            slug: script.slug.clone(),
+        }),
+        page_bytes: u32::try_from(source.page_bytes).unwrap_or(u32::MAX),
     }
 }
 

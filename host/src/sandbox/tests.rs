@@ -1,10 +1,13 @@
-//! Runs the guests that are built in, and small hostile ones written for the purpose.
+//! Runs the guests that are built in, and small ones written for the purpose.
+
+mod hostile;
+mod refused;
+mod trial;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::bindings::gate::GatePre;
 use super::*;
 
 /// The host's own cache for tests: the guests are compiled once for all of them.
@@ -42,8 +45,9 @@ fn source(content_type: ContentType, text: &str) -> Source {
     }
 }
 
-/// A gate guest in the text format: `body` runs for SQL of more than three bytes; other scripts are allowed and empty.
-fn gate_wat(imports: &str, core: &str, body: &str) -> Vec<u8> {
+/// A gate guest in the text format that allows every script as an empty one, and does `body` for one of more than three bytes. It
+/// begins with so many pages of memory, and its core module has `more` in it.
+fn gate_wat(pages: u32, more: &str, body: &str) -> Vec<u8> {
     let text = format!(
         r#"(component
   (import "svc:gate/types@1.0.0" (instance $types
@@ -63,27 +67,23 @@ fn gate_wat(imports: &str, core: &str, body: &str) -> Vec<u8> {
   (alias export $types "purpose" (type $purpose))
   (alias export $types "statement" (type $statement))
   (alias export $types "refusal" (type $refusal))
-  {imports}
+  (core module $libc
+    (memory (export "memory") {pages})
+    (func (export "realloc") (param i32 i32 i32 i32) (result i32) (i32.const 1024)))
   (core module $guest
-    {core}
-    (memory (export "memory") 1)
-    (func (export "realloc") (param i32 i32 i32 i32) (result i32) (i32.const 1024))
-    (func $misbehave (export "misbehave") {body})
+    {more}
+    (func $misbehave {body})
     (func (export "check") (param $sql i32) (param $length i32) (param $purpose i32) (result i32)
       (if (i32.gt_u (local.get $length) (i32.const 3)) (then (call $misbehave)))
       (i32.const 0)))
-  (core instance $i (instantiate $guest {with}))
+  (core instance $l (instantiate $libc))
+  (core instance $i (instantiate $guest))
   (func $check (param "sql" string) (param "purpose" $purpose)
     (result (result (list $statement) (error $refusal)))
-    (canon lift (core func $i "check") (memory (core memory $i "memory"))
-      (realloc (core func $i "realloc"))))
+    (canon lift (core func $i "check") (memory (core memory $l "memory"))
+      (realloc (core func $l "realloc"))))
   (instance $judge (export "check" (func $check)))
   (export "svc:gate/judge@1.0.0" (instance $judge)))"#,
-        with = if core.is_empty() {
-            ""
-        } else {
-            r#"(with "host" (instance $host))"#
-        },
     );
     wat::parse_str(text).unwrap()
 }
@@ -106,95 +106,6 @@ fn with_gate(component: &[u8], gate: Limits) -> (Sandbox, tempfile::TempDir) {
         ..config()
     };
     (Sandbox::start(config).unwrap(), guests)
-}
-
-/// That `body` ends in the budget, and that the next calls are none the worse.
-async fn exhausts(budget: Budget, body: &str, gate: Limits) {
-    let component = gate_wat("", "", body);
-    let (sandbox, _guests) = with_gate(&component, gate);
-    for _ in 0..3 {
-        let failed = sandbox.check_sql("misbehave", Purpose::Migration).await;
-        assert!(
-            matches!(failed, Err(GateFailure::Budget(found)) if found == budget),
-            "{body}: {failed:?}"
-        );
-        let fresh = sandbox.check_sql("ok", Purpose::Migration).await;
-        assert_eq!(fresh.unwrap(), [], "{body}");
-    }
-    assert_eq!(sandbox.gate(), Some(GuestDigest::of(&component)));
-}
-
-const ENDLESS: &str = "(loop $again (br $again))";
-
-#[tokio::test]
-async fn endless_work_ends_with_the_fuel() {
-    let limits = Limits {
-        fuel: 1_000_000,
-        ..config().gate
-    };
-    exhausts(Budget::Fuel, ENDLESS, limits).await;
-}
-
-#[tokio::test]
-async fn endless_work_ends_with_the_time() {
-    let limits = Limits {
-        fuel: u64::MAX,
-        wall: Duration::from_millis(50),
-        ..Limits::GATE
-    };
-    exhausts(Budget::Time, ENDLESS, limits).await;
-}
-
-#[tokio::test]
-async fn endless_depth_ends_with_the_stack() {
-    let body = "(call $misbehave) (call $misbehave)";
-    exhausts(Budget::Stack, body, config().gate).await;
-}
-
-#[tokio::test]
-async fn endless_memory_ends_with_the_memory() {
-    let body = "(loop $again (br_if $again (i32.ne (memory.grow (i32.const 16)) (i32.const -1)))) unreachable";
-    let limits = Limits {
-        memory_bytes: 4 << 20,
-        ..config().gate
-    };
-    exhausts(Budget::Memory, body, limits).await;
-    // And one growth that no guest could have.
-    let body = "(drop (memory.grow (i32.const 65535)))";
-    exhausts(Budget::Memory, body, config().gate).await;
-}
-
-#[tokio::test]
-async fn a_trap_is_a_broken_guest_and_the_next_call_is_not() {
-    let component = gate_wat("", "", "unreachable");
-    let (sandbox, _guests) = with_gate(&component, config().gate);
-    for _ in 0..3 {
-        let failed = sandbox.check_sql("misbehave", Purpose::Migration).await;
-        assert!(matches!(failed, Err(GateFailure::Broken(_))), "{failed:?}");
-        let fresh = sandbox.check_sql("ok", Purpose::Migration).await;
-        assert_eq!(fresh.unwrap(), []);
-    }
-}
-
-#[tokio::test]
-async fn a_guest_cannot_wait() {
-    let imports = r#"
-  (import "wasi:io/poll@0.2.6" (instance $poll (export "pollable" (type (sub resource)))))
-  (alias export $poll "pollable" (type $pollable))
-  (import "wasi:clocks/monotonic-clock@0.2.6" (instance $clock
-    (alias outer 1 $pollable (type $outer))
-    (export "pollable" (type $inner (eq $outer)))
-    (export "subscribe-duration" (func (param "when" u64) (result (own $inner))))))
-  (core func $wait (canon lower (func $clock "subscribe-duration")))
-  (core instance $host (export "wait" (func $wait)))"#;
-    let core = r#"(import "host" "wait" (func $wait (param i64) (result i32)))"#;
-    let body = "(drop (call $wait (i64.const 1000000000)))";
-    let component = gate_wat(imports, core, body);
-    let (sandbox, _guests) = with_gate(&component, config().gate);
-    let failed = sandbox.check_sql("misbehave", Purpose::Migration).await;
-    assert_eq!(sandbox.gate(), Some(GuestDigest::of(&component)));
-    let text = failed.unwrap_err().to_string();
-    assert!(text.contains("nothing to wait for"), "{text}");
 }
 
 #[tokio::test]
@@ -379,47 +290,13 @@ fn registry() -> Registry {
 }
 
 #[test]
-fn a_guest_that_imports_the_outside_world_is_refused() {
-    for (import, refused) in [
-        (
-            r#"(import "wasi:filesystem/preopens@0.2.6" (instance (export "get-directories" (func))))"#,
-            "wasi:filesystem/preopens@0.2.6",
-        ),
-        (
-            r#"(import "wasi:http/outgoing-handler@0.2.0" (instance (export "handle" (func))))"#,
-            "wasi:http/outgoing-handler@0.2.0",
-        ),
-        (r#"(import "free-hand" (func))"#, "free-hand"),
-    ] {
-        let component = wat::parse_str(format!("(component {import})")).unwrap();
-        let error = registry()
-            .admit::<GatePre<_>>(&component)
-            .err()
-            .map(|error| format!("{error:#}"));
-        assert!(
-            error.as_ref().is_some_and(|text| text.contains(refused)),
-            "{error:?}"
-        );
-    }
-}
-
-#[test]
-fn a_component_of_another_world_is_refused() {
-    let registry = registry();
-    let empty = wat::parse_str("(component)").unwrap();
-    for component in [empty.as_slice(), b"not a component", b""] {
-        assert!(registry.admit::<GatePre<_>>(component).is_err());
-    }
-}
-
-#[test]
 fn the_first_guest_of_a_choice_that_works_serves() {
     let guests = tempfile::tempdir().unwrap();
     let (broken, installed) = (
         guests.path().join("broken.wasm"),
         guests.path().join("installed.wasm"),
     );
-    let component = gate_wat("", "", "unreachable");
+    let component = gate_wat(1, "", "");
     fs::write(&installed, &component).unwrap();
     fs::write(&broken, "broken").unwrap();
     let choice = |origins: &[&Path]| Choice {
@@ -472,75 +349,4 @@ async fn callers_wait_for_a_guest_past_those_that_cannot_serve() {
     let (sandbox, guests) = with_gate(b"broken", config().gate);
     assert!(sandbox.check_sql("SELECT 1", Purpose::Query).await.is_ok());
     drop(guests);
-}
-
-/// A sandbox whose gate is `bodies[0]`, on trial against `bodies[1]`.
-async fn on_trial(bodies: [&str; 2]) -> (Sandbox, [GuestDigest; 2], tempfile::TempDir) {
-    let guests = tempfile::tempdir().unwrap();
-    let components = bodies.map(|body| gate_wat("", "", body));
-    let origins = [0, 1].map(|number| {
-        let path = guests.path().join(number.to_string());
-        fs::write(&path, &components[number]).unwrap();
-        Origin::file(&path)
-    });
-    let limits = Limits {
-        fuel: 1_000_000,
-        ..config().gate
-    };
-    let config = SandboxConfig {
-        gate: limits,
-        ..config()
-    };
-    let sandbox = Sandbox::start(config).unwrap();
-    assert!(sandbox.check_sql("SELECT 1", Purpose::Query).await.is_ok());
-    let choice = Choice {
-        origins: origins.to_vec(),
-        on_trial: true,
-    };
-    let applied = sandbox.apply(World::Gate, &choice);
-    let digests = [0, 1].map(|number| GuestDigest::of(&components[number]));
-    assert_eq!(applied.serves, Some(digests[0]));
-    (sandbox, digests, guests)
-}
-
-#[tokio::test]
-async fn a_gate_that_fails_where_the_one_before_does_not_loses_its_place() {
-    for bad in [
-        "unreachable",
-        ENDLESS,
-        "(call $misbehave) (call $misbehave)",
-    ] {
-        let (sandbox, [new, old], _guests) = on_trial([bad, ""]).await;
-        let judged = sandbox
-            .judge("misbehave", Purpose::Migration)
-            .await
-            .unwrap();
-        assert_eq!(judged.gate, old, "{bad}");
-        assert_eq!(sandbox.gate(), Some(old), "{bad}");
-        let fallen = sandbox.take_fallen();
-        assert_eq!(fallen.len(), 1);
-        assert_eq!((fallen[0].guest, fallen[0].before), (new, old));
-        assert!(sandbox.take_fallen().is_empty());
-    }
-}
-
-#[tokio::test]
-async fn a_gate_stays_where_the_one_before_fails_too() {
-    let nearly = "(local $n i32) (loop $again (br_if $again (i32.lt_u (local.tee $n (i32.add (local.get $n) (i32.const 1))) (i32.const 80000))))";
-    for (new, old) in [
-        ("unreachable", "unreachable"),
-        (ENDLESS, ENDLESS),
-        (ENDLESS, "unreachable"),
-        // Within the budget, and not by much: what the next one needs may be just over it.
-        (ENDLESS, nearly),
-    ] {
-        let (sandbox, [digest, _], _guests) = on_trial([new, old]).await;
-        for _ in 0..3 {
-            let answer = sandbox.check_sql("misbehave", Purpose::Migration).await;
-            assert!(answer.is_err() || old == nearly, "{new}, {old}: {answer:?}");
-        }
-        assert_eq!(sandbox.gate(), Some(digest), "{new}, {old}");
-        assert!(sandbox.take_fallen().is_empty());
-        assert!(sandbox.check_sql("ok", Purpose::Migration).await.is_ok());
-    }
 }

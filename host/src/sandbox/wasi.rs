@@ -52,6 +52,9 @@ const KEPT_OUTPUT: usize = 4096;
 /// The most random bytes that a guest gets in one call, in bytes: the host makes them outside its fuel.
 const RANDOM_BYTES: u64 = 4096;
 
+/// How many streams and other things of the host's a call may hold: they cost memory outside its budget.
+const HANDLES: usize = 1024;
+
 /// What a store carries for one call.
 pub(super) struct CallState {
     wasi: WasiCtx,
@@ -76,9 +79,11 @@ impl CallState {
             .allow_tcp(false)
             .allow_udp(false)
             .build();
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(HANDLES);
         Self {
             wasi,
-            table: ResourceTable::new(),
+            table,
             meter: Meter::new(memory_bytes),
             output,
         }

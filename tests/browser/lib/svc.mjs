@@ -1,7 +1,7 @@
 // The real server, on a free port, with a data directory of its own.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), '../../..');
-const binary = resolve(process.env.SVC_BIN ?? join(root, 'target/debug/svc'));
+export const binary = resolve(process.env.SVC_BIN ?? join(root, 'target/debug/svc'));
 const run = promisify(execFile);
 // Compiled guests, which all servers of all tests share: below cargo's target directory, as the tests in Rust have it.
 const cache = join(dirname(binary), '../tests-cache');
@@ -20,16 +20,21 @@ const plenty = ['deploy', 'preview', 'auth', 'op', 'mcp'].flatMap((rule) => [
 ]);
 
 /**
- * Starts a server, with limits that tests of other things do not meet and with what else its command takes; `stop` ends it
- * and takes its directory away.
+ * Starts a server, with limits that tests of other things do not meet, with guests of its own by their worlds, and with what
+ * else its command takes; `stop` ends it and takes its directory away.
  */
-export async function startSvc({ limits = Object.fromEntries(plenty), options = [] } = {}) {
+export async function startSvc({ limits = Object.fromEntries(plenty), guests = {}, options = [] } = {}) {
   const directory = await mkdtemp(join(tmpdir(), 'svc-browser-'));
   const config = join(directory, 'svc.toml');
   const data = join(directory, 'data');
   await mkdir(cache, { recursive: true, mode: 0o700 });
   const lines = Object.entries(limits).map(([name, value]) => `${name} = ${value}`);
   await writeFile(config, ['[limits]', ...lines].join('\n'));
+  for (const [world, component] of Object.entries(guests)) {
+    const folder = join(data, 'guests', world);
+    await mkdir(folder, { recursive: true });
+    await copyFile(component, join(folder, '000001-test.wasm'));
+  }
   const child = spawn(
     binary,
     ['serve', '--listen', '127.0.0.1:0', '--config', config, '--data', data, '--cache', cache, ...options],
@@ -54,6 +59,8 @@ export async function startSvc({ limits = Object.fromEntries(plenty), options = 
 
   return {
     url,
+    data,
+    cache,
     /** Publishes a share; answers it. */
     async deploy(share) {
       const answer = await fetch(`${url}/api/v1/deploy`, { method: 'POST', body: JSON.stringify(share) });

@@ -1,16 +1,16 @@
-//! What the gate allows is for SQLite what the gate says it is, and a read changes nothing.
-#![no_main]
+//! The gate natively beside SQLite: what the gate allows is what the gate says it is, and a read changes nothing.
 
 use std::cell::RefCell;
 
-use agreement::{PURPOSES, Watched};
-use libfuzzer_sys::fuzz_target;
 use rusqlite::Connection;
 
-#[path = "../../tests/support/agreement.rs"]
-mod agreement;
+use super::gate::BETWEEN;
+use watched::{PURPOSES, Watched};
 
-const SCHEMA: &str = include_str!("../../../tests/corpus/sql/schema.sql");
+#[path = "../../../guest-gate/tests/support/agreement.rs"]
+mod watched;
+
+const SCHEMA: &str = include_str!("../../corpus/sql/schema.sql");
 
 thread_local! {
     static WATCHED: RefCell<Watched> = RefCell::new({
@@ -20,10 +20,11 @@ thread_local! {
     });
 }
 
-fuzz_target!(|data: &[u8]| {
+/// Has both judge each statement of a text for each purpose.
+pub(crate) fn compare(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     WATCHED.with_borrow_mut(|watched| {
-        for sql in text.split("\n-- ----\n") {
+        for sql in text.split(BETWEEN) {
             for purpose in PURPOSES {
                 if let Err(difference) = watched.agree(sql, purpose) {
                     panic!("{difference}");
@@ -31,4 +32,4 @@ fuzz_target!(|data: &[u8]| {
             }
         }
     });
-});
+}

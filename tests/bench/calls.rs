@@ -1,0 +1,229 @@
+//! What one call of a guest costs beside the same code run natively, and how much of it is making an instance.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use anyhow::{Context as _, ensure};
+use guest_render::ContentType as Native;
+use svc::sandbox::{Calls, ContentType, Cost, Purpose, Source};
+
+use super::report::{Goals, quantile, say, title};
+use super::server::Bench;
+use super::source::Author;
+
+const NOTHING: &str = include_str!("../guests/nothing/gate.wat");
+/// Calls of each kind; a drawing takes a hundred times as long, and has a tenth of them.
+const CALLS: usize = 1000;
+const DRAWINGS: usize = 100;
+const WARM_UP: usize = 30;
+/// The source of a page, in bytes.
+const BYTES: usize = 10 * 1024;
+const PAGE_BYTES: u32 = 16 << 20;
+
+/// 200 bytes.
+const SHORT: &str = "SELECT o.id, o.total, c.name AS customer, c.city FROM orders AS o JOIN customers AS c ON c.id = o.customer_id WHERE o.status = :status AND o.total > :least AND c.city <> '' ORDER BY o.id DESC LIMIT 20";
+
+/// What is called.
+struct Case {
+    name: &'static str,
+    calls: usize,
+    sandboxed: Box<dyn Fn() -> anyhow::Result<Cost>>,
+    /// What draws is compiled for the sandbox alone.
+    native: Option<Box<dyn Fn() -> bool>>,
+    /// The most that it may take, as a multiple of the native time.
+    most: Option<f64>,
+}
+
+/// Microseconds of the calls of a case.
+#[derive(Default)]
+struct Figures {
+    total: Vec<f64>,
+    instantiation: Vec<f64>,
+    native: Vec<f64>,
+    fuel: u64,
+    memory: usize,
+}
+
+/// Measures every kind of call.
+pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
+    title(&format!(
+        "One call of a guest in a fresh instance, and the same code natively, in turns, {CALLS} times each ({DRAWINGS} drawings): µs"
+    ))?;
+    say(&format!(
+        "{:20} {:>9} {:>9} {:>9} {:>9} {:>6} {:>9} {:>6} {:>8} {:>8}",
+        "call", "p50", "p99", "native", "p99", "ratio", "instance", "share", "Mfuel", "KB"
+    ))?;
+    let cache = bench.directory("cache");
+    let nothing = wat::parse_str(NOTHING)?;
+    let nothing: &'static Calls = Box::leak(Box::new(Calls::new(cache.clone(), Some(&nothing))?));
+    let guests: &'static Calls = Box::leak(Box::new(Calls::new(cache, None)?));
+    let empty = Case {
+        name: "nothing",
+        calls: CALLS,
+        sandboxed: Box::new(|| nothing.check("", Purpose::Migration)),
+        native: None,
+        most: None,
+    };
+    let mut cases = vec![empty];
+    let long = long_statement();
+    cases.push(gate(guests, "gate, 200 B", SHORT.to_owned(), None));
+    cases.push(gate(guests, "gate, 3 KB", long, Some(3.0)));
+    for (name, kind, native, most) in [
+        ("html, 10 KB", ContentType::Html, Native::Html, None),
+        (
+            "markdown, 10 KB",
+            ContentType::Markdown,
+            Native::Markdown,
+            Some(2.5),
+        ),
+        ("json, 10 KB", ContentType::Json, Native::Json, None),
+        ("csv, 10 KB", ContentType::Csv, Native::Csv, None),
+        (
+            "mermaid page, 10 KB",
+            ContentType::Mermaid,
+            Native::Mermaid,
+            None,
+        ),
+    ] {
+        cases.push(page(guests, name, kind, native, most));
+    }
+    let diagram = Author::new(7).mermaid(1024);
+    cases.push(Case {
+        name: "mermaid draw, 1 KB",
+        calls: DRAWINGS,
+        sandboxed: Box::new(move || guests.draw(&diagram)),
+        native: None,
+        most: None,
+    });
+    for case in &cases {
+        let figures = run(case)?;
+        figures.say(case)?;
+        if let Some(most) = case.most {
+            let ratio = quantile(&figures.total, 0.5) / quantile(&figures.native, 0.5);
+            goals.at_most(&format!("{}: p50, of native's", case.name), ratio, most);
+        }
+        if case.most.is_some() || case.name == "nothing" {
+            let made = quantile(&figures.instantiation, 0.5);
+            goals.at_most(&format!("{}: instance, p50, µs", case.name), made, 20.0);
+        }
+    }
+    Ok(())
+}
+
+/// A call of the gate.
+fn gate(guests: &'static Calls, name: &'static str, sql: String, most: Option<f64>) -> Case {
+    let same = sql.clone();
+    Case {
+        name,
+        calls: CALLS,
+        sandboxed: Box::new(move || guests.check(&sql, Purpose::Query)),
+        native: Some(Box::new(move || {
+            let verdict =
+                guest_gate::statement::check(&same, guest_gate::statement::Purpose::Query);
+            black_box(&verdict).is_ok()
+        })),
+        most,
+    }
+}
+
+/// A call of the renderer.
+fn page(
+    guests: &'static Calls,
+    name: &'static str,
+    kind: ContentType,
+    native: Native,
+    most: Option<f64>,
+) -> Case {
+    let mut author = Author::new(7);
+    let text = match kind {
+        ContentType::Html => author.html(BYTES),
+        ContentType::Markdown => author.markdown(BYTES),
+        ContentType::Json => author.json(BYTES),
+        ContentType::Csv => author.csv(BYTES),
+        ContentType::Mermaid => author.mermaid(BYTES),
+    };
+    let source = Source {
+        content_type: kind,
+        title: "A page".to_owned(),
+        text: text.clone(),
+        runtime: None,
+        page_bytes: PAGE_BYTES as usize,
+    };
+    let same = guest_render::Source {
+        content_type: native,
+        title: "A page".to_owned(),
+        text,
+        runtime: None,
+        page_bytes: PAGE_BYTES,
+    };
+    Case {
+        name,
+        calls: CALLS,
+        sandboxed: Box::new(move || guests.render(&source)),
+        native: Some(Box::new(move || {
+            let page = guest_render::render(&same);
+            black_box(&page).is_ok()
+        })),
+        most,
+    }
+}
+
+/// About 3 KB: a report of a dozen parts, as a generator of SQL writes one.
+fn long_statement() -> String {
+    let part = |n: usize| {
+        format!(
+            "SELECT '{n}' AS part, c.name, count(*) AS orders, coalesce(sum(o.total), 0) AS total, max(o.placed_at) AS latest FROM customers AS c LEFT JOIN orders AS o ON o.customer_id = c.id AND o.status = :status WHERE c.region = {n} AND (o.total BETWEEN {n} AND :most OR o.id IS NULL) GROUP BY c.id, c.name HAVING count(*) >= {n}"
+        )
+    };
+    let parts: Vec<String> = (0..10).map(part).collect();
+    parts.join(" UNION ALL ")
+}
+
+fn run(case: &Case) -> anyhow::Result<Figures> {
+    let mut figures = Figures::default();
+    let native = case.native.as_ref();
+    for number in 0..WARM_UP + case.calls {
+        let cost = (case.sandboxed)().context(case.name)?;
+        ensure!(cost.answered, "{}: not answered", case.name);
+        let began = Instant::now();
+        let answered = native.is_none_or(|native| native());
+        let took = began.elapsed();
+        ensure!(answered, "{}: not answered natively", case.name);
+        if number >= WARM_UP {
+            figures.total.push(cost.total.as_secs_f64() * 1e6);
+            figures
+                .instantiation
+                .push(cost.instantiation.as_secs_f64() * 1e6);
+            if native.is_some() {
+                figures.native.push(took.as_secs_f64() * 1e6);
+            }
+        }
+        (figures.fuel, figures.memory) = (cost.fuel, cost.memory);
+    }
+    Ok(figures)
+}
+
+impl Figures {
+    fn say(&self, case: &Case) -> anyhow::Result<()> {
+        let p50 = quantile(&self.total, 0.5);
+        let made = quantile(&self.instantiation, 0.5);
+        let (native, ratio) = if self.native.is_empty() {
+            (format!("{:>9} {:>9}", "", ""), format!("{:>6}", ""))
+        } else {
+            let middle = quantile(&self.native, 0.5);
+            let slow = quantile(&self.native, 0.99);
+            (
+                format!("{middle:>9.1} {slow:>9.1}"),
+                format!("{:>6.2}", p50 / middle),
+            )
+        };
+        say(&format!(
+            "{:20} {p50:>9.1} {:>9.1} {native} {ratio} {made:>9.1} {:>5.0}% {:>8.2} {:>8}",
+            case.name,
+            quantile(&self.total, 0.99),
+            made / p50 * 100.0,
+            self.fuel as f64 / 1e6,
+            self.memory / 1024,
+        ))
+    }
+}

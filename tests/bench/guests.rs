@@ -1,0 +1,140 @@
+//! What visitors and callers notice while somebody publishes whatever exhausts a renderer.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use serde_json::json;
+use svc_tests::hostile;
+
+use super::client::{self, Client};
+use super::items::{self, Operation};
+use super::load;
+use super::owner::Owner;
+use super::report::{Goals, median, quantile, say, title};
+use super::server::{Bench, Running};
+use super::tenant;
+
+const RUNS: usize = 5;
+const RUN: Duration = Duration::from_millis(1500);
+/// Connections of those who are measured.
+const CONNECTIONS: usize = 4;
+/// Connections of the one who publishes: more than there are threads for guests.
+const PUBLISHERS: usize = 8;
+const AHEAD: Duration = Duration::from_millis(500);
+const QUIET: &str = "quiet";
+/// How much more memory the server may have after it than before, in megabytes: what an allocator keeps, and no page of 100 MB.
+const KEPT: f64 = 64.0;
+
+/// What is published, by the letter that the hostile renderer goes by.
+const MISDEEDS: [(&str, &str); 5] = [
+    ("l", "endless work"),
+    ("m", "endless memory"),
+    ("s", "endless depth"),
+    ("t", "traps"),
+    ("o", "pages of 100 MB"),
+];
+
+/// Measures views of a page, and reads and inserts through its actions.
+pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
+    title(&format!(
+        "Views and calls over {CONNECTIONS} connections, {RUNS} alternating runs of {} ms, beside {PUBLISHERS} connections that publish to a hostile renderer",
+        RUN.as_millis()
+    ))?;
+    let folder = bench.directory("guests").join("guests/render");
+    std::fs::create_dir_all(&folder)?;
+    std::fs::write(folder.join("000001-hostile.wasm"), hostile::renderer())?;
+    let (svc, credential) = bench.owned("guests")?;
+    let mut owner = Owner::new(&svc, &credential)?;
+    tenant::settle(&mut owner, QUIET, &[])?;
+    let asked = [
+        (
+            "view",
+            vec![client::get(svc.address, &format!("/{QUIET}"), "identity")],
+        ),
+        (
+            Operation::Row.name(),
+            Operation::Row.calls(svc.address, QUIET),
+        ),
+        (
+            Operation::Insert.name(),
+            Operation::Insert.calls(svc.address, QUIET),
+        ),
+    ];
+    let p99 = |requests: &[Vec<u8>]| -> anyhow::Result<f64> {
+        let outcome = load::run(svc.address, requests, CONNECTIONS, RUN)?;
+        tenant::answer(&svc, &items::undo(svc.address, QUIET))?;
+        Ok(quantile(&outcome.latencies, 0.99) / 1e3)
+    };
+    // Once through everything, so that what is kept for later is there.
+    for (letter, _) in MISDEEDS {
+        beside(&svc, letter, || Ok(()))?;
+    }
+    svc.await_rest()?;
+    let (before, _) = svc.memory()?;
+    say(&format!("{:32} {:>10} {:>10}", "", "p99 ms", "quiet ms"))?;
+    for (name, requests) in &asked {
+        let mut quiet = Vec::new();
+        let mut loud = MISDEEDS.map(|_| Vec::new());
+        for _ in 0..RUNS {
+            quiet.push(p99(requests)?);
+            for ((letter, _), loud) in MISDEEDS.iter().zip(&mut loud) {
+                beside(&svc, letter, || {
+                    loud.push(p99(requests)?);
+                    Ok(())
+                })?;
+                svc.await_rest()?;
+            }
+        }
+        let most = (2.0 * median(&quiet)).max(10.0);
+        for ((_, what), loud) in MISDEEDS.iter().zip(&loud) {
+            let case = format!("{name} beside {what}");
+            let (loud, quiet) = (median(loud), median(&quiet));
+            say(&format!("{case:32} {loud:>10.2} {quiet:>10.2}"))?;
+            goals.at_most(&format!("{case}: p99, ms"), loud, most);
+        }
+    }
+    let (after, most) = svc.memory()?;
+    say(&format!(
+        "svc: {before:.1} MB resident before it, {after:.1} MB after it, {most:.1} MB at the most."
+    ))?;
+    goals.at_most("memory kept after hostile pages, MB", after - before, KEPT);
+    Ok(())
+}
+
+/// Does something while the publishers publish.
+fn beside(
+    svc: &Running,
+    letter: &str,
+    work: impl FnOnce() -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let stop = AtomicBool::new(false);
+    let clients: Result<Vec<Client>, _> = (0..PUBLISHERS).map(|_| svc.client()).collect();
+    thread::scope(|scope| {
+        let publishers: Vec<_> = clients?
+            .into_iter()
+            .map(|client| scope.spawn(|| publish(client, letter, &stop)))
+            .collect();
+        thread::sleep(AHEAD);
+        let done = work();
+        stop.store(true, Ordering::Relaxed);
+        for publisher in publishers {
+            publisher.join().ok().context("a publisher panicked")??;
+        }
+        done
+    })
+}
+
+fn publish(mut client: Client, letter: &str, stop: &AtomicBool) -> anyhow::Result<()> {
+    let share = json!({ "type": "markdown", "content": letter });
+    while !stop.load(Ordering::Relaxed) {
+        let answer = client.post("/api/v1/deploy", &share)?;
+        // A budget, a guest that failed, or no thread in time.
+        ensure!(
+            matches!(answer.status, 400 | 500 | 503),
+            "published: {answer:?}"
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,128 @@
+//! Changes texts at random, the same way for the same seed.
+
+/// The longest text that is made, in bytes.
+const LONGEST: usize = 4096;
+
+/// What the languages are made of: what random bytes would rarely hit.
+const TOKENS: [&str; 56] = [
+    "\"",
+    "'",
+    "`",
+    "```",
+    "~~~",
+    "<",
+    ">",
+    "</",
+    "<!--",
+    "-->",
+    "<![CDATA[",
+    "<script>",
+    "<svg/onload=",
+    "&amp;",
+    "&#0;",
+    "\0",
+    "\u{feff}",
+    "\u{202e}",
+    "\u{300}",
+    "\u{1f468}\u{200d}",
+    "\r\n",
+    "\r",
+    "\n\n",
+    "\t",
+    "[",
+    "](",
+    "![",
+    "{",
+    "}",
+    "(",
+    ")",
+    ",",
+    ";",
+    ":",
+    "|",
+    "|---|",
+    "- [ ] ",
+    "#",
+    "> ",
+    "[^1]: ",
+    "javascript:",
+    "--> ",
+    "%%{init: {}}%%",
+    "subgraph a",
+    "click A href \"x\"",
+    "\\u0000",
+    "\\ud800",
+    "1e999",
+    "-",
+    "SELECT ",
+    " UNION ",
+    "WITH RECURSIVE ",
+    "/*",
+    "*/",
+    ":svc_user_id",
+    " RETURNING *",
+];
+
+/// A source of changes.
+pub(crate) struct Mutator(u64);
+
+impl Mutator {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 >> 11
+    }
+
+    /// A number below another, which is not 0.
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        let bound = u64::try_from(bound).expect("a bound of 64 bits");
+        usize::try_from(self.next() % bound).expect("a number below a usize")
+    }
+
+    /// A piece of a text.
+    fn piece(&mut self, of: usize) -> std::ops::Range<usize> {
+        let start = self.below(of + 1);
+        let length = self.below(33).min(of - start);
+        start..start + length
+    }
+
+    /// A text made of one by a few changes; pieces of another one go into it.
+    pub(crate) fn change(&mut self, text: &[u8], other: &[u8]) -> Vec<u8> {
+        let mut text = text.to_vec();
+        for _ in 0..=self.below(4) {
+            let range = self.piece(text.len());
+            match self.below(6) {
+                0 => drop(text.drain(range)),
+                1 => {
+                    let piece = text[range.clone()].repeat(1 + self.below(20));
+                    text.splice(range, piece);
+                }
+                2 => {
+                    let token = TOKENS[self.below(TOKENS.len())];
+                    text.splice(range.start..range.start, token.bytes());
+                }
+                3 => {
+                    let token = TOKENS[self.below(TOKENS.len())];
+                    text.splice(range, token.repeat(1 + self.below(30)).into_bytes());
+                }
+                4 => {
+                    let piece = self.piece(other.len());
+                    text.splice(range, other[piece].to_vec());
+                }
+                _ => {
+                    let bit = 1 << self.below(8);
+                    for byte in &mut text[range] {
+                        *byte ^= bit;
+                    }
+                }
+            }
+            text.truncate(LONGEST);
+        }
+        text
+    }
+}

@@ -1,0 +1,109 @@
+//! Both guests through the host: every call ends in one of the ways that there are, and as the same code ends natively.
+
+use std::path::PathBuf;
+
+use guest_gate::statement as native;
+use svc::sandbox::{
+    ContentType, GateFailure, Purpose, RenderFailure, RuntimeScript, Sandbox, SandboxConfig, Source,
+};
+use tokio::runtime::{Builder, Runtime};
+
+use super::gate::BETWEEN;
+use super::page::{self, Kind};
+
+const TYPES: [(ContentType, Kind); 5] = [
+    (ContentType::Html, Kind::Html),
+    (ContentType::Markdown, Kind::Markdown),
+    (ContentType::Mermaid, Kind::Mermaid),
+    (ContentType::Json, Kind::Json),
+    (ContentType::Csv, Kind::Csv),
+];
+
+const PURPOSES: [(Purpose, native::Purpose); 4] = [
+    (Purpose::Action, native::Purpose::Action),
+    (Purpose::Query, native::Purpose::Query),
+    (Purpose::Schema, native::Purpose::Schema),
+    (Purpose::Migration, native::Purpose::Migration),
+];
+
+const PAGE_BYTES: usize = 1 << 20;
+
+/// The sandbox that everything goes through.
+pub(crate) struct Host {
+    sandbox: Sandbox,
+    runtime: Runtime,
+}
+
+impl Host {
+    /// The built-in guests with the house's limits.
+    pub(crate) fn start(cache_dir: PathBuf) -> Self {
+        let sandbox = Sandbox::start(SandboxConfig::new(cache_dir)).expect("a sandbox");
+        let runtime = Builder::new_current_thread().enable_all().build();
+        Self {
+            sandbox,
+            runtime: runtime.expect("a runtime"),
+        }
+    }
+
+    /// Renders a text as every type, with its diagrams.
+    pub(crate) fn render(&self, data: &[u8]) {
+        let text = String::from_utf8_lossy(data);
+        for (content_type, kind) in TYPES {
+            let source = Source {
+                content_type,
+                title: text.chars().take(20).collect(),
+                text: text.clone().into_owned(),
+                runtime: Some(RuntimeScript {
+                    src: page::RUNTIME.to_owned(),
+                    slug: "a-slug".to_owned(),
+                }),
+                page_bytes: PAGE_BYTES,
+            };
+            match self.runtime.block_on(self.sandbox.render(source)) {
+                Ok(found) => {
+                    assert!(found.html.len() <= PAGE_BYTES, "{kind:?}: too large");
+                    let html = std::str::from_utf8(&found.html).expect("a page is text");
+                    if let Err(wrong) = page::check(html, kind, &text, true) {
+                        panic!("{kind:?}: {wrong}");
+                    }
+                }
+                Err(RenderFailure::Malformed {
+                    message,
+                    line,
+                    column,
+                }) => assert!(line >= 1 && column >= 1 && !message.is_empty()),
+                Err(RenderFailure::Budget(_)) => {}
+                Err(failure) => panic!("{kind:?}: {failure}"),
+            }
+        }
+    }
+
+    /// Judges each statement of a text for each purpose.
+    pub(crate) fn judge(&self, data: &[u8]) {
+        let text = String::from_utf8_lossy(data);
+        for sql in text.split(BETWEEN) {
+            for (purpose, same) in PURPOSES {
+                let verdict = self.runtime.block_on(self.sandbox.check_sql(sql, purpose));
+                match (verdict, native::check(sql, same)) {
+                    (Ok(ours), Ok(theirs)) => {
+                        assert_eq!(ours.len(), theirs.len());
+                        for (ours, theirs) in ours.iter().zip(&theirs) {
+                            assert_eq!(ours.binds, theirs.binds);
+                            assert_eq!(ours.returns_rows, theirs.returns_rows);
+                            let places = (theirs.start as usize, theirs.end as usize);
+                            assert_eq!((ours.start, ours.end), places);
+                        }
+                    }
+                    (Err(GateFailure::Refused(ours)), Err(theirs)) => {
+                        assert_eq!(ours.statement, theirs.statement);
+                        assert_eq!(ours.position.offset, theirs.place.offset);
+                    }
+                    (Err(GateFailure::Budget(_)), _) => {}
+                    (ours, theirs) => {
+                        panic!("the host says {ours:?}, the gate natively {theirs:?}")
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! What is fuzzed: functions that panic where something does not hold.
+
+pub(crate) mod agreement;
+pub(crate) mod gate;
+pub(crate) mod host;
+pub(crate) mod page;
+pub(crate) mod render;

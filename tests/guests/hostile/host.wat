@@ -1,0 +1,50 @@
+  ;; What a guest may import, as far as it is misused here, and a memory for it.
+  (import "wasi:io/error@0.2.6" (instance $error (export "error" (type (sub resource)))))
+  (alias export $error "error" (type $error-type))
+  (import "wasi:io/streams@0.2.6" (instance $streams
+    (alias outer 1 $error-type (type $outer-error))
+    (export "error" (type $e (eq $outer-error)))
+    (export "output-stream" (type $out (sub resource)))
+    (type $variant (variant (case "last-operation-failed" (own $e)) (case "closed")))
+    (export "stream-error" (type $stream-error (eq $variant)))
+    (export "[method]output-stream.blocking-write-and-flush"
+      (func (param "self" (borrow $out)) (param "contents" (list u8)) (result (result (error $stream-error)))))
+    (export "[method]output-stream.write-zeroes"
+      (func (param "self" (borrow $out)) (param "len" u64) (result (result (error $stream-error)))))))
+  (alias export $streams "output-stream" (type $output-stream))
+  (import "wasi:cli/stderr@0.2.6" (instance $stderr
+    (alias outer 1 $output-stream (type $outer-output-stream))
+    (export "output-stream" (type $out (eq $outer-output-stream)))
+    (export "get-stderr" (func (result (own $out))))))
+  (import "wasi:cli/exit@0.2.6" (instance $exit (export "exit" (func (param "status" (result))))))
+  (import "wasi:io/poll@0.2.6" (instance $poll (export "pollable" (type (sub resource)))))
+  (alias export $poll "pollable" (type $pollable))
+  (import "wasi:clocks/monotonic-clock@0.2.6" (instance $monotonic
+    (alias outer 1 $pollable (type $outer-pollable))
+    (export "pollable" (type $p (eq $outer-pollable)))
+    (export "now" (func (result u64)))
+    (export "subscribe-duration" (func (param "when" u64) (result (own $p))))))
+  (import "wasi:clocks/wall-clock@0.2.6" (instance $wall
+    (type $record (record (field "seconds" u64) (field "nanoseconds" u32)))
+    (export "datetime" (type $datetime (eq $record)))
+    (export "now" (func (result $datetime)))))
+  (core module $store (memory (export "memory") 1))
+  (core instance $stored (instantiate $store))
+  (alias core export $stored "memory" (core memory $memory))
+  (core func $write
+    (canon lower (func $streams "[method]output-stream.blocking-write-and-flush") (memory $memory)))
+  (core func $zeroes (canon lower (func $streams "[method]output-stream.write-zeroes") (memory $memory)))
+  (core func $get-stderr (canon lower (func $stderr "get-stderr")))
+  (core func $exit (canon lower (func $exit "exit")))
+  (core func $now (canon lower (func $monotonic "now")))
+  (core func $wait (canon lower (func $monotonic "subscribe-duration")))
+  (core func $date (canon lower (func $wall "now") (memory $memory)))
+  (core instance $host
+    (export "memory" (memory $memory))
+    (export "write" (func $write))
+    (export "zeroes" (func $zeroes))
+    (export "stderr" (func $get-stderr))
+    (export "exit" (func $exit))
+    (export "now" (func $now))
+    (export "wait" (func $wait))
+    (export "date" (func $date)))

@@ -1,0 +1,23 @@
+//! Guests that do everything wrong that can be done: what the first byte of their input says (`tests/guests/hostile`).
+
+const HOST: &str = include_str!("../guests/hostile/host.wat");
+const MISDEEDS: &str = include_str!("../guests/hostile/misdeeds.wat");
+const RENDER: &str = include_str!("../guests/hostile/render.wat");
+const GATE: &str = include_str!("../guests/hostile/gate.wat");
+
+/// The renderer, as a component.
+pub fn renderer() -> Vec<u8> {
+    assembled(RENDER)
+}
+
+/// The gate, as a component.
+pub fn gate() -> Vec<u8> {
+    assembled(GATE)
+}
+
+fn assembled(world: &str) -> Vec<u8> {
+    let text = world
+        .replace("HOST\n", HOST)
+        .replace("MISDEEDS\n", MISDEEDS);
+    wat::parse_str(text).expect("the guests are well formed")
+}
