@@ -6,6 +6,7 @@ pub mod copies;
 pub mod database;
 mod dry_runs;
 pub mod export;
+pub mod kept_sql;
 mod migrations;
 pub mod model;
 mod nesting;
@@ -16,7 +17,6 @@ pub mod requests;
 pub mod routes;
 mod service;
 mod store;
-pub mod stored_sql;
 mod verdicts;
 pub mod views;
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use cap_std::fs::Dir;
 use serde_json::json;
 
-use crate::backends::stored_sql::StoredSql;
+use crate::backends::kept_sql::KeptSql;
 use crate::disk;
 use crate::ids::BackendId;
 use crate::sandbox::Statement;
@@ -76,7 +76,7 @@ impl Differences {
     pub(super) fn verdict(
         &mut self,
         backend: BackendId,
-        piece: &StoredSql,
+        piece: &KeptSql,
         old: &Result<Vec<Statement>, String>,
         new: &Result<Vec<Statement>, String>,
     ) -> io::Result<()> {

@@ -7,7 +7,7 @@ use crate::sandbox::Purpose;
 
 /// A piece of SQL that is kept.
 #[derive(Clone, Debug)]
-pub struct StoredSql {
+pub struct KeptSql {
     /// What it is called within its backend.
     pub name: String,
     /// Why it was judged.
@@ -28,16 +28,16 @@ pub async fn backends(control: &Control) -> Result<Vec<BackendId>, Error> {
 ///
 /// # Errors
 /// The database's.
-pub async fn of(control: &Control, id: BackendId) -> Result<Vec<StoredSql>, Error> {
+pub async fn of(control: &Control, id: BackendId) -> Result<Vec<KeptSql>, Error> {
     let (actions, ledger) = control
         .read(move |c| Ok((store::actions(c, &id)?, store::ledger(c, &id)?)))
         .await?;
-    let actions = actions.into_iter().map(|action| StoredSql {
+    let actions = actions.into_iter().map(|action| KeptSql {
         name: format!("{}-{}", action.name, action.version),
         purpose: Purpose::Action,
         sql: action.sql,
     });
-    let scripts = ledger.into_iter().map(|entry| StoredSql {
+    let scripts = ledger.into_iter().map(|entry| KeptSql {
         name: format!("migration-{}", entry.version),
         purpose: match entry.version {
             1 => Purpose::Schema,
