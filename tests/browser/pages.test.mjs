@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { openPage, shoot, startBrowser, widths } from './lib/browser.mjs';
 import { inspectContrast } from './lib/contrast.mjs';
-import { inspect, inspectFit, inspectPrint, validate, watchShifts } from './lib/inspect.mjs';
+import { inspect, inspectFit, inspectPrint, validate, hasMoved, watchShifts } from './lib/inspect.mjs';
 import * as samples from './lib/samples.mjs';
 import { startSvc } from './lib/svc.mjs';
 
@@ -58,7 +58,7 @@ for (const [path, expected] of Object.entries(pages)) {
         assert.equal(answer.status(), expected.status);
         assert.equal(await page.title(), expected.title);
         // A busy machine may paint a table before all of its rows are there: what moves every time is the page's doing.
-        for (let loads = 1; loads < 4 && (await page.evaluate(() => window.shifts.length)) > 0; loads++) {
+        for (let loads = 1; loads < 5 && (await hasMoved(page)); loads++) {
           await page.goto(url);
         }
         await shoot(page, `${name}-${width}-light`);
