@@ -108,6 +108,17 @@ pub fn write(data: &Path, said: &Said) -> anyhow::Result<()> {
     Ok(std::fs::rename(&new, data.join(FILE))?)
 }
 
+/// Forgets what an earlier server said.
+///
+/// # Errors
+/// The disk's.
+pub fn forget(data: &Path) -> io::Result<()> {
+    match std::fs::remove_file(data.join(FILE)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Says that a server runs, until it is dropped.
 #[derive(Debug)]
 pub struct Presence {

@@ -62,6 +62,8 @@ impl Watch {
             sequence: 0,
             failures: Vec::new(),
         });
+        // Before anybody can see that a server runs: what the last one said is not what this one does.
+        status::forget(data)?;
         Ok(Self {
             _presence: Presence::announce(data)?,
             data: data.to_owned(),

@@ -25,6 +25,13 @@ export async function watchShifts(page) {
   });
 }
 
+/** Whether a page has moved since it was opened. */
+export async function hasMoved(page) {
+  // The observer is told after the frame in which it happened.
+  await page.waitForTimeout(200);
+  return page.evaluate(() => window.shifts.length > 0);
+}
+
 /** Answers what is wrong with a page of ours, as sentences; none is the aim. */
 export async function inspect(page) {
   return [...(await inspectFit(page)), ...(await inspectContrast(page)), ...(await inspectAccess(page))];
