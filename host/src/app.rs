@@ -23,7 +23,7 @@ use crate::http::rate_limit::RateLimits;
 use crate::landing::Landing;
 use crate::projects::Projects;
 use crate::random::Random;
-use crate::sandbox::{Limits as Budgets, Sandbox, SandboxConfig};
+use crate::sandbox::{Sandbox, SandboxConfig};
 use crate::teardown::Teardown;
 use crate::telemetry::Metrics;
 use crate::workspaces::Workspaces;
@@ -159,20 +159,9 @@ impl App {
 }
 
 fn sandbox_config(config: &Config, clock: &Clock) -> SandboxConfig {
-    let limits = &config.limits;
-    let budgets = |fuel, bytes, millis| Budgets {
-        fuel,
-        memory_bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
-        wall: std::time::Duration::from_millis(millis),
-    };
     SandboxConfig {
         guests: guests::choices(&config.guests, clock.now()),
-        render: budgets(
-            limits.render_fuel,
-            limits.render_memory_bytes,
-            limits.render_ms,
-        ),
-        gate: budgets(limits.gate_fuel, limits.gate_memory_bytes, limits.gate_ms),
+        limits: config.limits.guests(),
         ..SandboxConfig::new(config.cache.clone())
     }
 }

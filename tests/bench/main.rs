@@ -21,6 +21,7 @@ mod pocketbase;
 mod publish;
 mod releases;
 mod report;
+mod rerender;
 mod rounds;
 mod server;
 mod source;
@@ -35,7 +36,7 @@ use anyhow::{Context, bail};
 use report::Goals;
 
 /// What is measured, in the order of the report.
-const PARTS: [&str; 12] = [
+const PARTS: [&str; 13] = [
     "startup",
     "calls",
     "views",
@@ -47,6 +48,7 @@ const PARTS: [&str; 12] = [
     "pocketbase",
     "neighbours",
     "guests",
+    "rerender",
     "crowd",
 ];
 
@@ -133,6 +135,9 @@ fn main() -> anyhow::Result<()> {
     }
     if wanted("guests") {
         guests::measure(&bench, &mut goals)?;
+    }
+    if wanted("rerender") {
+        rerender::measure(&bench, &mut goals)?;
     }
     if wanted("crowd") {
         crowd::measure(&bench, &mut goals)?;

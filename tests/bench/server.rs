@@ -1,5 +1,6 @@
 //! Servers as processes: started, asked what they have used, and ended.
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -7,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use serde_json::Value;
 
 use super::client::Client;
 use super::{minimal, minimal_sql};
@@ -106,12 +108,30 @@ impl Bench {
     /// Makes a namespace in a data directory; answers its credential.
     pub(crate) fn namespace(&self, data: &str) -> anyhow::Result<String> {
         let mut command = Command::new(&self.svc);
-        command.args(["namespace", "create", "bench", "--data"]);
-        let output = command.arg(self.directory(data)).output()?;
+        command.args(["namespace", "create", "bench"]);
+        Ok(self.said(data, command)?.trim().to_owned())
+    }
+
+    /// Does something with the guests of a data directory; answers what the command says of it.
+    pub(crate) fn guest(
+        &self,
+        data: &str,
+        arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    ) -> anyhow::Result<Value> {
+        let mut command = Command::new(&self.svc);
+        command.arg("guest").args(arguments).arg("--json");
+        command.arg("--cache").arg(self.directory("cache"));
+        Ok(serde_json::from_str(&self.said(data, command)?)?)
+    }
+
+    /// What a command on a data directory says.
+    fn said(&self, data: &str, mut command: Command) -> anyhow::Result<String> {
+        command.arg("--data").arg(self.directory(data));
+        let output = command.output()?;
         if !output.status.success() {
             bail!("{command:?}: {}", String::from_utf8_lossy(&output.stderr));
         }
-        Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+        Ok(String::from_utf8(output.stdout)?)
     }
 
     /// Starts the minimal server on the pages in a directory.

@@ -1,7 +1,11 @@
 //! Every number that an operator may change, with its default.
 
+use std::time::Duration;
+
 use anyhow::bail;
 use serde::{Deserialize, Serialize};
+
+use crate::sandbox::{self, GuestLimits};
 
 macro_rules! limits {
     ($($(#[$doc:meta])* $name:ident = $default:expr, $least:expr;)+) => {
@@ -128,4 +132,19 @@ limits! {
     gate_memory_bytes = 33_554_432, 65_536;
     /// Wall time of a gate call, in milliseconds.
     gate_ms = 1_000, 10;
+}
+
+impl Limits {
+    /// What calls of guests may use.
+    pub fn guests(&self) -> GuestLimits {
+        let of = |fuel, bytes, millis| sandbox::Limits {
+            fuel,
+            memory_bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
+            wall: Duration::from_millis(millis),
+        };
+        GuestLimits {
+            render: of(self.render_fuel, self.render_memory_bytes, self.render_ms),
+            gate: of(self.gate_fuel, self.gate_memory_bytes, self.gate_ms),
+        }
+    }
 }

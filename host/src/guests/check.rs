@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::contract;
 use super::corpus::{self, GateCase, RenderCase};
 use crate::sandbox::{
-    Choice, Choices, GateFailure, Inspection, Limits, Origin, RenderFailure, RuntimeScript,
+    Choice, Choices, GateFailure, GuestLimits, Inspection, Origin, RenderFailure, RuntimeScript,
     Sandbox, SandboxConfig, Source, Statement, World, inspect,
 };
 
@@ -21,10 +21,8 @@ const LISTED: usize = 20;
 pub struct Bench {
     /// Where compiled guests are kept.
     pub cache: PathBuf,
-    /// What a call that renders may use.
-    pub render: Limits,
-    /// What a call that judges may use.
-    pub gate: Limits,
+    /// What a call may use.
+    pub limits: GuestLimits,
     /// The largest page, in bytes.
     pub page_bytes: usize,
 }
@@ -46,8 +44,7 @@ impl Bench {
         *guests.of(world) = choice;
         Sandbox::start(SandboxConfig {
             guests,
-            render: self.render,
-            gate: self.gate,
+            limits: self.limits,
             ..SandboxConfig::new(self.cache.clone())
         })
     }
@@ -104,8 +101,9 @@ pub async fn check(
     bytes: Arc<Vec<u8>>,
     watch: Watch<'_>,
 ) -> anyhow::Result<Checked> {
-    let cache = bench.cache.clone();
-    let component = tokio::task::spawn_blocking(move || inspect(&cache, &bytes)).await??;
+    let (cache, limits) = (bench.cache.clone(), bench.limits);
+    let looked = tokio::task::spawn_blocking(move || inspect(&cache, limits, &bytes));
+    let component = looked.await??;
     let mut checked = Checked {
         component,
         corpus: None,
@@ -258,19 +256,21 @@ fn verdict_fault(expected: &[Statement], found: &[Statement]) -> Option<String> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::built_in;
+    use crate::sandbox::{Limits, built_in};
 
     fn bench() -> Bench {
         let minute = std::time::Duration::from_secs(60);
         Bench {
             cache: Path::new(env!("OUT_DIR")).join("compiled"),
-            render: Limits {
-                wall: minute,
-                ..Limits::RENDER
-            },
-            gate: Limits {
-                wall: minute,
-                ..Limits::GATE
+            limits: GuestLimits {
+                render: Limits {
+                    wall: minute,
+                    ..Limits::RENDER
+                },
+                gate: Limits {
+                    wall: minute,
+                    ..Limits::GATE
+                },
             },
             page_bytes: 1 << 20,
         }

@@ -14,7 +14,7 @@ use super::bindings::gate::GatePre;
 use super::bindings::render::RenderPre;
 use super::cache::Cache;
 use super::engine::GuestEngine;
-use super::limits::Limits;
+use super::limits::GuestLimits;
 use super::metrics::Metrics;
 use super::registry::{GuestWorld, prepare};
 use super::values::{GuestDigest, World};
@@ -48,12 +48,12 @@ pub struct Inspection {
     pub refused: Vec<String>,
 }
 
-/// Looks at a component, which is compiled into the cache for it, and tries to make an instance of it.
+/// Looks at a component, which is compiled into the cache for it, and tries to make an instance of it within the limits of its world.
 ///
 /// # Errors
 /// The cache's or the engine's; what is wrong with the component is in the answer.
-pub fn inspect(cache_dir: &Path, bytes: &[u8]) -> anyhow::Result<Inspection> {
-    let engine = GuestEngine::new(1, Limits::RENDER.memory_bytes, Metrics::default())?;
+pub fn inspect(cache_dir: &Path, limits: GuestLimits, bytes: &[u8]) -> anyhow::Result<Inspection> {
+    let engine = GuestEngine::new(1, limits, Metrics::default())?;
     let cache = Cache::open(cache_dir.to_owned())?;
     let mut found = Inspection {
         digest: GuestDigest::of(bytes),

@@ -1,4 +1,4 @@
-//! Calls of guests one by one on the caller's own thread, with what each cost: for benches and for fuzzing.
+//! Calls of guests one by one on the caller's own thread, with what each cost: for the bench.
 //!
 //! A call is made as a server makes it, in a fresh instance with the same engine and the same budgets; what is left out is the
 //! queue, the threads, and whatever is checked of an answer.
@@ -11,7 +11,7 @@ use super::bindings::render::RenderPre;
 use super::cache::Cache;
 use super::engine::GuestEngine;
 use super::gate;
-use super::limits::Limits;
+use super::limits::GuestLimits;
 use super::metrics::Metrics;
 use super::registry::{GuestWorld, built_in, prepare};
 use super::renderer;
@@ -54,8 +54,7 @@ impl Calls {
     ///
     /// The cache is refused, or a guest cannot be loaded.
     pub fn new(cache_dir: PathBuf, gate: Option<&[u8]>) -> anyhow::Result<Self> {
-        let memory = Limits::RENDER.memory_bytes.max(Limits::GATE.memory_bytes);
-        let engine = GuestEngine::new(1, memory, Metrics::default())?;
+        let engine = GuestEngine::new(1, GuestLimits::HOUSE, Metrics::default())?;
         let cache = Cache::open(cache_dir)?;
         let gate = gate.unwrap_or(built_in(World::Gate));
         let render = loaded(&engine, &cache, built_in(World::Render))?;
@@ -74,7 +73,7 @@ impl Calls {
     /// A budget ran out, or the guest failed.
     pub fn render(&self, source: &Source) -> anyhow::Result<Cost> {
         let source = renderer::sent(source);
-        self.call(&Limits::RENDER, |store, made| {
+        self.call(World::Render, |store, made| {
             let world = self.render.instantiate(&mut *store)?;
             made();
             let result = world.svc_render_renderer().call_render(store, &source)?;
@@ -88,7 +87,7 @@ impl Calls {
     ///
     /// A budget ran out, or the guest failed.
     pub fn draw(&self, text: &str) -> anyhow::Result<Cost> {
-        self.call(&Limits::RENDER, |store, made| {
+        self.call(World::Render, |store, made| {
             let world = self.render.instantiate(&mut *store)?;
             made();
             let result = world.svc_render_renderer().call_draw(store, text, 0)?;
@@ -102,7 +101,7 @@ impl Calls {
     ///
     /// A budget ran out, or the guest failed.
     pub fn check(&self, sql: &str, purpose: Purpose) -> anyhow::Result<Cost> {
-        self.call(&Limits::GATE, |store, made| {
+        self.call(World::Gate, |store, made| {
             let world = self.gate.instantiate(&mut *store)?;
             made();
             let purpose = gate::sent(purpose);
@@ -113,16 +112,16 @@ impl Calls {
 
     fn call(
         &self,
-        limits: &Limits,
+        world: World,
         body: impl FnOnce(&mut wasmtime::Store<CallState>, &mut dyn FnMut()) -> wasmtime::Result<bool>,
     ) -> anyhow::Result<Cost> {
         let stopwatch = Stopwatch::start();
         let mut instantiation = Duration::ZERO;
-        let mut store = self.engine.store(limits)?;
-        let answered = body(&mut store, &mut || instantiation = stopwatch.elapsed())?;
-        let fuel = limits.fuel.saturating_sub(store.get_fuel()?);
-        let memory = store.data().meter.used();
-        drop(store);
+        let (answered, left, memory) = self.engine.with_store(world, |store| {
+            let answered = body(store, &mut || instantiation = stopwatch.elapsed())?;
+            Ok((answered, store.get_fuel()?, store.data().meter.used()))
+        })?;
+        let fuel = self.engine.limits(world).fuel.saturating_sub(left);
         Ok(Cost {
             instantiation,
             total: stopwatch.elapsed(),

@@ -3,17 +3,18 @@
 use std::fmt;
 
 use anyhow::Context as _;
+use prometheus_client::metrics::gauge::Gauge;
 use wasmtime::component::Linker;
 use wasmtime::{
     Config, Enabled, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, Store,
     Trap, WasmBacktraceDetails,
 };
 
-use super::limits::{Limits, TABLE_ELEMENTS, Ticker};
+use super::limits::{GuestLimits, Limits, TABLE_ELEMENTS, Ticker};
 use super::metrics::{Metrics, Use};
 use super::stopwatch::Stopwatch;
 use super::tally::Tally;
-use super::values::{Budget, GuestDigest};
+use super::values::{Budget, GuestDigest, World};
 use super::wasi::{self, CallState};
 
 /// The address space of one linear memory, in bytes. With all that 32 bits can address reserved, compiled code needs no
@@ -23,15 +24,19 @@ const RESERVATION: u64 = 4 << 30;
 /// The address space after a linear memory that no code may touch, in bytes.
 const GUARD: u64 = 32 << 20;
 
-/// How much of a memory and of a table stays where it is for the next call, in bytes, where the kernel says which pages a call has
-/// written: those alone are cleared. It is what a page of ordinary size takes. Measured, that halves what a small call costs;
-/// where the kernel does not say, clearing all of it costs more than the faults that it saves.
-const MEMORY_KEPT: usize = 4 << 20;
-const TABLE_KEPT: usize = 128 << 10;
+/// How much of a memory and of a table stays where it is for the next call, in bytes: it is written over with what it held at first.
+/// The kernel could say which pages a call has written (`PAGEMAP_SCAN`), which costs less; but wasmtime 48 takes a
+/// page that was swapped out or is being moved for one that was not written, and the next call would find what this one left.
+const MEMORY_KEPT: usize = 0;
+const TABLE_KEPT: usize = 0;
 
-/// How many linear memories a guest may have. One of stable Rust's has one; what is put together of components, as interpreters are,
-/// has one for each. They share the budget.
+/// How many linear memories and how many tables a guest may have, in one module or in several. One of stable Rust's has one; what is put together of components, as interpreters are,
+/// has one for each. The memories share the budget.
 const MEMORIES: u32 = 4;
+const TABLES: u32 = 4;
+
+/// How far below its memory a guest's own stack may reach at once, in bytes.
+const FRAME: u64 = 16 << 20;
 
 /// The wasm stack of a call, in bytes.
 const STACK: usize = 1 << 20;
@@ -55,6 +60,29 @@ impl Function {
             Self::Check => "check",
         }
     }
+
+    const fn world(self) -> World {
+        match self {
+            Self::Render | Self::Draw => World::Render,
+            Self::Check => World::Gate,
+        }
+    }
+}
+
+/// An instance that exists, in the gauge of those.
+struct Live<'a>(&'a Gauge);
+
+impl<'a> Live<'a> {
+    fn new(gauge: &'a Gauge) -> Self {
+        gauge.inc();
+        Self(gauge)
+    }
+}
+
+impl Drop for Live<'_> {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
 }
 
 /// Why a call has no result.
@@ -77,6 +105,7 @@ pub(super) struct Called<T> {
 pub(super) struct GuestEngine {
     engine: Engine,
     linker: Linker<CallState>,
+    limits: GuestLimits,
     ticker: Ticker,
     metrics: Metrics,
 }
@@ -88,12 +117,13 @@ impl fmt::Debug for GuestEngine {
 }
 
 impl GuestEngine {
-    /// An engine for at most `instances` calls at once, each with at most `memory_bytes` bytes of memory.
+    /// An engine for at most `instances` calls at once, with what each may use.
     pub(super) fn new(
         instances: usize,
-        memory_bytes: usize,
+        limits: GuestLimits,
         metrics: Metrics,
     ) -> anyhow::Result<Self> {
+        let memory_bytes = limits.render.memory_bytes.max(limits.gate.memory_bytes);
         let config = config(instances, memory_bytes)?;
         let engine = Engine::new(&config)
             .map_err(anyhow::Error::from)
@@ -104,6 +134,7 @@ impl GuestEngine {
         Ok(Self {
             engine,
             linker,
+            limits,
             ticker,
             metrics,
         })
@@ -117,8 +148,13 @@ impl GuestEngine {
         &self.linker
     }
 
+    /// What a call of a world's guest may use.
+    pub(super) fn limits(&self, world: World) -> &Limits {
+        self.limits.of(world)
+    }
+
     /// A store with the budget of `limits`.
-    pub(super) fn store(&self, limits: &Limits) -> wasmtime::Result<Store<CallState>> {
+    fn store(&self, limits: &Limits) -> wasmtime::Result<Store<CallState>> {
         let mut store = Store::new(&self.engine, CallState::new(limits.memory_bytes));
         store.limiter(|state| &mut state.meter);
         store.set_epoch_deadline(limits.ticks());
@@ -128,17 +164,33 @@ impl GuestEngine {
         Ok(store)
     }
 
-    /// Makes a store with the budget of `limits`, lets `body` instantiate and call in it, and drops it. `tally` is that of
+    /// Makes a store with the budget of a world's guest and lets `body` do what it likes in it: nothing of that is counted.
+    ///
+    /// # Errors
+    ///
+    /// Those of `body`, and a budget that runs out in it.
+    pub(super) fn with_store<T>(
+        &self,
+        world: World,
+        body: impl FnOnce(&mut Store<CallState>) -> wasmtime::Result<T>,
+    ) -> wasmtime::Result<T> {
+        let _running = self.ticker.running();
+        body(&mut self.store(self.limits(world))?)
+    }
+
+    /// Makes a store with the budget of the function's world, lets `body` instantiate and call in it, and drops it. `tally` is that of
     /// the guest; what the call used is noted in the current span.
     pub(super) fn call<T>(
         &self,
         function: Function,
         tally: &Tally,
-        limits: &Limits,
         body: impl FnOnce(&mut Store<CallState>) -> wasmtime::Result<T>,
     ) -> Called<T> {
+        let limits = self.limits(function.world());
         let _running = self.ticker.running();
         let stopwatch = Stopwatch::start();
+        // Declared before the store, and so dropped after it.
+        let _live = Live::new(&self.metrics.live);
         let mut store = match self.store(limits) {
             Ok(store) => store,
             Err(error) => {
@@ -148,9 +200,7 @@ impl GuestEngine {
                 };
             }
         };
-        self.metrics.live.inc();
         let result = body(&mut store);
-        self.metrics.live.dec();
 
         let used = Use {
             fuel: limits.fuel.saturating_sub(store.get_fuel().unwrap_or(0)),
@@ -199,12 +249,7 @@ fn failure(error: wasmtime::Error, state: &CallState) -> CallFailure {
         Some(Trap::OutOfFuel) => CallFailure::Budget(Budget::Fuel),
         Some(Trap::Interrupt) => CallFailure::Budget(Budget::Time),
         Some(Trap::StackOverflow) => CallFailure::Budget(Budget::Stack),
-        // A guest keeps what it takes the address of on a second stack, at the bottom of its memory: below it is nothing.
-        Some(Trap::MemoryOutOfBounds) => {
-            tracing::warn!(
-                error = format!("{error:#}"),
-                "a guest left its memory; taken for a full stack"
-            );
+        Some(Trap::MemoryOutOfBounds) if is_below_memory(&error) => {
             CallFailure::Budget(Budget::Stack)
         }
         _ => {
@@ -219,6 +264,19 @@ fn failure(error: wasmtime::Error, state: &CallState) -> CallFailure {
     }
 }
 
+/// Whether a guest fell off the lower end of its memory. It keeps what it takes the address of on a second stack, which lies there and grows
+/// down: an address just below zero is one of the last that 32 bits have, or beyond them by an offset.
+fn is_below_memory(error: &wasmtime::Error) -> bool {
+    // Its type is wasmtime's own; what it says is all that others can see of it.
+    let fault = error.chain().find_map(|cause| {
+        let text = cause.to_string();
+        let address = text.strip_prefix("memory fault at wasm address 0x")?;
+        let digits = address.split(' ').next()?;
+        u64::from_str_radix(digits, 16).ok()
+    });
+    fault.is_some_and(|address| address >= RESERVATION - FRAME)
+}
+
 fn config(instances: usize, memory_bytes: usize) -> anyhow::Result<Config> {
     let count = u32::try_from(instances).context("that many instances at once")?;
     let reservation = usize::try_from(RESERVATION).context("the sandbox needs 64 bits")?;
@@ -226,29 +284,26 @@ fn config(instances: usize, memory_bytes: usize) -> anyhow::Result<Config> {
         memory_bytes <= reservation,
         "a guest cannot have more than {RESERVATION} bytes of memory"
     );
-    let (memory_kept, table_kept) = if PoolingAllocationConfig::is_pagemap_scan_available() {
-        (MEMORY_KEPT, TABLE_KEPT)
-    } else {
-        (0, 0)
-    };
     let mut pool = PoolingAllocationConfig::new();
     // Components are made of a few small core modules beside their own code, hence the factors.
     pool.total_component_instances(count)
         .total_core_instances(count.saturating_mul(16))
         .total_memories(count.saturating_mul(MEMORIES))
-        .total_tables(count.saturating_mul(4))
+        .total_tables(count.saturating_mul(TABLES))
         .total_gc_heaps(0)
         // Stacks of asynchronous calls, which there are none of: a thousand by default, each of two mappings.
         .total_stacks(0)
         .max_memories_per_component(MEMORIES)
-        .max_tables_per_component(4)
+        .max_tables_per_component(TABLES)
+        .max_memories_per_module(MEMORIES)
+        .max_tables_per_module(TABLES)
         .max_core_instances_per_component(16)
         .max_memory_size(reservation)
         .table_elements(TABLE_ELEMENTS)
         .max_unused_warm_slots(count)
-        .pagemap_scan(Enabled::Auto)
-        .linear_memory_keep_resident(memory_kept)
-        .table_keep_resident(table_kept);
+        .pagemap_scan(Enabled::No)
+        .linear_memory_keep_resident(MEMORY_KEPT)
+        .table_keep_resident(TABLE_KEPT);
 
     let mut config = Config::new();
     config

@@ -64,7 +64,7 @@ pub(super) async fn check(
     let sql: Arc<str> = sql.into();
     let first = attempt(inner, Arc::clone(&serving.guest), Arc::clone(&sql), purpose).await;
     let again = |guest| attempt(inner, guest, sql, purpose);
-    settle(inner, &serving, &inner.gate, first, again).await
+    settle(inner, &serving, first, again).await
 }
 
 /// What one guest says.
@@ -75,13 +75,12 @@ async fn attempt(
     purpose: Purpose,
 ) -> Attempt<Result<Judged, GateFailure>> {
     let engine = Arc::clone(&inner.engine);
-    let limits = inner.gate;
     let span = engine::span(Function::Check, guest.digest);
     let (asked, judge) = (Arc::clone(&sql), Arc::clone(&guest));
     let job = move || {
         let purpose = sent(purpose);
         span.in_scope(|| {
-            engine.call(Function::Check, &judge.tally, &limits, |store| {
+            engine.call(Function::Check, &judge.tally, |store| {
                 let world = judge.world.instantiate(&mut *store)?;
                 world.svc_gate_judge().call_check(store, &asked, purpose)
             })

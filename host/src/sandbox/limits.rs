@@ -8,6 +8,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use wasmtime::{Engine, ResourceLimiter};
 
+use super::values::World;
+
 /// How often the wall time of running calls is looked at.
 const TICK: Duration = Duration::from_millis(10);
 
@@ -51,6 +53,32 @@ impl Limits {
         u64::try_from(ticks)
             .unwrap_or(u64::MAX / 2)
             .saturating_add(1)
+    }
+}
+
+/// What calls of either world's guest may use.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct GuestLimits {
+    /// One that renders a page or draws a diagram.
+    pub render: Limits,
+    /// One that judges SQL.
+    pub gate: Limits,
+}
+
+impl GuestLimits {
+    /// The house's.
+    pub const HOUSE: Self = Self {
+        render: Limits::RENDER,
+        gate: Limits::GATE,
+    };
+
+    /// Those of a world.
+    #[must_use]
+    pub const fn of(&self, world: World) -> &Limits {
+        match world {
+            World::Render => &self.render,
+            World::Gate => &self.gate,
+        }
     }
 }
 

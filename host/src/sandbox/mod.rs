@@ -45,7 +45,7 @@ pub use admission::{COMPONENT_BYTES, Inspection, WORLD_VERSION, inspect, read};
 pub use calls::{Calls, Cost};
 pub use choice::{Choice, Choices, Origin, newest_first};
 pub use gate::{SCRIPT_BYTES, STATEMENT_BYTES};
-pub use limits::Limits;
+pub use limits::{GuestLimits, Limits};
 pub use metrics::Metrics;
 pub use registry::{Applied, built_in};
 pub use renderer::{DIAGRAM_BYTES, DIAGRAMS};
@@ -66,10 +66,8 @@ pub struct SandboxConfig {
     pub guests: Choices,
     /// Where compiled guests are kept. Made where it is missing; refused where it is not the user's own or open to others.
     pub cache_dir: PathBuf,
-    /// What one call may use that renders a page or draws a diagram.
-    pub render: Limits,
-    /// What one call may use that judges SQL.
-    pub gate: Limits,
+    /// What one call may use.
+    pub limits: GuestLimits,
     /// How many calls run at once; see [`SandboxConfig::default_threads`].
     pub threads: usize,
 }
@@ -81,8 +79,7 @@ impl SandboxConfig {
         Self {
             guests: Choices::default(),
             cache_dir,
-            render: Limits::RENDER,
-            gate: Limits::GATE,
+            limits: GuestLimits::HOUSE,
             threads: Self::default_threads(),
         }
     }
@@ -103,8 +100,6 @@ pub struct Sandbox {
 
 /// What the clones of a handle share.
 struct Inner {
-    render: Limits,
-    gate: Limits,
     engine: Arc<GuestEngine>,
     registry: Arc<Registry>,
     trials: Trials,
@@ -128,10 +123,9 @@ impl Sandbox {
         let cache = Cache::open(config.cache_dir)?;
         let metrics = Metrics::default();
         // A worker makes its next instance after its last one is gone; the other half is for guests that are being checked.
-        let memory = config.render.memory_bytes.max(config.gate.memory_bytes);
         let engine = Arc::new(GuestEngine::new(
             workers.threads * 2,
-            memory,
+            config.limits,
             metrics.clone(),
         )?);
         let workers = Workers::start(workers, metrics.clone())?;
@@ -145,8 +139,6 @@ impl Sandbox {
             .context("cannot start the thread that loads guests")?;
         Ok(Self {
             inner: Arc::new(Inner {
-                render: config.render,
-                gate: config.gate,
                 engine,
                 registry,
                 trials: Trials::default(),
@@ -275,8 +267,7 @@ impl Drop for Inner {
 impl std::fmt::Debug for Inner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Inner")
-            .field("render", &self.render)
-            .field("gate", &self.gate)
+            .field("engine", &self.engine)
             .field("workers", &self.workers)
             .finish_non_exhaustive()
     }

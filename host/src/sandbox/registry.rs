@@ -20,7 +20,6 @@ use super::bindings::render::RenderPre;
 use super::cache::Cache;
 use super::choice::{Choice, Choices, Origin};
 use super::engine::GuestEngine;
-use super::limits::Limits;
 use super::metrics::{Metrics, WorldLabels};
 use super::slot::{Guest, Slot};
 use super::tally::Tally;
@@ -102,9 +101,8 @@ pub(super) fn prepare<W: GuestWorld>(
         .and_then(W::prepare)
         .map_err(anyhow::Error::from)
         .with_context(|| format!("it is not a {} guest", W::WORLD))?;
-    let mut store = engine.store(&Limits::RENDER)?;
-    world
-        .probe(&mut store)
+    engine
+        .with_store(W::WORLD, |store| world.probe(store))
         .map_err(anyhow::Error::from)
         .context("it cannot be instantiated")?;
     Ok(world)

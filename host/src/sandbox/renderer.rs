@@ -63,7 +63,7 @@ pub(super) async fn render(inner: &Inner, source: Source) -> Result<Rendered, Re
     let source = Arc::new(source);
     let first = attempt(inner, Arc::clone(&serving.guest), Arc::clone(&source)).await;
     let again = |guest| attempt(inner, guest, source);
-    settle(inner, &serving, &inner.render, first, again).await
+    settle(inner, &serving, first, again).await
 }
 
 /// What one guest makes of a source: the page with its diagrams.
@@ -108,6 +108,14 @@ impl Calls<'_> {
             types::RenderError::TooLarge => RenderFailure::Budget(Budget::PageBytes),
         })?;
         let spans = spans(&html, &diagrams)?;
+        // The least that the page will have: what is drawn stands where its source does.
+        let replaced: usize = spans.iter().map(|span| span.len()).sum();
+        let mut least = html.len() - replaced;
+        let bounded = |least: usize| match least > source.page_bytes {
+            true => Err(RenderFailure::Budget(Budget::PageBytes)),
+            false => Ok(()),
+        };
+        bounded(least)?;
         let mut drawings = Vec::new();
         let total = diagrams.len();
         for (number, (diagram, span)) in (0..).zip(diagrams.into_iter().zip(spans)).take(DIAGRAMS) {
@@ -117,7 +125,11 @@ impl Calls<'_> {
                 self.draw(diagram.text, number).await
             };
             match drawing {
-                Ok(Some(svg)) => drawings.push((span, svg)),
+                Ok(Some(svg)) => {
+                    least += svg.len();
+                    bounded(least)?;
+                    drawings.push((span, svg));
+                }
                 Ok(None) => {}
                 Err(RenderFailure::Busy) => return Err(RenderFailure::Busy),
                 Err(failure) if is_diagram => return Err(failure),
@@ -184,14 +196,9 @@ impl Calls<'_> {
         + 'static,
     ) -> Result<T, RenderFailure> {
         let (engine, guest) = (Arc::clone(&self.inner.engine), Arc::clone(&self.guest));
-        let limits = self.inner.render;
         let span = engine::span(function, guest.digest);
         let job = move || {
-            span.in_scope(|| {
-                engine.call(function, &guest.tally, &limits, |store| {
-                    body(&guest.world, store)
-                })
-            })
+            span.in_scope(|| engine.call(function, &guest.tally, |store| body(&guest.world, store)))
         };
         let called = match self.inner.workers.run(job).await {
             Ok(called) => called,

@@ -18,13 +18,15 @@ fn cache_dir() -> PathBuf {
 fn config() -> SandboxConfig {
     SandboxConfig {
         // Tests share the machine with builds and with each other: what is slow must not look like what is endless.
-        render: Limits {
-            wall: Duration::from_secs(60),
-            ..Limits::RENDER
-        },
-        gate: Limits {
-            wall: Duration::from_secs(60),
-            ..Limits::GATE
+        limits: GuestLimits {
+            render: Limits {
+                wall: Duration::from_secs(60),
+                ..Limits::RENDER
+            },
+            gate: Limits {
+                wall: Duration::from_secs(60),
+                ..Limits::GATE
+            },
         },
         threads: 2,
         ..SandboxConfig::new(cache_dir())
@@ -42,6 +44,18 @@ fn source(content_type: ContentType, text: &str) -> Source {
         text: text.to_owned(),
         runtime: None,
         page_bytes: 16 << 20,
+    }
+}
+
+/// The same with limits of its own for a gate.
+fn with_gate_limits(gate: Limits) -> SandboxConfig {
+    let config = config();
+    SandboxConfig {
+        limits: GuestLimits {
+            gate,
+            ..config.limits
+        },
+        ..config
     }
 }
 
@@ -102,8 +116,7 @@ fn with_gate(component: &[u8], gate: Limits) -> (Sandbox, tempfile::TempDir) {
             gate: gates,
             ..Choices::default()
         },
-        gate,
-        ..config()
+        ..with_gate_limits(gate)
     };
     (Sandbox::start(config).unwrap(), guests)
 }
@@ -175,7 +188,8 @@ async fn a_page_has_a_largest_size() {
 async fn a_page_that_takes_too_much_fails_alone() {
     let csv = "a,b,c\n".repeat(100_000);
     let limited = |render| {
-        let config = SandboxConfig { render, ..config() };
+        let mut config = config();
+        config.limits.render = render;
         Sandbox::start(config).unwrap()
     };
     for (budget, limits) in [
@@ -183,14 +197,14 @@ async fn a_page_that_takes_too_much_fails_alone() {
             Budget::Memory,
             Limits {
                 memory_bytes: 4 << 20,
-                ..config().render
+                ..config().limits.render
             },
         ),
         (
             Budget::Fuel,
             Limits {
                 fuel: 10_000_000,
-                ..config().render
+                ..config().limits.render
             },
         ),
     ] {
@@ -285,7 +299,7 @@ async fn without_a_thread_in_time_a_call_is_busy() {
 /// A registry of its own, of which nothing is loaded.
 fn registry() -> Registry {
     let metrics = Metrics::default();
-    let engine = GuestEngine::new(2, 1 << 20, metrics.clone()).unwrap();
+    let engine = GuestEngine::new(2, GuestLimits::HOUSE, metrics.clone()).unwrap();
     Registry::new(Arc::new(engine), Cache::open(cache_dir()).unwrap(), metrics)
 }
 
@@ -346,7 +360,7 @@ async fn many_sandboxes_live_in_one_process() {
 
 #[tokio::test]
 async fn callers_wait_for_a_guest_past_those_that_cannot_serve() {
-    let (sandbox, guests) = with_gate(b"broken", config().gate);
+    let (sandbox, guests) = with_gate(b"broken", Limits::GATE);
     assert!(sandbox.check_sql("SELECT 1", Purpose::Query).await.is_ok());
     drop(guests);
 }

@@ -139,7 +139,6 @@ fn speaks_against(end: End, used: &Use, before: &Use, limits: &Limits) -> bool {
 pub(super) async fn settle<W, T, F>(
     inner: &Inner,
     serving: &Arc<Serving<W>>,
-    limits: &Limits,
     first: Attempt<T>,
     again: impl FnOnce(Arc<Guest<W>>) -> F,
 ) -> T
@@ -162,6 +161,7 @@ where
     }
     let stopwatch = Stopwatch::start();
     let second = again(Arc::clone(before)).await;
+    let limits = inner.engine.limits(W::WORLD);
     if second.end == End::Answered && speaks_against(first.end, &first.used, &second.used, limits) {
         if slot.fall(serving) {
             inner.fell::<W>(serving.guest.digest, before.digest, first.end);

@@ -13,13 +13,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::io::AsyncWrite;
 use wasmtime::StoreContextMut;
-use wasmtime::component::{Linker, Resource, ResourceTable};
-use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
+use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
+use wasmtime_wasi::cli::{IsTerminal, StdoutStream, WasiCli, WasiCliView as _};
+use wasmtime_wasi::clocks::{WasiClocks, WasiClocksView as _};
+use wasmtime_wasi::p2::bindings::sync::io::{poll, streams};
+use wasmtime_wasi::p2::bindings::{cli, clocks};
 use wasmtime_wasi::p2::{DynPollable, OutputStream, Pollable, StreamResult};
-use wasmtime_wasi::random::Deterministic;
-use wasmtime_wasi::{
-    HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView,
-};
+use wasmtime_wasi::{HostWallClock, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+use wasmtime_wasi_io::bindings::wasi::io::error;
 
 use super::limits::Meter;
 
@@ -43,14 +44,15 @@ pub(super) const ALLOWED: [&str; 16] = [
     "wasi:random/insecure-seed",
 ];
 
-/// The interface whose functions wait.
-const MONOTONIC_CLOCK: &str = "wasi:clocks/monotonic-clock@0.2.6";
+/// The interfaces that are answered here. A guest that imports another version of 0.2 gets these: each is the only one of its name.
+const MONOTONIC_CLOCK: &str = "wasi:clocks/monotonic-clock@0.2.0";
+const INSECURE_SEED: &str = "wasi:random/insecure-seed@0.2.0";
+
+/// The same in every instance, so that a table of hashes lies the same way in each.
+const SEED: (u64, u64) = (0x5eed, 0);
 
 /// How much of a guest's output is kept, in bytes.
 const KEPT_OUTPUT: usize = 4096;
-
-/// The most random bytes that a guest gets in one call, in bytes: the host makes them outside its fuel.
-const RANDOM_BYTES: u64 = 4096;
 
 /// How many streams and other things of the host's a call may hold: they cost memory outside its budget.
 const HANDLES: usize = 1024;
@@ -71,13 +73,6 @@ impl CallState {
             .stdout(output.clone())
             .stderr(output.clone())
             .wall_clock(StillClock)
-            .monotonic_clock(StillClock)
-            .secure_random(Deterministic::new(vec![0x5a]))
-            .insecure_random(Deterministic::new(vec![0xa5]))
-            .insecure_random_seed(0x5eed)
-            .max_random_size(RANDOM_BYTES)
-            .allow_tcp(false)
-            .allow_udp(false)
             .build();
         let mut table = ResourceTable::new();
         table.set_max_capacity(HANDLES);
@@ -99,25 +94,47 @@ impl WasiView for CallState {
     }
 }
 
-/// Defines the WASI interfaces in `linker`.
+/// Where the functions of streams find what they are called on.
+struct Handles;
+
+impl HasData for Handles {
+    type Data<'a> = &'a mut ResourceTable;
+}
+
+/// Defines the interfaces of [`ALLOWED`] in `linker`, and no other: what is not here cannot be called, whatever a component imports.
 pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
-    wasmtime_wasi::p2::add_to_linker_sync(linker)?;
-    // A sleeping guest would hold its thread beyond its wall time, which passes only while it computes.
-    linker.allow_shadowing(true);
-    // All of the interface, since it is replaced as a whole.
+    error::add_to_linker::<_, Handles>(linker, |state: &mut CallState| &mut state.table)?;
+    poll::add_to_linker::<_, Handles>(linker, |state: &mut CallState| &mut state.table)?;
+    streams::add_to_linker::<_, Handles>(linker, |state: &mut CallState| &mut state.table)?;
+    clocks::wall_clock::add_to_linker::<_, WasiClocks>(linker, CallState::clocks)?;
+    cli::environment::add_to_linker::<_, WasiCli>(linker, CallState::cli)?;
+    cli::exit::add_to_linker::<_, WasiCli>(linker, CallState::cli)?;
+    cli::stdin::add_to_linker::<_, WasiCli>(linker, CallState::cli)?;
+    cli::stdout::add_to_linker::<_, WasiCli>(linker, CallState::cli)?;
+    cli::stderr::add_to_linker::<_, WasiCli>(linker, CallState::cli)?;
+    cli::terminal_input::add_to_linker::<_, WasiCli>(linker, CallState::cli)?;
+    cli::terminal_output::add_to_linker::<_, WasiCli>(linker, CallState::cli)?;
+    cli::terminal_stdin::add_to_linker::<_, WasiCli>(linker, CallState::cli)?;
+    cli::terminal_stdout::add_to_linker::<_, WasiCli>(linker, CallState::cli)?;
+    cli::terminal_stderr::add_to_linker::<_, WasiCli>(linker, CallState::cli)?;
+    let mut seed = linker.instance(INSECURE_SEED)?;
+    seed.func_wrap(
+        "insecure-seed",
+        |_: StoreContextMut<'_, CallState>, (): ()| wasmtime::Result::Ok((SEED,)),
+    )?;
     let mut clock = linker.instance(MONOTONIC_CLOCK)?;
     for (name, answer) in [("now", 0_u64), ("resolution", 1_000_000_000)] {
         clock.func_wrap(name, move |_: StoreContextMut<'_, CallState>, (): ()| {
             wasmtime::Result::Ok((answer,))
         })?;
     }
+    // A sleeping guest would hold its thread beyond its wall time, which passes only while it computes.
     for name in ["subscribe-instant", "subscribe-duration"] {
         clock.func_wrap(name, |_: StoreContextMut<'_, CallState>, (_,): (u64,)| {
             let refused = wasmtime::Error::msg("a guest has nothing to wait for");
             wasmtime::Result::<(Resource<DynPollable>,)>::Err(refused)
         })?;
     }
-    linker.allow_shadowing(false);
     Ok(())
 }
 
@@ -131,16 +148,6 @@ impl HostWallClock for StillClock {
 
     fn now(&self) -> Duration {
         Duration::ZERO
-    }
-}
-
-impl HostMonotonicClock for StillClock {
-    fn resolution(&self) -> u64 {
-        1_000_000_000
-    }
-
-    fn now(&self) -> u64 {
-        0
     }
 }
 

@@ -8,6 +8,7 @@
     (import "host" "wait" (func $wait (param i64) (result i32)))
     (import "host" "date" (func $date (param i32)))
     (table 1 funcref)
+    (elem declare func $misbehave)
     (type $nothing (func))
     (global $calls (mut i32) (i32.const 0))
     (global $free (mut i32) (i32.const 4096))
@@ -29,7 +30,7 @@
       (i32.eq (local.get $letter) (local.get $other)))
 
     (func $misbehave (param $letter i32)
-      (local $stream i32)
+      (local $stream i32) (local $at i32)
       ;; l: work without an end
       (if (call $is (local.get $letter) (i32.const 108)) (then (loop $again (br $again))))
       ;; s: depth without an end
@@ -47,8 +48,10 @@
       ;; z: a division by zero
       (if (call $is (local.get $letter) (i32.const 122)) (then
         (drop (i32.div_u (local.get $letter) (global.get $calls)))))
-      ;; b: a read beyond its memory
+      ;; b: a read just below its memory, where a stack of its own that is full would reach
       (if (call $is (local.get $letter) (i32.const 98)) (then (drop (i32.load (i32.const -4)))))
+      ;; B: a read far beyond its memory
+      (if (call $is (local.get $letter) (i32.const 66)) (then (drop (i32.load (i32.const 0x40000000)))))
       ;; i: a call of no function
       (if (call $is (local.get $letter) (i32.const 105)) (then (call_indirect (type $nothing) (i32.const 0))))
       ;; e: an exit, as of a process
@@ -75,7 +78,16 @@
       ;; k: something kept for the next call; it traps if it finds something kept
       (if (call $is (local.get $letter) (i32.const 107)) (then
         (if (i32.or (global.get $calls) (i32.load (i32.const 3072))) (then (unreachable)))
+        (if (i32.ne (memory.size) (i32.const 1)) (then (unreachable)))
+        (drop (memory.grow (i32.const 127)))
+        (loop $next
+          (if (i32.load offset=0x10000 (local.get $at)) (then (unreachable)))
+          (i32.store offset=0x10000 (local.get $at) (i32.const 1))
+          (local.set $at (i32.add (local.get $at) (i32.const 0x1000)))
+          (br_if $next (i32.lt_u (local.get $at) (i32.const 0x7f0000))))
         (if (i32.ne (table.size) (i32.const 1)) (then (unreachable)))
+        (if (i32.eqz (ref.is_null (table.get (i32.const 0)))) (then (unreachable)))
+        (table.set (i32.const 0) (ref.func $misbehave))
         (global.set $calls (i32.const 1))
         (i32.store (i32.const 3072) (i32.const 1))
         (drop (table.grow (ref.null func) (i32.const 1))))))

@@ -101,6 +101,11 @@ MISDEEDS
       (i32.store8 (i32.const 1024) (i32.const 0))
       (i32.store (i32.const 1028) (i32.const 16))
       (i32.store (i32.const 1032) (i32.const 0))
+      ;; o: a drawing of 100 MB
+      (if (call $is (i32.load8_u (local.get $text)) (i32.const 111)) (then
+        (i32.store (i32.const 1028)
+          (call $realloc (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 100000000)))
+        (i32.store (i32.const 1032) (i32.const 100000000))))
       (i32.const 1024)))
   (core instance $i (instantiate $guest (with "host" (instance $host))))
   (func $render (param "source" $source) (result (result $page (error $render-error)))

@@ -21,7 +21,7 @@ use crate::disk;
 use crate::guests::Folder;
 use crate::guests::check::Bench;
 use crate::guests::status::{Said, is_served, read as read_said};
-use crate::sandbox::{Limits, World};
+use crate::sandbox::World;
 
 /// How often a command looks what the server does.
 const LOOK: Duration = Duration::from_millis(50);
@@ -175,21 +175,10 @@ impl Site {
 
 /// Where a command tries guests: with the server's budgets.
 fn bench(config: &Config) -> Bench {
-    let limits = &config.limits;
-    let budget = |fuel, bytes, millis| Limits {
-        fuel,
-        memory_bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
-        wall: Duration::from_millis(millis),
-    };
     Bench {
         cache: config.cache.clone(),
-        render: budget(
-            limits.render_fuel,
-            limits.render_memory_bytes,
-            limits.render_ms,
-        ),
-        gate: budget(limits.gate_fuel, limits.gate_memory_bytes, limits.gate_ms),
-        page_bytes: usize::try_from(limits.page_bytes).unwrap_or(usize::MAX),
+        limits: config.limits.guests(),
+        page_bytes: usize::try_from(config.limits.page_bytes).unwrap_or(usize::MAX),
     }
 }
 

@@ -2,18 +2,9 @@
 
 use super::*;
 
-const HOST: &str = include_str!("../../../../tests/guests/hostile/host.wat");
-const MISDEEDS: &str = include_str!("../../../../tests/guests/hostile/misdeeds.wat");
-const RENDER: &str = include_str!("../../../../tests/guests/hostile/render.wat");
-const GATE: &str = include_str!("../../../../tests/guests/hostile/gate.wat");
-
-/// A component of the corpus.
-fn assembled(world: &str) -> Vec<u8> {
-    let text = world
-        .replace("HOST\n", HOST)
-        .replace("MISDEEDS\n", MISDEEDS);
-    wat::parse_str(text).unwrap()
-}
+#[path = "../../../../tests/harness/hostile.rs"]
+#[allow(unreachable_pub, reason = "the tests of the whole share it")]
+mod guests;
 
 /// How a call has to end.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,7 +18,7 @@ enum End {
 use End::{Answer, Broken};
 
 /// What guests of both worlds do, by the first byte of what they are given.
-const BOTH: [(char, &str, End); 20] = [
+const BOTH: [(char, &str, End); 21] = [
     ('a', "nothing wrong", Answer),
     ('l', "endless work", End::Budget(Budget::Fuel)),
     ('s', "endless depth", End::Budget(Budget::Stack)),
@@ -36,7 +27,8 @@ const BOTH: [(char, &str, End); 20] = [
     ('t', "a trap", Broken("unreachable")),
     ('z', "a division by zero", Broken("divide by zero")),
     // What a full stack of the guest's own looks like.
-    ('b', "a read outside", End::Budget(Budget::Stack)),
+    ('b', "a read just below", End::Budget(Budget::Stack)),
+    ('B', "a read far beyond", Broken("memory fault")),
     ('i', "a call of no function", Broken("uninitialized")),
     ('e', "an exit", Broken("exit")),
     ('h', "endless handles", Broken("no free keys")),
@@ -80,9 +72,9 @@ fn tight(limits: Limits) -> Limits {
 /// A sandbox in which the hostile guests serve.
 fn sandbox_of_hostile_guests(limits: fn(Limits) -> Limits) -> (Sandbox, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    let hostile = |name: &str, text: &str| {
+    let hostile = |name: &str, component: &[u8]| {
         let path = folder.path().join(name);
-        fs::write(&path, assembled(text)).unwrap();
+        fs::write(&path, component).unwrap();
         Choice {
             origins: vec![Origin::file(&path)],
             on_trial: false,
@@ -90,11 +82,13 @@ fn sandbox_of_hostile_guests(limits: fn(Limits) -> Limits) -> (Sandbox, tempfile
     };
     let config = SandboxConfig {
         guests: Choices {
-            render: hostile("render.wasm", RENDER),
-            gate: hostile("gate.wasm", GATE),
+            render: hostile("render.wasm", &guests::renderer()),
+            gate: hostile("gate.wasm", &guests::gate()),
         },
-        render: limits(config().render),
-        gate: limits(config().gate),
+        limits: GuestLimits {
+            render: limits(config().limits.render),
+            gate: limits(config().limits.gate),
+        },
         ..config()
     };
     (Sandbox::start(config).unwrap(), folder)
@@ -143,17 +137,47 @@ async fn whatever_a_renderer_does_is_contained() {
             assert!(next.is_ok(), "after {what}: {next:?}");
         }
     }
-    let hostile = GuestDigest::of(&assembled(RENDER));
+    let hostile = GuestDigest::of(&guests::renderer());
     assert_eq!(sandbox.renderer(), Some(hostile));
 }
 
 #[tokio::test]
 async fn whatever_a_renderer_does_to_a_diagram_costs_the_diagram_alone() {
     let (sandbox, _guests) = sandbox_of_hostile_guests(tight);
-    for (letter, what, end) in BOTH.into_iter().take(15) {
+    for (letter, what, end) in BOTH.into_iter().take(16) {
         let page = rendered(&sandbox, &format!("f{letter}")).await.unwrap();
         let drawn = usize::from(end == Answer);
         assert_eq!((page.drawn, page.undrawn), (drawn, 1 - drawn), "{what}");
+    }
+    let large = rendered(&sandbox, "fo").await;
+    let end = End::Budget(Budget::PageBytes);
+    assert_eq!(end_of_page(&large, end), Some(end), "{large:?}");
+}
+
+#[tokio::test]
+async fn no_version_of_a_clock_lets_a_guest_wait() {
+    for version in ["0.2.0", "0.2.3", "0.2.12", "0.2.99"] {
+        let (sandbox, _guests) = with_gate(&guests::gate_of(version), Limits::GATE);
+        let waits = sandbox.check_sql("q", Purpose::Query).await;
+        let end = Broken("nothing to wait for");
+        assert_eq!(
+            end_of_verdict(&waits, end),
+            Some(end),
+            "{version}: {waits:?}"
+        );
+        assert!(sandbox.check_sql("c", Purpose::Migration).await.is_ok());
+    }
+}
+
+#[tokio::test]
+async fn memories_share_a_budget() {
+    // 20 MB each, of 32 for both.
+    for (first, end) in [(1, Answer), (320, End::Budget(Budget::Memory))] {
+        let grows = "(drop (memory.grow (i32.const 320)))";
+        let gate = gate_wat(first, "(memory 1)", grows);
+        let (sandbox, _guests) = with_gate(&gate, Limits::GATE);
+        let verdict = sandbox.check_sql("misbehave", Purpose::Migration).await;
+        assert_eq!(end_of_verdict(&verdict, end), Some(end), "{verdict:?}");
     }
 }
 
@@ -175,7 +199,7 @@ async fn whatever_a_gate_does_is_contained() {
         panic!("{long:?}");
     };
     assert_eq!(refusal.reason.chars().count(), 1000);
-    assert_eq!(sandbox.gate(), Some(GuestDigest::of(&assembled(GATE))));
+    assert_eq!(sandbox.gate(), Some(GuestDigest::of(&guests::gate())));
 }
 
 #[tokio::test]

@@ -83,22 +83,30 @@ fn a_component_that_is_no_guest_is_refused() {
     let later = judge("2.0.0", "", "", "");
     for text in [
         "(component)",
-        "(module)",
         r#"(component (instance $judge) (export "svc:gate/judge@1.0.0" (instance $judge)))"#,
         r#"(component (core module $m) (export "svc:gate/judge@1.0.0" (core module $m)))"#,
         &empty,
         &untyped,
         &later,
     ] {
-        refusals(&wat::parse_str(text).unwrap());
+        for refusal in refusals(&wat::parse_str(text).unwrap()) {
+            // Exports are missing, or are of other types.
+            let why = ["it is not a", "failed to convert function"];
+            let found = why.iter().any(|why| refusal.contains(why));
+            assert!(found, "{text}: {refusal}");
+        }
     }
     let whole = wat::parse_str("(component)").unwrap();
+    let module = wat::parse_str("(module)").unwrap();
     for bytes in [
         b"not a component".as_slice(),
         b"",
         &whole[..whole.len() - 1],
+        &module,
     ] {
-        refusals(bytes);
+        for refusal in refusals(bytes) {
+            assert!(refusal.contains("it does not compile"), "{refusal}");
+        }
     }
 }
 
@@ -107,15 +115,17 @@ fn what_a_component_does_before_its_first_call_is_bounded() {
     let registry = registry();
     let endless = "(func $start (loop $again (br $again))) (start $start)";
     let trap = "(func $start unreachable) (start $start)";
-    let (tables, memories) = ("(table 1 funcref)".repeat(10), "(memory 1)".repeat(4));
+    let tables = |count| "(table 1 funcref)".repeat(count);
+    // It has one more beside its module's.
+    let memories = |count| "(memory 1)".repeat(count);
     for (pages, more, why) in [
         (1, endless, "all fuel consumed"),
         (1, trap, "unreachable"),
         (3000, "", "bytes of memory"),
         (65536, "", "bytes of memory"),
         (1, "(table 200000 funcref)", "table"),
-        (1, &memories, "memories"),
-        (1, &tables, "tables"),
+        (1, &memories(4), "memories"),
+        (1, &tables(5), "tables"),
     ] {
         // A gate in all but what it begins with.
         let component = gate_wat(pages, more, "");
@@ -124,8 +134,11 @@ fn what_a_component_does_before_its_first_call_is_bounded() {
         let found = refused.as_ref().is_some_and(|text| text.contains(why));
         assert!(found, "{why}: {refused:?}");
     }
-    let harmless = gate_wat(1, "", "");
-    assert!(registry.admit::<GatePre<CallState>>(&harmless).is_ok());
+    for more in ["", &memories(3), &tables(4)] {
+        let harmless = gate_wat(1, more, "");
+        let admitted = registry.admit::<GatePre<CallState>>(&harmless);
+        assert!(admitted.is_ok(), "{more}: {:?}", admitted.err());
+    }
 }
 
 #[test]
@@ -154,5 +167,8 @@ fn a_component_of_many_components_is_refused_and_not_the_end_of_the_host() {
   (instance $b (instantiate $outer (with "f" (func $a "f"))))
   (export "h" (func $b "h")))"#
     );
-    refusals(&wat::parse_str(text).unwrap());
+    for refusal in refusals(&wat::parse_str(text).unwrap()) {
+        // It has been compiled.
+        assert!(refusal.contains("it is not a"), "{refusal}");
+    }
 }

@@ -7,7 +7,7 @@ const ENDLESS: &str = "(loop $again (br $again))";
 /// A sandbox whose gate is `bodies[0]`, on trial against `bodies[1]`.
 async fn on_trial(bodies: [&str; 2]) -> (Sandbox, [GuestDigest; 2], tempfile::TempDir) {
     let guests = tempfile::tempdir().unwrap();
-    let components = bodies.map(|body| gate_wat(1, "", body));
+    let components = bodies.map(|body| gate_wat(1, "(memory 1)", body));
     let origins = [0, 1].map(|number| {
         let path = guests.path().join(number.to_string());
         fs::write(&path, &components[number]).unwrap();
@@ -15,13 +15,9 @@ async fn on_trial(bodies: [&str; 2]) -> (Sandbox, [GuestDigest; 2], tempfile::Te
     });
     let limits = Limits {
         fuel: 1_000_000,
-        ..config().gate
+        ..config().limits.gate
     };
-    let config = SandboxConfig {
-        gate: limits,
-        ..config()
-    };
-    let sandbox = Sandbox::start(config).unwrap();
+    let sandbox = Sandbox::start(with_gate_limits(limits)).unwrap();
     assert!(sandbox.check_sql("SELECT 1", Purpose::Query).await.is_ok());
     let choice = Choice {
         origins: origins.to_vec(),
@@ -39,6 +35,8 @@ async fn a_gate_that_fails_where_the_one_before_does_not_loses_its_place() {
         "unreachable",
         ENDLESS,
         "(call $misbehave) (call $misbehave)",
+        // It costs no fuel to speak of, and is nobody's full stack.
+        "(drop (i32.load (i32.const 0x40000000)))",
     ] {
         let (sandbox, [new, old], _guests) = on_trial([bad, ""]).await;
         let judged = sandbox

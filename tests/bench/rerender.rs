@@ -1,0 +1,84 @@
+//! What viewers notice while all pages are rendered again by another guest.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use serde_json::{Value, json};
+use svc::sandbox::{World, built_in};
+use svc_tests::guests::again;
+
+use super::report::{Goals, median, quantile, say, title};
+use super::server::Bench;
+use super::source::Author;
+use super::{client, load};
+
+const DATA: &str = "rerender";
+const RUNS: u8 = 5;
+const RUN: Duration = Duration::from_millis(1500);
+const CONNECTIONS: usize = 4;
+/// So many that a rerender outlasts a run.
+const PAGES: usize = 150;
+const BYTES: usize = 10 * 1024;
+
+/// Measures views of pages, with nothing else to do and during a rerender.
+pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
+    title(&format!(
+        "Views over {CONNECTIONS} connections while {PAGES} pages of 10 KB Markdown are rendered again, {RUNS} alternating runs of {} ms",
+        RUN.as_millis()
+    ))?;
+    let svc = bench.svc(DATA)?;
+    svc.await_guests()?;
+    let mut author = Author::new(13);
+    let mut client = svc.client()?;
+    for number in 0..PAGES {
+        let share = json!({ "name": format!("page-{number}"), "type": "markdown", "content": author.markdown(BYTES) });
+        let answer = client.post("/api/v1/deploy", &share)?;
+        ensure!(answer.status == 201, "not published: {answer:?}");
+    }
+    let requests: Vec<Vec<u8>> = (0..PAGES)
+        .map(|number| client::get(svc.address, &format!("/page-{number}"), "br"))
+        .collect();
+    let views = || load::run(svc.address, &requests, CONNECTIONS, RUN);
+    let (mut quiet, mut during) = (Vec::new(), Vec::new());
+    for run in 0..RUNS {
+        // The same guest under another digest: its pages are made again, and are what they were.
+        let path = bench.directory("again.wasm");
+        std::fs::write(&path, again(built_in(World::Render), run))?;
+        let path = path.to_str().context("a path that is text")?;
+        bench.guest(DATA, ["install", path])?;
+        svc.await_rest()?;
+        quiet.push(views()?);
+        bench.guest(DATA, ["rerender"])?;
+        during.push(views()?);
+        let status = bench.guest(DATA, ["status"])?;
+        let left = status["rerender"]["finished_at"] == Value::Null;
+        ensure!(left, "the rerender was over before the run: {status}");
+        let done = bench.guest(DATA, ["rerender", "--wait"])?;
+        ensure!(done["rerender"]["failed"] == 0, "not rendered: {done}");
+        svc.await_rest()?;
+    }
+    let figures = |outcomes: &[load::Outcome], share: f64| {
+        let each = outcomes.iter().map(|one| quantile(&one.latencies, share));
+        median(&each.collect::<Vec<_>>()) / 1e3
+    };
+    say(&format!(
+        "{:>16} {:>10} {:>10} {:>10}",
+        "", "p50 ms", "p99 ms", "views/s"
+    ))?;
+    for (name, outcomes) in [("quiet", &quiet), ("rerendering", &during)] {
+        let rates: Vec<f64> = outcomes.iter().map(|one| one.rate).collect();
+        say(&format!(
+            "{name:>16} {:>10.2} {:>10.2} {:>10.0}",
+            figures(outcomes, 0.5),
+            figures(outcomes, 0.99),
+            median(&rates)
+        ))?;
+    }
+    let most = (2.0 * figures(&quiet, 0.99)).max(10.0);
+    goals.at_most(
+        "views during a rerender: p99, ms",
+        figures(&during, 0.99),
+        most,
+    );
+    Ok(())
+}
