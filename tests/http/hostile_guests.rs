@@ -33,9 +33,10 @@ const MISDEEDS: [(char, Option<&str>); 19] = [
 /// What else a renderer does.
 const RENDERS: [(char, Option<&str>); 2] = [('g', None), ('o', Some("page_bytes"))];
 /// So often is everything done before the memory is looked at, and after.
-const ROUNDS: (usize, usize) = (3, 12);
-/// What may be more in memory than before, in bytes. If what the last rounds had were kept, it would be gigabytes.
-const KEPT: u64 = 64 << 20;
+const ROUNDS: (usize, usize) = (3, 16);
+/// What may be more in memory than before, in bytes: the allocator keeps up to 64 MB for each thread that had much. A page or two
+/// of each round would be more.
+const KEPT: u64 = 160 << 20;
 
 const SETTINGS: &str = "[limits]
 render_fuel = 500000000
