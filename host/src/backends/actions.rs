@@ -59,6 +59,7 @@ impl Backends {
     ) -> Result<Vec<ActionRow>, BackendError> {
         let id = self.required(project).await?.id;
         let rows = self.judged_batch(id, batch).await?;
+        self.check_disk()?;
         let (now, most) = (self.clock.now(), self.config.limits.definition_bytes);
         let actions = self
             .control

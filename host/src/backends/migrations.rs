@@ -66,6 +66,7 @@ impl Backends {
             });
         }
         self.check_definitions(id, &script, note.as_deref()).await?;
+        self.check_disk()?;
         let migrated = self.databases.migrate(id, script.clone()).await;
         let (status, marker) = match migrated.map_err(|error| failed(&script, error))? {
             Migrated::Applied(marker) => (MigrationStatus::Applied, marker),

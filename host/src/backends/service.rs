@@ -175,12 +175,17 @@ impl Backends {
             .await
     }
 
-    /// Whether there is room for another backend.
-    async fn check_room(&self) -> Result<(), BackendError> {
+    /// Whether the disk has room for what an author adds.
+    pub(super) fn check_disk(&self) -> Result<(), BackendError> {
         self.deployments.check_disk().map_err(|error| match error {
             PublishError::Capacity(why) => BackendError::Capacity(why),
             other => BackendError::Internal(other.into()),
-        })?;
+        })
+    }
+
+    /// Whether there is room for another backend.
+    async fn check_room(&self) -> Result<(), BackendError> {
+        self.check_disk()?;
         if self.control.read(store::count).await? >= self.config.limits.backends {
             return Err(BackendError::Capacity(TOO_MANY));
         }

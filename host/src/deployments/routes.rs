@@ -7,6 +7,7 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use cookie::{Cookie, SameSite};
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use maud::Markup;
 use serde::{Deserialize, Serialize};
@@ -283,13 +284,13 @@ pub async fn show(
         (status = 200, description = "The page, which is now gone from here.", content_type = "text/html", body = String),
         (status = 401, description = "The form of a protected page.", content_type = "text/html", body = String)
     ),
-    extensions(("x-problems" = json!("disabled origin_refused not_found method_not_allowed internal capacity_reached")))
+    extensions(("x-problems" = json!("body disabled origin_refused not_found method_not_allowed internal capacity_reached")))
 )]
 pub async fn reveal(
     State(app): State<SharedApp>,
     context: Context,
     Path(slug): Path<String>,
-    headers: HeaderMap,
+    body: UnreadBody,
 ) -> Result<Response, Problem> {
     let page = match find(&app, &context.host, &slug).await {
         Ok(page) => page,
@@ -303,6 +304,8 @@ pub async fn reveal(
         )
         .header(header::ALLOW, HeaderValue::from_static("GET, HEAD")));
     }
+    // A form's body says nothing here, and one that is refused must not burn the page.
+    let (Parts { headers, .. }, _) = body.raw().await?;
     check_origin(&app, &context, &headers)?;
     check_navigation(&headers)?;
     if !app

@@ -226,6 +226,13 @@ enum Admitted {
     Route(Host),
 }
 
+/// Headers that a request has once at most.
+const SINGLE: [HeaderName; 3] = [
+    header::AUTHORIZATION,
+    header::ORIGIN,
+    HeaderName::from_static("idempotency-key"),
+];
+
 /// The checks before routing: host, then path.
 fn admit(
     app: &App,
@@ -233,16 +240,16 @@ fn admit(
     request_id: &str,
     request: &mut Request,
 ) -> Result<Admitted, Problem> {
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    let named = hosts.next();
+    if hosts.next().is_some() {
+        return Err(repeated(&header::HOST));
+    }
     let authority = request
         .uri()
         .authority()
         .map(http::uri::Authority::as_str)
-        .or_else(|| {
-            request
-                .headers()
-                .get(header::HOST)
-                .and_then(|host| host.to_str().ok())
-        })
+        .or_else(|| named.and_then(|host| host.to_str().ok()))
         .unwrap_or_default();
     let probe = matches!(request.uri().path(), "/healthz" | "/readyz");
     let host = match app.hosts.classify(authority) {
@@ -261,6 +268,11 @@ fn admit(
     let client = ClientIp::of(peer, request.headers(), &app.config.trusted_proxies);
     if router::is_call(&host, request) {
         return Ok(Admitted::Call(host, client));
+    }
+    for name in SINGLE {
+        if request.headers().get_all(&name).iter().nth(1).is_some() {
+            return Err(repeated(&name));
+        }
     }
     let authority: Arc<str> = authority.into();
     if let Some(path) = canonical(request.uri().path())? {
@@ -282,6 +294,14 @@ fn admit(
         request_id: request_id.into(),
     });
     Ok(Admitted::Route(host))
+}
+
+/// A header that decides something and came twice: whoever reads the first and whoever reads the last would decide differently.
+fn repeated(name: &HeaderName) -> Problem {
+    Problem::new(
+        Code::InvalidRequest,
+        format!("The request has the header `{name}` more than once. Send it once."),
+    )
 }
 
 /// A path with its percent-encoding decoded once, written in its only canonical form; `None` if it is that

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use http::{HeaderMap, header};
-use http_range_header::StartPosition;
+use http_range_header::{RangeUnsatisfiableError, StartPosition};
 
 use crate::content::Encoding;
 
@@ -13,12 +13,14 @@ pub struct Accepted {
     br: f32,
     zstd: f32,
     gzip: f32,
+    identity: f32,
 }
 
 impl Accepted {
     /// Reads the header.
     pub fn of(headers: &HeaderMap) -> Self {
         let (mut br, mut zstd, mut gzip, mut rest) = (None, None, None, 0.0);
+        let mut identity = 0.0;
         let lines = headers.get_all(header::ACCEPT_ENCODING).iter();
         for item in lines
             .filter_map(|v| v.to_str().ok())
@@ -36,6 +38,7 @@ impl Accepted {
                 c if c.eq_ignore_ascii_case("gzip") || c.eq_ignore_ascii_case("x-gzip") => {
                     gzip = Some(quality);
                 }
+                c if c.eq_ignore_ascii_case("identity") => identity = quality,
                 _ => {}
             }
         }
@@ -43,16 +46,18 @@ impl Accepted {
             br: br.unwrap_or(rest),
             zstd: zstd.unwrap_or(rest),
             gzip: gzip.unwrap_or(rest),
+            // It will always do, and where nobody asks for it, anything else that is allowed is better.
+            identity: f32::max(identity, f32::MIN_POSITIVE),
         }
     }
 
-    /// How much the client likes an encoding; 0 is not at all. Identity comes last, and always will do.
+    /// How much the client likes an encoding; 0 is not at all.
     pub fn quality(self, encoding: Encoding) -> f32 {
         match encoding {
             Encoding::Br => self.br,
             Encoding::Zstd => self.zstd,
             Encoding::Gzip => self.gzip,
-            Encoding::Identity => f32::MIN_POSITIVE,
+            Encoding::Identity => self.identity,
         }
     }
 }
@@ -92,8 +97,11 @@ pub fn range(headers: &HeaderMap, etag: &str, length: usize) -> Wanted {
     {
         return Wanted::Whole;
     }
-    let Ok(parsed) = http_range_header::parse_range_header(range) else {
-        return Wanted::Whole;
+    let parsed = match http_range_header::parse_range_header(range) {
+        Ok(parsed) => parsed,
+        // The last none of all bytes: understood, and never there (RFC 9110, section 14.1.2).
+        Err(RangeUnsatisfiableError::ZeroSuffix) => return Wanted::Unsatisfiable,
+        Err(_) => return Wanted::Whole,
     };
     let [only] = parsed.ranges.as_slice() else {
         return Wanted::Whole;

@@ -31,7 +31,7 @@ impl Databases {
         let database = self.get(id)?;
         let budget = self.limits.time * MIGRATION;
         let (answer, answered) = oneshot::channel();
-        let turn = Arc::new(Turn::default());
+        let turn = Arc::new(Turn::new());
         let begun = Arc::clone(&turn);
         let job = Box::new(move || {
             if begun.begin() {

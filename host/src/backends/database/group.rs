@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use super::batch::{BatchError, Work};
 use super::error::RunError;
 use super::handle::{Handle, internal};
+use super::open::WAIT;
 use super::pace::{Pace, SHORT};
 use super::run::{ResultJson, ResultLimits};
 use crate::sandbox::Stopwatch;
@@ -47,25 +48,44 @@ impl Write {
 }
 
 /// Whether queued work has begun, agreed between who waits and who works.
-#[derive(Debug, Default)]
-pub(super) struct Turn(AtomicU8);
+#[derive(Debug)]
+pub(super) struct Turn {
+    state: AtomicU8,
+    queued: Stopwatch,
+}
 
 const WAITING: u8 = 0;
 const BEGUN: u8 = 1;
 const GIVEN_UP: u8 = 2;
 
 impl Turn {
-    /// Begins, unless its caller has given up; beginning again is fine.
+    /// That of work which is queued now.
+    pub(super) fn new() -> Self {
+        Self {
+            state: AtomicU8::new(WAITING),
+            queued: Stopwatch::start(),
+        }
+    }
+
+    /// Begins, unless its caller has given up.
     pub(super) fn begin(&self) -> bool {
-        self.0
+        self.state
             .compare_exchange(WAITING, BEGUN, Ordering::Relaxed, Ordering::Relaxed)
             .is_ok()
-            || self.0.load(Ordering::Relaxed) == BEGUN
+    }
+
+    /// Waits again, as if it had not begun, unless it has been queued for longer than that; its caller no longer gives up by itself then.
+    pub(super) fn wait_again(&self, longest: Duration) -> bool {
+        let waits = self.queued.elapsed() < longest;
+        if waits {
+            self.state.store(WAITING, Ordering::Relaxed);
+        }
+        waits
     }
 
     /// Gives up, unless it has begun.
     pub(super) fn give_up(&self) -> bool {
-        self.0
+        self.state
             .compare_exchange(WAITING, GIVEN_UP, Ordering::Relaxed, Ordering::Relaxed)
             .is_ok()
     }
@@ -126,6 +146,9 @@ pub(super) fn run_group(handle: &Handle, writes: Vec<Write>, limits: &ResultLimi
             }
         }
     }
+    // Nothing of theirs was kept, so they have yet to begin. Those for whom that is too late are told so by their channel's end.
+    left.long.retain(|write| write.turn.wait_again(WAIT));
+    left.rest.retain(|write| write.turn.wait_again(WAIT));
     left
 }
 

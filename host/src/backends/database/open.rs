@@ -134,7 +134,7 @@ impl Database {
 
     async fn write(&self, work: Work, pace: Arc<Pace>) -> Result<ResultJson, BatchError> {
         let (answer, answered) = oneshot::channel();
-        let turn = Arc::new(Turn::default());
+        let turn = Arc::new(Turn::new());
         let write = Write {
             work,
             pace,
@@ -159,7 +159,7 @@ impl Database {
         work: impl FnOnce(&mut Writer) -> Result<T, RunError> + Send + 'static,
     ) -> Result<T, RunError> {
         let (answer, answered) = oneshot::channel();
-        let turn = Arc::new(Turn::default());
+        let turn = Arc::new(Turn::new());
         let begun = Arc::clone(&turn);
         let me = self.myself()?;
         self.enqueue(Waiting::Alone(Box::new(move |writer| {

@@ -141,7 +141,7 @@ impl Database {
         work: impl FnOnce(&Handle) -> Result<T, RunError> + Send + 'static,
     ) -> Result<T, RunError> {
         let (answer, answered) = oneshot::channel();
-        let turn = Arc::new(Turn::default());
+        let turn = Arc::new(Turn::new());
         let (me, begun) = (self.myself()?, Arc::clone(&turn));
         let job = Box::new(move || {
             if begun.begin() {

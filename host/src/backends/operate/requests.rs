@@ -92,12 +92,12 @@ impl OpBody {
     /// `invalid_request`.
     pub(super) fn checked(self) -> Result<Wanted, Problem> {
         match (self.action, self.params, self.ops) {
-            (Some(action), params, None) => Ok(Wanted::Call {
+            (Some(action), params, None) if !action.is_empty() => Ok(Wanted::Call {
                 action,
                 params: params.unwrap_or_default().0,
             }),
             (None, None, Some(ops)) => check_ops(ops).map(Wanted::Batch),
-            (None, _, None) => Err(invalid("In the body: missing field `action`.".to_owned())),
+            (_, _, None) => Err(invalid("In the body: missing field `action`.".to_owned())),
             _ => Err(invalid(
                 "In the body: `ops` is sent alone, without `action` and `params`.".to_owned(),
             )),
@@ -125,6 +125,10 @@ pub fn check_ops(ops: Vec<Box<RawValue>>) -> Result<Vec<BatchedCall>, Problem> {
     let ops = ops.into_iter().enumerate().map(read);
     let ops = ops.collect::<Result<Vec<_>, _>>()?;
     for (number, op) in ops.iter().enumerate() {
+        if op.action.is_empty() {
+            let missing = format!("Op {number}: In the body: missing field `action`.");
+            return Err(invalid(missing).with("index", number));
+        }
         for (name, given) in &op.params.0 {
             if let Given::From { step, .. } = given
                 && *step >= number

@@ -255,9 +255,8 @@ async fn owned(
     principal: &Principal,
 ) -> Result<BackendId, Problem> {
     let page = find(app, &context.host, slug).await?;
-    let backend = bound(&page)?;
     let Kind::Frontend { host_label } = &page.kind else {
-        return Err(Problem::not_found());
+        return Err(BackendError::NotFound.into());
     };
     let project = app
         .projects
@@ -265,7 +264,7 @@ async fn owned(
         .await?
         .ok_or_else(Problem::not_found)?;
     match app.projects.owned(principal, project.id).await {
-        Ok(_) => Ok(backend),
+        Ok(_) => bound(&page),
         Err(crate::projects::ProjectError::Forbidden) => Err(owners_only()),
         Err(error) => Err(error.into()),
     }

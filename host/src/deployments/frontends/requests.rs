@@ -106,16 +106,13 @@ impl WhichContent {
     /// The source that is asked for.
     ///
     /// # Errors
-    /// `not_found` for what cannot be a revision, `invalid_request`.
+    /// `not_found` for what cannot be a revision.
     pub fn checked(self) -> Result<WantedSource, Problem> {
         let revision = self.revision_id.as_deref().map(str::parse).transpose();
         let revision = revision.map_err(|_| FrontendError::NoRevision)?;
-        let known = match self.known_content_sha256.as_deref() {
-            Some(known) => Some(Digest::from_hex(&known.to_ascii_lowercase()).ok_or_else(
-                || invalid("`known_content_sha256` must be a SHA-256: 64 hexadecimal digits."),
-            )?),
-            None => None,
-        };
+        // What is no digest is nobody's: it is answered like one that does not match.
+        let known = self.known_content_sha256.as_deref();
+        let known = known.and_then(|known| Digest::from_hex(&known.to_ascii_lowercase()));
         Ok(WantedSource { revision, known })
     }
 }

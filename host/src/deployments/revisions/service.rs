@@ -279,6 +279,11 @@ fn apply(mut text: String, edits: &[Edit], most: usize) -> Result<String, Fronte
         }
         text = text.replace(&edit.find, &edit.replace);
     }
+    if text.is_empty() {
+        return Err(FrontendError::Edit(
+            "The edits leave nothing: a page has some content. Nothing was changed.".to_owned(),
+        ));
+    }
     Ok(text)
 }
 
@@ -309,6 +314,8 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(refused.contains("occurs 0 times"), "{refused}");
+        let nothing = apply("x".into(), &[edit("x", "", None)], 10).unwrap_err();
+        assert!(nothing.to_string().contains("leave nothing"), "{nothing}");
         let large = apply("aa".into(), &[edit("a", "12345", Some(2))], 9);
         assert!(matches!(large, Err(FrontendError::TooLarge(10))));
     }
