@@ -317,6 +317,31 @@ async fn a_disk_that_is_nearly_full_takes_no_backend() {
     house.get().await.problem(404, "not_found");
 }
 
+#[tokio::test]
+async fn a_disk_that_is_nearly_full_takes_no_definition_either() {
+    let House {
+        server,
+        owner,
+        project,
+    } = House::new(GUESTS).await;
+    let full = |settings: &mut svc::config::Settings| settings.limits.free_disk_bytes = u64::MAX;
+    let server = server.restart_with(full).await;
+    let backend = format!("/{project}/backend");
+    let before = owner.get(&server, &backend).await.expect(200).json();
+    let ddl = json!({ "ddl": "CREATE TABLE more (x)" });
+    let actions = json!({ "actions": [{ "name": "one", "sql": "SELECT 1 AS one" }] });
+    for (method, path, body) in [
+        (Method::PATCH, backend.clone(), &ddl),
+        (Method::PUT, format!("{backend}/actions"), &actions),
+    ] {
+        let answer = owner.send(&server, method, &path, body).await;
+        answer.problem(503, "capacity_reached");
+        assert_eq!(answer.header("retry-after"), Some("60"));
+    }
+    let after = owner.get(&server, &backend).await.expect(200).json();
+    assert_eq!(after, before);
+}
+
 /// A house whose guest book says something that is nowhere else.
 async fn with_secret(server: TestServer, body: &Value) -> House {
     let owner = Owner::new(&server, "acme").await;

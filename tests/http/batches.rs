@@ -209,6 +209,7 @@ async fn an_op_that_is_none_is_named_by_its_number() {
     let order = op("order", &json!({ "name": "one" }));
     for bad in [
         json!({ "params": {} }),
+        json!({ "action": "" }),
         json!({ "action": "order", "params": { "name": [1] } }),
         json!("order"),
         op("line", &json!({ "of": { "from": [4, "id"] }, "item": "x" })),

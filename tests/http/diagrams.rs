@@ -285,6 +285,19 @@ async fn diagrams_that_are_too_much_end_in_a_budget() {
 }
 
 #[tokio::test]
+async fn a_type_that_is_not_drawn_is_told_what_is() {
+    let server = TestServer::start().await;
+    for source in ["zenuml\n  A.b()", "treemap-beta\n\"a\"\n  \"b\": 1"] {
+        let answer = publish(&server, "mermaid", source).await;
+        let problem = answer.problem(400, "render_failed").to_string();
+        assert!(
+            problem.contains("is not drawn here: use another"),
+            "{problem}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_broken_block_in_markdown_shows_its_source() {
     let server = TestServer::start().await;
     let block = |source: &str| format!("```mermaid\n{source}\n```\n\n");

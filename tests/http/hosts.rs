@@ -39,6 +39,30 @@ async fn hosts_that_are_not_ours_are_misdirected() {
 }
 
 #[tokio::test]
+async fn what_decides_something_is_said_once() {
+    let server = with_page().await;
+    let ours = format!("Host: {}", server.address());
+    for (path, repeated) in [
+        ("/page", format!("{ours}\r\nHost: evil.example")),
+        ("/page", format!("{ours}\r\n{ours}")),
+        (
+            "/api/v1/projects",
+            format!("{ours}\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b"),
+        ),
+        (
+            "/api/v1/projects",
+            format!("{ours}\r\nIdempotency-Key: a\r\nIdempotency-Key: b"),
+        ),
+        ("/page/raw", format!("{ours}\r\nOrigin: a\r\nOrigin: b")),
+    ] {
+        let request = format!("GET {path} HTTP/1.1\r\n{repeated}\r\nConnection: close\r\n\r\n");
+        let problem = server.raw(request).await.problem(400, "invalid_request");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains("more than once"), "{detail}");
+    }
+}
+
+#[tokio::test]
 async fn probes_answer_any_host() {
     let server = with_page().await;
     for host in [

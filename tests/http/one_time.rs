@@ -153,6 +153,24 @@ async fn foreign_pages_cannot_open_it() {
 }
 
 #[tokio::test]
+async fn a_request_that_is_refused_burns_nothing() {
+    let server = with_page().await;
+    let most = 1 << 20;
+    let large = server.post("/once").body(vec![b'x'; most + 1]);
+    large.answer().await.problem(413, "payload_too_large");
+    let chunks = (0..=16).map(|_| Ok::<_, std::io::Error>(vec![b'x'; most / 16]));
+    let streamed = reqwest::Body::wrap_stream(futures_util::stream::iter(chunks));
+    let large = server.post("/once").body(streamed);
+    large.answer().await.problem(413, "payload_too_large");
+    let ours = format!("http://{}", server.address());
+    let twice = server.post("/once").header("origin", &ours);
+    let twice = twice.header("origin", "https://evil.example");
+    twice.answer().await.problem(400, "invalid_request");
+    let fits = server.post("/once").body(vec![b'x'; most]);
+    assert!(fits.answer().await.expect(200).text().contains(SECRET));
+}
+
+#[tokio::test]
 async fn a_password_comes_first() {
     let server = TestServer::start().await;
     let body = json!({ "content": SECRET, "name": "both", "one_time": true, "password": "p" });

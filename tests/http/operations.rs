@@ -143,6 +143,7 @@ async fn a_call_that_is_none_is_named() {
         (json!({}), "action"),
         (json!({ "action": null }), "action"),
         (json!({ "action": 7 }), "action"),
+        (json!({ "action": "" }), "action"),
         (json!({ "params": {} }), "action"),
         (json!({ "action": "one", "params": [] }), "params"),
         (json!({ "action": "one", "params": "a" }), "params"),

@@ -80,6 +80,8 @@ async fn what_is_somebody_elses_is_a_403_and_what_is_nobodys_a_404() {
     let stranger = Owner::new(&server, "other").await;
     let project = owner.project(&server, "House").await;
     owner.frontend(&server, &project, "room").await;
+    // An id has one spelling; others are nobody's.
+    let undashed = project.replace('-', "");
     for (method, path) in owner_routes(&server).await {
         if !path.contains("{id}") {
             continue;
@@ -89,6 +91,8 @@ async fn what_is_somebody_elses_is_a_403_and_what_is_nobodys_a_404() {
             (FREE, 403, "forbidden"),
             (NOBODYS, 404, "not_found"),
             ("nonsense", 404, "not_found"),
+            (&undashed, 404, "not_found"),
+            (&format!("urn:uuid:{project}"), 404, "not_found"),
         ] {
             let request = stranger.request(&server, method.clone(), &below(&path, id));
             let answer = request.answer().await;

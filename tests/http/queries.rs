@@ -40,6 +40,15 @@ async fn only_the_owner_may_query() {
             .await
             .problem(401, "unauthorized");
     }
+    // Neither is whoever may not ask told whether there is anything to ask.
+    let bare = house.owner.project(&house.server, "Bare").await;
+    house.owner.frontend(&house.server, &bare, "bare").await;
+    let query = house.server.json("/bare/api/query", &body);
+    let query = query.bearer_auth(&stranger.credential).answer().await;
+    query.problem(401, "unauthorized");
+    let query = house.server.json("/bare/api/query", &body);
+    let query = query.bearer_auth(&house.owner.credential).answer().await;
+    query.problem(404, "not_found");
     let mut wrong = house.owner.clone();
     wrong.credential = "nonsense".to_owned();
     ask(&house, Some(&wrong), &body)

@@ -245,6 +245,7 @@ async fn edits_say_what_did_not_fit() {
             "`edits[0].count`",
         ),
         (json!([]), "`edits`"),
+        (json!([{ "find": "# One", "replace": "" }]), "leave nothing"),
         (
             Value::from(vec![json!({ "find": "One", "replace": "One" }); 101]),
             "`edits` has 101 entries",

@@ -63,6 +63,8 @@ fn first(source: &str) -> Result<String, DrawError> {
     }
 }
 
+const NOT_DRAWN: &str = "This type of diagram is not drawn here: use another, such as flowchart, sequenceDiagram, \
+    classDiagram, stateDiagram-v2, erDiagram, gantt, pie, mindmap or timeline";
 const NO_DIAGRAM: &str = "No type of diagram is named: begin with one, as in flowchart TD";
 
 /// What all diagrams have in common. An author may choose a theme and its variables, and may not change what is `secure`.
@@ -108,6 +110,7 @@ fn refused(source: &str, error: &RenderError) -> DrawError {
             let details = diagnostic.terminal_diagnostic_details();
             let message = match details.code.as_str() {
                 "merman.parse.no_diagram_detected" => NO_DIAGRAM.to_owned(),
+                "merman.parse.unsupported_diagram" => NOT_DRAWN.to_owned(),
                 _ => diagnostic.terminal_safe_message(),
             };
             refusal(source, message, details.span.map(|span| span.start))

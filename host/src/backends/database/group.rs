@@ -257,3 +257,21 @@ pub(super) fn abandon(handle: &Handle) {
         tracing::error!(%error, "a tenant's transaction cannot be rolled back");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_that_waits_again_can_be_given_up_while_there_is_time() {
+        let (long, none) = (Duration::from_secs(3600), Duration::ZERO);
+        let turn = Turn::new();
+        assert!(turn.begin() && !turn.give_up());
+        assert!(turn.wait_again(long) && turn.begin());
+        assert!(turn.wait_again(long) && turn.give_up());
+        assert!(!turn.begin(), "its caller has gone");
+        let late = Turn::new();
+        assert!(late.begin() && !late.wait_again(none));
+        assert!(!late.begin(), "it has begun for good");
+    }
+}
