@@ -2,13 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-/// What a renderer does with a source that begins with one of the words `trap`, `spin` and `lies`.
+/// What a renderer does with a source that begins with one of the words `trap`, `spin`, `lies` and `slow`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manners {
     /// Renders it like any other.
     Good,
     /// Traps, never ends, or names a diagram where there can be none.
     Bad,
+    /// Takes a second or two for it.
+    Slow,
 }
 
 /// Collects the pieces that a page is made of, and says where they lie in the guest's memory.
@@ -163,6 +165,14 @@ fn core(pieces: &mut Pieces, sign: &str, manners: Manners) -> String {
         Manners::Bad => (
             misbehaves("trap", "unreachable") + &misbehaves("spin", "(loop $again (br $again))"),
             misbehaves("lies", "(local.set $start (i32.const 99999999))"),
+        ),
+        Manners::Slow => (
+            misbehaves(
+                "slow",
+                "(loop $again (br_if $again (i32.lt_u (local.tee $size
+                   (i32.add (local.get $size) (i32.const 1))) (i32.const 500000000))))",
+            ),
+            String::new(),
         ),
     };
     let data = &pieces.data;

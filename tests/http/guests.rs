@@ -417,6 +417,76 @@ async fn a_guest_that_cannot_be_loaded_leaves_the_old_one_in_its_place() {
 }
 
 #[tokio::test]
+async fn a_record_that_cannot_be_read_leaves_the_guest_in_its_place() {
+    let (server, folder) = (start().await, TempDir::new().unwrap());
+    let good = install(&server, &file(&folder, "good", Manners::Good)).await;
+    let record = server.data().join("guests/render/installed.json");
+    let whole = std::fs::read(&record).unwrap();
+    let put = |text: &[u8]| {
+        let new = record.with_file_name(".new");
+        std::fs::write(&new, text).unwrap();
+        std::fs::rename(&new, &record).unwrap();
+    };
+    put(b"{");
+    let failing = async |is: bool| {
+        let look = async || {
+            // The server's own words, which are there whatever the record says.
+            let said = svc::guests::status::read(server.data()).unwrap()?;
+            (said.render.failures.is_empty() != is).then_some(())
+        };
+        until("the server's words on its record", look).await;
+    };
+    failing(true).await;
+    let render = status(&server).await["render"].clone();
+    assert_eq!(render["serving"], good["digest"], "{render}");
+    assert_eq!(render["failures"].as_array().unwrap().len(), 1, "{render}");
+    assert_eq!(signed(page(&server, "# x").await.text()), Some("good"));
+    put(&whole);
+    failing(false).await;
+    assert_eq!(status(&server).await["render"]["digest"], good["digest"]);
+    put(b"{");
+    let server = server.restart().await;
+    assert_eq!(signed(page(&server, "# x").await.text()), None);
+}
+
+#[tokio::test]
+async fn a_rollback_from_a_guest_that_does_not_serve_changes_nothing() {
+    let (server, folder) = (start().await, TempDir::new().unwrap());
+    let one = install(&server, &file(&folder, "one", Manners::Good)).await;
+    let two = install(&server, &file(&folder, "two", Manners::Good)).await;
+    let [one, two] = [&one, &two].map(|guest| guest["digest"].as_str().unwrap());
+    let from = async |digest: &str| guest(&server, &["rollback", "render", "--from", digest]).await;
+    let late = from(one).await;
+    assert!(!late.success);
+    let late: Value = serde_json::from_str(&late.stdout).unwrap();
+    assert_eq!(
+        (&late["effect"], &late["digest"]),
+        (&json!("refused"), &json!(two))
+    );
+    assert_eq!(from(two).await.json()["effect"], "switched");
+    // Whoever repeats it does not put back the one before that.
+    assert!(!from(two).await.success);
+    assert_eq!(status(&server).await["render"]["digest"], one);
+    assert!(from("two").await.stderr.contains("64 hexadecimal digits"));
+}
+
+#[tokio::test]
+async fn guests_that_are_elsewhere_are_not_in_a_backup_without_a_word() {
+    let (elsewhere, folder) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let guests = elsewhere.path().to_path_buf();
+    let builder = TestServer::builder().system_clock();
+    let server = builder.settings(|s| s.guests = Some(guests)).start().await;
+    let said = async || svc::guests::status::read(server.data()).unwrap();
+    until("the server's words on its guests", said).await;
+    let backup = folder.path().join("backup");
+    let make = ["backup", backup.to_str().unwrap(), "--json"];
+    let made = server.command(&svc(), &make).await.json();
+    let notes = made["notes"].to_string();
+    let named = notes.contains(elsewhere.path().to_str().unwrap());
+    assert!(named && notes.contains("copy it, too"), "{notes}");
+}
+
+#[tokio::test]
 async fn installed_guests_are_part_of_a_backup() {
     let (server, folder) = (start().await, TempDir::new().unwrap());
     install(&server, &file(&folder, "one", Manners::Good)).await;

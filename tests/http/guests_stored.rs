@@ -1,6 +1,7 @@
 //! Guests and what is stored: the replay of a check, and pages that are rendered again.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
@@ -232,6 +233,68 @@ async fn pages_are_rendered_again_by_the_guest_that_serves() {
     // A second time there is nothing left to do.
     let done = rerendered(&server).await;
     assert_eq!(done["total"], 0, "{done}");
+}
+
+#[tokio::test]
+async fn a_page_that_changes_while_it_is_rendered_again_is_left_alone() {
+    let (server, owner, project) = furnished().await;
+    let folder = TempDir::new().unwrap();
+    let slow = json!({ "type": "markdown", "content": "slow", "requested_slug": "slow" });
+    let path = format!("/{project}/frontends");
+    owner.post(&server, &path, &slow).await.expect(201);
+    let file = file(&folder, "new", Manners::Slow);
+    let installed = guest(&server, &["install", "--no-replay", file.to_str().unwrap()]).await;
+    assert_eq!(installed.json()["effect"], "switched");
+    guest(&server, &["rerender"]).await.json();
+    // All else takes no time to speak of: one that is seen twice in a row is the slow one.
+    let instances = || {
+        let metrics = server.server().app().metrics.encode().unwrap();
+        metrics.contains("svc_guest_instances 1\n")
+    };
+    let busy = async || {
+        let first = instances();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        (first && instances()).then_some(())
+    };
+    until("the slow page to be rendered", busy).await;
+    let (put, path) = (json!({ "content": "# Quick" }), format!("{path}/slow"));
+    let answer = owner.send(&server, Method::PUT, &path, &put);
+    answer.await.expect(200);
+    let done = async || {
+        let rerender = status(&server).await["rerender"].clone();
+        rerender["finished_at"].is_string().then_some(rerender)
+    };
+    let done = until("pages to be rendered again", done).await;
+    assert_eq!(done["skipped"], 1, "{done}");
+    let page = server.get("/slow").answer().await.expect(200);
+    assert!(page.text().contains("# Quick"), "{}", page.text());
+}
+
+#[tokio::test]
+async fn a_page_that_the_guest_fails_on_stays_as_it_is() {
+    let (server, owner, project) = furnished().await;
+    let folder = TempDir::new().unwrap();
+    let trap = json!({ "type": "markdown", "content": "trap", "requested_slug": "trap" });
+    let path = format!("/{project}/frontends");
+    owner.post(&server, &path, &trap).await.expect(201);
+    let before = server.get("/trap").answer().await.expect(200);
+    // The guest before it fails there, too: or it would be rolled back by itself.
+    for sign in ["first", "second"] {
+        let file = file(&folder, sign, Manners::Bad);
+        let arguments = ["install", "--no-replay", file.to_str().unwrap()];
+        let installed = guest(&server, &arguments).await.json();
+        assert_eq!(installed["effect"], "switched");
+    }
+    let done = rerendered(&server).await;
+    assert_eq!(
+        (&done["total"], &done["failed"]),
+        (&json!(5), &json!(1)),
+        "{done}"
+    );
+    let after = server.get("/trap").answer().await.expect(200);
+    assert_eq!(after.body, before.body);
+    let room = server.get("/room").answer().await.expect(200);
+    assert_eq!(signed(room.text()), Some("second"));
 }
 
 /// What the edge is to be told; forgotten, if that is wanted.

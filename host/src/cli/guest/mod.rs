@@ -21,7 +21,7 @@ use crate::disk;
 use crate::guests::Folder;
 use crate::guests::check::Bench;
 use crate::guests::status::{Said, is_served, read as read_said};
-use crate::sandbox::World;
+use crate::sandbox::{GuestDigest, World};
 
 /// How often a command looks what the server does.
 const LOOK: Duration = Duration::from_millis(50);
@@ -43,6 +43,9 @@ pub(super) enum Guest {
     Rollback {
         /// Which guest
         name: Name,
+        /// Only if the guest of this digest serves: for scripts, and for whoever repeats the command
+        #[arg(long, value_parser = digest)]
+        from: Option<GuestDigest>,
         #[command(flatten)]
         place: Place,
     },
@@ -54,6 +57,10 @@ pub(super) enum Guest {
         #[command(flatten)]
         place: Place,
     },
+}
+
+fn digest(text: &str) -> Result<GuestDigest, &'static str> {
+    GuestDigest::from_hex(text).ok_or("a digest has 64 hexadecimal digits")
 }
 
 /// The two guests by their names.
@@ -188,7 +195,9 @@ impl Guest {
             Self::Status { place } => status::run(&place).await,
             Self::Check(check) => check.run().await,
             Self::Install(install) => install.run().await,
-            Self::Rollback { name, place } => switch::roll_back(name.into(), &place).await,
+            Self::Rollback { name, from, place } => {
+                switch::roll_back(name.into(), from, &place).await
+            }
             Self::Rerender { wait, place } => rerender(wait, &place).await,
         }
     }

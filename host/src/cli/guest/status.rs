@@ -56,9 +56,17 @@ pub(super) async fn run(place: &Place) -> anyhow::Result<ExitCode> {
     site.agree().await?;
     let said = read(&site.data)?;
     let of = |world: World| -> anyhow::Result<GuestStatus> {
-        let record = site.folder(world).read()?;
         let serves = said.as_ref().map(|said| said.of(world).clone());
-        Ok(guest(world, record, serves.unwrap_or_default()))
+        let mut serves = serves.unwrap_or_default();
+        // Where nobody knows what is installed, what the server says is all the more worth to be shown.
+        let record = site.folder(world).read().unwrap_or_else(|error| {
+            let why = format!("{error:#}");
+            if !serves.failures.contains(&why) {
+                serves.failures.push(why);
+            }
+            Record::default()
+        });
+        Ok(guest(world, record, serves))
     };
     let status = Status {
         server_running: is_served(&site.data)?,

@@ -163,13 +163,18 @@ fn refused(place: &Place, report: Report) -> anyhow::Result<ExitCode> {
     Ok(document.effect.exit())
 }
 
-pub(super) async fn roll_back(world: World, place: &Place) -> anyhow::Result<ExitCode> {
+pub(super) async fn roll_back(
+    world: World,
+    from: Option<GuestDigest>,
+    place: &Place,
+) -> anyhow::Result<ExitCode> {
     let site = place.site()?;
     site.agree().await?;
     let (folder, now) = (site.folder(world), Clock::system().now());
-    let Some(seen) = folder.read()?.top().map(|top| top.digest) else {
+    let Some(top) = folder.read()?.top().map(|top| top.digest) else {
         return Err(RecordError::NothingBefore(world).into());
     };
+    let seen = from.unwrap_or(top);
     let failures = site.failures(world)?;
     let rolling = folder.clone();
     let rolled = tokio::task::spawn_blocking(move || rolling.roll_back(Some(seen), now)).await?;

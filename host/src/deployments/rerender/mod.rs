@@ -1,8 +1,8 @@
 //! Pages made again by the guest that serves: one after the other, behind everything else, from where a crash has left off.
 //!
 //! Live pages are: quick shares that have a source, and frontends, with the newest runtime. Previews are not, because what a preview
-//! shows was promised never to change; promote and rollback make their pages anew anyway. A page that somebody changes meanwhile is made by
-//! the new guest already, and is left alone.
+//! shows was promised never to change; promote and rollback make their pages anew anyway. A page that somebody changes meanwhile is left alone: it
+//! was made by the guest that served when that began.
 
 mod store;
 
