@@ -12,9 +12,9 @@ use super::server::Bench;
 use super::source::Author;
 
 const NOTHING: &str = include_str!("../guests/nothing/gate.wat");
-/// Calls of each kind; a drawing takes a hundred times as long, and has a tenth of them.
+/// Calls of each kind; a drawing takes a hundred times as long, and there are fewer.
 const CALLS: usize = 1000;
-const DRAWINGS: usize = 100;
+const DRAWINGS: usize = 30;
 const WARM_UP: usize = 30;
 /// The source of a page, in bytes.
 const BYTES: usize = 10 * 1024;
@@ -87,9 +87,9 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     ] {
         cases.push(page(guests, name, kind, native, most));
     }
-    let diagram = Author::new(7).mermaid(1024);
+    let diagram = Author::new(7).mermaid(BYTES);
     cases.push(Case {
-        name: "mermaid draw, 1 KB",
+        name: "mermaid draw, 10 KB",
         calls: DRAWINGS,
         sandboxed: Box::new(move || guests.draw(&diagram)),
         native: None,
