@@ -44,7 +44,7 @@ pub async fn serve(
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let (mut parts, body) = body.raw().await?;
-    let message = match framing::look(&body) {
+    let mut message = match framing::look(body) {
         Ok(message) => message,
         Err(refused) => return Ok(refused.into_response()),
     };
@@ -52,7 +52,7 @@ pub async fn serve(
     let refusal = auth::refusal(&caller, message.tool.as_deref());
     framing::relax(&mut parts.headers);
     let most = usize::try_from(app.config.limits.body_bytes).unwrap_or(usize::MAX);
-    let handler = Handler::new(app, caller, &context);
+    let handler = Handler::new(app, caller, &context, message.arguments.take());
     // The front has checked the host, and any origin may call: a browser sends no credential by itself.
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
@@ -62,7 +62,7 @@ pub async fn serve(
         .disable_allowed_origins();
     let sessions = Arc::new(NeverSessionManager::default());
     let service = StreamableHttpService::new(move || Ok(handler.clone()), sessions, config);
-    let request = Request::from_parts(parts, Full::new(body));
+    let request = Request::from_parts(parts, Full::new(message.body.clone()));
     let response = service.handle(request).await;
     let status = response.status();
     // The protocol's headers come before the credential.

@@ -133,6 +133,16 @@ async fn what_is_wrong_with_arguments_is_named() {
             "takes no `name`",
         ),
         (
+            "manage_project",
+            json!({ "action": "get", "project_id": id, "nonsense": null }),
+            "takes no `nonsense`",
+        ),
+        (
+            "manage_project",
+            json!({ "action": "create", "name": "a", "nonsense": null }),
+            "unknown field `nonsense`",
+        ),
+        (
             "manage_frontend",
             json!({ "action": "get", "project_id": id }),
             "`slug`",
@@ -187,6 +197,11 @@ async fn what_is_wrong_with_arguments_is_named() {
             "deploy_asset",
             json!({ "content": "x", "name": "a" }),
             "`slug`",
+        ),
+        (
+            "deploy_asset",
+            json!({ "content": "x", "nonsense": null }),
+            "unknown field `nonsense`",
         ),
         (
             "deploy_asset",
