@@ -89,6 +89,13 @@ async fn what_is_wrong_with_arguments_is_named() {
     let owner = Owner::new(&server, "acme").await;
     let client = Client::of(&server, &owner.credential);
     let id = owner.project(&server, "House").await;
+    // What is asked for is there: arguments come after that.
+    owner.frontend(&server, &id, "a").await;
+    let backend = json!({ "ddl": "CREATE TABLE t (n)" });
+    owner
+        .post(&server, &format!("/{id}/backend"), &backend)
+        .await
+        .expect(201);
     for (tool, arguments, says) in [
         ("manage_project", json!({}), "missing field `action`"),
         (
