@@ -27,7 +27,7 @@ use crate::http::problem::Problem;
 #[utoipa::path(
     operation_id = "call_tool",
     post, path = "/mcp", tag = "tools",
-    request_body(content = Object, description = "A JSON-RPC request or notification.", example = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" })),
+    request_body(content = Object, description = "A JSON-RPC request or notification."),
     responses(
         (status = 200, description = "A JSON-RPC response.", content_type = "application/json", body = Object),
         (status = 202, description = "A notification was taken."),
@@ -35,7 +35,7 @@ use crate::http::problem::Problem;
         (status = 404, description = "A JSON-RPC error: there is no such method.", content_type = "application/json", body = Object),
         (status = 406, description = "A JSON-RPC error: the answer would be JSON, which `Accept` refuses.", content_type = "application/json", body = Object)
     ),
-    extensions(("x-problems" = json!("invalid_request unauthorized timeout payload_too_large unsupported_media_type rate_limited internal capacity_reached"))),
+    extensions(("x-problems" = json!("invalid_request unauthorized timeout payload_too_large unsupported_media_type rate_limited capacity_reached"))),
     security((), ("bearer" = []))
 )]
 pub async fn serve(
