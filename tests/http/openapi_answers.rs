@@ -51,8 +51,8 @@ async fn what_browsers_get_of_pages_is_described() {
     }
     let locked = json!({ "name": "locked", "content": "x", "password": "p" });
     server.slug(&locked).await;
-    let disabled = server.command(&svc(), &["deployment", "disable", "off"]);
-    assert!(disabled.await.success);
+    let (command, disable) = (svc(), ["deployment", "disable", "off"]);
+    assert!(server.command(&command, &disable).await.success);
     let refused = async || (server.get("/off").answer().await.status == 403).then_some(());
     until("the page to be disabled", refused).await;
     let description = description(&server).await;
