@@ -12,12 +12,10 @@ fn misfit(description: &Value, schema: &Value, document: &Value) -> Option<Strin
         let schema = description.pointer(&reference[1..]).unwrap();
         return misfit(description, schema, document);
     }
-    // One of the choices is any value, so that another may fit beside it.
-    for choice in ["oneOf", "anyOf"] {
-        if let Some(choices) = schema[choice].as_array()
-            && !choices.iter().any(fits)
-        {
-            return Some(format!("{document} is none of {choices:?}"));
+    if let Some(choices) = schema["oneOf"].as_array() {
+        let fitting = choices.iter().filter(|choice| fits(choice)).count();
+        if fitting != 1 {
+            return Some(format!("{document} is {fitting} of {choices:?}"));
         }
     }
     let all = schema["allOf"].as_array().into_iter().flatten();

@@ -1,7 +1,8 @@
 //! Arguments of a call: each is taken by its name, and what is left over is an error that names it.
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::members::Members;
 use crate::deployments::frontends::Target;
@@ -77,13 +78,15 @@ impl Arguments {
         self.nulls.iter().any(|null| null == name)
     }
 
-    /// Gives an argument, as if the caller had written this.
-    pub(super) fn give(&mut self, name: &str, json: Box<RawValue>) {
+    /// Gives an argument, as if the caller had.
+    pub(super) fn give(&mut self, name: &str, value: &impl Serialize) -> Result<(), Problem> {
+        let json = to_raw_value(value).map_err(|error| Problem::internal(&error))?;
         self.given.0.insert(name.to_owned(), json);
+        Ok(())
     }
 
     /// Takes an argument as it was written.
-    pub(super) fn take(&mut self, name: &str) -> Option<Box<RawValue>> {
+    fn take(&mut self, name: &str) -> Option<Box<RawValue>> {
         self.given.0.remove(name)
     }
 

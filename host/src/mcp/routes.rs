@@ -24,6 +24,8 @@ use crate::http::problem::Problem;
 /// The Model Context Protocol over streamable HTTP: one JSON-RPC message in, one out. Stateless, without streams, in the
 /// versions of the protocol up to 2026-07-28, with or without `initialize`. `tools/list` describes the tools; all but
 /// `deploy_asset` need a credential. What a tool refuses is a result with `isError` whose `structuredContent` is a problem.
+/// Each call takes one token of this route's bucket, a batch of actions too: it names a project, and no page whose calls
+/// it could count among.
 #[utoipa::path(
     operation_id = "call_tool",
     post, path = "/mcp", tag = "tools",

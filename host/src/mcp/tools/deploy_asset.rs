@@ -41,8 +41,9 @@ pub(super) async fn call(app: SharedApp, mut arguments: Arguments) -> Result<Val
             "In the arguments: unknown field `name`: the wanted name is `slug`.",
         ));
     }
-    if let Some(slug) = arguments.take("slug") {
-        arguments.give("name", slug);
+    if arguments.has("slug") {
+        let slug = arguments.text("slug")?;
+        arguments.give("name", &slug)?;
     }
     let share = arguments.rest::<DeployRequest>()?.checked()?;
     let deployments = Arc::clone(&app.deployments);

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use rmcp::model::{Tool as Description, ToolAnnotations};
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::{Caller, answer, deleted, describe, string};
@@ -188,7 +187,7 @@ async fn define(
     }
     let how = how(&mut arguments)?;
     if !arguments.has("actions") {
-        arguments.give("actions", RawValue::NULL.to_owned());
+        arguments.give("actions", &())?;
     }
     let request: DefineActions = arguments.rest()?;
     let project = project.id;

@@ -1,7 +1,6 @@
 //! `manage_project`: envelopes of frontends and a backend.
 
 use rmcp::model::{Tool as Description, ToolAnnotations};
-use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
 use super::{Caller, answer, deleted, describe, string};
@@ -81,8 +80,7 @@ pub(super) async fn call(
             let project = caller.project(&arguments.text("project_id")?).await?;
             // Where REST leaves the list alone, a tool's explicit null clears it.
             if arguments.has_null("allowed_providers") {
-                let none = to_raw_value(&[(); 0]).map_err(|error| Problem::internal(&error))?;
-                arguments.give("allowed_providers", none);
+                arguments.give("allowed_providers", &[(); 0])?;
             }
             let changes = arguments.rest::<UpdateProject>()?.checked()?;
             let project = app.projects.update(project.id, changes).await?;
