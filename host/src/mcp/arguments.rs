@@ -52,16 +52,15 @@ impl Arguments {
     /// The arguments of a call. A `null` of one that the tool takes is an absence, as in REST's bodies.
     ///
     /// # Errors
-    /// `invalid_request`, naming an argument that is there twice.
+    /// `invalid_request`, naming an argument that is there twice; `invalid_json`.
     pub(super) fn read(
         arguments: &RawValue,
         takes: impl Fn(&str) -> bool,
     ) -> Result<Self, Problem> {
         let mut given: Members = parse(arguments.get())?;
-        let null = |(name, value): (&String, &Box<RawValue>)| {
-            (value.get() == "null" && takes(name)).then(|| name.clone())
-        };
-        let nulls: Vec<String> = given.0.iter().filter_map(null).collect();
+        let nulls = given.0.iter().filter(|(_, value)| value.get() == "null");
+        let nulls = nulls.map(|(name, _)| name.clone());
+        let nulls: Vec<String> = nulls.filter(|name| takes(name)).collect();
         for name in &nulls {
             given.0.remove(name);
         }

@@ -93,7 +93,7 @@ impl Tool {
     /// The arguments of a call of it.
     ///
     /// # Errors
-    /// `invalid_request`, naming an argument that is there twice.
+    /// `invalid_request`, naming an argument that is there twice; `invalid_json`.
     pub(super) fn arguments(self, given: &RawValue) -> Result<Arguments, Problem> {
         let about = all().iter().find(|about| about.name == self.name());
         let taken = about.and_then(|about| about.input_schema.get("properties"));
