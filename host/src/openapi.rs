@@ -1,5 +1,7 @@
 //! The machine-readable description, from the code: routes from their handlers, problems from their table.
 
+mod examples;
+
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -10,22 +12,27 @@ use utoipa::openapi::OpenApi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 
 use crate::http::extract::NoQuery;
+use crate::http::front;
 use crate::http::problem::Code;
 
 /// Where a handler names the codes that it can answer; [`finish`] makes responses of them.
 const PROBLEMS: &str = "x-problems";
 
-/// What any route can answer but the probes, which answer for any host.
-const EVERYWHERE: &str = "misdirected";
+/// What any route can answer: to another method.
+const EVERYWHERE: &str = "method_not_allowed";
+/// What any route can answer beside that but the probes, which answer for any host.
+const ROUTED: &str = "misdirected internal";
 /// What every owner route can answer.
 const OWNER: &[&str] = &[
     "invalid_request",
     "unauthorized",
+    "payload_too_large",
+    "unsupported_media_type",
     "rate_limited",
-    "internal",
 ];
-/// What every owner route with a body can answer beside that.
+/// What every route with a JSON body can answer.
 const BODY: &[&str] = &[
+    "invalid_request",
     "invalid_json",
     "timeout",
     "payload_too_large",
@@ -77,33 +84,31 @@ pub fn finish(description: OpenApi, base_url: &str) -> Document {
     let mut document = serde_json::to_value(description).unwrap_or_default();
     document["servers"] = json!([{ "url": base_url }]);
     document["components"]["schemas"]["Problem"] = problem_schema();
-    let operations = document["paths"]
-        .as_object_mut()
-        .into_iter()
-        .flat_map(|paths| {
-            paths
-                .values_mut()
-                .filter_map(Value::as_object_mut)
-                .flat_map(|path| path.values_mut())
-        });
-    for operation in operations.filter_map(Value::as_object_mut) {
-        let own = operation.remove(PROBLEMS);
-        let own = own.as_ref().and_then(Value::as_str).unwrap_or_default();
-        let probe = matches!(
-            operation["operationId"].as_str(),
-            Some("healthz" | "readyz")
-        );
-        let codes = if probe {
-            own.to_owned()
-        } else {
-            format!("{own} {EVERYWHERE}")
-        };
-        add_problems(operation, &codes, base_url);
+    let examples = examples::all(base_url);
+    for (path, item) in document["paths"].as_object_mut().into_iter().flatten() {
+        let operations = item.as_object_mut().into_iter().flatten();
+        for operation in operations.filter_map(|(_, operation)| operation.as_object_mut()) {
+            let id = operation["operationId"].as_str().unwrap_or_default();
+            let probe = matches!(id, "healthz" | "readyz");
+            if let Some(examples) = examples.get(id) {
+                examples.add_to(operation);
+            }
+            let own = operation.remove(PROBLEMS);
+            let own = own.as_ref().and_then(Value::as_str).unwrap_or_default();
+            let routed = if probe { "" } else { ROUTED };
+            let codes = format!("{own} {EVERYWHERE} {routed}");
+            add_problems(operation, &codes, base_url, !front::is_data(path));
+        }
     }
     Document(document.to_string().into())
 }
 
-fn add_problems(operation: &mut serde_json::Map<String, Value>, codes: &str, base_url: &str) {
+fn add_problems(
+    operation: &mut serde_json::Map<String, Value>,
+    codes: &str,
+    base_url: &str,
+    pages: bool,
+) {
     let wanted: Vec<&str> = codes
         .split(' ')
         .flat_map(|code| match code {
@@ -132,6 +137,13 @@ fn add_problems(operation: &mut serde_json::Map<String, Value>, codes: &str, bas
         if matches!(status, 429 | 503) {
             responses["headers"]["Retry-After"] =
                 json!({ "schema": { "type": "integer" }, "description": "Seconds to wait." });
+        }
+        if status == 405 {
+            responses["headers"]["Allow"] = json!({ "schema": { "type": "string" }, "description": "The methods that are answered." });
+        }
+        if pages {
+            // A browser gets the same as a page.
+            responses["content"]["text/html"]["schema"] = json!({ "type": "string" });
         }
         let content = &mut responses["content"]["application/problem+json"];
         content["schema"] = json!({ "$ref": "#/components/schemas/Problem" });
@@ -172,7 +184,10 @@ fn problem_schema() -> Value {
                 "type": "array", "description": "With a refused batch: every entry that cannot be.",
                 "items": { "type": "object", "properties": { "name": { "type": "string" }, "code": { "type": "string" }, "detail": { "type": "string" } } }
             },
-            "budget": { "type": "string", "description": "With `render_failed`: which budget ran out." }
+            "budget": { "type": "string", "description": "With `render_failed`: which budget ran out." },
+            "active_revision_id": { "type": "string", "format": "uuid", "description": "With `revision_conflict`: what is live." },
+            "index": { "type": "integer", "minimum": 0, "description": "With a refused batch of calls: which op, from 0." },
+            "migration": { "type": "integer", "minimum": 1, "description": "With a refused restore: which migration of the ledger." }
         }
     })
 }

@@ -38,8 +38,11 @@ const ROUNDS: (usize, usize) = (3, 16);
 /// of each round would be more.
 const KEPT: u64 = 160 << 20;
 
+/// Tests share the machine with builds and with each other: what is slow must not look like what is endless.
 const SETTINGS: &str = "[limits]
 render_fuel = 500000000
+render_ms = 60000
+gate_ms = 60000
 deploy_per_minute = 1000000
 deploy_burst = 1000000
 op_per_minute = 1000000

@@ -34,6 +34,8 @@ mod mcp;
 mod migrations;
 mod one_time;
 mod openapi;
+mod openapi_answers;
+mod openapi_examples;
 mod operations;
 mod operators;
 mod owners;

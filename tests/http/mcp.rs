@@ -7,5 +7,7 @@ mod job;
 mod listing;
 mod parity;
 mod parity_history;
+mod parity_order;
 mod parity_twins;
 mod ranges;
+mod written;

@@ -79,7 +79,7 @@ pub struct ReportRequest {
     params(("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request answer what the first did, for 24 hours.")),
     request_body = DeployRequest,
     responses((status = 201, description = "Published, and durable.", body = Deployed)),
-    extensions(("x-problems" = json!("invalid_request invalid_json render_failed unauthorized timeout idempotency_conflict payload_too_large unsupported_media_type rate_limited internal capacity_reached"))),
+    extensions(("x-problems" = json!("invalid_request invalid_json render_failed unauthorized timeout idempotency_conflict payload_too_large unsupported_media_type rate_limited capacity_reached"))),
     security((), ("bearer" = []))
 )]
 pub async fn deploy(
@@ -112,9 +112,10 @@ pub async fn deploy(
     )),
     responses(
         (status = 200, description = "Unlocked, for a client that sent JSON.", body = UnlockedAnswer),
-        (status = 303, description = "Unlocked, for a form: on to the page.")
+        (status = 303, description = "Unlocked, for a form: on to the page."),
+        (status = 401, description = "Not the password: for a form, the form once more.", content_type = "text/html", body = String)
     ),
-    extensions(("x-problems" = json!("invalid_request invalid_json unauthorized disabled not_found timeout payload_too_large unsupported_media_type rate_limited internal capacity_reached")))
+    extensions(("x-problems" = json!("invalid_request invalid_json unauthorized disabled not_found timeout payload_too_large unsupported_media_type rate_limited capacity_reached")))
 )]
 pub async fn unlock(
     State(app): State<SharedApp>,
@@ -178,7 +179,7 @@ pub async fn unlock(
     params(("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request answer what the first did, for 24 hours.")),
     request_body = ReportRequest,
     responses((status = 202, description = "The operator will see it.", body = Reported)),
-    extensions(("x-problems" = json!("invalid_request invalid_json unauthorized not_found timeout idempotency_conflict payload_too_large unsupported_media_type rate_limited internal capacity_reached"))),
+    extensions(("x-problems" = json!("invalid_request invalid_json unauthorized not_found timeout idempotency_conflict payload_too_large unsupported_media_type rate_limited capacity_reached"))),
     security((), ("bearer" = []))
 )]
 pub async fn report(
@@ -218,7 +219,7 @@ pub async fn report(
         (status = 304, description = "The page has not changed."),
         (status = 401, description = "The form of a protected page.", content_type = "text/html", body = String)
     ),
-    extensions(("x-problems" = json!("disabled origin_refused not_found range_not_satisfiable internal")))
+    extensions(("x-problems" = json!("disabled origin_refused not_found range_not_satisfiable")))
 )]
 pub async fn page(
     State(app): State<SharedApp>,
@@ -284,7 +285,11 @@ pub async fn show(
         (status = 200, description = "The page, which is now gone from here.", content_type = "text/html", body = String),
         (status = 401, description = "The form of a protected page.", content_type = "text/html", body = String)
     ),
+<<<<<<< HEAD
     extensions(("x-problems" = json!("body disabled origin_refused not_found method_not_allowed internal capacity_reached")))
+=======
+    extensions(("x-problems" = json!("disabled origin_refused not_found method_not_allowed capacity_reached")))
+>>>>>>> wire
 )]
 pub async fn reveal(
     State(app): State<SharedApp>,
@@ -335,11 +340,11 @@ pub async fn reveal(
     get, path = "/{slug}/raw", tag = "pages",
     params(("slug" = String, Path, description = "The page.")),
     responses(
-        (status = 200, description = "The source, as text/plain, application/json or text/csv.", content_type = "text/plain", body = String),
-        (status = 206, description = "The range that was asked for.", content_type = "text/plain", body = String),
+        (status = 200, description = "The source, as what it is written in.", content((String = "text/plain"), (serde_json::Value = "application/json"), (String = "text/csv"))),
+        (status = 206, description = "The range that was asked for.", content((String = "text/plain"), (String = "application/json", example = json!("[{\"day\":")), (String = "text/csv"))),
         (status = 304, description = "The source has not changed.")
     ),
-    extensions(("x-problems" = json!("unauthorized disabled origin_refused not_found range_not_satisfiable internal")))
+    extensions(("x-problems" = json!("unauthorized disabled origin_refused not_found range_not_satisfiable")))
 )]
 pub async fn raw(
     State(app): State<SharedApp>,
@@ -383,7 +388,7 @@ pub async fn raw(
         (status = 206, description = "The range that was asked for.", content_type = "text/javascript", body = String),
         (status = 304, description = "It never changes.")
     ),
-    extensions(("x-problems" = json!("not_found range_not_satisfiable internal")))
+    extensions(("x-problems" = json!("not_found range_not_satisfiable")))
 )]
 pub async fn runtime(
     State(app): State<SharedApp>,
@@ -416,7 +421,7 @@ pub async fn typings() -> Response {
     get, path = "/{slug}/", tag = "pages",
     params(("slug" = String, Path, description = "The page.")),
     responses((status = 308, description = "To the page.")),
-    extensions(("x-problems" = json!("disabled not_found internal")))
+    extensions(("x-problems" = json!("disabled not_found")))
 )]
 pub async fn without_slash(
     State(app): State<SharedApp>,

@@ -198,21 +198,34 @@ struct Shape {
 
 impl Shape {
     fn of(request: &Request) -> Self {
-        let mut segments = request.uri().path().splitn(4, '/').skip(1);
-        let (first, second) = (
-            segments.next().unwrap_or_default(),
-            segments.next().unwrap_or_default(),
-        );
-        let platform = matches!(first, "api" | "mcp");
-        let private = !platform && matches!(second, "auth" | "payments");
-        let data = platform || matches!(second, "api" | "raw");
+        let path = request.uri().path();
+        let (first, second) = first_segments(path);
+        let private = !is_platform(first) && matches!(second, "auth" | "payments");
         Self {
             options: request.method() == Method::OPTIONS,
             head: request.method() == Method::HEAD,
             cors: !private,
-            html_errors: !data && negotiate::wants_html(request.headers()),
+            html_errors: !is_data(path) && negotiate::wants_html(request.headers()),
         }
     }
+}
+
+/// Whether a path is for programs alone: its errors are problems, whatever a client accepts.
+pub fn is_data(path: &str) -> bool {
+    let (first, second) = first_segments(path);
+    is_platform(first) || matches!(second, "api" | "raw")
+}
+
+fn is_platform(first: &str) -> bool {
+    matches!(first, "api" | "mcp")
+}
+
+fn first_segments(path: &str) -> (&str, &str) {
+    let mut segments = path.splitn(4, '/').skip(1);
+    (
+        segments.next().unwrap_or_default(),
+        segments.next().unwrap_or_default(),
+    )
 }
 
 enum Admitted {

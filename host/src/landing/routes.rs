@@ -46,9 +46,10 @@ pub struct PreviewAnswer {
     responses(
         (status = 200, description = "The landing page.", content_type = "text/html", body = String),
         (status = 206, description = "The range that was asked for.", content_type = "text/html", body = String),
+        (status = 302, description = "On a project's origin: to its only frontend.", headers(("Location" = String, description = "The frontend."))),
         (status = 304, description = "The page has not changed.")
     ),
-    extensions(("x-problems" = json!("range_not_satisfiable internal")))
+    extensions(("x-problems" = json!("not_found range_not_satisfiable")))
 )]
 pub async fn page(
     State(app): State<SharedApp>,
@@ -72,7 +73,7 @@ pub async fn page(
         (status = 206, description = "The range that was asked for.", content_type = "text/plain", body = String),
         (status = 304, description = "The guide has not changed.")
     ),
-    extensions(("x-problems" = json!("range_not_satisfiable internal")))
+    extensions(("x-problems" = json!("range_not_satisfiable")))
 )]
 pub async fn guide(State(app): State<SharedApp>, headers: HeaderMap) -> Result<Response, Problem> {
     documents(&app).await?.guide.answer(&headers)
@@ -86,7 +87,7 @@ pub async fn guide(State(app): State<SharedApp>, headers: HeaderMap) -> Result<R
         (status = 206, description = "The range that was asked for.", content_type = "text/plain", body = String),
         (status = 304, description = "The rules have not changed.")
     ),
-    extensions(("x-problems" = json!("range_not_satisfiable internal")))
+    extensions(("x-problems" = json!("range_not_satisfiable")))
 )]
 pub async fn robots(State(app): State<SharedApp>, headers: HeaderMap) -> Result<Response, Problem> {
     documents(&app).await?.robots.answer(&headers)
@@ -100,7 +101,7 @@ pub async fn robots(State(app): State<SharedApp>, headers: HeaderMap) -> Result<
         (status = 206, description = "The range that was asked for.", content_type = "image/svg+xml", body = String),
         (status = 304, description = "The icon has not changed.")
     ),
-    extensions(("x-problems" = json!("range_not_satisfiable internal")))
+    extensions(("x-problems" = json!("range_not_satisfiable")))
 )]
 pub async fn icon_svg(
     State(app): State<SharedApp>,
@@ -117,7 +118,7 @@ pub async fn icon_svg(
         (status = 206, description = "The range that was asked for.", content_type = "image/x-icon"),
         (status = 304, description = "The icon has not changed.")
     ),
-    extensions(("x-problems" = json!("range_not_satisfiable internal")))
+    extensions(("x-problems" = json!("range_not_satisfiable")))
 )]
 pub async fn icon_ico(
     State(app): State<SharedApp>,
@@ -136,7 +137,7 @@ pub async fn icon_ico(
         (status = 206, description = "The range that was asked for.", content_type = "text/html", body = String),
         (status = 304, description = "The stage has not changed.")
     ),
-    extensions(("x-problems" = json!("range_not_satisfiable internal")))
+    extensions(("x-problems" = json!("range_not_satisfiable")))
 )]
 pub async fn stage(State(app): State<SharedApp>, headers: HeaderMap) -> Result<Response, Problem> {
     documents(&app).await?.stage.answer(&headers)
@@ -150,7 +151,7 @@ pub async fn stage(State(app): State<SharedApp>, headers: HeaderMap) -> Result<R
     post, path = "/_svc/preview", tag = "quick share", operation_id = "preview_share",
     request_body = PreviewRequest,
     responses((status = 200, description = "The page, as data: nobody is led to it as to a page of this host.", body = PreviewAnswer)),
-    extensions(("x-problems" = json!("invalid_request invalid_json render_failed timeout payload_too_large unsupported_media_type rate_limited internal capacity_reached")))
+    extensions(("x-problems" = json!("invalid_request invalid_json render_failed timeout payload_too_large unsupported_media_type rate_limited capacity_reached")))
 )]
 pub async fn preview(State(app): State<SharedApp>, body: UnreadBody) -> Result<Response, Problem> {
     let request = body.json::<PreviewRequest>().await?.value;

@@ -1,11 +1,13 @@
 //! Arguments of a call: each is taken by its name, and what is left over is an error that names it.
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::value::{RawValue, to_raw_value};
 
+use super::members::Members;
 use crate::deployments::frontends::Target;
 use crate::http::extract::invalid;
-use crate::http::problem::Problem;
+use crate::http::problem::{Code, Problem};
 
 /// What a tool can do, named by its argument `action`.
 pub(super) trait Action: Copy + Sized + 'static {
@@ -38,31 +40,59 @@ macro_rules! actions {
 }
 pub(super) use actions;
 
-/// The arguments that nobody has taken yet.
-#[derive(Debug)]
-pub(super) struct Arguments(Map<String, Value>);
+/// The arguments that nobody has taken yet, each as it was written: what REST would refuse of it is not lost before.
+#[derive(Debug, Default)]
+pub(super) struct Arguments {
+    given: Members,
+    /// Those that were there, and null.
+    nulls: Vec<String>,
+}
 
 impl Arguments {
-    /// All arguments of a call. A `null` is an absence, as in REST's bodies.
-    pub(super) fn new(arguments: Map<String, Value>) -> Self {
-        let given = arguments.into_iter().filter(|(_, value)| !value.is_null());
-        Self(given.collect())
+    /// The arguments of a call. A `null` of one that the tool takes is an absence, as in REST's bodies.
+    ///
+    /// # Errors
+    /// `invalid_request`, naming an argument that is there twice; `invalid_json`.
+    pub(super) fn read(
+        arguments: &RawValue,
+        takes: impl Fn(&str) -> bool,
+    ) -> Result<Self, Problem> {
+        let mut given: Members = parse(arguments.get())?;
+        let nulls = given.0.iter().filter(|(_, value)| value.get() == "null");
+        let nulls = nulls.map(|(name, _)| name.clone());
+        let nulls: Vec<String> = nulls.filter(|name| takes(name)).collect();
+        for name in &nulls {
+            given.0.remove(name);
+        }
+        Ok(Self { given, nulls })
     }
 
     /// Whether an argument was given.
     pub(super) fn has(&self, name: &str) -> bool {
-        self.0.contains_key(name)
+        self.given.0.contains_key(name)
+    }
+
+    /// Whether an argument was given as a null.
+    pub(super) fn has_null(&self, name: &str) -> bool {
+        self.nulls.iter().any(|null| null == name)
     }
 
     /// Gives an argument, as if the caller had.
-    pub(super) fn give(&mut self, name: &str, value: Value) {
-        self.0.insert(name.to_owned(), value);
+    pub(super) fn give(&mut self, name: &str, value: &impl Serialize) -> Result<(), Problem> {
+        let json = to_raw_value(value).map_err(|error| Problem::internal(&error))?;
+        self.given.0.insert(name.to_owned(), json);
+        Ok(())
+    }
+
+    /// Takes an argument as it was written.
+    fn take(&mut self, name: &str) -> Option<Box<RawValue>> {
+        self.given.0.remove(name)
     }
 
     /// Takes the action.
     pub(super) fn action<A: Action>(&mut self) -> Result<A, Problem> {
         let names = || A::names().join(", ");
-        let name = match self.0.remove("action") {
+        let name = match self.take("action") {
             None => {
                 return Err(wrong(&format!(
                     "missing field `action`: it is one of {}",
@@ -71,9 +101,10 @@ impl Arguments {
             }
             Some(name) => name,
         };
+        let text: Option<String> = serde_json::from_str(name.get()).ok();
         let known = A::ALL
             .iter()
-            .find(|action| name.as_str() == Some(action.name()));
+            .find(|action| text.as_deref() == Some(action.name()));
         known.copied().ok_or_else(|| {
             wrong(&format!(
                 "`action` is one of {}, and {name} is none of them",
@@ -84,31 +115,28 @@ impl Arguments {
 
     /// Takes a text that must be there.
     pub(super) fn text(&mut self, name: &str) -> Result<String, Problem> {
-        match self.0.remove(name) {
-            Some(Value::String(text)) => Ok(text),
-            Some(_) => Err(wrong(&format!("`{name}` must be a string"))),
+        match self.take(name) {
+            Some(json) => serde_json::from_str(json.get())
+                .map_err(|_| wrong(&format!("`{name}` must be a string"))),
             None => Err(wrong(&format!("missing field `{name}`"))),
         }
     }
 
     /// Takes a flag, which is false if it is not there.
     pub(super) fn flag(&mut self, name: &str) -> Result<bool, Problem> {
-        match self.0.remove(name) {
+        match self.take(name) {
             None => Ok(false),
-            Some(Value::Bool(flag)) => Ok(flag),
-            Some(_) => Err(wrong(&format!("`{name}` must be true or false"))),
+            Some(json) => serde_json::from_str(json.get())
+                .map_err(|_| wrong(&format!("`{name}` must be true or false"))),
         }
     }
 
     /// Takes a count that may be there.
     pub(super) fn count(&mut self, name: &str) -> Result<Option<usize>, Problem> {
-        let Some(value) = self.0.remove(name) else {
-            return Ok(None);
-        };
-        let count = value.as_u64().and_then(|count| usize::try_from(count).ok());
+        let count = self.take(name).map(|json| serde_json::from_str(json.get()));
         count
-            .map(Some)
-            .ok_or_else(|| wrong(&format!("`{name}` must be a whole number from 0")))
+            .transpose()
+            .map_err(|_| wrong(&format!("`{name}` must be a whole number from 0")))
     }
 
     /// Takes the frontend that is meant: its slug or its id.
@@ -132,24 +160,42 @@ impl Arguments {
 
     /// Reads the rest as the body that REST takes.
     pub(super) fn rest<T: DeserializeOwned>(self) -> Result<T, Problem> {
-        serde_path_to_error::deserialize(Value::Object(self.0)).map_err(|error| {
-            let path = error.path().to_string();
-            let error = error.into_inner();
-            if path == "." {
-                wrong(&error.to_string())
-            } else {
-                wrong(&format!("`{path}`: {error}"))
-            }
-        })
+        let body = serde_json::to_string(&self.given).map_err(|error| Problem::internal(&error))?;
+        parse(&body)
     }
 
     /// Refuses any that is left.
     pub(super) fn none(self) -> Result<(), Problem> {
-        match self.0.keys().next() {
+        match self.given.0.keys().next() {
             Some(name) => Err(wrong(&format!("this action takes no `{name}`"))),
             None => Ok(()),
         }
     }
+}
+
+/// Reads JSON that is known to be well-formed, as far as that needs no value of a text or a number.
+fn parse<T: DeserializeOwned>(json: &str) -> Result<T, Problem> {
+    let mut reader = serde_json::Deserializer::from_str(json);
+    serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let path = error.path().to_string();
+        let error = error.into_inner();
+        // The place is one in a text that the caller never wrote.
+        let place = format!(" at line {} column {}", error.line(), error.column());
+        let why = error.to_string();
+        let why = why.strip_suffix(&place).unwrap_or(&why);
+        let why = match path.as_str() {
+            "." => why.to_owned(),
+            path => format!("`{path}`: {why}"),
+        };
+        // JSON has no largest number; what an argument takes has.
+        if error.is_syntax() && !why.ends_with("number out of range") {
+            return Problem::new(
+                Code::InvalidJson,
+                format!("The arguments are not valid JSON: {why}."),
+            );
+        }
+        wrong(&why)
+    })
 }
 
 fn wrong(why: &str) -> Problem {

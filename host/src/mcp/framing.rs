@@ -1,14 +1,20 @@
 //! What of JSON-RPC and HTTP is settled before the protocol's library sees a request, and after it has answered.
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use serde::Deserialize;
+use serde::Serialize;
 use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
+
+use super::members::Members;
 
 /// What is no JSON.
 const PARSE_ERROR: i32 = -32700;
 /// What is no request.
 const INVALID_REQUEST: i32 = -32600;
+/// The method that calls a tool.
+const CALL: &str = "tools/call";
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
@@ -21,25 +27,21 @@ pub(super) struct Refused {
     pub(super) body: String,
 }
 
-/// What of a message decides who may send it.
+/// A message, as far as it is understood without the protocol.
 #[derive(Debug, Default)]
 pub(super) struct Message {
     id: Value,
     /// The tool that it calls, if it calls one.
     pub(super) tool: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Outline {
-    #[serde(default)]
-    id: Value,
-    method: Option<String>,
-    params: Option<Value>,
+    /// The arguments of the call as they were written, if they are an object.
+    pub(super) arguments: Option<Box<RawValue>>,
+    /// What the library reads: the message, whose arguments are empty. As values it would round some and drop others.
+    pub(super) body: Bytes,
 }
 
 /// Looks at a body, as far as that needs no knowledge of the protocol.
-pub(super) fn look(body: &[u8]) -> Result<Message, Refused> {
-    if let Err(error) = serde_json::from_slice::<IgnoredAny>(body) {
+pub(super) fn look(body: Bytes) -> Result<Message, Refused> {
+    if let Err(error) = serde_json::from_slice::<IgnoredAny>(&body) {
         return Err(Refused::new(
             StatusCode::BAD_REQUEST,
             PARSE_ERROR,
@@ -47,29 +49,51 @@ pub(super) fn look(body: &[u8]) -> Result<Message, Refused> {
             &format!("The body is not valid JSON: {error}."),
         ));
     }
-    let invalid = |why: &str| {
-        Err(Refused::new(
-            StatusCode::BAD_REQUEST,
-            INVALID_REQUEST,
-            &Value::Null,
-            why,
-        ))
-    };
     match body.trim_ascii_start().first() {
         Some(b'{') => {}
-        Some(b'[') => return invalid("Batches are not served: send one message a request."),
-        _ => return invalid("The body must be a JSON-RPC message."),
+        Some(b'[') => {
+            return Err(invalid(
+                "Batches are not served: send one message a request.",
+            ));
+        }
+        _ => return Err(invalid("The body must be a JSON-RPC message.")),
     }
-    let Ok(outline) = serde_json::from_slice::<Outline>(body) else {
-        return invalid("The body must be a JSON-RPC message, with each of its members once.");
+    let misfit = || invalid("The body must be a JSON-RPC message, with each of its members once.");
+    let mut members: Members = serde_json::from_slice(&body).map_err(|_| misfit())?;
+    let method: Option<String> = members.get("method");
+    if method.is_none() && members.0.contains_key("method") {
+        return Err(misfit());
+    }
+    let mut message = Message {
+        id: members.get("id").unwrap_or_default(),
+        body,
+        ..Message::default()
     };
-    let calls = outline.method.as_deref() == Some("tools/call");
-    let tool = outline.params.filter(|_| calls);
-    let tool = tool.and_then(|params| params["name"].as_str().map(str::to_owned));
-    Ok(Message {
-        id: outline.id,
-        tool,
-    })
+    let params = members.0.get("params").map(|params| params.get());
+    let params = params.filter(|params| is_object(params) && method.as_deref() == Some(CALL));
+    if let Some(params) = params {
+        let mut params: Members = serde_json::from_str(params).map_err(|_| misfit())?;
+        message.tool = params.get("name");
+        let arguments = params.0.get_mut("arguments");
+        if let Some(arguments) = arguments.filter(|arguments| is_object(arguments.get())) {
+            message.arguments = Some(std::mem::replace(arguments, raw(&json!({}))?));
+            members.0.insert("params".to_owned(), raw(&params)?);
+            message.body = raw(&members)?.get().to_owned().into();
+        }
+    }
+    Ok(message)
+}
+
+fn is_object(json: &str) -> bool {
+    json.starts_with('{')
+}
+
+fn raw(value: &impl Serialize) -> Result<Box<RawValue>, Refused> {
+    serde_json::value::to_raw_value(value).map_err(|error| invalid(&error.to_string()))
+}
+
+fn invalid(why: &str) -> Refused {
+    Refused::new(StatusCode::BAD_REQUEST, INVALID_REQUEST, &Value::Null, why)
 }
 
 /// Says in the headers what the library insists on: we answer JSON, so whoever takes that is served, and we read JSON
@@ -137,9 +161,28 @@ mod tests {
             (r#"{"method":"tools/call"}"#, None),
             (r#"{"id":1,"result":{}}"#, None),
         ] {
-            let message = look(body.as_bytes()).unwrap();
+            let message = look(Bytes::from_static(body.as_bytes())).unwrap();
             assert_eq!(message.tool.as_deref(), tool, "{body}");
         }
+    }
+
+    #[test]
+    fn arguments_stay_as_they_were_written() {
+        let body =
+            r#"{"id":7,"method":"tools/call","params":{"name":"a","arguments":{ "n":1e400 }}}"#;
+        let message = look(Bytes::from_static(body.as_bytes())).unwrap();
+        assert_eq!(message.arguments.unwrap().get(), r#"{ "n":1e400 }"#);
+        let left: Value = serde_json::from_slice(&message.body).unwrap();
+        let params = json!({ "name": "a", "arguments": {} });
+        assert_eq!(
+            left,
+            json!({ "id": 7, "method": "tools/call", "params": params })
+        );
+        // What is no object is for the library to refuse.
+        let body = r#"{"method":"tools/call","params":{"name":"a","arguments":[]}}"#;
+        let message = look(Bytes::from_static(body.as_bytes())).unwrap();
+        assert!(message.arguments.is_none());
+        assert_eq!(message.body, body);
     }
 
     #[test]
@@ -152,8 +195,12 @@ mod tests {
             (r#"{"method":7}"#, "-32600"),
             // Two readers must not see two tools.
             (r#"{"method":"a","method":"tools/call"}"#, "-32600"),
+            (
+                r#"{"method":"tools/call","params":{"name":"a","name":"b"}}"#,
+                "-32600",
+            ),
         ] {
-            let refused = look(body.as_bytes()).unwrap_err();
+            let refused = look(Bytes::from_static(body.as_bytes())).unwrap_err();
             assert_eq!(refused.status, 400);
             assert!(refused.body.contains(code), "{body}: {}", refused.body);
         }

@@ -11,8 +11,10 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::value::RawValue;
 use tracing::Instrument;
 
+use super::arguments::Arguments;
 use super::auth::{self, Caller, Refusal};
 use super::results;
 use super::tools::{self, Outcome};
@@ -33,18 +35,26 @@ pub(super) struct Handler {
     app: SharedApp,
     caller: Caller,
     request_id: Arc<str>,
+    /// Of a call of a tool; the library has been given none.
+    arguments: Option<Arc<RawValue>>,
 }
 
 impl Handler {
-    pub(super) fn new(app: SharedApp, caller: Caller, context: &Context) -> Self {
+    pub(super) fn new(
+        app: SharedApp,
+        caller: Caller,
+        context: &Context,
+        arguments: Option<Box<RawValue>>,
+    ) -> Self {
         Self {
             app,
             caller,
             request_id: Arc::clone(&context.request_id),
+            arguments: arguments.map(Arc::from),
         }
     }
 
-    async fn run(&self, tool: tools::Tool, request: CallToolRequestParams) -> Outcome {
+    async fn run(&self, tool: tools::Tool) -> Outcome {
         if let Some(Refusal::Transport(problem) | Refusal::Result(problem)) =
             auth::refusal(&self.caller, Some(tool.name()))
         {
@@ -54,8 +64,12 @@ impl Handler {
             Caller::Known(principal) => Some(principal.clone()),
             _ => None,
         };
-        tool.call(&self.app, principal, request.arguments.unwrap_or_default())
-            .await
+        let arguments = match self.arguments.as_deref().map(|given| tool.arguments(given)) {
+            None => Arguments::default(),
+            Some(Ok(arguments)) => arguments,
+            Some(Err(problem)) => return Outcome::refused(problem),
+        };
+        tool.call(&self.app, principal, arguments).await
     }
 }
 
@@ -98,7 +112,7 @@ impl ServerHandler for Handler {
             tool = tool.name(),
             action = tracing::field::Empty
         );
-        let outcome = self.run(tool, request).instrument(span.clone()).await;
+        let outcome = self.run(tool).instrument(span.clone()).await;
         span.record("action", outcome.action);
         let took = self.app.clock.elapsed().saturating_sub(started);
         let code = match &outcome.result {

@@ -7,6 +7,7 @@ mod arguments;
 mod auth;
 mod framing;
 mod handler;
+mod members;
 mod results;
 pub mod routes;
 pub mod tools;

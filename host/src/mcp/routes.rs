@@ -24,10 +24,12 @@ use crate::http::problem::Problem;
 /// The Model Context Protocol over streamable HTTP: one JSON-RPC message in, one out. Stateless, without streams, in the
 /// versions of the protocol up to 2026-07-28, with or without `initialize`. `tools/list` describes the tools; all but
 /// `deploy_asset` need a credential. What a tool refuses is a result with `isError` whose `structuredContent` is a problem.
+/// Each call takes one token of this route's bucket, a batch of actions too: it names a project, and no page whose calls
+/// it could count among.
 #[utoipa::path(
     operation_id = "call_tool",
     post, path = "/mcp", tag = "tools",
-    request_body(content = Object, description = "A JSON-RPC request or notification.", example = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" })),
+    request_body(content = Object, description = "A JSON-RPC request or notification."),
     responses(
         (status = 200, description = "A JSON-RPC response.", content_type = "application/json", body = Object),
         (status = 202, description = "A notification was taken."),
@@ -35,7 +37,7 @@ use crate::http::problem::Problem;
         (status = 404, description = "A JSON-RPC error: there is no such method.", content_type = "application/json", body = Object),
         (status = 406, description = "A JSON-RPC error: the answer would be JSON, which `Accept` refuses.", content_type = "application/json", body = Object)
     ),
-    extensions(("x-problems" = json!("invalid_request unauthorized timeout payload_too_large unsupported_media_type rate_limited internal capacity_reached"))),
+    extensions(("x-problems" = json!("invalid_request unauthorized timeout payload_too_large unsupported_media_type rate_limited capacity_reached"))),
     security((), ("bearer" = []))
 )]
 pub async fn serve(
@@ -44,7 +46,7 @@ pub async fn serve(
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let (mut parts, body) = body.raw().await?;
-    let message = match framing::look(&body) {
+    let mut message = match framing::look(body) {
         Ok(message) => message,
         Err(refused) => return Ok(refused.into_response()),
     };
@@ -52,7 +54,7 @@ pub async fn serve(
     let refusal = auth::refusal(&caller, message.tool.as_deref());
     framing::relax(&mut parts.headers);
     let most = usize::try_from(app.config.limits.body_bytes).unwrap_or(usize::MAX);
-    let handler = Handler::new(app, caller, &context);
+    let handler = Handler::new(app, caller, &context, message.arguments.take());
     // The front has checked the host, and any origin may call: a browser sends no credential by itself.
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
@@ -62,7 +64,7 @@ pub async fn serve(
         .disable_allowed_origins();
     let sessions = Arc::new(NeverSessionManager::default());
     let service = StreamableHttpService::new(move || Ok(handler.clone()), sessions, config);
-    let request = Request::from_parts(parts, Full::new(body));
+    let request = Request::from_parts(parts, Full::new(message.body.clone()));
     let response = service.handle(request).await;
     let status = response.status();
     // The protocol's headers come before the credential.

@@ -72,6 +72,10 @@ async fn bodies_that_are_no_message() {
             r#"{"jsonrpc":"2.0","id":1,"method":"a","method":"b"}"#,
             -32600,
         ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","name":"deploy_asset"}}"#,
+            -32600,
+        ),
     ] {
         let answer = server.post("/mcp").body(body).answer().await;
         assert_eq!(answer.status, 400, "{body}: {}", answer.text());

@@ -89,6 +89,13 @@ async fn what_is_wrong_with_arguments_is_named() {
     let owner = Owner::new(&server, "acme").await;
     let client = Client::of(&server, &owner.credential);
     let id = owner.project(&server, "House").await;
+    // What is asked for is there: arguments come after that.
+    owner.frontend(&server, &id, "a").await;
+    let backend = json!({ "ddl": "CREATE TABLE t (n)" });
+    owner
+        .post(&server, &format!("/{id}/backend"), &backend)
+        .await
+        .expect(201);
     for (tool, arguments, says) in [
         ("manage_project", json!({}), "missing field `action`"),
         (
@@ -131,6 +138,16 @@ async fn what_is_wrong_with_arguments_is_named() {
             "manage_project",
             json!({ "action": "get", "project_id": id, "name": "x" }),
             "takes no `name`",
+        ),
+        (
+            "manage_project",
+            json!({ "action": "get", "project_id": id, "nonsense": null }),
+            "takes no `nonsense`",
+        ),
+        (
+            "manage_project",
+            json!({ "action": "create", "name": "a", "nonsense": null }),
+            "unknown field `nonsense`",
         ),
         (
             "manage_frontend",
@@ -187,6 +204,11 @@ async fn what_is_wrong_with_arguments_is_named() {
             "deploy_asset",
             json!({ "content": "x", "name": "a" }),
             "`slug`",
+        ),
+        (
+            "deploy_asset",
+            json!({ "content": "x", "nonsense": null }),
+            "unknown field `nonsense`",
         ),
         (
             "deploy_asset",

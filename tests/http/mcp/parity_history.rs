@@ -259,6 +259,7 @@ impl Steps {
                 400,
             ),
             (json!("add"), 400),
+            (Value::Null, 400),
         ] {
             self.backend(
                 "update",

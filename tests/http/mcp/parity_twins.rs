@@ -26,6 +26,7 @@ pub(super) fn steps() -> Vec<Step> {
     let mut steps = Steps(Vec::new());
     steps.shares();
     steps.projects();
+    steps.order();
     steps.frontends();
     steps.revisions();
     steps.releases();

@@ -44,7 +44,7 @@ pub struct BatchedCall {
     pub(super) action: String,
     /// A value for each of its params, or what the first row of an earlier op has in a column: `{"from": [0, "id"]}`.
     #[serde(default)]
-    #[schema(value_type = Option<std::collections::HashMap<String, BatchedValue>>)]
+    #[schema(value_type = Option<std::collections::HashMap<String, Value>>)]
     pub(super) params: Named<Given>,
 }
 
@@ -175,20 +175,6 @@ pub enum Value {
     Blob {
         /// Its bytes.
         base64: String,
-    },
-}
-
-/// A value of a param in a batch.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(untagged)]
-#[allow(dead_code, reason = "describes what values.rs reads")]
-pub enum BatchedValue {
-    /// A value.
-    Value(Value),
-    /// What the first row of an earlier op has in a column.
-    From {
-        /// The number of the op, from 0, and the name of the column.
-        from: (u32, String),
     },
 }
 

@@ -249,7 +249,7 @@ pub async fn releases(
         (status = 206, description = "The range that was asked for.", content_type = "text/html", body = String),
         (status = 304, description = "It never changes.")
     ),
-    extensions(("x-problems" = json!("disabled not_found range_not_satisfiable render_failed internal capacity_reached")))
+    extensions(("x-problems" = json!("disabled not_found range_not_satisfiable render_failed capacity_reached")))
 )]
 pub async fn preview(
     State(app): State<SharedApp>,
@@ -278,7 +278,7 @@ pub async fn preview(
         ("revision_id" = String, Path, description = "The revision.")
     ),
     responses((status = 308, description = "To the preview.")),
-    extensions(("x-problems" = json!("disabled not_found internal")))
+    extensions(("x-problems" = json!("disabled not_found")))
 )]
 pub async fn preview_with_slash(
     State(app): State<SharedApp>,

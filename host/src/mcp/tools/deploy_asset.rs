@@ -43,7 +43,7 @@ pub(super) async fn call(app: SharedApp, mut arguments: Arguments) -> Result<Val
     }
     if arguments.has("slug") {
         let slug = arguments.text("slug")?;
-        arguments.give("name", slug.into());
+        arguments.give("name", &slug)?;
     }
     let share = arguments.rest::<DeployRequest>()?.checked()?;
     let deployments = Arc::clone(&app.deployments);

@@ -93,29 +93,27 @@ pub(super) async fn call(
 ) -> Result<Value, Problem> {
     let wanted: Action = arguments.action()?;
     *action = wanted.name();
-    let id = arguments.text("project_id")?;
+    let project = caller.project(&arguments.text("project_id")?).await?;
     let app = &caller.app;
     match wanted {
         Action::Create => {
-            let request: CreateBackend = arguments.rest()?;
-            let project = caller.project(&id).await?;
-            let (new, backends) = (request.checked(), Arc::clone(&app.backends));
+            let new = arguments.rest::<CreateBackend>()?.checked();
+            let backends = Arc::clone(&app.backends);
             let body = |_: &_, _: &_| String::new();
             let made = to_the_end(async move { backends.create(&project, new, None, body).await });
             answer(BackendView::new(&made.await??, &app.config))
         }
         Action::Get => {
-            arguments.none()?;
-            let project = caller.project(&id).await?;
             let detail = app.backends.detail(project.id).await?;
+            arguments.none()?;
             answer(BackendView::new(&detail, &app.config))
         }
-        Action::Update if arguments.has("actions") => define(&caller, &id, arguments).await,
+        Action::Update if defines(&arguments) => define(&caller, &project, arguments).await,
         Action::Update => {
+            existing(&caller, &project).await?;
             let how = how(&mut arguments)?;
             let request: UpdateBackend = arguments.rest()?;
-            let project = existing(&caller, &id).await?.0.id;
-            let backends = Arc::clone(&app.backends);
+            let (project, backends) = (project.id, Arc::clone(&app.backends));
             match request.checked(how)? {
                 Change::Try(ddl) => {
                     let tried = async move { backends.try_migration(project, ddl).await };
@@ -132,45 +130,55 @@ pub(super) async fn call(
             }
         }
         Action::Batch => {
-            let request: CallBatch = arguments.rest()?;
-            let backend = existing(&caller, &id).await?.1.id;
-            let ops = check_ops(request.ops)?;
+            let backend = existing(&caller, &project).await?.id;
+            let ops = check_ops(arguments.rest::<CallBatch>()?.ops)?;
             let backends = Arc::clone(&app.backends);
             let done = to_the_end(async move { backends.batch(backend, ops).await });
             let json = done.await??;
             serde_json::from_slice(&json).map_err(|error| Problem::internal(&error))
         }
         Action::History => {
-            let project = existing(&caller, &id).await?.0.id;
+            existing(&caller, &project).await?;
             let part = arguments.rest::<WhichMoments>()?.checked()?;
             answer(HistoryView::from(
-                app.backends.history(project, part).await?,
+                app.backends.history(project.id, part).await?,
             ))
         }
         Action::Restore => {
-            let project = existing(&caller, &id).await?.0.id;
+            existing(&caller, &project).await?;
             let at = arguments.rest::<RestoreBackend>()?.checked()?;
-            let backends = Arc::clone(&app.backends);
+            let (project, backends) = (project.id, Arc::clone(&app.backends));
             let restored = to_the_end(async move { backends.restore(project, at).await });
             answer(RestoredView::from(restored.await??))
         }
         Action::Delete => {
             arguments.none()?;
-            let project = caller.project(&id).await?.id;
             let backends = Arc::clone(&app.backends);
-            to_the_end(async move { backends.delete(project).await }).await??;
+            to_the_end(async move { backends.delete(project.id).await }).await??;
             Ok(deleted())
         }
         Action::Export => {
+            existing(&caller, &project).await?;
             arguments.none()?;
-            let (project, _) = existing(&caller, &id).await?;
             Ok(exported(&caller, &project))
         }
     }
 }
 
+/// Whether an update is one of actions. Beside another change their null is an absence; alone it is no list.
+fn defines(arguments: &Arguments) -> bool {
+    let others = ["ddl", "realtime"];
+    let other = others.iter().any(|name| arguments.has(name));
+    arguments.has("actions") || arguments.has_null("actions") && !other
+}
+
 /// Defines actions.
-async fn define(caller: &Caller, id: &str, mut arguments: Arguments) -> Result<Value, Problem> {
+async fn define(
+    caller: &Caller,
+    project: &Project,
+    mut arguments: Arguments,
+) -> Result<Value, Problem> {
+    existing(caller, project).await?;
     let others = ["ddl", "realtime", "note"];
     if let Some(other) = others.iter().find(|name| arguments.has(name)) {
         return Err(invalid(format!(
@@ -178,8 +186,11 @@ async fn define(caller: &Caller, id: &str, mut arguments: Arguments) -> Result<V
         )));
     }
     let how = how(&mut arguments)?;
+    if !arguments.has("actions") {
+        arguments.give("actions", &())?;
+    }
     let request: DefineActions = arguments.rest()?;
-    let project = existing(caller, id).await?.0.id;
+    let project = project.id;
     let (batch, backends) = (request.checked(), Arc::clone(&caller.app.backends));
     if how.dry_run {
         let tried = async move { backends.try_actions(project, batch).await };
@@ -207,11 +218,8 @@ fn exported(caller: &Caller, project: &Project) -> Value {
     })
 }
 
-/// A project of the caller's that has a backend.
-async fn existing(caller: &Caller, id: &str) -> Result<(Project, Backend), Problem> {
-    let project = caller.project(id).await?;
-    match caller.app.backends.of_project(project.id).await? {
-        Some(backend) => Ok((project, backend)),
-        None => Err(BackendError::NotFound.into()),
-    }
+/// The backend of a project of the caller's.
+async fn existing(caller: &Caller, project: &Project) -> Result<Backend, Problem> {
+    let backend = caller.app.backends.of_project(project.id).await?;
+    backend.ok_or_else(|| BackendError::NotFound.into())
 }

@@ -93,13 +93,12 @@ pub(super) async fn call(
 ) -> Result<Value, Problem> {
     let wanted: Action = arguments.action()?;
     *action = wanted.name();
-    let id = arguments.text("project_id")?;
+    let project = caller.project(&arguments.text("project_id")?).await?;
     let app = &caller.app;
     match wanted {
         Action::Create => {
-            let request: CreateFrontend = arguments.rest()?;
-            let project = caller.project(&id).await?;
-            let (new, deployments) = (request.checked()?, Arc::clone(&app.deployments));
+            let new = arguments.rest::<CreateFrontend>()?.checked()?;
+            let deployments = Arc::clone(&app.deployments);
             let (body, owner) = (|_: &_, _: &_, _: &_| String::new(), project.clone());
             let made =
                 to_the_end(
@@ -109,7 +108,6 @@ pub(super) async fn call(
         }
         Action::List => {
             arguments.none()?;
-            let project = caller.project(&id).await?;
             let frontends = app.deployments.frontends(project.id).await?;
             let view = |frontend| FrontendView::new(frontend, &project, &app.config);
             answer(FrontendList {
@@ -119,14 +117,24 @@ pub(super) async fn call(
         Action::Delete => {
             let target = arguments.frontend()?;
             arguments.none()?;
-            let project = caller.project(&id).await?;
             let deployments = Arc::clone(&app.deployments);
             to_the_end(async move { deployments.delete_frontend(project, target).await }).await??;
             Ok(deleted())
         }
+        Action::GetRevision => {
+            let target = arguments.frontend()?;
+            let revision = arguments.text("revision_id")?;
+            let revision = revision.parse().map_err(|_| Problem::not_found())?;
+            let revision = app
+                .deployments
+                .revision(&project, &target, revision)
+                .await?;
+            arguments.none()?;
+            answer(RevisionView::from(&revision))
+        }
         _ => {
             let target = arguments.frontend()?;
-            one(&caller, &id, target, wanted, arguments).await
+            one(&caller, project, target, wanted, arguments).await
         }
     }
 }
@@ -134,48 +142,34 @@ pub(super) async fn call(
 /// The actions on one frontend, which must be there before anything else is looked at.
 async fn one(
     caller: &Caller,
-    id: &str,
+    project: Project,
     target: Target,
     wanted: Action,
-    arguments: Arguments,
+    mut arguments: Arguments,
 ) -> Result<Value, Problem> {
     let deployments = Arc::clone(&caller.app.deployments);
     let config = &caller.app.config;
-    let found = async {
-        let project = caller.project(id).await?;
-        let frontend = deployments.frontend(project.id, &target).await?;
-        Ok::<_, Problem>((project, frontend))
-    };
+    let frontend = deployments.frontend(project.id, &target).await?;
     match wanted {
         Action::Get => {
             arguments.none()?;
-            let (project, frontend) = found.await?;
             answer(FrontendView::new(&frontend, &project, config))
         }
         Action::Content => {
-            let mut arguments = arguments;
             let (offset, limit) = (arguments.count("offset")?, arguments.count("limit")?);
-            let request: WhichContent = arguments.rest()?;
-            let (project, _) = found.await?;
-            let wanted = request.checked()?;
+            let wanted = arguments.rest::<WhichContent>()?.checked()?;
             let source = deployments.source(&project, &target, wanted).await?;
             range(&source.into(), offset, limit)
         }
         Action::Update => {
-            let request: Republish = arguments.rest()?;
-            let (project, _) = found.await?;
-            let (new, owner, shared) = (
-                request.checked()?,
-                project.clone(),
-                Arc::clone(&deployments),
-            );
+            let new = arguments.rest::<Republish>()?.checked()?;
+            let (owner, shared) = (project.clone(), Arc::clone(&deployments));
             let done = to_the_end(async move { shared.republish(owner, target, new).await });
             answer(FrontendView::new(&done.await??, &project, config))
         }
         Action::CreateRevision => {
-            let request: CreateRevision = arguments.rest()?;
-            let (project, _) = found.await?;
-            let (new, shared) = (request.checked()?, Arc::clone(&deployments));
+            let new = arguments.rest::<CreateRevision>()?.checked()?;
+            let shared = Arc::clone(&deployments);
             let body = |_: &_| String::new();
             let drafted =
                 to_the_end(
@@ -184,31 +178,16 @@ async fn one(
             answer(RevisionCreated::new(&drafted.await??, &deployments))
         }
         Action::ListRevisions => {
-            let request: WhichRevisions = arguments.rest()?;
-            let (project, _) = found.await?;
-            revisions(caller, &project, &target, request.checked()?).await
-        }
-        Action::GetRevision => {
-            let mut arguments = arguments;
-            let revision = arguments.text("revision_id")?;
-            arguments.none()?;
-            let (project, _) = found.await?;
-            let revision = revision.parse().map_err(|_| Problem::not_found())?;
-            let revision = deployments.revision(&project, &target, revision).await?;
-            answer(RevisionView::from(&revision))
+            let page = arguments.rest::<WhichRevisions>()?.checked()?;
+            revisions(caller, &project, &target, page).await
         }
         Action::Promote | Action::Rollback => {
             let kind = match wanted {
                 Action::Promote => RevisionKind::Promote,
                 _ => RevisionKind::Rollback,
             };
-            let request: ReleaseRequest = arguments.rest()?;
-            let (project, _) = found.await?;
-            let (new, owner, shared) = (
-                request.checked(kind)?,
-                project.clone(),
-                Arc::clone(&deployments),
-            );
+            let new = arguments.rest::<ReleaseRequest>()?.checked(kind)?;
+            let (owner, shared) = (project.clone(), Arc::clone(&deployments));
             let done = to_the_end(async move { shared.release(owner, target, new).await });
             let (frontend, revision) = done.await??;
             answer(ReleaseView {
@@ -218,11 +197,10 @@ async fn one(
         }
         Action::Releases => {
             arguments.none()?;
-            let (project, _) = found.await?;
             let releases = deployments.releases(&project, &target).await?;
             answer(ReleaseList::from(releases))
         }
-        Action::Create | Action::List | Action::Delete => {
+        Action::Create | Action::List | Action::Delete | Action::GetRevision => {
             Err(Problem::internal(&"not an action on one frontend"))
         }
     }

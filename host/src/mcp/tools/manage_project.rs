@@ -1,7 +1,7 @@
 //! `manage_project`: envelopes of frontends and a backend.
 
 use rmcp::model::{Tool as Description, ToolAnnotations};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{Caller, answer, deleted, describe, string};
 use crate::http::problem::Problem;
@@ -46,12 +46,9 @@ pub(super) fn description() -> Description {
 
 pub(super) async fn call(
     caller: Caller,
-    given: Map<String, Value>,
+    mut arguments: Arguments,
     action: &mut &'static str,
 ) -> Result<Value, Problem> {
-    // Where REST leaves the list alone, a tool's explicit null clears it.
-    let clears = given.get("allowed_providers").is_some_and(Value::is_null);
-    let mut arguments = Arguments::new(given);
     let wanted: Action = arguments.action()?;
     *action = wanted.name();
     let app = &caller.app;
@@ -74,28 +71,26 @@ pub(super) async fn call(
             answer(ProjectList::new(&projects, &app.config))
         }
         Action::Get => {
-            let id = arguments.text("project_id")?;
+            let project = caller.project(&arguments.text("project_id")?).await?;
             arguments.none()?;
-            let project = caller.project(&id).await?;
             let members = app.deployments.members(project.id).await?;
             answer(ProjectDetail::new(&project, members, &app.config))
         }
         Action::Update => {
-            let id = arguments.text("project_id")?;
-            if clears {
-                arguments.give("allowed_providers", json!([]));
+            let project = caller.project(&arguments.text("project_id")?).await?;
+            // Where REST leaves the list alone, a tool's explicit null clears it.
+            if arguments.has_null("allowed_providers") {
+                arguments.give("allowed_providers", &[(); 0])?;
             }
-            let request: UpdateProject = arguments.rest()?;
-            let project = caller.project(&id).await?;
-            let changes = request.checked()?;
+            let changes = arguments.rest::<UpdateProject>()?.checked()?;
             let project = app.projects.update(project.id, changes).await?;
             answer(ProjectView::new(&project, &app.config))
         }
         Action::Delete => {
             let id = arguments.text("project_id")?;
-            arguments.none()?;
             let found = app.projects.to_delete(&caller.principal, &id).await?;
             if let Some(project) = found {
+                arguments.none()?;
                 app.teardown.end(project.id).await?;
             }
             Ok(deleted())

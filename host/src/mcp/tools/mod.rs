@@ -9,6 +9,7 @@ use std::sync::{Arc, LazyLock};
 
 use rmcp::model::{Tool as Description, ToolAnnotations};
 use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::arguments::Arguments;
@@ -89,17 +90,28 @@ impl Tool {
         }
     }
 
+    /// The arguments of a call of it.
+    ///
+    /// # Errors
+    /// `invalid_request`, naming an argument that is there twice; `invalid_json`.
+    pub(super) fn arguments(self, given: &RawValue) -> Result<Arguments, Problem> {
+        let about = all().iter().find(|about| about.name == self.name());
+        let taken = about.and_then(|about| about.input_schema.get("properties"));
+        let takes = |name: &str| taken.is_some_and(|taken| taken.get(name).is_some());
+        Arguments::read(given, takes)
+    }
+
     /// Calls it. Who has no principal can only publish.
     pub(super) async fn call(
         self,
         app: &SharedApp,
         principal: Option<Principal>,
-        arguments: Map<String, Value>,
+        arguments: Arguments,
     ) -> Outcome {
         let app = Arc::clone(app);
         let mut action = "none";
         let result = match (self, principal) {
-            (Self::DeployAsset, _) => deploy_asset::call(app, Arguments::new(arguments)).await,
+            (Self::DeployAsset, _) => deploy_asset::call(app, arguments).await,
             (_, None) => Err(auth::anonymous(self.name())),
             (Self::Project, Some(principal)) => {
                 let caller = Caller { app, principal };
@@ -107,11 +119,11 @@ impl Tool {
             }
             (Self::Frontend, Some(principal)) => {
                 let caller = Caller { app, principal };
-                manage_frontend::call(caller, Arguments::new(arguments), &mut action).await
+                manage_frontend::call(caller, arguments, &mut action).await
             }
             (Self::Backend, Some(principal)) => {
                 let caller = Caller { app, principal };
-                manage_backend::call(caller, Arguments::new(arguments), &mut action).await
+                manage_backend::call(caller, arguments, &mut action).await
             }
         };
         Outcome { action, result }

@@ -1,0 +1,139 @@
+//! Examples of the description: every JSON body has one, and each is what its schema says.
+
+use serde_json::Value;
+use svc_tests::TestServer;
+
+use crate::openapi::{description, operations};
+
+/// Why a document does not fit a schema, as far as the description's schemas go.
+fn misfit(description: &Value, schema: &Value, document: &Value) -> Option<String> {
+    let fits = |schema: &Value| misfit(description, schema, document).is_none();
+    if let Some(reference) = schema["$ref"].as_str() {
+        let schema = description.pointer(&reference[1..]).unwrap();
+        return misfit(description, schema, document);
+    }
+    if let Some(choices) = schema["oneOf"].as_array() {
+        let fitting = choices.iter().filter(|choice| fits(choice)).count();
+        if fitting != 1 {
+            return Some(format!("{document} is {fitting} of {choices:?}"));
+        }
+    }
+    let all = schema["allOf"].as_array().into_iter().flatten();
+    let parts = all.filter_map(|part| misfit(description, part, document));
+    let own = [kind(schema, document), value(schema, document)];
+    parts
+        .chain(own.into_iter().flatten())
+        .chain(members(description, schema, document))
+        .next()
+}
+
+fn kind(schema: &Value, document: &Value) -> Option<String> {
+    let wanted = match &schema["type"] {
+        Value::Null => return None,
+        Value::Array(kinds) => kinds.clone(),
+        kind => vec![kind.clone()],
+    };
+    let is = |kind: &Value| match kind.as_str().unwrap() {
+        "null" => document.is_null(),
+        "boolean" => document.is_boolean(),
+        "integer" => document.is_i64() || document.is_u64(),
+        "number" => document.is_number(),
+        "string" => document.is_string(),
+        "array" => document.is_array(),
+        "object" => document.is_object(),
+        other => panic!("no type {other}"),
+    };
+    (!wanted.iter().any(is)).then(|| format!("{document} is no {wanted:?}"))
+}
+
+fn value(schema: &Value, document: &Value) -> Option<String> {
+    let choices = schema["enum"].as_array();
+    let known = choices.is_none_or(|choices| choices.contains(document));
+    let least = schema["minimum"].as_f64().unwrap_or(f64::MIN);
+    let enough = document.as_f64().is_none_or(|number| number >= least);
+    let most = schema["maxLength"].as_u64().unwrap_or(u64::MAX);
+    let length = document.as_str().map(|text| text.chars().count() as u64);
+    let short = length.is_none_or(|length| length <= most);
+    (!(known && enough && short)).then(|| format!("{document} is not within {schema}"))
+}
+
+fn members(description: &Value, schema: &Value, document: &Value) -> Option<String> {
+    let items = document.as_array().into_iter().flatten();
+    let mut items = items.filter_map(|item| misfit(description, &schema["items"], item));
+    let Some(object) = document.as_object() else {
+        return items.next();
+    };
+    let properties = schema["properties"].as_object();
+    let required = schema["required"].as_array().into_iter().flatten();
+    let missing = required
+        .filter_map(Value::as_str)
+        .find(|name| !object.contains_key(*name));
+    if let Some(name) = missing {
+        return Some(format!("{document} has no {name}"));
+    }
+    object.iter().find_map(|(name, member)| {
+        match properties.and_then(|properties| properties.get(name)) {
+            Some(schema) => misfit(description, schema, member),
+            None if schema["additionalProperties"] == false => {
+                Some(format!("{document} has a {name}"))
+            }
+            None => misfit(description, &schema["additionalProperties"], member),
+        }
+    })
+}
+
+#[tokio::test]
+async fn every_json_body_has_examples_that_fit_its_schema() {
+    let server = TestServer::start().await;
+    let description = description(&server).await;
+    let mut seen = 0;
+    for (path, method, operation) in operations(&description) {
+        let mut contents = vec![("request".to_owned(), &operation["requestBody"]["content"])];
+        for (status, response) in operation["responses"].as_object().unwrap() {
+            if status.starts_with('2') {
+                contents.push((status.clone(), &response["content"]));
+            }
+        }
+        for (part, content) in contents {
+            let media = &content["application/json"];
+            if media.is_null() {
+                continue;
+            }
+            let named = media["examples"].as_object().into_iter().flatten();
+            let mut examples: Vec<_> = named.map(|(_, example)| &example["value"]).collect();
+            examples.extend(media.get("example"));
+            assert!(!examples.is_empty(), "{method} {path}, {part}: no example");
+            for example in examples {
+                let misfit = misfit(&description, &media["schema"], example);
+                assert_eq!(misfit, None, "{method} {path}, {part}");
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 50, "{seen}");
+}
+
+#[test]
+fn a_document_that_does_not_fit_is_found() {
+    let description = serde_json::json!({ "a": { "type": "object", "required": ["b"], "additionalProperties": false, "properties": {
+        "b": { "type": "array", "items": { "enum": ["x"] } },
+        "c": { "oneOf": [{ "type": "null" }, { "type": "integer", "minimum": 1 }] },
+    } } });
+    let schema = serde_json::json!({ "$ref": "#/a" });
+    for (document, fits) in [
+        (r#"{"b":["x"],"c":1}"#, true),
+        (r#"{"b":[],"c":null}"#, true),
+        (r#"{"c":1}"#, false),
+        (r#"{"b":["y"]}"#, false),
+        (r#"{"b":[],"c":0}"#, false),
+        (r#"{"b":[],"d":0}"#, false),
+        ("[]", false),
+    ] {
+        let found = misfit(
+            &description,
+            &schema,
+            &serde_json::from_str(document).unwrap(),
+        );
+        assert_eq!(found.is_none(), fits, "{document}: {found:?}");
+    }
+}
