@@ -18,8 +18,8 @@ use crate::http::problem::Code;
 /// Where a handler names the codes that it can answer; [`finish`] makes responses of them.
 const PROBLEMS: &str = "x-problems";
 
-/// What any route can answer: to another method.
-const EVERYWHERE: &str = "method_not_allowed";
+/// What any route can answer: to another method, and to a header that is there twice and may be once.
+const EVERYWHERE: &str = "method_not_allowed invalid_request";
 /// What any route can answer beside that but the probes, which answer for any host.
 const ROUTED: &str = "misdirected internal";
 /// What every owner route can answer.

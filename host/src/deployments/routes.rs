@@ -285,11 +285,7 @@ pub async fn show(
         (status = 200, description = "The page, which is now gone from here.", content_type = "text/html", body = String),
         (status = 401, description = "The form of a protected page.", content_type = "text/html", body = String)
     ),
-<<<<<<< HEAD
-    extensions(("x-problems" = json!("body disabled origin_refused not_found method_not_allowed internal capacity_reached")))
-=======
-    extensions(("x-problems" = json!("disabled origin_refused not_found method_not_allowed capacity_reached")))
->>>>>>> wire
+    extensions(("x-problems" = json!("timeout payload_too_large unsupported_media_type disabled origin_refused not_found method_not_allowed capacity_reached")))
 )]
 pub async fn reveal(
     State(app): State<SharedApp>,
