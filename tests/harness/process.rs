@@ -24,6 +24,8 @@ pub struct Binary(PathBuf);
 pub struct Output {
     /// Whether it succeeded.
     pub success: bool,
+    /// Its exit status, unless a signal ended it.
+    pub code: Option<i32>,
     /// Standard output.
     pub stdout: String,
     /// Standard error.
@@ -96,6 +98,7 @@ pub async fn finish(mut command: Command) -> Output {
     let output = tokio::task::spawn_blocking(run).await.unwrap();
     Output {
         success: output.status.success(),
+        code: output.status.code(),
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),
     }

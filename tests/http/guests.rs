@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use svc::guests::status::Presence;
 use svc::sandbox::{GuestDigest, World, built_in};
 use svc_tests::guests::{Manners, again, parse, renderer, write};
 use svc_tests::{Answer, Ask, Output, TestServer, finish, until};
@@ -468,6 +469,36 @@ async fn a_rollback_from_a_guest_that_does_not_serve_changes_nothing() {
     assert!(!from(two).await.success);
     assert_eq!(status(&server).await["render"]["digest"], one);
     assert!(from("two").await.stderr.contains("64 hexadecimal digits"));
+}
+
+#[tokio::test]
+async fn a_change_that_the_server_says_nothing_of_is_pending() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let made = svc().run(&data, &["namespace", "create", "acme"]).await;
+    assert!(made.success, "{made:?}");
+    // A server, as far as others see, that never looks at its guests.
+    let silent = Presence::announce(&data).unwrap();
+    let file = file(&folder, "new", Manners::Good);
+    let install = [
+        "guest",
+        "install",
+        "--no-replay",
+        file.to_str().unwrap(),
+        "--json",
+    ];
+    let pending = svc().run(&data, &install).await;
+    assert_eq!(pending.code, Some(2), "{pending:?}");
+    let answer: Value = serde_json::from_str(&pending.stdout).unwrap();
+    assert_eq!(
+        (&answer["effect"], &answer["failures"]),
+        (&json!("pending"), &json!([]))
+    );
+    drop(silent);
+    // It was chosen all the same.
+    let again = svc().run(&data, &install).await.json();
+    assert_eq!(again["effect"], "next_start");
+    assert_eq!(again["digest"], answer["digest"]);
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ use crate::clock::{Clock, Timestamp};
 use crate::content::{Content, Digest, Hold, PutError, Shelf};
 use crate::control::{self, Control, Snapshot};
 use crate::deployments::operate;
-use crate::guests::Folder;
+use crate::guests::{self, Folder};
 use crate::ids::BackendId;
 use crate::sandbox::{Stopwatch, World};
 use crate::{disk, fault};
@@ -184,7 +184,7 @@ async fn copy(
         found = check(&parts, damaged, watch).await?;
     }
     (made.errors, made.notes) = (found.errors, found.notes);
-    made.notes.extend(guests_elsewhere(data)?);
+    made.notes.extend(guests::status::elsewhere(data)?);
     if !made.errors.is_empty() {
         return Ok(made);
     }
@@ -312,18 +312,6 @@ impl Objects<'_> {
             Err(PutError::Io(error)) => Err(error.into()),
         }
     }
-}
-
-/// What is to be known of guests that the server has elsewhere than in its data directory.
-fn guests_elsewhere(data: &Path) -> anyhow::Result<Option<String>> {
-    let Some(said) = crate::guests::status::read(data)? else {
-        return Ok(None);
-    };
-    let ours = disk::resolved(&data.join("guests"))?;
-    let folder = said.paths.guests;
-    Ok((Path::new(&folder) != ours).then(|| {
-        format!("guests are installed in {folder}, which is not in this backup: copy it, too")
-    }))
 }
 
 /// Copies installed guests, each in its folder; answers what they are called.

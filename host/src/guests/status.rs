@@ -93,6 +93,19 @@ pub fn read(data: &Path) -> io::Result<Option<Said>> {
     }
 }
 
+/// What is to be known for a backup: where the server has its guests, if that is not in its data directory.
+///
+/// # Errors
+/// The disk's.
+pub fn elsewhere(data: &Path) -> io::Result<Option<String>> {
+    let ours = disk::resolved(&data.join("guests"))?;
+    let folder = read(data)?.map(|said| said.paths.guests);
+    let folder = folder.filter(|folder| Path::new(folder) != ours);
+    Ok(folder.map(|folder| {
+        format!("guests are installed in {folder}, which is not in this backup: copy it, too")
+    }))
+}
+
 /// Writes it down. Nobody relies on it after a power cut, so it is not synced; whoever reads finds the old or the new.
 ///
 /// # Errors

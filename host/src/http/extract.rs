@@ -9,7 +9,7 @@ use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 
@@ -240,6 +240,20 @@ impl FromRequestParts<SharedApp> for DeclaredLength {
     async fn from_request_parts(parts: &mut Parts, app: &SharedApp) -> Result<Self, Problem> {
         check_length(&parts.headers, app.config.limits.body_bytes)?;
         Ok(Self)
+    }
+}
+
+/// Refuses a request that has one of these headers twice: whoever reads the first and whoever reads the last would decide differently.
+///
+/// # Errors
+/// `invalid_request`.
+pub fn check_once(headers: &HeaderMap, names: &[HeaderName]) -> Result<(), Problem> {
+    let twice = |name: &&HeaderName| headers.get_all(*name).iter().nth(1).is_some();
+    match names.iter().find(twice) {
+        Some(name) => Err(invalid(format!(
+            "The request has the header `{name}` more than once. Send it once."
+        ))),
+        None => Ok(()),
     }
 }
 

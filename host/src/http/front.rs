@@ -20,6 +20,7 @@ use tower::Service;
 use tracing::Instrument;
 
 use super::client_ip::ClientIp;
+use super::extract::check_once;
 use super::hosts::Host;
 use super::linger;
 use super::negotiate;
@@ -253,16 +254,12 @@ fn admit(
     request_id: &str,
     request: &mut Request,
 ) -> Result<Admitted, Problem> {
-    let mut hosts = request.headers().get_all(header::HOST).iter();
-    let named = hosts.next();
-    if hosts.next().is_some() {
-        return Err(repeated(&header::HOST));
-    }
+    check_once(request.headers(), &[header::HOST])?;
     let authority = request
         .uri()
         .authority()
         .map(http::uri::Authority::as_str)
-        .or_else(|| named.and_then(|host| host.to_str().ok()))
+        .or_else(|| request.headers().get(header::HOST)?.to_str().ok())
         .unwrap_or_default();
     let probe = matches!(request.uri().path(), "/healthz" | "/readyz");
     let host = match app.hosts.classify(authority) {
@@ -282,11 +279,7 @@ fn admit(
     if router::is_call(&host, request) {
         return Ok(Admitted::Call(host, client));
     }
-    for name in SINGLE {
-        if request.headers().get_all(&name).iter().nth(1).is_some() {
-            return Err(repeated(&name));
-        }
-    }
+    check_once(request.headers(), &SINGLE)?;
     let authority: Arc<str> = authority.into();
     if let Some(path) = canonical(request.uri().path())? {
         *request.uri_mut() = with_path(request.uri(), &path)?;
@@ -307,14 +300,6 @@ fn admit(
         request_id: request_id.into(),
     });
     Ok(Admitted::Route(host))
-}
-
-/// A header that decides something and came twice: whoever reads the first and whoever reads the last would decide differently.
-fn repeated(name: &HeaderName) -> Problem {
-    Problem::new(
-        Code::InvalidRequest,
-        format!("The request has the header `{name}` more than once. Send it once."),
-    )
 }
 
 /// A path with its percent-encoding decoded once, written in its only canonical form; `None` if it is that
