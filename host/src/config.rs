@@ -174,7 +174,7 @@ impl Settings {
         };
         let base = Url::parse(&base_url)?;
         let sites_domain = match self.sites_domain {
-            Some(domain) => Some(domain.to_ascii_lowercase()),
+            Some(domain) => Some(host("sites_domain", &domain)?),
             None if base.host_str() == Some("localhost") => Some(authority(&base)),
             None => None,
         };
@@ -189,7 +189,10 @@ impl Settings {
             base_url,
             sites_url,
             sites_domain,
-            landing_host: self.landing_host.map(|host| host.to_ascii_lowercase()),
+            landing_host: self
+                .landing_host
+                .map(|name| host("landing_host", &name))
+                .transpose()?,
             guests,
             cache,
             trusted_proxies: self.trusted_proxies,
@@ -281,6 +284,19 @@ fn origin(name: &str, url: &Url) -> anyhow::Result<String> {
         bail!("{name} must be an origin such as https://example.com, without a path: {url}");
     }
     Ok(format!("{}://{}", url.scheme(), authority(url)))
+}
+
+/// A host, with its port where it has one, and nothing more.
+fn host(name: &str, text: &str) -> anyhow::Result<String> {
+    let host = text.to_ascii_lowercase();
+    // A scheme of which no port is left out.
+    let url = Url::parse(&format!("svc://{host}"));
+    if !url.is_ok_and(|url| url.authority() == host && !host.contains('@') && !host.is_empty()) {
+        bail!(
+            "{name} must be a host such as pages.example.com, without a scheme or a path: {text:?}"
+        );
+    }
+    Ok(host)
 }
 
 /// `svc/` in the user's cache directory, as the XDG base directory specification places it.

@@ -184,7 +184,14 @@ async fn what_sqlite_refuses_is_said_in_its_words_and_keeps_nothing() {
         house.get().await.problem(404, "not_found");
     }
     house.create("CREATE TABLE first (a)").await.expect(201);
-    for (ddl, statement, says) in UNPREPARED {
+    let added = ["UNIQUE", "PRIMARY KEY"].map(|constraint| {
+        let ddl = format!("ALTER TABLE first ADD COLUMN b {constraint}");
+        (ddl, 1, format!("Cannot add a {constraint} column"))
+    });
+    let added = added
+        .each_ref()
+        .map(|(ddl, at, says)| (ddl.as_str(), *at, says.as_str()));
+    for (ddl, statement, says) in UNPREPARED.into_iter().chain(added) {
         let problem = refused(&house.migrate(ddl).await, "ddl_refused", ddl);
         check(&problem, statement, says);
     }

@@ -345,7 +345,9 @@ async fn a_refusal_reaches_those_who_are_still_sending() {
         ("POST /api/v1/deploy", &chunked, 413),
         ("POST /api/v1/auth/nothing", &chunked, 404),
         ("PUT /api/v1/deploy", &declared, 405),
-        ("POST /nothing", &declared, 404),
+        // Its declared length is looked at before whether there is anything.
+        ("POST /nothing", &declared, 413),
+        ("POST /nothing", &chunked, 404),
         ("POST /a/b/c", &chunked, 404),
         ("POST /api/v1/deploy?x=1", &chunked, 400),
     ] {
