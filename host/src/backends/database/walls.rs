@@ -108,7 +108,8 @@ fn allows(role: Role, context: &AuthContext<'_>, modules: &[String]) -> bool {
     match context.action {
         AuthAction::Select | AuthAction::Recursive => true,
         AuthAction::Read { table_name, .. } => {
-            is_readable(table_name, modules) || (migrates && is_schema(table_name))
+            is_readable(table_name, modules)
+                || (migrates && (is_schema(table_name) || is_trial(table_name)))
         }
         AuthAction::Function { function_name } => {
             is_function(function_name) || (migrates && is_migration_function(function_name))
