@@ -1,7 +1,6 @@
 //! Guests and what is stored: the replay of a check, and pages that are rendered again.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
@@ -166,11 +165,31 @@ async fn a_check_of_a_gate_judges_what_is_stored() {
 async fn rerendered(server: &TestServer) -> Value {
     let requested = guest(server, &["rerender"]).await.json();
     assert_eq!(requested["server_running"], true);
+    finished(server).await
+}
+
+/// The same of one that was asked for.
+async fn finished(server: &TestServer) -> Value {
     let done = async || {
         let rerender = status(server).await["rerender"].clone();
         rerender["finished_at"].is_string().then_some(rerender)
     };
     until("pages to be rendered again", done).await
+}
+
+/// Installs a renderer that fails, or is slow, on what is stored.
+async fn install_unseen(server: &TestServer, file: &Path) {
+    let arguments = ["install", "--no-replay", file.to_str().unwrap()];
+    let installed = guest(server, &arguments).await.json();
+    assert_eq!(installed["effect"], "switched");
+}
+
+/// Publishes Markdown as an owner's page, of which its source is the slug, too; answers where the project's pages are.
+async fn also(server: &TestServer, owner: &Owner, project: &str, source: &str) -> String {
+    let page = json!({ "type": "markdown", "content": source, "requested_slug": source });
+    let path = format!("/{project}/frontends");
+    owner.post(server, &path, &page).await.expect(201);
+    path
 }
 
 #[tokio::test]
@@ -239,32 +258,22 @@ async fn pages_are_rendered_again_by_the_guest_that_serves() {
 async fn a_page_that_changes_while_it_is_rendered_again_is_left_alone() {
     let (server, owner, project) = furnished().await;
     let folder = TempDir::new().unwrap();
-    let slow = json!({ "type": "markdown", "content": "slow", "requested_slug": "slow" });
-    let path = format!("/{project}/frontends");
-    owner.post(&server, &path, &slow).await.expect(201);
-    let file = file(&folder, "new", Manners::Slow);
-    let installed = guest(&server, &["install", "--no-replay", file.to_str().unwrap()]).await;
-    assert_eq!(installed.json()["effect"], "switched");
+    let path = also(&server, &owner, &project, "slow").await;
+    install_unseen(&server, &file(&folder, "new", Manners::Slow)).await;
     guest(&server, &["rerender"]).await.json();
-    // All else takes no time to speak of: one that is seen twice in a row is the slow one.
-    let instances = || {
-        let metrics = server.server().app().metrics.encode().unwrap();
-        metrics.contains("svc_guest_instances 1\n")
-    };
+    // It is the newest, and so the last: a guest that works when all others are done works on it.
     let busy = async || {
-        let first = instances();
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        (first && instances()).then_some(())
+        let done = &status(&server).await["rerender"];
+        let others = ["changed", "unchanged"].map(|name| done[name].as_u64());
+        let metrics = server.server().app().metrics.encode().unwrap();
+        let works = metrics.contains("svc_guest_instances 1\n");
+        (others == [Some(3), Some(1)] && works).then_some(())
     };
     until("the slow page to be rendered", busy).await;
     let (put, path) = (json!({ "content": "# Quick" }), format!("{path}/slow"));
     let answer = owner.send(&server, Method::PUT, &path, &put);
     answer.await.expect(200);
-    let done = async || {
-        let rerender = status(&server).await["rerender"].clone();
-        rerender["finished_at"].is_string().then_some(rerender)
-    };
-    let done = until("pages to be rendered again", done).await;
+    let done = finished(&server).await;
     assert_eq!(done["skipped"], 1, "{done}");
     let page = server.get("/slow").answer().await.expect(200);
     assert!(page.text().contains("# Quick"), "{}", page.text());
@@ -274,16 +283,11 @@ async fn a_page_that_changes_while_it_is_rendered_again_is_left_alone() {
 async fn a_page_that_the_guest_fails_on_stays_as_it_is() {
     let (server, owner, project) = furnished().await;
     let folder = TempDir::new().unwrap();
-    let trap = json!({ "type": "markdown", "content": "trap", "requested_slug": "trap" });
-    let path = format!("/{project}/frontends");
-    owner.post(&server, &path, &trap).await.expect(201);
+    also(&server, &owner, &project, "trap").await;
     let before = server.get("/trap").answer().await.expect(200);
     // The guest before it fails there, too: or it would be rolled back by itself.
     for sign in ["first", "second"] {
-        let file = file(&folder, sign, Manners::Bad);
-        let arguments = ["install", "--no-replay", file.to_str().unwrap()];
-        let installed = guest(&server, &arguments).await.json();
-        assert_eq!(installed["effect"], "switched");
+        install_unseen(&server, &file(&folder, sign, Manners::Bad)).await;
     }
     let done = rerendered(&server).await;
     assert_eq!(
