@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use svc_tests::Numbers;
+
 const WORDS: [&str; 48] = [
     "river", "the", "of", "and", "a", "to", "in", "lantern", "window", "paper", "morning", "that",
     "slowly", "between", "market", "garden", "is", "was", "for", "with", "station", "copper",
@@ -12,18 +14,15 @@ const WORDS: [&str; 48] = [
 
 /// Writes sources; two with the same seed write the same.
 #[derive(Debug)]
-pub(crate) struct Author(u64);
+pub(crate) struct Author(Numbers);
 
 impl Author {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+        Self(Numbers::new(seed))
     }
 
     fn number(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 >> 11
+        self.0.draw()
     }
 
     fn word(&mut self) -> &'static str {

@@ -1,5 +1,7 @@
 //! Changes texts at random, the same way for the same seed.
 
+use svc_tests::Numbers;
+
 /// The longest text that is made, in bytes.
 const LONGEST: usize = 4096;
 
@@ -64,18 +66,15 @@ const TOKENS: [&str; 56] = [
 ];
 
 /// A source of changes.
-pub(crate) struct Mutator(u64);
+pub(crate) struct Mutator(Numbers);
 
 impl Mutator {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+        Self(Numbers::new(seed))
     }
 
     fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 >> 11
+        self.0.draw()
     }
 
     /// A number below another, which is not 0.

@@ -5,12 +5,14 @@ pub mod disk;
 pub mod guests;
 pub mod hostile;
 mod kills;
+mod numbers;
 mod process;
 mod server;
 mod wait;
 
 pub use answer::{Answer, Ask, exchange};
 pub use kills::Installation;
+pub use numbers::Numbers;
 pub use process::{Binary, Output, Process, finish};
 pub use server::{Builder, NOW, TestServer, cache};
 pub use wait::{DEADLINE, until};

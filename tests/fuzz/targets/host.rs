@@ -9,15 +9,7 @@ use svc::sandbox::{
 use tokio::runtime::{Builder, Runtime};
 
 use super::gate::BETWEEN;
-use super::page::{self, Kind};
-
-const TYPES: [(ContentType, Kind); 5] = [
-    (ContentType::Html, Kind::Html),
-    (ContentType::Markdown, Kind::Markdown),
-    (ContentType::Mermaid, Kind::Mermaid),
-    (ContentType::Json, Kind::Json),
-    (ContentType::Csv, Kind::Csv),
-];
+use super::page;
 
 const PURPOSES: [(Purpose, native::Purpose); 4] = [
     (Purpose::Action, native::Purpose::Action),
@@ -48,7 +40,8 @@ impl Host {
     /// Renders a text as every type, with its diagrams.
     pub(crate) fn render(&self, data: &[u8]) {
         let text = String::from_utf8_lossy(data);
-        for (content_type, kind) in TYPES {
+        for kind in page::TYPES {
+            let content_type = named(kind);
             let source = Source {
                 content_type,
                 title: text.chars().take(20).collect(),
@@ -105,5 +98,16 @@ impl Host {
                 }
             }
         }
+    }
+}
+
+/// A type of the guest's, as the host names it.
+fn named(kind: guest_render::ContentType) -> ContentType {
+    match kind {
+        guest_render::ContentType::Html => ContentType::Html,
+        guest_render::ContentType::Markdown => ContentType::Markdown,
+        guest_render::ContentType::Mermaid => ContentType::Mermaid,
+        guest_render::ContentType::Json => ContentType::Json,
+        guest_render::ContentType::Csv => ContentType::Csv,
     }
 }

@@ -1,19 +1,19 @@
 //! What holds of every page, whoever rendered it.
 
+use guest_render::ContentType;
 use html5gum::{Token, Tokenizer};
 
 /// Where the runtime script of a fuzzed page lies.
 pub(crate) const RUNTIME: &str = "/runtime.0123456789abcdef.js";
 
-/// What a page was rendered from.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Kind {
-    Html,
-    Markdown,
-    Mermaid,
-    Json,
-    Csv,
-}
+/// What pages are rendered from.
+pub(crate) const TYPES: [ContentType; 5] = [
+    ContentType::Html,
+    ContentType::Markdown,
+    ContentType::Mermaid,
+    ContentType::Json,
+    ContentType::Csv,
+];
 
 /// The elements that pages of data are made of, a drawing's among them.
 const ELEMENTS: [&[u8]; 51] = [
@@ -71,8 +71,13 @@ const ELEMENTS: [&[u8]; 51] = [
 ];
 
 /// Checks a page of a source.
-pub(crate) fn check(html: &str, kind: Kind, source: &str, runtime: bool) -> Result<(), String> {
-    if kind == Kind::Html {
+pub(crate) fn check(
+    html: &str,
+    kind: ContentType,
+    source: &str,
+    runtime: bool,
+) -> Result<(), String> {
+    if kind == ContentType::Html {
         return check_html(html, source, runtime);
     }
     if !html.starts_with("<!DOCTYPE html><html lang=\"en\"><head>") {
@@ -91,7 +96,7 @@ pub(crate) fn check(html: &str, kind: Kind, source: &str, runtime: bool) -> Resu
         }
     }
     // Markdown may hold any HTML of its author's; in data nothing is ever live.
-    if kind == Kind::Markdown {
+    if kind == ContentType::Markdown {
         return Ok(());
     }
     check_data(html, runtime)

@@ -1,16 +1,8 @@
 //! The renderer natively: whatever the source, a page that keeps the contract or a reason with a place.
 
-use guest_render::{ContentType, RenderError, RuntimeScript, Source, render};
+use guest_render::{RenderError, RuntimeScript, Source, render};
 
-use super::page::{self, Kind};
-
-const TYPES: [(ContentType, Kind); 5] = [
-    (ContentType::Html, Kind::Html),
-    (ContentType::Markdown, Kind::Markdown),
-    (ContentType::Mermaid, Kind::Mermaid),
-    (ContentType::Json, Kind::Json),
-    (ContentType::Csv, Kind::Csv),
-];
+use super::page;
 
 /// Of the largest page. A source of the fuzzer's is far smaller.
 const PAGE_BYTES: u32 = 16 << 20;
@@ -18,7 +10,7 @@ const PAGE_BYTES: u32 = 16 << 20;
 /// Renders a text as every type.
 pub(crate) fn render_all(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    for (content_type, kind) in TYPES {
+    for content_type in page::TYPES {
         let mut source = Source {
             content_type,
             title: title(&text),
@@ -26,13 +18,13 @@ pub(crate) fn render_all(data: &[u8]) {
             runtime: None,
             page_bytes: PAGE_BYTES,
         };
-        keeps_the_contract(&source, kind);
+        keeps_the_contract(&source);
         source.runtime = Some(RuntimeScript {
             src: page::RUNTIME.to_owned(),
             slug: "a-slug".to_owned(),
         });
         source.page_bytes = 20_000;
-        keeps_the_contract(&source, kind);
+        keeps_the_contract(&source);
     }
 }
 
@@ -41,7 +33,8 @@ fn title(text: &str) -> String {
     text.chars().take(20).collect()
 }
 
-fn keeps_the_contract(source: &Source, kind: Kind) {
+fn keeps_the_contract(source: &Source) {
+    let kind = source.content_type;
     let limit = source.page_bytes as usize;
     match render(source) {
         Ok(found) => {
