@@ -1,13 +1,12 @@
 //! What visitors and callers notice while somebody publishes whatever exhausts a renderer.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 use serde_json::json;
 use svc_tests::hostile;
 
+use super::beside::Crowd;
 use super::client::{self, Client};
 use super::items::{self, Operation};
 use super::load;
@@ -20,9 +19,11 @@ const RUNS: usize = 5;
 const RUN: Duration = Duration::from_millis(1500);
 /// Connections of those who are measured.
 const CONNECTIONS: usize = 4;
-/// Connections of the one who publishes: more than there are threads for guests.
-const PUBLISHERS: usize = 8;
-const AHEAD: Duration = Duration::from_millis(500);
+/// The connections of the one who publishes: more than there are threads for guests.
+const PUBLISHERS: Crowd = Crowd {
+    clients: 8,
+    ahead: Duration::from_millis(500),
+};
 const QUIET: &str = "quiet";
 /// How much more memory the server may have after it than before, in megabytes: what the allocator keeps for each of two threads that
 /// had much, and no page of 100 MB more.
@@ -40,8 +41,9 @@ const MISDEEDS: [(&str, &str); 5] = [
 /// Measures views of a page, and reads and inserts through its actions.
 pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     title(&format!(
-        "Views and calls over {CONNECTIONS} connections, {RUNS} alternating runs of {} ms, beside {PUBLISHERS} connections that publish to a hostile renderer",
-        RUN.as_millis()
+        "Views and calls over {CONNECTIONS} connections, {RUNS} alternating runs of {} ms, beside {} connections that publish to a hostile renderer",
+        RUN.as_millis(),
+        PUBLISHERS.clients
     ))?;
     let folder = bench.directory("guests").join("guests/render");
     std::fs::create_dir_all(&folder)?;
@@ -110,32 +112,15 @@ fn beside(
     letter: &str,
     work: impl FnOnce() -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let stop = AtomicBool::new(false);
-    let clients: Result<Vec<Client>, _> = (0..PUBLISHERS).map(|_| svc.client()).collect();
-    thread::scope(|scope| {
-        let publishers: Vec<_> = clients?
-            .into_iter()
-            .map(|client| scope.spawn(|| publish(client, letter, &stop)))
-            .collect();
-        thread::sleep(AHEAD);
-        let done = work();
-        stop.store(true, Ordering::Relaxed);
-        for publisher in publishers {
-            publisher.join().ok().context("a publisher panicked")??;
-        }
-        done
-    })
-}
-
-fn publish(mut client: Client, letter: &str, stop: &AtomicBool) -> anyhow::Result<()> {
     let share = json!({ "type": "markdown", "content": letter });
-    while !stop.load(Ordering::Relaxed) {
+    let publish = |client: &mut Client| {
         let answer = client.post("/api/v1/deploy", &share)?;
         // A budget, a guest that failed, or no thread in time.
         ensure!(
             matches!(answer.status, 400 | 500 | 503),
             "published: {answer:?}"
         );
-    }
-    Ok(())
+        Ok(())
+    };
+    PUBLISHERS.beside(svc, publish, work)
 }

@@ -4,6 +4,7 @@
 //! servers. Ratios travel between machines, absolute figures do not.
 
 mod backend;
+mod beside;
 mod calls;
 mod client;
 mod crowd;

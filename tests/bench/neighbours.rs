@@ -1,12 +1,11 @@
 //! What a tenant notices of another one whose statements never end.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 use serde_json::json;
 
+use super::beside::Crowd;
 use super::client::Client;
 use super::items::{self, Operation};
 use super::load;
@@ -19,10 +18,12 @@ const RUNS: usize = 5;
 const RUN: Duration = Duration::from_millis(1500);
 /// Connections of the one who is measured: enough to notice a stall, few enough not to be one.
 const CONNECTIONS: usize = 4;
-/// Connections of the one who never ends: more than there are threads for such work.
-const LOOPS: usize = 8;
-/// How long those run before anything is measured, so that the first reach their deadline while it is.
-const AHEAD: Duration = Duration::from_secs(1);
+/// The connections of the one who never ends: more than there are threads for such work. They run for so long before anything is
+/// measured that the first reach their deadline while it is.
+const LOOPS: Crowd = Crowd {
+    clients: 8,
+    ahead: Duration::from_secs(1),
+};
 
 const OPERATIONS: [Operation; 2] = [Operation::Row, Operation::Insert];
 
@@ -44,8 +45,9 @@ const ENDLESS: [(&str, &str); 2] = [
 /// Measures reads and inserts.
 pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     title(&format!(
-        "Calls over {CONNECTIONS} connections, {RUNS} alternating runs of {} ms, beside {LOOPS} connections of a tenant whose statements never end",
-        RUN.as_millis()
+        "Calls over {CONNECTIONS} connections, {RUNS} alternating runs of {} ms, beside {} connections of a tenant whose statements never end",
+        RUN.as_millis(),
+        LOOPS.clients
     ))?;
     let (svc, credential) = bench.owned("neighbours")?;
     let mut owner = Owner::new(&svc, &credential)?;
@@ -114,39 +116,21 @@ impl Runs {
     }
 }
 
-/// Does something while the loud tenant calls an action again and again. Its last calls are waited for: one that
-/// nobody waits for might still run in what comes next.
+/// Does something while the loud tenant calls an action again and again.
 fn among_loops(
     svc: &Running,
     action: &str,
     work: impl FnOnce() -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let call = items::call(svc.address, LOUD, action, &json!({}));
-    let stop = AtomicBool::new(false);
-    let clients: Result<Vec<Client>, _> = (0..LOOPS).map(|_| svc.client()).collect();
-    thread::scope(|scope| {
-        let loops: Vec<_> = clients?
-            .into_iter()
-            .map(|client| scope.spawn(|| again_and_again(client, &call, &stop)))
-            .collect();
-        thread::sleep(AHEAD);
-        let done = work();
-        stop.store(true, Ordering::Relaxed);
-        for one in loops {
-            one.join().ok().context("a loop panicked")??;
-        }
-        done
-    })
-}
-
-fn again_and_again(mut client: Client, call: &[u8], stop: &AtomicBool) -> anyhow::Result<()> {
-    while !stop.load(Ordering::Relaxed) {
-        let answer = client.send(call)?;
+    let ask = |client: &mut Client| {
+        let answer = client.send(&call)?;
         // Out of time or space, or not begun in time because so many of its own run.
         ensure!(
             matches!(answer.status, 400 | 503),
             "an endless statement was {answer:?}"
         );
-    }
-    Ok(())
+        Ok(())
+    };
+    LOOPS.beside(svc, ask, work)
 }
