@@ -1,34 +1,31 @@
 //! The host: everything of `svc` that is not a guest.
 
+#![forbid(unsafe_code)]
+
+pub use svc_base::{clock, disk, fault, ids, memory_cache, random, sqlite};
+pub use svc_sandbox as sandbox;
+
 pub mod app;
 pub mod backends;
 pub mod background;
 pub mod backup;
 pub mod check;
 pub mod cli;
-pub mod clock;
 pub mod config;
 pub mod content;
 pub mod control;
 pub mod data_lock;
 pub mod deployments;
-pub mod disk;
 pub mod edge;
-pub mod fault;
 pub mod guests;
 pub mod http;
 pub mod http_client;
-pub mod ids;
 pub mod landing;
 pub mod mcp;
-pub mod memory_cache;
 pub mod openapi;
 pub mod projects;
-pub mod random;
 pub mod router;
-pub mod sandbox;
 pub mod server;
-pub mod sqlite;
 pub mod teardown;
 pub mod telemetry;
 pub mod workspaces;

@@ -22,6 +22,7 @@ mod exports;
 mod frontends;
 mod guest_crashes;
 mod guests;
+mod guests_built_in;
 mod guests_stored;
 mod hostile;
 mod hostile_guests;

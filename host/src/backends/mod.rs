@@ -3,7 +3,6 @@
 mod actions;
 pub mod check;
 pub mod copies;
-pub mod database;
 mod dry_runs;
 pub mod export;
 pub mod history;
@@ -20,6 +19,8 @@ mod service;
 mod store;
 mod verdicts;
 pub mod views;
+
+pub use svc_database as database;
 
 pub use model::{Backend, BackendError};
 pub use service::Backends;

@@ -67,7 +67,7 @@ impl Backends {
         Ok(Self {
             databases: Arc::new(Databases::open(
                 &config.data,
-                &config.limits,
+                &config.limits.databases(),
                 clock.clone(),
             )?),
             verdicts: Verdicts::new(sandbox),

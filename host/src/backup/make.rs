@@ -20,8 +20,9 @@ use crate::control::{self, Control, Snapshot};
 use crate::deployments::operate;
 use crate::guests::{self, Folder};
 use crate::ids::BackendId;
-use crate::sandbox::{Stopwatch, World};
+use crate::sandbox::World;
 use crate::{disk, fault};
+use svc_base::Stopwatch;
 
 /// The name of the control database in a backup.
 pub(super) const CONTROL: &str = "control.db";

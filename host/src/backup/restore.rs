@@ -19,8 +19,8 @@ use crate::control::{self, Control};
 use crate::data_lock::DataLock;
 use crate::deployments::operate;
 use crate::ids::BackendId;
-use crate::sandbox::Stopwatch;
 use crate::{disk, fault};
+use svc_base::Stopwatch;
 
 const GUESTS: &str = "guests";
 

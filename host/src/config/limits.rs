@@ -135,6 +135,18 @@ limits! {
 }
 
 impl Limits {
+    /// Bounds of tenants' databases.
+    pub fn databases(&self) -> svc_database::Limits {
+        svc_database::Limits {
+            query_rows: self.query_rows,
+            result_bytes: self.result_bytes,
+            statement_ms: self.statement_ms,
+            database_bytes: self.database_bytes,
+            history_bytes: self.history_bytes,
+            free_disk_bytes: self.free_disk_bytes,
+        }
+    }
+
     /// What calls of guests may use.
     pub fn guests(&self) -> GuestLimits {
         let of = |fuel, bytes, millis| sandbox::Limits {

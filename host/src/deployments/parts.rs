@@ -5,7 +5,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-use crate::sandbox::Stopwatch;
+use svc_base::Stopwatch;
 
 /// A part of a publish.
 #[derive(Clone, Copy, Debug)]

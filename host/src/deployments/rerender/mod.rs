@@ -21,7 +21,7 @@ use crate::control::{self, Control};
 use crate::deployments::Deployments;
 use crate::fault;
 use crate::ids::DeploymentId;
-use crate::sandbox::Stopwatch;
+use svc_base::Stopwatch;
 
 /// How long nothing is done after a page, in times of what it took: a fifth of one thread is used at most.
 const RESTS: u32 = 4;

@@ -1,0 +1,16 @@
+//! What everything stands on: identifiers, time, randomness, files of the host's own, and copies of SQLite databases.
+//!
+//! Nothing here knows a domain, a protocol or a setting.
+
+#![forbid(unsafe_code)]
+
+pub mod clock;
+pub mod disk;
+pub mod fault;
+pub mod ids;
+pub mod memory_cache;
+pub mod random;
+pub mod sqlite;
+mod stopwatch;
+
+pub use stopwatch::Stopwatch;

@@ -1,0 +1,186 @@
+//! Several statements as one write: all of them or none, each with the first rows of earlier ones at hand.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::error::RunError;
+use super::handle::Handle;
+use super::pace::{Lane, Pace};
+use super::run::{Call, FirstRow, ResultJson, ResultLimits, run, run_keeping};
+use super::values::{Params, Value};
+use svc_base::Stopwatch;
+
+/// A statement of a batch, as the gate allowed it.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// The one statement, without what follows it.
+    pub sql: Arc<str>,
+    /// Whether it changes rows.
+    pub writes: bool,
+    /// Its binds' values.
+    pub params: Vec<(String, Given)>,
+    /// How long it takes.
+    pub pace: Arc<Pace>,
+}
+
+/// What a bind of a step is given.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Given {
+    /// A value.
+    Value(Value),
+    /// What the first row of an earlier step has in a column.
+    From {
+        /// Which step, from 0.
+        step: usize,
+        /// The column's name.
+        column: String,
+    },
+}
+
+/// Why a batch changed nothing.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct BatchError {
+    /// Which step failed, from 0, if it was one of them.
+    pub step: Option<usize>,
+    /// What is wrong.
+    pub error: RunError,
+}
+
+impl From<RunError> for BatchError {
+    fn from(error: RunError) -> Self {
+        Self { step: None, error }
+    }
+}
+
+/// What a write does.
+#[derive(Clone, Debug)]
+pub(super) enum Work {
+    /// One statement.
+    Call(Call),
+    /// Several, all or none.
+    Batch(Vec<Step>),
+}
+
+impl Work {
+    /// Runs it within `budget`; whoever calls sees to it that a failure leaves nothing.
+    pub(super) fn run(
+        &self,
+        handle: &Handle,
+        limits: &ResultLimits,
+        budget: Duration,
+    ) -> Result<ResultJson, BatchError> {
+        match self {
+            Self::Call(call) => Ok(run(handle, call, limits, budget)?),
+            Self::Batch(steps) => run_batch(handle, steps, limits, budget),
+        }
+    }
+
+    /// What it weighs, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Call(call) => call.bytes(),
+            Self::Batch(steps) => steps.iter().map(Step::bytes).sum(),
+        }
+    }
+
+    /// A pace for it as a whole: long, if one of its steps is known to be.
+    pub(super) fn pace(steps: &[Step]) -> Arc<Pace> {
+        let pace = Pace::default();
+        if steps.iter().any(|step| step.pace.lane() == Lane::Long) {
+            pace.too_long();
+        }
+        Arc::new(pace)
+    }
+}
+
+impl Step {
+    fn bytes(&self) -> usize {
+        let weight = |given: &Given| match given {
+            Given::Value(value) => super::run::weight(value),
+            Given::From { column, .. } => column.len(),
+        };
+        self.sql.len() + self.params.iter().map(|(_, g)| weight(g)).sum::<usize>()
+    }
+
+    /// Whether it takes something from another step's first row.
+    fn names(&self, number: usize) -> bool {
+        let mut given = self.params.iter().map(|(_, given)| given);
+        given.any(|given| matches!(given, Given::From { step, .. } if *step == number))
+    }
+
+    /// The call that it is, once the rows that it names are there.
+    fn call(&self, rows: &[FirstRow]) -> Result<Call, RunError> {
+        let value = |(name, given): &(String, Given)| {
+            let value = match given {
+                Given::Value(value) => value.clone(),
+                Given::From { step, column } => found(rows, *step, column)?.clone(),
+            };
+            Ok((name.clone(), value))
+        };
+        Ok(Call {
+            sql: Arc::clone(&self.sql),
+            writes: self.writes,
+            params: self
+                .params
+                .iter()
+                .map(value)
+                .collect::<Result<Params, _>>()?,
+        })
+    }
+}
+
+fn found<'r>(rows: &'r [FirstRow], step: usize, column: &str) -> Result<&'r Value, RunError> {
+    let row = rows.get(step).map_or(&[][..], Vec::as_slice);
+    if row.is_empty() {
+        return Err(RunError::Constraint(format!(
+            "op {step} answered no row to take `{column}` from"
+        )));
+    }
+    let cell = row.iter().find(|(name, _)| name == column);
+    cell.map(|(_, value)| value)
+        .ok_or_else(|| RunError::Refused {
+            reason: format!("op {step} answers no column `{column}`"),
+            offset: None,
+        })
+}
+
+/// Runs steps one after another; `{"results": […]}` is the answer.
+fn run_batch(
+    handle: &Handle,
+    steps: &[Step],
+    limits: &ResultLimits,
+    budget: Duration,
+) -> Result<ResultJson, BatchError> {
+    let watch = Stopwatch::start();
+    let mut rows = Vec::with_capacity(steps.len());
+    let mut out = b"{\"results\":[".to_vec();
+    for (number, step) in steps.iter().enumerate() {
+        let at = |error| BatchError {
+            step: Some(number),
+            error,
+        };
+        let time = budget.saturating_sub(watch.elapsed());
+        if time.is_zero() {
+            return Err(at(RunError::Timeout));
+        }
+        let limits = ResultLimits {
+            bytes: limits.bytes.saturating_sub(out.len()),
+            ..*limits
+        };
+        let mut row = FirstRow::new();
+        let named = steps[number + 1..].iter().any(|later| later.names(number));
+        let kept = named.then_some(&mut row);
+        let result = step
+            .call(&rows)
+            .and_then(|call| run_keeping(handle, &call, &limits, time, kept))
+            .map_err(at)?;
+        rows.push(row);
+        if number > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(&result);
+    }
+    out.extend_from_slice(b"]}");
+    Ok(out)
+}

@@ -1,0 +1,57 @@
+//! A database copied at one moment, while its server goes on writing to it.
+
+use super::error::RunError;
+use super::files::Files;
+use super::handle::{Handle, Settings, internal};
+use svc_base::ids::BackendId;
+use svc_base::sqlite;
+
+/// A database to copy, opened beside whoever uses it. Its functions block.
+#[derive(Debug)]
+pub struct Source(Handle);
+
+impl Source {
+    /// Opens a database.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn open(files: &Files, id: &BackendId) -> Result<Self, RunError> {
+        Handle::reader(&settings(files, id)).map(Self)
+    }
+
+    /// From now on it is seen as it is now. Its log cannot be begun anew meanwhile, so this must not last.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn pin(&self) -> Result<(), RunError> {
+        let look = "SELECT count(*) FROM sqlite_schema";
+        self.0
+            .platform("BEGIN")
+            .and_then(|()| self.0.connection.query_row(look, [], |_| Ok(())))
+            .map_err(internal)
+    }
+
+    /// Copies it to a database of the same id that is not there yet. The copy is not synced.
+    ///
+    /// # Errors
+    /// The databases'.
+    pub fn copy_to(&self, files: &Files, id: &BackendId) -> Result<(), RunError> {
+        sqlite::copy(&self.0.connection, &files.path(id)).map_err(internal)
+    }
+}
+
+/// Makes of a copy what a server works with. Nobody has it open yet.
+///
+/// # Errors
+/// The database's.
+pub fn revive(files: &Files, id: &BackendId) -> Result<(), RunError> {
+    Handle::writer(&settings(files, id)).map(drop)
+}
+
+/// No bound is set on the size: whoever serves the database does that.
+fn settings(files: &Files, id: &BackendId) -> Settings {
+    Settings {
+        path: files.path(id),
+        most_bytes: 0,
+    }
+}

@@ -1,0 +1,97 @@
+//! What a change would do, found out on a copy in memory that is thrown away.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::error::RunError;
+use super::handle::{Handle, Settings, internal};
+use super::migrate::{self, Migrated, Script, ScriptError};
+use super::pace::Lane;
+use super::run::prepare;
+use super::schema::{self, Schema};
+use super::{Databases, MIGRATION};
+use svc_base::Stopwatch;
+use svc_base::ids::BackendId;
+use svc_base::sqlite;
+
+/// A change to try.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// The script to apply, if the schema is to change.
+    pub script: Option<Script>,
+    /// The statements that must go on to work.
+    pub statements: Vec<Tried>,
+}
+
+/// A statement that is tried after the change.
+#[derive(Clone, Debug)]
+pub struct Tried {
+    /// What it is called.
+    pub name: String,
+    /// The statement itself.
+    pub sql: Arc<str>,
+    /// Whether it changes rows.
+    pub writes: bool,
+}
+
+/// What a change would do.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What the script would do to the file, if there was one.
+    pub migrated: Option<Migrated>,
+    /// The schema as it is.
+    pub before: Schema,
+    /// The schema as it would be.
+    pub after: Schema,
+    /// The statements that would not work, and why.
+    pub broken: Vec<(String, String)>,
+}
+
+impl Databases {
+    /// Tries a change. It is long work, beside which the writer goes on.
+    ///
+    /// # Errors
+    /// [`ScriptError`]: why the script would fail.
+    pub async fn dry_run(&self, id: BackendId, trial: Trial) -> Result<Outcome, ScriptError> {
+        let settings = self.settings(&id);
+        let budget = self.limits.time * MIGRATION;
+        let attempt = move |reader: &Handle| Ok(attempt(reader, &settings, &trial, budget));
+        self.get(id)?.with_reader(Lane::Long, attempt).await?
+    }
+}
+
+fn attempt(
+    reader: &Handle,
+    settings: &Settings,
+    trial: &Trial,
+    budget: Duration,
+) -> Result<Outcome, ScriptError> {
+    let copy = Handle::in_memory(settings, |connection| {
+        sqlite::copy_pages(&reader.connection, connection)
+    })?;
+    let watch = Stopwatch::start();
+    let look = |copy: &Handle| schema::schema(&copy.connection).map_err(internal);
+    let before = look(&copy)?;
+    let script = trial.script.as_ref();
+    let migrated = script.map(|script| migrate::migrate(&copy, script, budget));
+    let migrated = migrated.transpose()?;
+    let after = look(&copy)?;
+    let mut broken = Vec::new();
+    for statement in &trial.statements {
+        let left = budget.saturating_sub(watch.elapsed());
+        if left.is_zero() {
+            return Err(RunError::Timeout.into());
+        }
+        match prepare(&copy, &statement.sql, statement.writes, left) {
+            Ok(()) => {}
+            Err(RunError::Refused { reason, .. }) => broken.push((statement.name.clone(), reason)),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(Outcome {
+        migrated,
+        before,
+        after,
+        broken,
+    })
+}

@@ -1,0 +1,277 @@
+//! Group commit: the writes that wait for one database share a transaction and one sync, and none harms another.
+//!
+//! Where one of them fails, they run again with a savepoint each. Some failures take the whole transaction with them (an
+//! interrupt, a full database, `OR ROLLBACK`): then nobody is answered but the one who caused it, and the others run
+//! again. A key that is checked at the commit would fail everybody's, so a database with such keys commits its writes
+//! one by one.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::batch::{BatchError, Work};
+use super::error::RunError;
+use super::handle::{Handle, internal};
+use super::open::WAIT;
+use super::pace::{Pace, SHORT};
+use super::run::{ResultJson, ResultLimits};
+use svc_base::Stopwatch;
+
+/// The most writes that share a commit.
+pub(super) const CALLERS: usize = 128;
+/// The most bytes of parameters that share a commit.
+pub(super) const BYTES: usize = 1 << 20;
+/// How long a group may go on taking writes in.
+const GROUP_TIME: Duration = Duration::from_millis(40);
+
+/// A write that waits.
+#[derive(Debug)]
+pub(super) struct Write {
+    pub(super) work: Work,
+    pub(super) pace: Arc<Pace>,
+    pub(super) turn: Arc<Turn>,
+    pub(super) answer: oneshot::Sender<Result<ResultJson, BatchError>>,
+}
+
+impl Write {
+    /// Answers its caller, who may have gone away.
+    pub(super) fn answer(self, result: Result<ResultJson, BatchError>) {
+        let _ = self.answer.send(result);
+    }
+
+    /// What it weighs in a group.
+    pub(super) fn bytes(&self) -> usize {
+        self.work.bytes()
+    }
+}
+
+/// Whether queued work has begun, agreed between who waits and who works.
+#[derive(Debug)]
+pub(super) struct Turn {
+    state: AtomicU8,
+    queued: Stopwatch,
+}
+
+const WAITING: u8 = 0;
+const BEGUN: u8 = 1;
+const GIVEN_UP: u8 = 2;
+
+impl Turn {
+    /// That of work which is queued now.
+    pub(super) fn new() -> Self {
+        Self {
+            state: AtomicU8::new(WAITING),
+            queued: Stopwatch::start(),
+        }
+    }
+
+    /// Begins, unless its caller has given up.
+    pub(super) fn begin(&self) -> bool {
+        self.state
+            .compare_exchange(WAITING, BEGUN, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Waits again, as if it had not begun, unless it has been queued for longer than that; its caller no longer gives up by itself then.
+    pub(super) fn wait_again(&self, longest: Duration) -> bool {
+        let waits = self.queued.elapsed() < longest;
+        if waits {
+            self.state.store(WAITING, Ordering::Relaxed);
+        }
+        waits
+    }
+
+    /// Gives up, unless it has begun.
+    pub(super) fn give_up(&self) -> bool {
+        self.state
+            .compare_exchange(WAITING, GIVEN_UP, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
+    }
+}
+
+/// Gives a turn up when its caller goes away: what has not begun is nobody's any more.
+pub(super) struct GiveUp<'t>(pub(super) &'t Turn);
+
+impl Drop for GiveUp<'_> {
+    fn drop(&mut self) {
+        self.0.give_up();
+    }
+}
+
+/// What of a group is to be done elsewhere.
+#[derive(Debug, Default)]
+pub(super) struct Left {
+    /// Writes that take too long for a group.
+    pub(super) long: Vec<Write>,
+    /// Writes that the group had no time for.
+    pub(super) rest: Vec<Write>,
+}
+
+/// Runs writes in one transaction, and answers them when it is durable.
+pub(super) fn run_group(handle: &Handle, writes: Vec<Write>, limits: &ResultLimits) -> Left {
+    let mut left = Left::default();
+    let mut waiting: Vec<Write> = writes.into_iter().filter(|w| w.turn.begin()).collect();
+    // Savepoints cost as much as a small write: the first attempt goes without, in the hope that all is well.
+    let mut guarded = false;
+    let watch = Stopwatch::start();
+    while !waiting.is_empty() {
+        if watch.elapsed() > GROUP_TIME {
+            left.rest.append(&mut waiting);
+            break;
+        }
+        match attempt(handle, &mut waiting, limits, &mut left, guarded) {
+            Err(Lost::Unguarded) => guarded = true,
+            Ok(results) => {
+                for (write, result) in waiting.into_iter().zip(results) {
+                    write.answer(result);
+                }
+                break;
+            }
+            Err(Lost::To(offender, error)) => {
+                let offender = waiting.remove(offender);
+                if matches!(error.error, RunError::Timeout) {
+                    offender.pace.too_long();
+                    left.long.push(offender);
+                } else {
+                    offender.answer(Err(error));
+                }
+            }
+            Err(Lost::Commit(error)) => {
+                for write in waiting {
+                    write.answer(Err(error.clone().into()));
+                }
+                break;
+            }
+        }
+    }
+    // Nothing of theirs was kept, so they have yet to begin. Those for whom that is too late are told so by their channel's end.
+    left.long.retain(|write| write.turn.wait_again(WAIT));
+    left.rest.retain(|write| write.turn.wait_again(WAIT));
+    left
+}
+
+/// Runs a write alone, for as long as a statement may take.
+pub(super) fn run_alone(handle: &Handle, write: Write, limits: &ResultLimits) {
+    if !write.turn.begin() {
+        return;
+    }
+    let watch = Stopwatch::start();
+    let result = begin(handle)
+        .map_err(BatchError::from)
+        .and_then(|()| {
+            let json = write.work.run(handle, limits, limits.time)?;
+            commit(handle)?;
+            Ok(json)
+        })
+        .inspect_err(|_| abandon(handle));
+    write.pace.took(watch.elapsed());
+    write.answer(result);
+}
+
+/// How a shared transaction was lost.
+enum Lost {
+    /// To a write that failed while nothing guarded the others: it can be undone alone with savepoints.
+    Unguarded,
+    /// To the write with this number.
+    To(usize, BatchError),
+    /// At its beginning or end, which is everybody's.
+    Commit(RunError),
+}
+
+/// Runs all of `waiting` and commits: a result for each. Those that there is no time for are moved to `left`.
+fn attempt(
+    handle: &Handle,
+    waiting: &mut Vec<Write>,
+    limits: &ResultLimits,
+    left: &mut Left,
+    guarded: bool,
+) -> Result<Vec<Result<ResultJson, BatchError>>, Lost> {
+    begin(handle).map_err(Lost::Commit)?;
+    let watch = Stopwatch::start();
+    let alone = waiting.len() == 1;
+    let mut results = Vec::with_capacity(waiting.len());
+    for (number, write) in waiting.iter().enumerate() {
+        if watch.elapsed() > GROUP_TIME {
+            break;
+        }
+        let started = watch.elapsed();
+        if guarded {
+            handle.platform("SAVEPOINT caller").map_err(lost(handle))?;
+        }
+        let result = write.work.run(handle, limits, SHORT);
+        write.pace.took(watch.elapsed().saturating_sub(started));
+        match &result {
+            Ok(_) if guarded => handle.platform("RELEASE caller").map_err(lost(handle))?,
+            Ok(_) => {}
+            Err(error) if alone || handle.is_idle() || matches!(error.error, RunError::Timeout) => {
+                let error = error.clone();
+                abandon(handle);
+                return Err(Lost::To(number, error));
+            }
+            Err(_) if guarded => {
+                handle
+                    .platform("ROLLBACK TO caller")
+                    .and_then(|()| handle.platform("RELEASE caller"))
+                    .map_err(lost(handle))?;
+            }
+            Err(_) => {
+                abandon(handle);
+                return Err(Lost::Unguarded);
+            }
+        }
+        results.push(result);
+    }
+    left.rest.extend(waiting.drain(results.len()..));
+    commit(handle).map_err(|error| {
+        abandon(handle);
+        Lost::Commit(error)
+    })?;
+    Ok(results)
+}
+
+fn lost(handle: &Handle) -> impl FnOnce(rusqlite::Error) -> Lost + '_ {
+    |error| {
+        abandon(handle);
+        Lost::Commit(internal(error))
+    }
+}
+
+pub(super) fn begin(handle: &Handle) -> Result<(), RunError> {
+    handle.platform("BEGIN IMMEDIATE").map_err(internal)
+}
+
+/// Commits; a key that is checked only now can still fail.
+pub(super) fn commit(handle: &Handle) -> Result<(), RunError> {
+    handle
+        .platform("COMMIT")
+        .map_err(|error| RunError::from_sqlite(error, None))
+}
+
+/// Ends a transaction without its changes, if it has not ended by itself.
+pub(super) fn abandon(handle: &Handle) {
+    if !handle.is_idle()
+        && let Err(error) = handle.platform("ROLLBACK")
+    {
+        tracing::error!(%error, "a tenant's transaction cannot be rolled back");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_that_waits_again_can_be_given_up_while_there_is_time() {
+        let (long, none) = (Duration::from_secs(3600), Duration::ZERO);
+        let turn = Turn::new();
+        assert!(turn.begin() && !turn.give_up());
+        assert!(turn.wait_again(long) && turn.begin());
+        assert!(turn.wait_again(long) && turn.give_up());
+        assert!(!turn.begin(), "its caller has gone");
+        let late = Turn::new();
+        assert!(late.begin() && !late.wait_again(none));
+        assert!(!late.begin(), "it has begun for good");
+    }
+}

@@ -1,0 +1,254 @@
+//! An open connection to a tenant's database, with its walls and its meter.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::hooks::Wal;
+use rusqlite::wal::CheckpointMode;
+use rusqlite::{Connection, OpenFlags};
+
+use super::error::RunError;
+use super::meter::{Exceeded, Meter};
+use super::walls::{Role, Walls};
+use svc_base::clock::Clock;
+
+/// A connection's page cache, in KiB; all of them together have a bound of their own.
+const CACHE_KIB: i64 = 2048;
+/// Statements that a connection keeps prepared.
+const STATEMENTS: usize = 32;
+/// The size of a database's pages, in bytes.
+pub(super) const PAGE_BYTES: u64 = 4096;
+/// A disk with less room than this, in bytes, is what a write has failed for.
+const DISK_FULL: u64 = 256 << 10;
+/// The write-ahead log is cut back to this when it starts anew, in bytes.
+const WAL_BYTES: i64 = 4 << 20;
+/// How long the writer waits for readers when it cuts the log: longer than any statement runs.
+pub(super) const READERS: Duration = Duration::from_secs(3);
+
+/// A connection behind its walls.
+#[derive(Debug)]
+pub(super) struct Handle {
+    pub(super) connection: Connection,
+    walls: Walls,
+    meter: Meter,
+    /// Pages in the write-ahead log after the last commit.
+    log_pages: Arc<AtomicI32>,
+}
+
+/// What a database file is opened with.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    /// The absolute path, made of names of the host's own alone.
+    pub(super) path: PathBuf,
+    /// How large the database may become, in bytes.
+    pub(super) most_bytes: u64,
+}
+
+impl Settings {
+    /// SQLite has one error for a full database and a full disk: the disk says which it was.
+    pub(super) fn told_full(&self, error: RunError) -> RunError {
+        match error {
+            RunError::DatabaseFull if self.disk_is_full() => RunError::DiskFull,
+            other => other,
+        }
+    }
+
+    fn disk_is_full(&self) -> bool {
+        let directory = self.path.parent().unwrap_or(&self.path);
+        rustix::fs::statvfs(directory)
+            .is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < DISK_FULL)
+    }
+}
+
+impl Handle {
+    /// Opens the one connection that writes; the file is there already.
+    pub(super) fn writer(settings: &Settings) -> Result<Self, RunError> {
+        Self::open(settings, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(internal)
+    }
+
+    /// Makes the file and opens it to write.
+    pub(super) fn create(settings: &Settings) -> Result<Self, RunError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        Self::open(settings, flags).map_err(internal)
+    }
+
+    /// Opens a connection that cannot write.
+    pub(super) fn reader(settings: &Settings) -> Result<Self, RunError> {
+        Self::open(settings, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(internal)
+    }
+
+    /// Makes a database in memory that nobody else sees, of what `fill` puts into it.
+    pub(super) fn in_memory(
+        settings: &Settings,
+        fill: impl FnOnce(&mut Connection) -> rusqlite::Result<()>,
+    ) -> Result<Self, RunError> {
+        let open = || {
+            let mut connection = Connection::open_in_memory()?;
+            fill(&mut connection)?;
+            bound_pages(&connection, settings)?;
+            Self::build(connection)
+        };
+        open().map_err(internal)
+    }
+
+    fn open(settings: &Settings, flags: OpenFlags) -> rusqlite::Result<Self> {
+        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+        let connection = Connection::open_with_flags(&settings.path, flags)?;
+        connection.busy_timeout(READERS)?;
+        // Whoever closes last would copy the log, and history might not have it.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        let pragma = |name, value: i64| connection.pragma_update(None, name, value);
+        if flags.contains(OpenFlags::SQLITE_OPEN_READ_ONLY) {
+            pragma("query_only", 1)?;
+        } else {
+            pragma("page_size", PAGE_BYTES.cast_signed())?;
+            connection.pragma_update(None, "journal_mode", "WAL")?;
+            connection.pragma_update(None, "synchronous", "FULL")?;
+            pragma("journal_size_limit", WAL_BYTES)?;
+            // The executor decides when: after it has answered.
+            pragma("wal_autocheckpoint", 0)?;
+            bound_pages(&connection, settings)?;
+        }
+        pragma("cache_size", -CACHE_KIB)?;
+        Self::build(connection)
+    }
+
+    /// Builds the walls around a connection, and its meter.
+    fn build(mut connection: Connection) -> rusqlite::Result<Self> {
+        connection.pragma_update(None, "cell_size_check", 1)?;
+        connection.pragma_update(None, "temp_store", "FILE")?;
+        let walls = Walls::build(&mut connection)?;
+        let meter = Meter::install(&mut connection)?;
+        let log_pages = Arc::new(AtomicI32::new(0));
+        let counted = Arc::clone(&log_pages);
+        connection.wal_hook(Some(move |_: &mut Wal, pages| {
+            counted.store(pages, Ordering::Relaxed);
+            Ok(())
+        }))?;
+        Ok(Self {
+            connection,
+            walls,
+            meter,
+            log_pages,
+        })
+    }
+
+    /// Has every commit noted with its time, before anybody is told of it: where that is to be found.
+    pub(super) fn time_commits(&mut self, clock: Clock) -> rusqlite::Result<Arc<AtomicI64>> {
+        let at = Arc::new(AtomicI64::new(clock.now().0));
+        let (counted, timed) = (Arc::clone(&self.log_pages), Arc::clone(&at));
+        self.connection.wal_hook(Some(move |_: &mut Wal, pages| {
+            timed.store(clock.now().0, Ordering::Relaxed);
+            counted.store(pages, Ordering::Relaxed);
+            Ok(())
+        }))?;
+        Ok(at)
+    }
+
+    /// How many pages the write-ahead log had after the last commit.
+    pub(super) fn log_pages(&self) -> i32 {
+        self.log_pages.load(Ordering::Relaxed)
+    }
+
+    /// Copies the write-ahead log into the database; answers whether all of it is there. One that is wholly copied is
+    /// begun anew by the next write.
+    pub(super) fn checkpoint(&self, mode: CheckpointMode) -> rusqlite::Result<bool> {
+        let (in_log, copied) = self.connection.wal_checkpoint_v2(None::<&str>, mode)?;
+        let wholly = copied >= in_log;
+        let left = if wholly { 0 } else { in_log };
+        self.log_pages.store(left, Ordering::Relaxed);
+        Ok(wholly)
+    }
+
+    /// Closes, and removes an empty log if nobody else has the database open.
+    pub(super) fn leave_no_log(self) {
+        // Where that fails, the empty log stays.
+        let _ = self
+            .connection
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
+    }
+
+    /// Runs `work` for a tenant: in a role, and measured against a budget.
+    pub(super) fn tenant<T>(
+        &self,
+        role: Role,
+        budget: Duration,
+        work: impl FnOnce(&Connection) -> Result<T, Failure>,
+    ) -> Result<T, RunError> {
+        self.walls.play(role);
+        self.meter.start(budget);
+        let result = work(&self.connection);
+        let exceeded = self.meter.stop();
+        self.walls.play(Role::Platform);
+        result.map_err(|failure| failure.told(exceeded))
+    }
+
+    /// Runs a statement of the platform's own.
+    pub(super) fn platform(&self, sql: &str) -> rusqlite::Result<()> {
+        // Never from the cache, which a tenant's statement of the same text would find.
+        self.connection.execute_batch(sql)
+    }
+
+    /// How many bytes its pages have.
+    pub(super) fn bytes(&self) -> rusqlite::Result<u64> {
+        let count = |row: &rusqlite::Row<'_>| row.get::<_, u32>(0);
+        let pages = self
+            .connection
+            .pragma_query_value(None, "page_count", count)?;
+        Ok(u64::from(pages) * PAGE_BYTES)
+    }
+
+    /// Whether no transaction is open.
+    pub(super) fn is_idle(&self) -> bool {
+        self.connection.is_autocommit()
+    }
+}
+
+/// Lets a database grow so large and no larger.
+fn bound_pages(connection: &Connection, settings: &Settings) -> rusqlite::Result<()> {
+    let pages = settings.most_bytes / PAGE_BYTES;
+    let pages = i64::try_from(pages).unwrap_or(i64::MAX);
+    connection.pragma_update(None, "max_page_count", pages)
+}
+
+/// Why a tenant's statement failed, before it is known what the meter says.
+#[derive(Debug)]
+pub(super) enum Failure {
+    Sqlite(rusqlite::Error),
+    Told(RunError),
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        Self::Told(error)
+    }
+}
+
+impl Failure {
+    fn told(self, exceeded: Option<Exceeded>) -> RunError {
+        match self {
+            Self::Sqlite(error) => RunError::from_sqlite(error, exceeded),
+            Self::Told(error) => error,
+        }
+    }
+}
+
+/// An error of the platform's own statements.
+pub(super) fn internal(error: rusqlite::Error) -> RunError {
+    match RunError::from_sqlite(error, None) {
+        RunError::Refused { reason, .. } | RunError::Constraint(reason) => {
+            RunError::Internal(reason)
+        }
+        other => other,
+    }
+}

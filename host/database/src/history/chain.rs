@@ -1,0 +1,260 @@
+//! A chain: one history file, which begins with a whole database and goes on with what was committed to it.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use cap_std::fs::{Dir, OpenOptions};
+
+use super::log::PAGE;
+use super::record::{Header, Kind, Moment, Record, damaged};
+use svc_base::clock::Timestamp;
+
+/// The largest database that there is a history of, in bytes.
+pub(super) const MOST_IMAGE: usize = 1 << 30;
+/// Where a database says whether it has a log.
+const VERSIONS: std::ops::Range<usize> = 18..20;
+const SUFFIX: &str = ".history";
+
+/// A chain as it is on the disk.
+#[derive(Debug)]
+pub(super) struct Chain {
+    /// Its number: a later chain has a larger one.
+    pub(super) number: u32,
+    file: File,
+    /// Its records, each with its place: a base first, unless there is none.
+    pub(super) records: Vec<(u64, Header)>,
+    /// Where they end.
+    pub(super) end: u64,
+}
+
+/// A moment, and where to find it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spot {
+    pub(super) chain: u32,
+    /// Which of the chain's records.
+    record: usize,
+    pub(super) moment: Moment,
+}
+
+fn name(number: u32) -> String {
+    format!("{number:010}{SUFFIX}")
+}
+
+/// The numbers of the chains in a directory, oldest first.
+pub(super) fn numbers(dir: &Dir) -> io::Result<Vec<u32>> {
+    let mut numbers = Vec::new();
+    for entry in dir.entries()? {
+        let entry = entry?.file_name();
+        let number = entry.to_str().and_then(|name| name.strip_suffix(SUFFIX));
+        numbers.extend(number.and_then(|number| number.parse::<u32>().ok()));
+    }
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+/// How many bytes a chain takes.
+pub(super) fn bytes(dir: &Dir, number: u32) -> io::Result<u64> {
+    Ok(dir.metadata(name(number))?.len())
+}
+
+/// Removes a chain; one that is gone is removed already.
+pub(super) fn remove(dir: &Dir, number: u32) -> io::Result<()> {
+    match dir.remove_file(name(number)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Begins a chain, durably.
+pub(super) fn begin(dir: &Dir, number: u32, base: &Record) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    let file = dir.open_with(name(number), &options)?.into_std();
+    file.write_all_at(&base.bytes, 0)?;
+    file.sync_data()?;
+    dir.open(".")?.sync_all()
+}
+
+/// Appends to a chain at its end, durably.
+pub(super) fn append(dir: &Dir, number: u32, end: u64, record: &Record) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    let file = dir.open_with(name(number), &options)?.into_std();
+    // What a crash left half written is not to be taken for what follows.
+    file.set_len(end)?;
+    file.write_all_at(&record.bytes, end)?;
+    file.sync_data()
+}
+
+impl Chain {
+    /// Reads what is in a chain, but not the pages.
+    pub(super) fn open(dir: &Dir, number: u32) -> io::Result<Self> {
+        let file = dir.open(name(number))?.into_std();
+        let length = file.metadata()?.len();
+        let (mut records, mut end) = (Vec::new(), 0);
+        while let Some(header) = Header::read(&file, end)? {
+            let first = records.is_empty();
+            if end + header.length() > length || first != (header.kind == Kind::Base) {
+                break;
+            }
+            records.push((end, header));
+            end += header.length();
+        }
+        Ok(Self {
+            number,
+            file,
+            records,
+            end,
+        })
+    }
+
+    /// Forgets the last record if it is not there to its last byte: a crash came while it was written.
+    pub(super) fn without_torn_end(mut self) -> io::Result<Self> {
+        if let Some((offset, last)) = self.records.last()
+            && !last.is_whole(&self.file, *offset)?
+        {
+            self.end = *offset;
+            self.records.pop();
+        }
+        Ok(self)
+    }
+
+    /// When its last moment was.
+    pub(super) fn last(&self) -> Option<Timestamp> {
+        self.records.last().map(|(_, header)| header.last)
+    }
+
+    /// When its first moment was.
+    pub(super) fn began(&self) -> Option<Timestamp> {
+        self.records.first().map(|(_, base)| base.last)
+    }
+
+    /// Whether anything was committed since it began.
+    pub(super) fn has_frames(&self) -> bool {
+        self.records.iter().any(|(_, h)| h.kind == Kind::Frames)
+    }
+
+    /// How many bytes of pages are to be unpacked to come to its end, the base aside.
+    pub(super) fn unpacked(&self) -> u64 {
+        let frames = self.records.iter().skip(1);
+        frames.map(|(_, header)| u64::from(header.unpacked)).sum()
+    }
+
+    /// What its last record holds.
+    pub(super) fn last_content(&self) -> io::Result<Vec<u8>> {
+        let (offset, header) = self.records.last().ok_or_else(damaged)?;
+        header.content(&self.file, *offset)
+    }
+
+    /// Its moments, oldest first.
+    pub(super) fn spots(&self) -> io::Result<Vec<Spot>> {
+        let mut spots = Vec::new();
+        for (record, (offset, header)) in self.records.iter().enumerate() {
+            let moments = header.moments(&self.file, *offset)?;
+            spots.extend(moments.into_iter().map(|moment| Spot {
+                chain: self.number,
+                record,
+                moment,
+            }));
+        }
+        Ok(spots)
+    }
+
+    /// The database as it was at a moment of this chain.
+    pub(super) fn image(&self, spot: &Spot) -> io::Result<Vec<u8>> {
+        let mut image = Vec::new();
+        for (record, (offset, header)) in self.records.iter().enumerate().take(spot.record + 1) {
+            let content = header.content(&self.file, *offset)?;
+            match header.kind {
+                Kind::Base => image = content,
+                Kind::Frames if record == spot.record => {
+                    apply(&mut image, &content, Some(spot.moment.frames))?;
+                }
+                Kind::Frames => apply(&mut image, &content, None)?,
+                Kind::Seal => {}
+            }
+        }
+        let pages = usize::try_from(spot.moment.pages).unwrap_or(usize::MAX);
+        let length = pages.saturating_mul(PAGE);
+        if length == 0 || length > MOST_IMAGE {
+            return Err(damaged());
+        }
+        // It may have become smaller meanwhile, or end with a free page, which SQLite never writes.
+        image.resize(length, 0);
+        leave_no_log(&mut image);
+        Ok(image)
+    }
+
+    /// The database as it was at its last moment.
+    pub(super) fn last_image(&self) -> io::Result<Vec<u8>> {
+        let last = self.spots()?.pop().ok_or_else(damaged)?;
+        self.image(&last)
+    }
+
+    /// Whether all of it can be read: answers what is wrong.
+    pub(super) fn verify(&self) -> io::Result<Option<&'static str>> {
+        if self.records.is_empty() {
+            return Ok(Some("has no beginning"));
+        }
+        for (number, (offset, header)) in self.records.iter().enumerate() {
+            // The last may be being written.
+            if number + 1 < self.records.len() && !header.is_whole(&self.file, *offset)? {
+                return Ok(Some("is damaged"));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Has an image say that there is no log beside it.
+pub(super) fn leave_no_log(image: &mut [u8]) {
+    if let Some(versions) = image.get_mut(VERSIONS) {
+        versions.fill(1);
+    }
+}
+
+/// Packs frames as a record holds them: how many, the pages' numbers, the pages.
+pub(super) fn frames(pages: &[u32], data: &[u8]) -> Vec<u8> {
+    let count = u32::try_from(pages.len()).unwrap_or(u32::MAX);
+    let mut content = Vec::with_capacity(4 + pages.len() * 4 + data.len());
+    content.extend_from_slice(&count.to_le_bytes());
+    for page in pages {
+        content.extend_from_slice(&page.to_le_bytes());
+    }
+    content.extend_from_slice(data);
+    content
+}
+
+/// Writes the first `most` of a record's frames into an image.
+fn apply(image: &mut Vec<u8>, content: &[u8], most: Option<u32>) -> io::Result<()> {
+    let number = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().unwrap_or_default());
+    let (count, rest) = content.split_at_checked(4).ok_or_else(damaged)?;
+    let count = usize::try_from(number(count)).unwrap_or(usize::MAX);
+    let split = rest.split_at_checked(count.saturating_mul(4));
+    let (pages, data) = split.ok_or_else(damaged)?;
+    if data.len() != count * PAGE {
+        return Err(damaged());
+    }
+    let most = most.map_or(count, |most| usize::try_from(most).unwrap_or(usize::MAX));
+    let frames = pages.chunks_exact(4).zip(data.chunks_exact(PAGE));
+    for (page, data) in frames.take(most) {
+        put(image, number(page), data)?;
+    }
+    Ok(())
+}
+
+/// Puts a page, counted from 1, into an image.
+pub(super) fn put(image: &mut Vec<u8>, page: u32, data: &[u8]) -> io::Result<()> {
+    let start = usize::try_from(page.checked_sub(1).ok_or_else(damaged)?).unwrap_or(usize::MAX);
+    let start = start.saturating_mul(PAGE);
+    if start > MOST_IMAGE {
+        return Err(damaged());
+    }
+    let end = start + PAGE;
+    if image.len() < end {
+        image.resize(end, 0);
+    }
+    image[start..end].copy_from_slice(data);
+    Ok(())
+}

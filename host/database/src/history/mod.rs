@@ -1,0 +1,328 @@
+//! The history of a database: what its log held, kept before the log is begun anew.
+//!
+//! History is made of chains. Each begins with a copy of the database and goes on with what was committed after it,
+//! as SQLite's log has it, so that a commit costs history nothing until the log is copied. What is in a chain is
+//! certain: it follows from its base frame by frame, by the salts and sums of the log itself, or by our own account
+//! of having copied the log wholly. Where that cannot be shown, another chain begins, with another copy: in doubt
+//! history has a gap, and is never wrong. A failure of history fails nothing else.
+
+mod bounds;
+mod chain;
+mod log;
+mod past;
+mod record;
+mod resume;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::sync::Arc;
+
+use cap_std::fs::Dir;
+use rusqlite::{Connection, MAIN_DB};
+
+use self::chain::MOST_IMAGE;
+use self::log::{Frames, Log, PAGE, Position};
+use self::record::{Kind, Moment, Record};
+use super::files::LOG;
+use svc_base::clock::{Clock, Timestamp};
+use svc_base::fault;
+
+pub use past::Past;
+pub(super) use past::{is_stale, verify};
+
+/// A clock that is set back by no more than this, in milliseconds, stands still for history.
+const SET_BACK: i64 = 60_000;
+
+/// What history is kept under.
+#[derive(Debug)]
+pub(super) struct Terms {
+    /// What tells when a commit was made.
+    pub(super) clock: Clock,
+    /// How many bytes the history of a database may take; 0 keeps none.
+    pub(super) most_bytes: u64,
+    /// With less free disk nothing is kept, in bytes.
+    pub(super) free_disk: u64,
+}
+
+/// The history of an open database: its writer's, which alone adds to it.
+#[derive(Debug)]
+pub(super) struct History {
+    dir: Dir,
+    terms: Arc<Terms>,
+    /// The newest chain, if what is in the log follows it.
+    chain: Option<Current>,
+    /// Commits that are not in a chain yet.
+    noted: Vec<Note>,
+    /// How many frames the log had when it was looked at last.
+    seen: i32,
+    /// When the last commit was.
+    last: Option<Timestamp>,
+}
+
+/// The chain that is added to.
+#[derive(Debug)]
+struct Current {
+    number: u32,
+    began: Timestamp,
+    /// How many bytes of its file its base takes.
+    base: u64,
+    /// Where its file ends.
+    end: u64,
+    /// How many bytes of pages it has beside its base.
+    unpacked: u64,
+    /// What of the log it has.
+    position: Position,
+    /// Whether all of the log is copied, so that SQLite may have begun it anew.
+    copied: bool,
+    /// Whether it ends with a seal.
+    sealed: bool,
+    /// Whether it is to be compared with the database before it is believed.
+    doubtful: bool,
+}
+
+/// A commit that was made.
+#[derive(Clone, Copy, Debug)]
+struct Note {
+    /// How many frames the log had after it.
+    frames: u32,
+    at: Timestamp,
+}
+
+impl History {
+    /// The history in a database's directory. The database's one writer is just being opened.
+    pub(super) fn open(dir: Dir, terms: Arc<Terms>) -> Self {
+        let mut history = Self {
+            dir,
+            terms,
+            chain: None,
+            noted: Vec::new(),
+            seen: 0,
+            last: None,
+        };
+        let opened = if history.is_on() {
+            history.resume()
+        } else {
+            // What was kept before it was switched off goes.
+            history.make_room(0)
+        };
+        if let Err(error) = opened {
+            tracing::warn!(%error, "a database's history cannot be gone on with");
+        }
+        history
+    }
+
+    /// The time by which it is kept.
+    pub(super) fn now(&self) -> Timestamp {
+        self.terms.clock.now()
+    }
+
+    /// Whether any is kept.
+    pub(super) fn is_on(&self) -> bool {
+        self.terms.most_bytes > 0
+    }
+
+    /// The same as [`History::note`], for a commit that must be told apart from the one before it.
+    pub(super) fn note_apart(&mut self, frames: i32) {
+        self.note(frames, self.apart());
+    }
+
+    /// Now, or just after the last commit.
+    fn apart(&self) -> Timestamp {
+        let after = self.last.map(|last| Timestamp(last.0 + 1));
+        after.map_or(self.now(), |after| after.max(self.now()))
+    }
+
+    /// Notes a commit that was made at `now`, if the log has grown to `frames` by one.
+    pub(super) fn note(&mut self, frames: i32, now: Timestamp) {
+        let grown = self.is_on() && frames > 0 && frames != self.seen;
+        self.seen = frames;
+        if grown {
+            let at = self.next(now);
+            self.last = Some(at);
+            let frames = frames.unsigned_abs();
+            self.noted.push(Note { frames, at });
+        }
+    }
+
+    /// When a commit is said to be: never before the one before it, unless the clock was set back in earnest.
+    fn next(&self, now: Timestamp) -> Timestamp {
+        match self.last {
+            Some(last) if now < last && last.0 - now.0 <= SET_BACK => last,
+            _ => now,
+        }
+    }
+
+    /// Whether there are commits that no chain has.
+    pub(super) fn has_news(&self) -> bool {
+        !self.noted.is_empty()
+    }
+
+    /// When the last commit was.
+    pub(super) fn last(&self) -> Option<Timestamp> {
+        self.last
+    }
+
+    /// Takes what is new in the log, durably. After it the log may be copied.
+    ///
+    /// # Errors
+    /// The disk's; another chain begins the next time then.
+    pub(super) fn take(&mut self, connection: &mut Connection) -> io::Result<()> {
+        if !self.is_on() {
+            return Ok(());
+        }
+        let taken = self
+            .check_disk()
+            .and_then(|()| self.take_frames(connection));
+        self.noted.clear();
+        if taken.is_err() {
+            self.chain = None;
+        }
+        taken
+    }
+
+    fn take_frames(&mut self, connection: &mut Connection) -> io::Result<()> {
+        let log = Log::open(&self.dir, LOG)?;
+        let Some(chain) = &self.chain else {
+            return self.begin(connection, log.as_ref());
+        };
+        let Some(log) = log else {
+            return Ok(());
+        };
+        let mut doubtful = chain.doubtful;
+        let from = if log.holds(&chain.position)? {
+            chain.position
+        } else if chain.copied && log.start().salts != chain.position.salts {
+            log.start()
+        } else if chain.position.is_followed_by(log.start().salts) {
+            // A copy that was given up may have been complete.
+            doubtful = true;
+            log.start()
+        } else {
+            tracing::warn!("a database's history has a gap: its log is not what it was");
+            self.chain = None;
+            return self.begin(connection, Some(&log));
+        };
+        let frames = log.committed(&from)?;
+        if doubtful && !self.is_true(connection, &frames)? {
+            tracing::warn!("a database's history has a gap: it does not lead to what is there");
+            self.chain = None;
+            return self.begin(connection, Some(&log));
+        }
+        if let Some(chain) = &mut self.chain {
+            chain.doubtful = false;
+        }
+        if frames.pages.is_empty() {
+            return Ok(());
+        }
+        let last = self.append(&from, &frames)?;
+        self.last = Some(last);
+        fault::point("history.taken");
+        if self.is_chain_long() {
+            self.begin(connection, Some(&log))?;
+        }
+        Ok(())
+    }
+
+    /// Appends frames to the chain; answers when the last of their commits was.
+    fn append(&mut self, from: &Position, frames: &Frames) -> io::Result<Timestamp> {
+        let moments = self.moments(from, frames);
+        let last = moments.last().map_or(self.last, |moment| Some(moment.at));
+        let last = last.unwrap_or_else(|| self.now());
+        let content = chain::frames(&frames.pages, &frames.data);
+        let record = Record::new(Kind::Frames, &moments, &content, frames.end, last)?;
+        let length = record.header.length();
+        self.make_room(length)?;
+        let Some(chain) = &mut self.chain else {
+            return Err(io::Error::other("there is no chain"));
+        };
+        chain::append(&self.dir, chain.number, chain.end, &record)?;
+        chain.end += length;
+        chain.unpacked += content.len() as u64;
+        chain.position = frames.end;
+        chain.copied = false;
+        chain.sealed = false;
+        Ok(last)
+    }
+
+    /// The moments of commits: of those at one time the last. One that nobody noted, for a crash came, is made now.
+    fn moments(&self, from: &Position, frames: &Frames) -> Vec<Moment> {
+        let mut moments: Vec<Moment> = Vec::new();
+        let mut notes = self.noted.iter().peekable();
+        for commit in &frames.commits {
+            let ends = from.frames + commit.frames;
+            while notes.next_if(|note| note.frames < ends).is_some() {}
+            let noted = notes.next_if(|note| note.frames == ends);
+            let at = match noted {
+                Some(note) => note.at,
+                None if ends == frames.end.frames => self.apart(),
+                None => continue,
+            };
+            moments.pop_if(|before| before.at == at);
+            moments.push(Moment {
+                at,
+                frames: commit.frames,
+                pages: commit.pages,
+            });
+        }
+        moments
+    }
+
+    /// Begins a chain with the database as it is.
+    fn begin(&mut self, connection: &mut Connection, log: Option<&Log>) -> io::Result<()> {
+        let frames = log.map(|log| log.committed(&log.start())).transpose()?;
+        let image = self.image(connection)?;
+        let at = self.last.filter(|_| self.chain.is_some());
+        let at = at.unwrap_or_else(|| self.apart());
+        let pages = u32::try_from(image.len() / PAGE).map_err(io::Error::other)?;
+        let moment = Moment {
+            at,
+            frames: 0,
+            pages,
+        };
+        let position = frames.map(|frames| frames.end).unwrap_or_default();
+        let base = Record::new(Kind::Base, &[moment], &image, position, at)?;
+        let length = base.header.length();
+        // The one that it follows is an old one from now on.
+        self.chain = None;
+        self.make_room(length)?;
+        let number = chain::numbers(&self.dir)?.pop().unwrap_or(0) + 1;
+        chain::begin(&self.dir, number, &base)?;
+        self.last = Some(at);
+        self.chain = Some(Current {
+            number,
+            began: at,
+            base: length,
+            end: length,
+            unpacked: 0,
+            position,
+            copied: position == Position::default(),
+            sealed: false,
+            doubtful: false,
+        });
+        fault::point("history.begun");
+        self.remove_old()
+    }
+
+    /// The database as it is, as SQLite has it: nobody else may open its file, for closing it would end SQLite's locks.
+    fn image(&self, connection: &mut Connection) -> io::Result<Vec<u8>> {
+        let most = usize::try_from(self.terms.most_bytes).unwrap_or(usize::MAX);
+        let image = connection.serialize(MAIN_DB).map_err(io::Error::other)?;
+        if image.is_empty() || !image.len().is_multiple_of(PAGE) {
+            return Err(io::Error::other("the database is not made of pages"));
+        }
+        if image.len() > most.min(MOST_IMAGE) {
+            let large = "the database is larger than its history may be";
+            return Err(io::Error::other(large));
+        }
+        Ok(image.to_vec())
+    }
+
+    /// Notes that the log was looked at, and whether all of it was copied: then SQLite may begin it anew.
+    pub(super) fn copied(&mut self, wholly: bool, frames: i32) {
+        self.seen = frames;
+        if wholly && let Some(chain) = &mut self.chain {
+            chain.copied = true;
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Looking back: which moments there are, and a database as it was at one.
+
+use std::io;
+
+use cap_std::fs::Dir;
+
+use super::History;
+use super::bounds::floor;
+use super::chain::{self, Chain, Spot};
+use svc_base::clock::Timestamp;
+
+/// What a database's history has.
+#[derive(Clone, Debug, Default)]
+pub struct Past {
+    /// The first moment that can be gone back to.
+    pub oldest: Option<Timestamp>,
+    /// The last.
+    pub newest: Option<Timestamp>,
+    /// What it takes on the disk.
+    pub bytes: u64,
+    /// Moments at which something was committed, newest first.
+    pub moments: Vec<Timestamp>,
+    /// Whether there are moments before them.
+    pub more: bool,
+}
+
+/// A database as it was.
+#[derive(Debug)]
+pub(in super::super) struct Image {
+    /// When it was committed.
+    pub(in super::super) at: Timestamp,
+    /// Its file.
+    pub(in super::super) bytes: Vec<u8>,
+}
+
+/// Whether a database that may be closed has a history that is too old.
+///
+/// # Errors
+/// The disk's.
+pub(in super::super) fn is_stale(dir: &Dir, now: Timestamp) -> io::Result<bool> {
+    let numbers = chain::numbers(dir)?;
+    let newest = numbers.last().copied();
+    for number in numbers {
+        let chain = match Chain::open(dir, number) {
+            // It went meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            chain => chain?,
+        };
+        let changed = Some(number) != newest || chain.has_frames();
+        if changed && chain.last() < Some(floor(now)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// What is wrong with the history of a database that may be in use: one line each.
+///
+/// # Errors
+/// The disk's.
+pub(in super::super) fn verify(dir: &Dir) -> io::Result<Vec<String>> {
+    let mut wrong = Vec::new();
+    let numbers = chain::numbers(dir)?;
+    for number in &numbers {
+        let chain = match Chain::open(dir, *number) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            chain => chain?,
+        };
+        // The newest may be just beginning.
+        let begins = chain.records.is_empty() && numbers.last() == Some(number);
+        if let Some(what) = chain.verify()?.filter(|_| !begins) {
+            wrong.push(format!("history {number} {what}"));
+        }
+    }
+    Ok(wrong)
+}
+
+impl History {
+    /// Goes through all moments that can be gone back to, newest first, until `look` has seen enough.
+    fn back(&self, mut look: impl FnMut(Spot) -> bool) -> io::Result<()> {
+        let floor = floor(self.now());
+        let mut later = None;
+        for number in chain::numbers(&self.dir)?.into_iter().rev() {
+            let chain = Chain::open(&self.dir, number)?;
+            for spot in chain.spots()?.into_iter().rev() {
+                let at = spot.moment.at;
+                // Of commits at one time only the last can be named.
+                if later == Some(at) {
+                    continue;
+                }
+                later = Some(at);
+                // What was committed then was there until the next, and that is too long ago for anything older.
+                if look(spot) || at <= floor {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What there is: moments before `before`, `limit` at most.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(in super::super) fn past(
+        &self,
+        before: Option<Timestamp>,
+        limit: usize,
+    ) -> io::Result<Past> {
+        let mut past = Past::default();
+        self.back(|spot| {
+            let at = spot.moment.at;
+            past.newest.get_or_insert(at);
+            past.oldest = Some(at);
+            if before.is_none_or(|before| at < before) {
+                if past.moments.len() < limit {
+                    past.moments.push(at);
+                } else {
+                    past.more = true;
+                }
+            }
+            false
+        })?;
+        for number in chain::numbers(&self.dir)? {
+            past.bytes += chain::bytes(&self.dir, number)?;
+        }
+        Ok(past)
+    }
+
+    /// The database as it was at `at`; `None` if that is too long ago.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(in super::super) fn at(&self, at: Timestamp) -> io::Result<Option<Image>> {
+        let mut found = None;
+        self.back(|spot| {
+            let is_it = spot.moment.at <= at;
+            if is_it {
+                found = Some(spot);
+            }
+            is_it
+        })?;
+        let Some(spot) = found else { return Ok(None) };
+        let bytes = Chain::open(&self.dir, spot.chain)?.image(&spot)?;
+        Ok(Some(Image {
+            at: spot.moment.at,
+            bytes,
+        }))
+    }
+}

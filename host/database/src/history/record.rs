@@ -1,0 +1,255 @@
+//! What a history file is made of: records, each a header, the moments of what it holds, and the pages themselves.
+
+use std::fs::File;
+use std::io;
+
+use super::log::{Position, read_up_to};
+use svc_base::clock::Timestamp;
+
+const MAGIC: [u8; 8] = *b"svchist1";
+/// The length of a header, in bytes.
+pub(super) const HEADER: usize = 72;
+/// The length of a moment, in bytes.
+const MOMENT: usize = 16;
+/// The most bytes that the pages of a record unpack to.
+const MOST: u32 = 1 << 30;
+/// Pages repeat at any distance within a record.
+const WINDOW_LOG: u32 = 23;
+const LEVEL: i32 = 1;
+
+/// What a record holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A whole database: the first record of every file.
+    Base,
+    /// What was committed after the record before.
+    Frames,
+    /// That nothing was committed after the record before when the database was closed, and how it was left.
+    Seal,
+}
+
+/// A commit that can be gone back to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Moment {
+    /// When it was made.
+    pub(super) at: Timestamp,
+    /// How many of its record's frames are up to it.
+    pub(super) frames: u32,
+    /// How many pages the database has then.
+    pub(super) pages: u32,
+}
+
+/// The beginning of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) kind: Kind,
+    /// How many moments follow.
+    pub(super) moments: u32,
+    /// How many bytes follow them, and how many they unpack to.
+    pub(super) packed: u32,
+    pub(super) unpacked: u32,
+    /// Where the log is after it; of a base, at the beginning if there was no log.
+    pub(super) end: Position,
+    /// The last of its moments.
+    pub(super) last: Timestamp,
+    /// Of the moments and what follows them.
+    sum: u32,
+}
+
+/// A record that is still to be written.
+#[derive(Debug)]
+pub(super) struct Record {
+    pub(super) header: Header,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Record {
+    /// Makes a record of pages.
+    pub(super) fn new(
+        kind: Kind,
+        moments: &[Moment],
+        content: &[u8],
+        end: Position,
+        last: Timestamp,
+    ) -> io::Result<Self> {
+        let packed = pack(content)?;
+        let mut bytes = vec![0; HEADER];
+        for moment in moments {
+            bytes.extend_from_slice(&moment.at.0.to_le_bytes());
+            bytes.extend_from_slice(&moment.frames.to_le_bytes());
+            bytes.extend_from_slice(&moment.pages.to_le_bytes());
+        }
+        bytes.extend_from_slice(&packed);
+        let header = Header {
+            kind,
+            moments: count(moments.len())?,
+            packed: count(packed.len())?,
+            unpacked: count(content.len())?,
+            end,
+            last,
+            sum: crc32fast::hash(&bytes[HEADER..]),
+        };
+        bytes[..HEADER].copy_from_slice(&header.to_bytes());
+        Ok(Self { header, bytes })
+    }
+}
+
+impl Header {
+    /// The length of the whole record.
+    pub(super) fn length(&self) -> u64 {
+        HEADER as u64 + u64::from(self.moments) * MOMENT as u64 + u64::from(self.packed)
+    }
+
+    fn to_bytes(self) -> [u8; HEADER] {
+        let mut bytes = [0; HEADER];
+        bytes[..8].copy_from_slice(&MAGIC);
+        let kind = match self.kind {
+            Kind::Base => 1,
+            Kind::Frames => 2,
+            Kind::Seal => 3,
+        };
+        let Position {
+            salts,
+            frames,
+            sums,
+        } = self.end;
+        let words = [
+            kind,
+            self.moments,
+            self.packed,
+            self.unpacked,
+            salts[0],
+            salts[1],
+            frames,
+            sums[0],
+            sums[1],
+            self.sum,
+        ];
+        for (word, place) in words.iter().zip(bytes[8..48].chunks_exact_mut(4)) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes[48..56].copy_from_slice(&self.last.0.to_le_bytes());
+        let sum = crc32fast::hash(&bytes[..HEADER - 4]);
+        bytes[HEADER - 4..].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8; HEADER]) -> Option<Self> {
+        let word = |at: usize| {
+            let mut word = [0; 4];
+            word.copy_from_slice(&bytes[at..at + 4]);
+            u32::from_le_bytes(word)
+        };
+        if bytes[..8] != MAGIC || word(HEADER - 4) != crc32fast::hash(&bytes[..HEADER - 4]) {
+            return None;
+        }
+        let mut last = [0; 8];
+        last.copy_from_slice(&bytes[48..56]);
+        Some(Self {
+            kind: match word(8) {
+                1 => Kind::Base,
+                2 => Kind::Frames,
+                3 => Kind::Seal,
+                _ => return None,
+            },
+            moments: word(12),
+            packed: word(16),
+            unpacked: word(20),
+            end: Position {
+                salts: [word(24), word(28)],
+                frames: word(32),
+                sums: [word(36), word(40)],
+            },
+            sum: word(44),
+            last: Timestamp(i64::from_le_bytes(last)),
+        })
+    }
+
+    /// The header at a place of a file, if there is a whole one.
+    pub(super) fn read(file: &File, offset: u64) -> io::Result<Option<Self>> {
+        let mut bytes = [0; HEADER];
+        let whole = read_up_to(file, &mut bytes, offset)? == HEADER;
+        Ok(if whole {
+            Self::from_bytes(&bytes)
+        } else {
+            None
+        })
+    }
+
+    /// The moments of the record at `offset`.
+    pub(super) fn moments(&self, file: &File, offset: u64) -> io::Result<Vec<Moment>> {
+        let bytes = usize::try_from(self.moments).unwrap_or(usize::MAX);
+        let bytes = self.part(file, offset, bytes.saturating_mul(MOMENT))?;
+        let moments = bytes.chunks_exact(MOMENT).map(|bytes| {
+            let (at, rest) = bytes.split_at(8);
+            let (frames, pages) = rest.split_at(4);
+            Moment {
+                at: Timestamp(i64::from_le_bytes(at.try_into().unwrap_or_default())),
+                frames: u32::from_le_bytes(frames.try_into().unwrap_or_default()),
+                pages: u32::from_le_bytes(pages.try_into().unwrap_or_default()),
+            }
+        });
+        Ok(moments.collect())
+    }
+
+    /// What the record at `offset` holds, unpacked.
+    pub(super) fn content(&self, file: &File, offset: u64) -> io::Result<Vec<u8>> {
+        let all = self.length() - HEADER as u64;
+        let bytes = self.part(file, offset, usize::try_from(all).unwrap_or(usize::MAX))?;
+        if crc32fast::hash(&bytes) != self.sum || self.unpacked > MOST {
+            return Err(damaged());
+        }
+        let packed = &bytes[bytes.len() - usize::try_from(self.packed).unwrap_or(0)..];
+        unpack(packed, usize::try_from(self.unpacked).unwrap_or(0))
+    }
+
+    /// Whether the record at `offset` is there to its last byte.
+    pub(super) fn is_whole(&self, file: &File, offset: u64) -> io::Result<bool> {
+        match self.content(file, offset) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The first bytes behind the header.
+    fn part(&self, file: &File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+        // A file that is shorter than its header says is damaged; nothing is reserved on its word alone.
+        let size = file.metadata()?.len();
+        if offset.saturating_add(self.length()) > size {
+            return Err(damaged());
+        }
+        let mut bytes = vec![0; length];
+        let read = read_up_to(file, &mut bytes, offset + HEADER as u64)?;
+        if read == length {
+            Ok(bytes)
+        } else {
+            Err(damaged())
+        }
+    }
+}
+
+fn count(bytes: usize) -> io::Result<u32> {
+    u32::try_from(bytes).map_err(io::Error::other)
+}
+
+pub(super) fn damaged() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "a history file is damaged")
+}
+
+fn pack(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    use zstd::zstd_safe::CParameter::{EnableLongDistanceMatching, WindowLog};
+    let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;
+    compressor.set_parameter(WindowLog(WINDOW_LOG))?;
+    compressor.set_parameter(EnableLongDistanceMatching(true))?;
+    compressor.compress(bytes)
+}
+
+fn unpack(packed: &[u8], length: usize) -> io::Result<Vec<u8>> {
+    let bytes = zstd::bulk::decompress(packed, length).map_err(|_| damaged())?;
+    if bytes.len() == length {
+        Ok(bytes)
+    } else {
+        Err(damaged())
+    }
+}

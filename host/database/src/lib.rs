@@ -1,0 +1,380 @@
+//! Tenants' databases: opened as they are needed, closed as they are not, and run behind the second wall.
+
+#![forbid(unsafe_code)]
+
+mod batch;
+mod copy;
+#[cfg(test)]
+mod corpus_tests;
+mod dry_run;
+mod error;
+mod examine;
+mod export;
+mod files;
+mod group;
+mod handle;
+mod history;
+mod lanes;
+mod meter;
+mod migrate;
+mod open;
+mod pace;
+mod reads;
+mod rewind;
+mod run;
+mod schema;
+#[cfg(test)]
+mod tests;
+mod trim;
+pub mod values;
+mod walls;
+mod writer;
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+pub use batch::{BatchError, Given, Step};
+pub use copy::{Source, revive};
+pub use dry_run::{Outcome, Trial, Tried};
+pub use error::RunError;
+pub use examine::{Examined, examine};
+pub use files::Files;
+pub use history::Past;
+pub use migrate::{Migrated, Script, ScriptError};
+pub use open::Database;
+pub use pace::Pace;
+pub use rewind::{Plan, ReinstateError, Reinstated, RestoreRecord, RewindError, Rewound};
+pub use run::{Call, ResultJson, ResultLimits};
+pub use schema::{Inventory, Marker, Schema, TableRows};
+
+use tokio::sync::oneshot;
+
+use handle::{Settings, internal};
+use history::Terms;
+use lanes::Lanes;
+use svc_base::Stopwatch;
+use svc_base::clock::Clock;
+use svc_base::fault;
+use svc_base::ids::BackendId;
+use writer::Writers;
+
+/// How many databases are open at once: as many as an installation has by default, since opening one anew costs
+/// more than most calls.
+const OPEN: usize = 256;
+/// A database that nobody has called for so long is closed.
+const IDLE: Duration = Duration::from_secs(60);
+/// A migration may run as long as this many statements.
+const MIGRATION: u32 = 5;
+
+/// Bounds of the databases of an installation.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Rows of a result.
+    pub query_rows: u64,
+    /// Bytes of a result.
+    pub result_bytes: u64,
+    /// Milliseconds of a tenant's statement.
+    pub statement_ms: u64,
+    /// Bytes of a database's file.
+    pub database_bytes: u64,
+    /// Bytes of a database's history; 0 keeps none.
+    pub history_bytes: u64,
+    /// Bytes of free disk below which nothing new is taken.
+    pub free_disk_bytes: u64,
+}
+
+/// The databases of an installation.
+#[derive(Debug)]
+pub struct Databases {
+    files: Files,
+    writers: Writers,
+    lanes: Arc<Lanes>,
+    limits: ResultLimits,
+    most_bytes: u64,
+    open: Mutex<Open>,
+    clock: Stopwatch,
+}
+
+/// The open databases, and those that are just being removed, which nobody opens again.
+#[derive(Debug, Default)]
+struct Open {
+    entries: HashMap<BackendId, Entry>,
+    ending: HashSet<BackendId>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    database: Arc<Database>,
+    /// By the registry's clock.
+    used: Duration,
+}
+
+impl Databases {
+    /// The databases below `data`; none is opened yet.
+    ///
+    /// # Errors
+    /// When a directory cannot be opened, or the system has no threads.
+    pub fn open(data: &Path, limits: &Limits, clock: Clock) -> anyhow::Result<Self> {
+        let files = Files::open(&data.join("backends"))?;
+        set_up_process(&data.join("tmp"))?;
+        let terms = Terms {
+            clock,
+            most_bytes: limits.history_bytes,
+            free_disk: limits.free_disk_bytes,
+        };
+        Ok(Self {
+            writers: Writers::new(files.clone(), terms),
+            files,
+            lanes: Arc::new(Lanes::start()?),
+            limits: ResultLimits {
+                rows: limits.query_rows,
+                bytes: usize::try_from(limits.result_bytes).unwrap_or(usize::MAX),
+                time: Duration::from_millis(limits.statement_ms),
+            },
+            most_bytes: limits.database_bytes,
+            open: Mutex::default(),
+            clock: Stopwatch::start(),
+        })
+    }
+
+    /// The directories of the databases.
+    pub fn files(&self) -> &Files {
+        &self.files
+    }
+
+    /// A database, opened if it is not.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn get(&self, id: BackendId) -> Result<Arc<Database>, RunError> {
+        let now = self.clock.elapsed();
+        let mut open = self.lock();
+        if let Some(entry) = open.entries.get_mut(&id) {
+            entry.used = now;
+            return Ok(Arc::clone(&entry.database));
+        }
+        if open.ending.contains(&id) {
+            return Err(RunError::Closed);
+        }
+        let closed = (open.entries.len() >= OPEN).then(|| take_oldest(&mut open.entries));
+        let (lanes, writers) = (Arc::clone(&self.lanes), self.writers.clone());
+        let database = Database::new(id, self.settings(&id), self.limits, lanes, writers)?;
+        let entry = Entry {
+            database: Arc::clone(&database),
+            used: now,
+        };
+        open.entries.insert(id, entry);
+        drop(open);
+        self.close(closed.flatten());
+        Ok(database)
+    }
+
+    /// Makes a new database with its first script, durably.
+    ///
+    /// # Errors
+    /// [`ScriptError`]; nothing is left then.
+    pub async fn create(
+        self: &Arc<Self>,
+        id: BackendId,
+        script: Script,
+    ) -> Result<Inventory, ScriptError> {
+        let (answer, answered) = oneshot::channel();
+        let me = Arc::clone(self);
+        let job = Box::new(move || {
+            // A caller that has gone away leaves a directory that nobody refers to, which the next start removes.
+            let _ = answer.send(me.make(&id, &script));
+        });
+        if !self.lanes.long(id, job) {
+            return Err(RunError::Busy.into());
+        }
+        answered
+            .await
+            .unwrap_or_else(|_| Err(RunError::Closed.into()))
+    }
+
+    fn make(&self, id: &BackendId, script: &Script) -> Result<Inventory, ScriptError> {
+        let disk = |error: std::io::Error| disk_error(&error);
+        self.files.make(id).map_err(disk)?;
+        let budget = self.limits.time * MIGRATION;
+        let made = self
+            .writers
+            .create(*id, &self.settings(id))
+            .map_err(ScriptError::from)
+            .and_then(|writer| {
+                migrate::create(&writer.handle, script, budget).map_err(|failure| {
+                    let error = self.settings(id).told_full(failure.error);
+                    ScriptError { error, ..failure }
+                })?;
+                let inventory = schema::inventory(&writer.handle.connection).map_err(internal)?;
+                writer.close();
+                Ok(inventory)
+            })
+            .and_then(|inventory| {
+                fault::point("provision.made");
+                self.files.sync(id).map_err(disk)?;
+                Ok(inventory)
+            });
+        if made.is_err()
+            && let Err(error) = self.files.remove(id)
+        {
+            // The next start removes it.
+            tracing::warn!(%error, "a database that was not made cannot be removed");
+        }
+        made
+    }
+
+    /// Applies a script to a database, in its turn.
+    ///
+    /// # Errors
+    /// [`ScriptError`]; nothing of the script is kept then.
+    pub async fn migrate(&self, id: BackendId, script: Script) -> Result<Migrated, ScriptError> {
+        let budget = self.limits.time * MIGRATION;
+        self.get(id)?
+            .with_writer(move |writer| Ok(migrate::migrate(&writer.handle, &script, budget)))
+            .await?
+            .map_err(|failure| ScriptError {
+                error: self.settings(&id).told_full(failure.error),
+                ..failure
+            })
+    }
+
+    /// What is in a database.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub async fn inventory(&self, id: BackendId) -> Result<Inventory, RunError> {
+        self.get(id)?.inspect(schema::inventory).await
+    }
+
+    /// The schema of a database.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub async fn schema(&self, id: BackendId) -> Result<Schema, RunError> {
+        self.get(id)?.inspect(schema::schema).await
+    }
+
+    /// The SQL of a database's views.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub async fn views(&self, id: BackendId) -> Result<Vec<String>, RunError> {
+        self.get(id)?.inspect(schema::view_sql).await
+    }
+
+    /// Forgets a database, whose calls end, and removes it. Blocks.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn remove(&self, id: &BackendId) -> std::io::Result<()> {
+        let entry = {
+            let mut open = self.lock();
+            open.ending.insert(*id);
+            open.entries.remove(id)
+        };
+        if let Some(entry) = entry {
+            entry.database.close();
+        }
+        let removed = self.files.remove(id);
+        self.lock().ending.remove(id);
+        removed
+    }
+
+    /// Closes databases in the short lane: it copies their logs, which takes a while.
+    fn close(&self, entries: impl IntoIterator<Item = Entry>) {
+        for entry in entries {
+            self.lanes
+                .soon(entry.database.id, Box::new(move || drop(entry)));
+        }
+    }
+
+    /// Closes what nobody has called for a while.
+    pub fn close_idle(&self) {
+        let now = self.clock.elapsed();
+        let idle: Vec<Entry> = {
+            let mut open = self.lock();
+            open.entries
+                .extract_if(|_, entry| {
+                    now.saturating_sub(entry.used) > IDLE && Arc::strong_count(&entry.database) == 1
+                })
+                .map(|(_, entry)| entry)
+                .collect()
+        };
+        self.close(idle);
+    }
+
+    /// Has histories take what was committed, so that a crash blurs no more than the last minute.
+    pub fn remember(&self) {
+        let open: Vec<Arc<Database>> = {
+            let open = self.lock();
+            let databases = open.entries.values().map(|entry| &entry.database);
+            databases.map(Arc::clone).collect()
+        };
+        open.iter().for_each(|database| database.remember());
+    }
+
+    /// Closes all databases, when what runs in them has ended. Blocks.
+    pub fn close_all(&self) {
+        let entries: Vec<Entry> = self.lock().entries.drain().map(|(_, e)| e).collect();
+        drop(entries);
+    }
+
+    /// Waits until all that is being closed is closed. Blocks.
+    pub fn await_closed(&self) {
+        self.writers.await_closed();
+    }
+
+    fn settings(&self, id: &BackendId) -> Settings {
+        Settings {
+            path: self.files.path(id),
+            most_bytes: self.most_bytes,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes room for another database. One that is in use stays; then there are more for a while.
+fn take_oldest(open: &mut HashMap<BackendId, Entry>) -> Option<Entry> {
+    let oldest = open
+        .iter()
+        .filter(|(_, entry)| Arc::strong_count(&entry.database) == 1)
+        .min_by_key(|(_, entry)| entry.used)
+        .map(|(id, _)| *id)?;
+    open.remove(&oldest)
+}
+
+fn disk_error(error: &std::io::Error) -> RunError {
+    match error.kind() {
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => RunError::DiskFull,
+        _ => RunError::Internal(error.to_string()),
+    }
+}
+
+/// What SQLite's connections may have in memory together before each makes do with the pages that it has, in bytes.
+const MEMORY: i64 = 192 << 20;
+
+/// What they never have: whoever asks for more fails, and nothing else does.
+const MOST_MEMORY: i64 = 768 << 20;
+
+/// Sets what holds for all of SQLite in the process, once: where temporary files are, which SQLite reads without a
+/// lock, and how much memory is enough.
+fn set_up_process(directory: &Path) -> anyhow::Result<()> {
+    static SET: std::sync::Once = std::sync::Once::new();
+    std::fs::create_dir_all(directory)?;
+    let directory = directory.canonicalize()?;
+    let mut result = Ok(());
+    SET.call_once(|| {
+        let name = directory.to_str();
+        result = rusqlite::Connection::open_in_memory().and_then(|connection| {
+            connection.pragma_update(None, "temp_store_directory", name)?;
+            connection.pragma_update(None, "soft_heap_limit", MEMORY)?;
+            connection.pragma_update(None, "hard_heap_limit", MOST_MEMORY)
+        });
+    });
+    Ok(result?)
+}

@@ -1,0 +1,182 @@
+//! Changing a schema: a script and its marker in one transaction of the tenant's file.
+
+use std::time::Duration;
+
+use rusqlite::params;
+
+use super::error::RunError;
+use super::group::{abandon, begin, commit};
+use super::handle::{Failure, Handle, internal};
+use super::schema::{Marker, markers};
+use super::walls::Role;
+use svc_base::fault;
+
+/// What every database has from its beginning: the mirror of payments, which the platform derives, and the markers
+/// of migrations.
+const HOUSE: &str = "
+CREATE TABLE svc_payments (
+    session_id TEXT NOT NULL UNIQUE,
+    price_id TEXT NOT NULL,
+    price_label TEXT NOT NULL,
+    amount INTEGER NOT NULL,
+    currency TEXT NOT NULL,
+    user_id TEXT,
+    email TEXT,
+    status TEXT NOT NULL,
+    created_at TEXT NOT NULL
+);
+CREATE TABLE svc_migrations (
+    version INTEGER PRIMARY KEY,
+    checksum TEXT NOT NULL UNIQUE
+) STRICT;";
+
+/// The most columns of a table.
+const COLUMNS: u32 = 500;
+
+/// A script, as the gate allowed it.
+#[derive(Clone, Debug)]
+pub struct Script {
+    /// All of it.
+    pub sql: String,
+    /// Where its statements are, in bytes.
+    pub statements: Vec<std::ops::Range<usize>>,
+    /// SHA-256 of it, in hexadecimal.
+    pub checksum: String,
+}
+
+/// Why a script changed nothing.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct ScriptError {
+    /// Which statement, from 0, if one of them is to blame.
+    pub statement: Option<usize>,
+    /// What is wrong.
+    pub error: RunError,
+}
+
+impl From<RunError> for ScriptError {
+    fn from(error: RunError) -> Self {
+        Self {
+            statement: None,
+            error,
+        }
+    }
+}
+
+/// What a migration did to the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Migrated {
+    /// It was applied now.
+    Applied(Marker),
+    /// It had been applied before.
+    Found(Marker),
+}
+
+/// Makes a new database of what every one has and of its first script.
+pub(super) fn create(
+    handle: &Handle,
+    script: &Script,
+    budget: Duration,
+) -> Result<(), ScriptError> {
+    begin(handle)?;
+    handle.connection.execute_batch(HOUSE).map_err(internal)?;
+    apply(handle, script, budget)?;
+    mark(handle, 1, &script.checksum)?;
+    Ok(commit(handle)?)
+}
+
+/// Applies a script, unless it has been applied already.
+pub(super) fn migrate(
+    handle: &Handle,
+    script: &Script,
+    budget: Duration,
+) -> Result<Migrated, ScriptError> {
+    let before = markers(&handle.connection).map_err(internal)?;
+    if let Some(marker) = before.iter().find(|m| m.checksum == script.checksum) {
+        return Ok(Migrated::Found(marker.clone()));
+    }
+    let version = before.last().map_or(1, |marker| marker.version + 1);
+    begin(handle)?;
+    let done = apply(handle, script, budget)
+        .and_then(|()| mark(handle, version, &script.checksum))
+        .and_then(|()| {
+            fault::point("migrate.applied");
+            Ok(commit(handle)?)
+        });
+    match done {
+        Ok(()) => {
+            fault::point("migrate.committed");
+            Ok(Migrated::Applied(Marker {
+                version,
+                checksum: script.checksum.clone(),
+            }))
+        }
+        Err(error) => {
+            abandon(handle);
+            Err(error)
+        }
+    }
+}
+
+/// Leaves the marker of a migration in the file.
+pub(super) fn mark(handle: &Handle, version: u32, checksum: &str) -> Result<(), ScriptError> {
+    handle
+        .connection
+        .execute(
+            "INSERT INTO svc_migrations (version, checksum) VALUES (?1, ?2)",
+            params![version, checksum],
+        )
+        .map_err(internal)?;
+    Ok(())
+}
+
+/// Runs a script's statements one by one; the whole has one budget.
+pub(super) fn apply(handle: &Handle, script: &Script, budget: Duration) -> Result<(), ScriptError> {
+    let mut running = 0;
+    let result = handle.tenant(Role::Migrate, budget, |connection| {
+        for (number, range) in script.statements.iter().enumerate() {
+            running = number;
+            let sql = script.sql.get(range.clone()).unwrap_or_default();
+            let mut statement = connection.prepare(sql)?;
+            // A seed may answer rows; running it to its end is all that matters.
+            let mut rows = statement.raw_query();
+            while rows.next()?.is_some() {}
+        }
+        Ok::<_, Failure>(())
+    });
+    result
+        .and_then(|()| check_schema(handle))
+        .map_err(|error| ScriptError {
+            statement: Some(running),
+            error,
+        })
+}
+
+/// Refuses what no statement is to blame for alone: references to the platform's tables, which SQLite's authorizer is not
+/// asked about and which would stand against the platform's own writes; and tables so wide that every `*` is costly.
+fn check_schema(handle: &Handle) -> Result<(), RunError> {
+    let refers =
+        "SELECT EXISTS (SELECT 1 FROM sqlite_schema AS t, pragma_foreign_key_list(t.name) AS k
+        WHERE t.type = 'table' AND k.\"table\" LIKE 'svc\\_%' ESCAPE '\\')";
+    let wide = format!(
+        "SELECT EXISTS (SELECT 1 FROM sqlite_schema AS t WHERE t.type = 'table'
+            AND (SELECT count(*) FROM pragma_table_xinfo(t.name)) > {COLUMNS})"
+    );
+    for (sql, reason) in [
+        (
+            refers,
+            "a foreign key refers to a table of the platform".to_owned(),
+        ),
+        (
+            wide.as_str(),
+            format!("a table has more than {COLUMNS} columns, which is the most"),
+        ),
+    ] {
+        let found = handle.connection.query_row(sql, [], |row| row.get(0));
+        if found.map_err(internal)? {
+            let offset = None;
+            return Err(RunError::Refused { reason, offset });
+        }
+    }
+    Ok(())
+}

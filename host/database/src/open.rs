@@ -1,0 +1,394 @@
+//! An open database: one connection that writes, a few that read, and the queue between them and the lanes.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::batch::{BatchError, Step, Work};
+use super::error::RunError;
+use super::group::{BYTES, CALLERS, GiveUp, Left, Turn, Write, run_alone, run_group};
+use super::handle::{Settings, internal};
+use super::lanes::Lanes;
+use super::pace::{Lane, Pace};
+use super::reads::Readers;
+use super::run::{Call, ResultJson, ResultLimits};
+use super::schema;
+use super::writer::{Writer, Writers};
+use svc_base::ids::BackendId;
+
+/// How many writes of a database may wait.
+const WAITING: usize = 1024;
+/// How long a call waits to begin.
+pub(super) const WAIT: Duration = Duration::from_secs(5);
+
+/// An open database.
+#[derive(Debug)]
+pub struct Database {
+    pub(super) id: BackendId,
+    pub(super) settings: Settings,
+    pub(super) limits: ResultLimits,
+    pub(super) lanes: Arc<Lanes>,
+    writers: Writers,
+    /// Itself, for the work that it queues.
+    me: Weak<Self>,
+    pub(super) readers: Mutex<Readers>,
+    writes: Mutex<Writes>,
+    writer: Mutex<Option<Writer>>,
+    /// Whether its history has yet to take some of its commits.
+    has_news: AtomicBool,
+    /// Whether a key is checked at the commit, so that writes cannot share one.
+    deferred_keys: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Writes {
+    waiting: VecDeque<Waiting>,
+    /// Whether somebody has the writer, or is about to.
+    taken: bool,
+    closed: bool,
+}
+
+type WriterJob = Box<dyn FnOnce(&mut Writer) + Send>;
+
+enum Waiting {
+    /// A write for a group.
+    Write(Write),
+    /// What needs the writer for itself.
+    Alone(WriterJob),
+}
+
+impl std::fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Write(_) => "Write",
+            Self::Alone(_) => "Alone",
+        })
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Database {
+    pub(super) fn new(
+        id: BackendId,
+        settings: Settings,
+        limits: ResultLimits,
+        lanes: Arc<Lanes>,
+        writers: Writers,
+    ) -> Result<Arc<Self>, RunError> {
+        // The file is looked at when it is first used; whether it is there shows now.
+        if !settings.path.is_file() {
+            return Err(RunError::Closed);
+        }
+        Ok(Arc::new_cyclic(|me| Self {
+            id,
+            settings,
+            limits,
+            lanes,
+            writers,
+            me: me.clone(),
+            readers: Mutex::default(),
+            writes: Mutex::default(),
+            writer: Mutex::default(),
+            has_news: AtomicBool::new(false),
+            deferred_keys: AtomicBool::new(true),
+        }))
+    }
+
+    /// Runs a statement; a write is durable when it is answered.
+    ///
+    /// # Errors
+    /// [`RunError`]; nothing is changed then.
+    pub async fn call(&self, call: Call, pace: &Arc<Pace>) -> Result<ResultJson, RunError> {
+        let answer = if call.writes {
+            let work = Work::Call(call);
+            let written = self.write(work, Arc::clone(pace)).await;
+            written.map_err(|failure| failure.error)
+        } else {
+            // A read fills nothing but the disk that its temporary files are on.
+            self.read(call, pace).await.map_err(|error| match error {
+                RunError::DatabaseFull => RunError::DiskFull,
+                other => other,
+            })
+        };
+        answer.map_err(|error| self.settings.told_full(error))
+    }
+
+    /// Runs statements in one transaction: all or none, durable when it is answered.
+    ///
+    /// # Errors
+    /// [`BatchError`]; nothing is changed then.
+    pub async fn batch(&self, steps: Vec<Step>) -> Result<ResultJson, BatchError> {
+        let pace = Work::pace(&steps);
+        let written = self.write(Work::Batch(steps), pace).await;
+        written.map_err(|failure| BatchError {
+            error: self.settings.told_full(failure.error),
+            ..failure
+        })
+    }
+
+    async fn write(&self, work: Work, pace: Arc<Pace>) -> Result<ResultJson, BatchError> {
+        let (answer, answered) = oneshot::channel();
+        let turn = Arc::new(Turn::new());
+        let write = Write {
+            work,
+            pace,
+            turn: Arc::clone(&turn),
+            answer,
+        };
+        let long = write.pace.lane() == Lane::Long;
+        self.enqueue(if long {
+            self.alone(write)
+        } else {
+            Waiting::Write(write)
+        })?;
+        answer_of(answered, &turn).await
+    }
+
+    /// Runs `work` with the writer for itself, in the order of the queue.
+    ///
+    /// # Errors
+    /// The work's own, `Busy`, or `Closed`.
+    pub(super) async fn with_writer<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Writer) -> Result<T, RunError> + Send + 'static,
+    ) -> Result<T, RunError> {
+        let (answer, answered) = oneshot::channel();
+        let turn = Arc::new(Turn::new());
+        let begun = Arc::clone(&turn);
+        let me = self.myself()?;
+        self.enqueue(Waiting::Alone(Box::new(move |writer| {
+            if begun.begin() {
+                let result = work(writer);
+                match schema::has_deferred_keys(&writer.handle.connection) {
+                    Ok(deferred) => me.deferred_keys.store(deferred, Ordering::Relaxed),
+                    Err(error) => tracing::error!(%error, "a schema cannot be read"),
+                }
+                // A caller that has gone away does not want it.
+                let _ = answer.send(result);
+            }
+        })))?;
+        answer_of(answered, &turn).await
+    }
+
+    fn alone(&self, write: Write) -> Waiting {
+        let limits = self.limits;
+        Waiting::Alone(Box::new(move |writer| {
+            run_alone(&writer.handle, write, &limits);
+        }))
+    }
+
+    pub(super) fn myself(&self) -> Result<Arc<Self>, RunError> {
+        self.me.upgrade().ok_or(RunError::Closed)
+    }
+
+    fn enqueue(&self, work: Waiting) -> Result<(), RunError> {
+        let mut writes = lock(&self.writes);
+        if writes.closed {
+            return Err(RunError::Closed);
+        }
+        if writes.waiting.len() >= WAITING {
+            return Err(RunError::Busy);
+        }
+        writes.waiting.push_back(work);
+        self.schedule(&mut writes, None)
+    }
+
+    /// Sends the writer to the lane of what waits first, if it is free; at the end of work in lane `from`, if of any.
+    fn schedule(&self, writes: &mut Writes, from: Option<Lane>) -> Result<(), RunError> {
+        if writes.taken {
+            return Ok(());
+        }
+        let me = self.myself()?;
+        match writes.waiting.front() {
+            None => Ok(()),
+            Some(Waiting::Write(_)) => {
+                writes.taken = true;
+                let job = Box::new(move || me.commit_group());
+                if from == Some(Lane::Short) {
+                    self.lanes.soon_after_short(self.id, job);
+                } else {
+                    self.lanes.soon(self.id, job);
+                }
+                Ok(())
+            }
+            Some(Waiting::Alone(_)) => {
+                writes.taken = true;
+                if self.lanes.long(self.id, Box::new(move || me.work_alone())) {
+                    Ok(())
+                } else {
+                    writes.taken = false;
+                    writes.waiting.pop_front();
+                    Err(RunError::Busy)
+                }
+            }
+        }
+    }
+
+    /// Commits the writes that wait first, together.
+    fn commit_group(&self) {
+        let _passes_on = PassOn(self, Lane::Short);
+        let writer = self.take_writer();
+        let most = if self.deferred_keys.load(Ordering::Relaxed) {
+            1
+        } else {
+            CALLERS
+        };
+        let group = {
+            let mut writes = lock(&self.writes);
+            let (mut group, mut bytes) = (Vec::new(), 0);
+            while group.len() < most && bytes < BYTES {
+                match writes.waiting.pop_front() {
+                    Some(Waiting::Write(write)) => {
+                        bytes += write.bytes();
+                        group.push(write);
+                    }
+                    Some(alone) => {
+                        writes.waiting.push_front(alone);
+                        break;
+                    }
+                    None => break,
+                }
+            }
+            group
+        };
+        let writer = match writer {
+            Ok(writer) => writer,
+            Err(error) => {
+                group
+                    .into_iter()
+                    .for_each(|write| write.answer(Err(error.clone().into())));
+                return;
+            }
+        };
+        let left = run_group(&writer.handle, group, &self.limits);
+        self.settle(writer, left);
+    }
+
+    /// Puts the writer back after work, and before what waits, what of it is still to be done.
+    fn settle(&self, mut writer: Writer, left: Left) {
+        writer.settle();
+        let too_long = writer.has_long_log();
+        self.put_writer(writer);
+        let mut writes = lock(&self.writes);
+        for write in left.rest.into_iter().rev() {
+            writes.waiting.push_front(Waiting::Write(write));
+        }
+        for write in left.long.into_iter().rev() {
+            writes.waiting.push_front(self.alone(write));
+        }
+        if too_long {
+            // No write comes before it, so that the log grows no further.
+            let cut = |writer: &mut Writer| {
+                writer.cut_log();
+            };
+            writes.waiting.push_front(Waiting::Alone(Box::new(cut)));
+        }
+    }
+
+    /// Does the work that waits first and needs the writer for itself.
+    fn work_alone(&self) {
+        let job = {
+            let mut writes = lock(&self.writes);
+            match writes.waiting.pop_front() {
+                Some(Waiting::Alone(job)) => Some(job),
+                Some(write) => {
+                    writes.waiting.push_front(write);
+                    None
+                }
+                None => None,
+            }
+        };
+        let _passes_on = PassOn(self, Lane::Long);
+        match (job, self.take_writer()) {
+            (Some(job), Ok(mut writer)) => {
+                job(&mut writer);
+                self.settle(writer, Left::default());
+            }
+            (None, Ok(writer)) => self.put_writer(writer),
+            // Whoever waits learns it from the drop of their channel.
+            (_, Err(error)) => tracing::error!(%error, "a tenant's database cannot be opened"),
+        }
+    }
+
+    /// The connection that writes, taken out while it works: a panic must not leave its transaction to the next.
+    fn take_writer(&self) -> Result<Writer, RunError> {
+        if let Some(writer) = lock(&self.writer).take() {
+            return Ok(writer);
+        }
+        let writer = self.writers.open(self.id, &self.settings)?;
+        let deferred = schema::has_deferred_keys(&writer.handle.connection).map_err(internal)?;
+        self.deferred_keys.store(deferred, Ordering::Relaxed);
+        Ok(writer)
+    }
+
+    fn put_writer(&self, writer: Writer) {
+        let news = writer.history.has_news();
+        self.has_news.store(news, Ordering::Relaxed);
+        *lock(&self.writer) = Some(writer);
+    }
+
+    /// Has its history take what was committed, if there is any.
+    pub(super) fn remember(&self) {
+        if self.has_news.load(Ordering::Relaxed) {
+            // A queue that is full of writes has its log taken soon enough.
+            let _ = self.enqueue(Waiting::Alone(Box::new(Writer::remember)));
+        }
+    }
+
+    /// Takes no more work; what is queued is answered `Closed`.
+    pub(super) fn close(&self) {
+        let mut writes = lock(&self.writes);
+        writes.closed = true;
+        writes.waiting.clear();
+    }
+}
+
+/// Lets the writer go to whatever waits next, however its work in a lane ends.
+struct PassOn<'d>(&'d Database, Lane);
+
+impl Drop for PassOn<'_> {
+    fn drop(&mut self) {
+        let mut writes = lock(&self.0.writes);
+        writes.taken = false;
+        // What is refused is answered by the drop of its channel, and the next is tried.
+        while let Err(error) = self.0.schedule(&mut writes, Some(self.1)) {
+            tracing::warn!(%error, "work on a tenant's database was refused");
+            if writes.waiting.is_empty() {
+                break;
+            }
+        }
+    }
+}
+
+/// Waits for an answer; for its beginning, only so long.
+pub(super) async fn answer_of<T, E: From<RunError>>(
+    mut answered: oneshot::Receiver<Result<T, E>>,
+    turn: &Turn,
+) -> Result<T, E> {
+    let _given_up = GiveUp(turn);
+    match tokio::time::timeout(WAIT, &mut answered).await {
+        // What was dropped was refused, or failed in a way that the log tells: nothing was done.
+        Ok(answer) => answer.unwrap_or(Err(RunError::Busy.into())),
+        Err(_) if turn.give_up() => Err(RunError::Busy.into()),
+        Err(_) => answered.await.unwrap_or(Err(RunError::Busy.into())),
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        let readers = self.readers.get_mut();
+        *readers.unwrap_or_else(PoisonError::into_inner) = Readers::default();
+        let writer = self.writer.get_mut();
+        let writer = writer.unwrap_or_else(PoisonError::into_inner).take();
+        // One that is closed is removed: there is nothing to keep.
+        if let Some(writer) = writer.filter(|_| !lock(&self.writes).closed) {
+            writer.close();
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! The connection that writes, and the history of what it commits: nothing leaves the log before history has it.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use rusqlite::wal::CheckpointMode;
+
+use super::error::RunError;
+use super::files::Files;
+use super::handle::{Handle, Settings, internal};
+use super::history::{History, Terms};
+use super::open::{WAIT, lock};
+use svc_base::clock::Timestamp;
+use svc_base::ids::BackendId;
+
+/// The log is copied into the database from this many pages on; where readers keep some of it from being copied, it is
+/// tried again after this many more,
+const COPY_PAGES: i32 = 1000;
+const AGAIN_PAGES: i32 = 250;
+/// and from this many on the log is cut, which waits for them. One that could not be cut grows by as many first: a backup
+/// may read for minutes, and writers would wait for it time and again.
+const CUT_PAGES: i32 = 4000;
+
+/// What the writers of all databases share; clones share it, too.
+#[derive(Clone, Debug)]
+pub(super) struct Writers {
+    files: Files,
+    terms: Arc<Terms>,
+    claimed: Arc<Claimed>,
+}
+
+/// The databases that have a writer: one that is being closed while it is opened again must not have two.
+#[derive(Debug, Default)]
+struct Claimed {
+    ids: Mutex<HashSet<BackendId>>,
+    freed: Condvar,
+}
+
+/// A database whose writer nobody else is.
+#[derive(Debug)]
+struct Claim {
+    id: BackendId,
+    claimed: Arc<Claimed>,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        lock(&self.claimed.ids).remove(&self.id);
+        self.claimed.freed.notify_all();
+    }
+}
+
+impl Writers {
+    /// Those of the databases in `files`, whose histories are kept under `terms`.
+    pub(super) fn new(files: Files, terms: Terms) -> Self {
+        Self {
+            files,
+            terms: Arc::new(terms),
+            claimed: Arc::default(),
+        }
+    }
+
+    /// What histories are kept under.
+    pub(super) fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    /// The writer of a database that is there. Waits for the one before to be closed.
+    pub(super) fn open(&self, id: BackendId, settings: &Settings) -> Result<Writer, RunError> {
+        let mut writer = self.of(id, || Handle::writer(settings))?;
+        // What a crash left in the log is a moment of its own, before anything is added.
+        writer.remember();
+        Ok(writer)
+    }
+
+    /// The writer of a database that is just being made.
+    pub(super) fn create(&self, id: BackendId, settings: &Settings) -> Result<Writer, RunError> {
+        self.of(id, || Handle::create(settings))
+    }
+
+    /// Waits until every database that was being closed is, but not for long.
+    pub(super) fn await_closed(&self) {
+        let ids = lock(&self.claimed.ids);
+        let freed = &self.claimed.freed;
+        // What is not closed by then is as a crash would leave it.
+        drop(freed.wait_timeout_while(ids, WAIT, |ids| !ids.is_empty()));
+    }
+
+    fn of(
+        &self,
+        id: BackendId,
+        open: impl FnOnce() -> Result<Handle, RunError>,
+    ) -> Result<Writer, RunError> {
+        let claim = self.claim(id)?;
+        let dir = self.files.directory(&id).map_err(|_| RunError::Closed)?;
+        let mut handle = open()?;
+        let timed = handle.time_commits(self.terms.clock.clone());
+        Ok(Writer {
+            committed_at: timed.map_err(internal)?,
+            handle,
+            history: History::open(dir, Arc::clone(&self.terms)),
+            copy_at: COPY_PAGES,
+            cut_at: CUT_PAGES,
+            _claim: claim,
+        })
+    }
+
+    fn claim(&self, id: BackendId) -> Result<Claim, RunError> {
+        let ids = lock(&self.claimed.ids);
+        let freed = &self.claimed.freed;
+        let waited = freed.wait_timeout_while(ids, WAIT, |ids| ids.contains(&id));
+        let (mut ids, _) = waited.map_err(|_| RunError::Busy)?;
+        if !ids.insert(id) {
+            return Err(RunError::Busy);
+        }
+        Ok(Claim {
+            id,
+            claimed: Arc::clone(&self.claimed),
+        })
+    }
+}
+
+/// A database's one writer.
+#[derive(Debug)]
+pub(super) struct Writer {
+    pub(super) handle: Handle,
+    pub(super) history: History,
+    /// When the last commit was, in milliseconds since the epoch.
+    committed_at: Arc<AtomicI64>,
+    /// How long the log may become before it is copied, in pages.
+    copy_at: i32,
+    /// How long the log may become before it is cut, in pages.
+    cut_at: i32,
+    // Goes after its handle.
+    _claim: Claim,
+}
+
+impl Writer {
+    /// Notes what was committed, and copies the log into the database once it is long, as far as that can be done
+    /// without waiting.
+    pub(super) fn settle(&mut self) {
+        let at = Timestamp(self.committed_at.load(Ordering::Relaxed));
+        self.history.note(self.handle.log_pages(), at);
+        if self.handle.log_pages() >= self.copy_at {
+            self.copy_log(CheckpointMode::PASSIVE);
+        }
+    }
+
+    /// Whether the log is so long that it must be cut.
+    pub(super) fn has_long_log(&self) -> bool {
+        self.handle.log_pages() >= self.cut_at
+    }
+
+    /// Cuts the log; answers whether all of it is copied. Readers pin it for no longer than a statement runs, but for a
+    /// backup's; those that begin meanwhile do not.
+    pub(super) fn cut_log(&mut self) -> bool {
+        let wholly = self.copy_log(CheckpointMode::TRUNCATE);
+        if !wholly {
+            self.cut_at = self.handle.log_pages().saturating_add(CUT_PAGES);
+        }
+        wholly
+    }
+
+    /// Takes what is new in the log into the history.
+    pub(super) fn remember(&mut self) {
+        if let Err(error) = self.history.take(&mut self.handle.connection) {
+            tracing::warn!(%error, "a database's history has a gap");
+        }
+    }
+
+    /// Copies the log into the database; answers whether all of it is there. Once it is, SQLite may write over the
+    /// log, so history takes it first, and has it synced.
+    fn copy_log(&mut self, mode: CheckpointMode) -> bool {
+        self.remember();
+        let wholly = self.handle.checkpoint(mode).unwrap_or_else(|error| {
+            tracing::warn!(%error, "a tenant's log cannot be copied");
+            false
+        });
+        let left = self.handle.log_pages();
+        if wholly {
+            (self.copy_at, self.cut_at) = (COPY_PAGES, CUT_PAGES);
+        } else {
+            self.copy_at = left.saturating_add(AGAIN_PAGES).max(COPY_PAGES);
+        }
+        self.history.copied(wholly, left);
+        wholly
+    }
+
+    /// Closes the database: all of its log is copied, and its history says so. Where somebody else reads it, as a backup
+    /// does, the log stays, for the next writer to go on with: nobody waits here.
+    pub(super) fn close(mut self) {
+        let impatient = self.handle.connection.busy_timeout(Duration::ZERO);
+        if impatient.is_err() || !self.cut_log() {
+            return;
+        }
+        if self.history.is_on()
+            && let Err(error) = self.history.seal()
+        {
+            tracing::warn!(%error, "a database's history will have a gap");
+        }
+        self.handle.leave_no_log();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handle::PAGE_BYTES;
+    use svc_base::clock::Clock;
+    use svc_base::random::Random;
+
+    #[test]
+    fn a_log_that_could_not_be_cut_grows_before_it_is_tried_again() {
+        let root = tempfile::tempdir().unwrap();
+        let files = Files::open(root.path()).unwrap();
+        let clock = Clock::system();
+        let id = BackendId::new(&clock, &Random::system()).unwrap();
+        files.make(&id).unwrap();
+        let settings = Settings {
+            path: files.path(&id),
+            most_bytes: 256 << 20,
+        };
+        let terms = Terms {
+            clock,
+            most_bytes: 0,
+            free_disk: 0,
+        };
+        let mut writer = Writers::new(files, terms).create(id, &settings).unwrap();
+        let impatient = writer.handle.connection.busy_timeout(Duration::ZERO);
+        impatient.unwrap();
+        writer.handle.platform("CREATE TABLE t (a)").unwrap();
+        let fill = |writer: &Writer| {
+            let bytes = u64::from(CUT_PAGES.unsigned_abs()) * PAGE_BYTES / 128;
+            let sql = format!("INSERT INTO t VALUES (zeroblob({bytes}))");
+            (0..128).for_each(|_| writer.handle.platform(&sql).unwrap());
+        };
+        let reader = Handle::reader(&settings).unwrap();
+        reader.platform("BEGIN; SELECT count(*) FROM t").unwrap();
+        fill(&writer);
+        assert!(writer.has_long_log());
+        assert!(!writer.cut_log());
+        let one = writer.handle.platform("INSERT INTO t VALUES (1)");
+        one.unwrap();
+        assert!(!writer.has_long_log());
+        fill(&writer);
+        assert!(writer.has_long_log());
+        assert!(!writer.cut_log());
+        reader.platform("COMMIT").unwrap();
+        assert!(writer.cut_log());
+        assert_eq!(writer.handle.log_pages(), 0);
+        fill(&writer);
+        assert!(writer.has_long_log());
+    }
+}

@@ -1,0 +1,15 @@
+//! The host's side of the WIT packages: the only place that generates bindings.
+
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    reason = "generated: the packages are documented in wit/"
+)]
+
+pub(super) mod render {
+    wasmtime::component::bindgen!({ path: "../../wit/render", world: "render" });
+}
+
+pub(super) mod gate {
+    wasmtime::component::bindgen!({ path: "../../wit/gate", world: "gate" });
+}

@@ -1,0 +1,141 @@
+//! Calls of guests one by one on the caller's own thread, with what each cost: for the bench.
+//!
+//! A call is made as a server makes it, in a fresh instance with the same engine and the same budgets; what is left out is the
+//! queue, the threads, and whatever is checked of an answer.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::bindings::gate::GatePre;
+use super::bindings::render::RenderPre;
+use super::cache::Cache;
+use super::engine::GuestEngine;
+use super::gate;
+use super::limits::GuestLimits;
+use super::metrics::Metrics;
+use super::registry::{GuestWorld, built_in, prepare};
+use super::renderer;
+use super::values::{Purpose, Source, World};
+use super::wasi::CallState;
+use svc_base::Stopwatch;
+
+/// What one call cost.
+#[derive(Clone, Copy, Debug)]
+pub struct Cost {
+    /// Until there was an instance.
+    pub instantiation: Duration,
+    /// From the start until the instance was gone again.
+    pub total: Duration,
+    /// Units of work.
+    pub fuel: u64,
+    /// Bytes of the guest's memory.
+    pub memory: usize,
+    /// Whether the guest did what it was asked for, rather than to say why not.
+    pub answered: bool,
+}
+
+/// Guests to call.
+pub struct Calls {
+    engine: GuestEngine,
+    render: RenderPre<CallState>,
+    gate: GatePre<CallState>,
+}
+
+impl std::fmt::Debug for Calls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Calls").finish_non_exhaustive()
+    }
+}
+
+impl Calls {
+    /// The guests built in, compiled into a cache or found there; with another gate if there is one.
+    ///
+    /// # Errors
+    ///
+    /// The cache is refused, or a guest cannot be loaded.
+    pub fn new(cache_dir: PathBuf, gate: Option<&[u8]>) -> anyhow::Result<Self> {
+        let engine = GuestEngine::new(1, GuestLimits::HOUSE, Metrics::default())?;
+        let cache = Cache::open(cache_dir)?;
+        let gate = gate.unwrap_or(built_in(World::Gate));
+        let render = loaded(&engine, &cache, built_in(World::Render))?;
+        let gate = loaded(&engine, &cache, gate)?;
+        Ok(Self {
+            engine,
+            render,
+            gate,
+        })
+    }
+
+    /// Renders a page, without its diagrams.
+    ///
+    /// # Errors
+    ///
+    /// A budget ran out, or the guest failed.
+    pub fn render(&self, source: &Source) -> anyhow::Result<Cost> {
+        let source = renderer::sent(source);
+        self.call(World::Render, |store, made| {
+            let world = self.render.instantiate(&mut *store)?;
+            made();
+            let result = world.svc_render_renderer().call_render(store, &source)?;
+            Ok(result.is_ok())
+        })
+    }
+
+    /// Draws a diagram.
+    ///
+    /// # Errors
+    ///
+    /// A budget ran out, or the guest failed.
+    pub fn draw(&self, text: &str) -> anyhow::Result<Cost> {
+        self.call(World::Render, |store, made| {
+            let world = self.render.instantiate(&mut *store)?;
+            made();
+            let result = world.svc_render_renderer().call_draw(store, text, 0)?;
+            Ok(result.is_ok())
+        })
+    }
+
+    /// Judges SQL.
+    ///
+    /// # Errors
+    ///
+    /// A budget ran out, or the guest failed.
+    pub fn check(&self, sql: &str, purpose: Purpose) -> anyhow::Result<Cost> {
+        self.call(World::Gate, |store, made| {
+            let world = self.gate.instantiate(&mut *store)?;
+            made();
+            let purpose = gate::sent(purpose);
+            let result = world.svc_gate_judge().call_check(store, sql, purpose)?;
+            Ok(result.is_ok())
+        })
+    }
+
+    fn call(
+        &self,
+        world: World,
+        body: impl FnOnce(&mut wasmtime::Store<CallState>, &mut dyn FnMut()) -> wasmtime::Result<bool>,
+    ) -> anyhow::Result<Cost> {
+        let stopwatch = Stopwatch::start();
+        let mut instantiation = Duration::ZERO;
+        let (answered, left, memory) = self.engine.with_store(world, |store| {
+            let answered = body(store, &mut || instantiation = stopwatch.elapsed())?;
+            Ok((answered, store.get_fuel()?, store.data().meter.used()))
+        })?;
+        let fuel = self.engine.limits(world).fuel.saturating_sub(left);
+        Ok(Cost {
+            instantiation,
+            total: stopwatch.elapsed(),
+            fuel,
+            memory,
+            answered,
+        })
+    }
+}
+
+fn loaded<W: GuestWorld>(
+    engine: &GuestEngine,
+    cache: &Cache,
+    component: &[u8],
+) -> anyhow::Result<W> {
+    prepare(engine, &cache.load(engine.engine(), component)?)
+}

@@ -1,0 +1,335 @@
+//! The engine that guests run on, and one call of a guest in an instance of its own.
+
+use std::fmt;
+
+use anyhow::Context as _;
+use prometheus_client::metrics::gauge::Gauge;
+use wasmtime::component::Linker;
+use wasmtime::{
+    Config, Enabled, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, Store,
+    Trap, WasmBacktraceDetails,
+};
+
+use super::limits::{GuestLimits, Limits, TABLE_ELEMENTS, Ticker};
+use super::metrics::{Metrics, Use};
+use super::tally::Tally;
+use super::values::{Budget, GuestDigest, World};
+use super::wasi::{self, CallState};
+use svc_base::Stopwatch;
+
+/// The address space of one linear memory, in bytes. With all that 32 bits can address reserved, compiled code needs no
+/// bounds checks; it is address space, not memory, and it does not follow the limits, so that compiled code serves them all.
+const RESERVATION: u64 = 4 << 30;
+
+/// The address space after a linear memory that no code may touch, in bytes.
+const GUARD: u64 = 32 << 20;
+
+/// How much of a memory and of a table stays where it is for the next call, in bytes: it is written over with what it held at first.
+/// The kernel could say which pages a call has written (`PAGEMAP_SCAN`), which costs less; but wasmtime 48 takes a
+/// page that was swapped out or is being moved for one that was not written, and the next call would find what this one left.
+const MEMORY_KEPT: usize = 0;
+const TABLE_KEPT: usize = 0;
+
+/// How many linear memories and how many tables a guest may have, in one module or in several. One of stable Rust's has one; what is put together of components, as interpreters are,
+/// has one for each. The memories share the budget.
+const MEMORIES: u32 = 4;
+const TABLES: u32 = 4;
+
+/// How far below its memory a guest's own stack may reach at once, in bytes.
+const FRAME: u64 = 16 << 20;
+
+/// The wasm stack of a call, in bytes.
+const STACK: usize = 1 << 20;
+
+/// How much a guest may hand back beyond its page or verdict, in bytes: names, places, the list's own size.
+const RESULT_EXTRA: usize = 16 << 20;
+
+/// Which guest's function is called: the label of its metrics.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Function {
+    Render,
+    Draw,
+    Check,
+}
+
+impl Function {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Render => "render",
+            Self::Draw => "draw",
+            Self::Check => "check",
+        }
+    }
+
+    const fn world(self) -> World {
+        match self {
+            Self::Render | Self::Draw => World::Render,
+            Self::Check => World::Gate,
+        }
+    }
+}
+
+/// An instance that exists, in the gauge of those.
+struct Live<'a>(&'a Gauge);
+
+impl<'a> Live<'a> {
+    fn new(gauge: &'a Gauge) -> Self {
+        gauge.inc();
+        Self(gauge)
+    }
+}
+
+impl Drop for Live<'_> {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+/// Why a call has no result.
+#[derive(Debug)]
+pub(super) enum CallFailure {
+    /// It ran out of a budget.
+    Budget(Budget),
+    /// The guest failed otherwise; for the log.
+    Broken(anyhow::Error),
+}
+
+/// How a call ended and what it used.
+#[derive(Debug)]
+pub(super) struct Called<T> {
+    pub(super) outcome: Result<T, CallFailure>,
+    pub(super) used: Use,
+}
+
+/// One engine with what every call on it needs.
+pub(super) struct GuestEngine {
+    engine: Engine,
+    linker: Linker<CallState>,
+    limits: GuestLimits,
+    ticker: Ticker,
+    metrics: Metrics,
+}
+
+impl fmt::Debug for GuestEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GuestEngine").finish_non_exhaustive()
+    }
+}
+
+impl GuestEngine {
+    /// An engine for at most `instances` calls at once, with what each may use.
+    pub(super) fn new(
+        instances: usize,
+        limits: GuestLimits,
+        metrics: Metrics,
+    ) -> anyhow::Result<Self> {
+        let memory_bytes = limits.render.memory_bytes.max(limits.gate.memory_bytes);
+        let config = config(instances, memory_bytes)?;
+        let engine = Engine::new(&config)
+            .map_err(anyhow::Error::from)
+            .context("cannot set up the engine for guests")?;
+        let mut linker = Linker::new(&engine);
+        wasi::add_to_linker(&mut linker)?;
+        let ticker = Ticker::start(engine.clone())?;
+        Ok(Self {
+            engine,
+            linker,
+            limits,
+            ticker,
+            metrics,
+        })
+    }
+
+    pub(super) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    pub(super) fn linker(&self) -> &Linker<CallState> {
+        &self.linker
+    }
+
+    /// What a call of a world's guest may use.
+    pub(super) fn limits(&self, world: World) -> &Limits {
+        self.limits.of(world)
+    }
+
+    /// A store with the budget of `limits`.
+    fn store(&self, limits: &Limits) -> wasmtime::Result<Store<CallState>> {
+        let mut store = Store::new(&self.engine, CallState::new(limits.memory_bytes));
+        store.limiter(|state| &mut state.meter);
+        store.set_epoch_deadline(limits.ticks());
+        store.epoch_deadline_trap();
+        store.set_hostcall_fuel(limits.memory_bytes.saturating_add(RESULT_EXTRA));
+        store.set_fuel(limits.fuel)?;
+        Ok(store)
+    }
+
+    /// Makes a store with the budget of a world's guest and lets `body` do what it likes in it: nothing of that is counted.
+    ///
+    /// # Errors
+    ///
+    /// Those of `body`, and a budget that runs out in it.
+    pub(super) fn with_store<T>(
+        &self,
+        world: World,
+        body: impl FnOnce(&mut Store<CallState>) -> wasmtime::Result<T>,
+    ) -> wasmtime::Result<T> {
+        let _running = self.ticker.running();
+        body(&mut self.store(self.limits(world))?)
+    }
+
+    /// Makes a store with the budget of the function's world, lets `body` instantiate and call in it, and drops it. `tally` is that of
+    /// the guest; what the call used is noted in the current span.
+    pub(super) fn call<T>(
+        &self,
+        function: Function,
+        tally: &Tally,
+        body: impl FnOnce(&mut Store<CallState>) -> wasmtime::Result<T>,
+    ) -> Called<T> {
+        let limits = self.limits(function.world());
+        let _running = self.ticker.running();
+        let stopwatch = Stopwatch::start();
+        // Declared before the store, and so dropped after it.
+        let _live = Live::new(&self.metrics.live);
+        let mut store = match self.store(limits) {
+            Ok(store) => store,
+            Err(error) => {
+                return Called {
+                    outcome: Err(CallFailure::Broken(error.into())),
+                    used: Use::default(),
+                };
+            }
+        };
+        let result = body(&mut store);
+
+        let used = Use {
+            fuel: limits.fuel.saturating_sub(store.get_fuel().unwrap_or(0)),
+            memory: store.data().meter.used(),
+            duration: stopwatch.elapsed(),
+        };
+        let outcome = result.map_err(|error| failure(error, store.data()));
+        let label = match &outcome {
+            Ok(_) => "ok",
+            Err(CallFailure::Budget(budget)) => budget.as_str(),
+            Err(CallFailure::Broken(_)) => "broken",
+        };
+        self.metrics
+            .call(function.as_str(), label, outcome.is_err(), used);
+        tally.count(&outcome, &used);
+        let span = tracing::Span::current();
+        span.record("outcome", label);
+        span.record("fuel", used.fuel);
+        span.record("memory_bytes", used.memory_bytes());
+        span.record("seconds", used.duration.as_secs_f64());
+        tracing::debug!("a guest was called");
+        Called { outcome, used }
+    }
+}
+
+/// The span of a call, in the one of the request that makes it; [`GuestEngine::call`] fills it in.
+pub(super) fn span(function: Function, guest: GuestDigest) -> tracing::Span {
+    tracing::info_span!(
+        "guest",
+        function = function.as_str(),
+        %guest,
+        outcome = tracing::field::Empty,
+        fuel = tracing::field::Empty,
+        memory_bytes = tracing::field::Empty,
+        seconds = tracing::field::Empty,
+    )
+}
+
+/// Tells budgets from failures.
+fn failure(error: wasmtime::Error, state: &CallState) -> CallFailure {
+    // Whatever became of a refused allocation inside the guest, this was its cause.
+    if state.meter.refused() {
+        return CallFailure::Budget(Budget::Memory);
+    }
+    match error.downcast_ref::<Trap>() {
+        Some(Trap::OutOfFuel) => CallFailure::Budget(Budget::Fuel),
+        Some(Trap::Interrupt) => CallFailure::Budget(Budget::Time),
+        Some(Trap::StackOverflow) => CallFailure::Budget(Budget::Stack),
+        Some(Trap::MemoryOutOfBounds) if is_below_memory(&error) => {
+            CallFailure::Budget(Budget::Stack)
+        }
+        _ => {
+            let error = anyhow::Error::from(error);
+            let output = state.output.tail();
+            CallFailure::Broken(if output.is_empty() {
+                error
+            } else {
+                error.context(format!("the guest wrote: {output}"))
+            })
+        }
+    }
+}
+
+/// Whether a guest fell off the lower end of its memory. It keeps what it takes the address of on a second stack, which lies there and grows
+/// down: an address just below zero is one of the last that 32 bits have, or beyond them by an offset.
+fn is_below_memory(error: &wasmtime::Error) -> bool {
+    // Its type is wasmtime's own; what it says is all that others can see of it.
+    let fault = error.chain().find_map(|cause| {
+        let text = cause.to_string();
+        let address = text.strip_prefix("memory fault at wasm address 0x")?;
+        let digits = address.split(' ').next()?;
+        u64::from_str_radix(digits, 16).ok()
+    });
+    fault.is_some_and(|address| address >= RESERVATION - FRAME)
+}
+
+fn config(instances: usize, memory_bytes: usize) -> anyhow::Result<Config> {
+    let count = u32::try_from(instances).context("that many instances at once")?;
+    let reservation = usize::try_from(RESERVATION).context("the sandbox needs 64 bits")?;
+    anyhow::ensure!(
+        memory_bytes <= reservation,
+        "a guest cannot have more than {RESERVATION} bytes of memory"
+    );
+    let mut pool = PoolingAllocationConfig::new();
+    // Components are made of a few small core modules beside their own code, hence the factors.
+    pool.total_component_instances(count)
+        .total_core_instances(count.saturating_mul(16))
+        .total_memories(count.saturating_mul(MEMORIES))
+        .total_tables(count.saturating_mul(TABLES))
+        .total_gc_heaps(0)
+        // Stacks of asynchronous calls, which there are none of: a thousand by default, each of two mappings.
+        .total_stacks(0)
+        .max_memories_per_component(MEMORIES)
+        .max_tables_per_component(TABLES)
+        .max_memories_per_module(MEMORIES)
+        .max_tables_per_module(TABLES)
+        .max_core_instances_per_component(16)
+        .max_memory_size(reservation)
+        .table_elements(TABLE_ELEMENTS)
+        .max_unused_warm_slots(count)
+        .pagemap_scan(Enabled::No)
+        .linear_memory_keep_resident(MEMORY_KEPT)
+        .table_keep_resident(TABLE_KEPT);
+
+    let mut config = Config::new();
+    config
+        .allocation_strategy(InstanceAllocationStrategy::Pooling(pool))
+        .consume_fuel(true)
+        .epoch_interruption(true)
+        .max_wasm_stack(STACK)
+        .memory_reservation(RESERVATION)
+        .memory_guard_size(GUARD)
+        .memory_may_move(false)
+        .memory_init_cow(true)
+        .cranelift_opt_level(OptLevel::Speed)
+        .wasm_backtrace_details(WasmBacktraceDetails::Disable)
+        // What components of stable Rust do not use, nor those that others make. Arithmetic in constants and more than one memory
+        // are left on: interpreters are linked that way, and the compiler joins components by modules with the memories of both.
+        .gc_support(false)
+        .concurrency_support(false)
+        .wasm_custom_page_sizes(false)
+        .wasm_exceptions(false)
+        .wasm_function_references(false)
+        .wasm_gc(false)
+        .wasm_memory64(false)
+        .wasm_relaxed_simd(false)
+        .wasm_simd(false)
+        .wasm_tail_call(false)
+        .wasm_threads(false)
+        .wasm_wide_arithmetic(false);
+    Ok(config)
+}

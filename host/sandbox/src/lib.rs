@@ -1,0 +1,272 @@
+//! Runs what strangers send: values in, values out, and nothing of the outside world in between.
+//!
+//! Pages are rendered and SQL is judged by guests, WebAssembly components that get a fresh instance for every call
+//! and a budget of fuel, memory and wall time for it ([`Limits`]). They are given nothing to reach the outside
+//! with: no files, network, clock, environment or randomness, and no way to wait. A call that runs out of a budget or traps costs its
+//! own caller an error, and its instance is gone with it.
+//!
+//! [`Sandbox`] is the handle to all of it. It starts at once and loads the guests in the background; until
+//! then callers wait, for a minute at most. The guests built into the host serve unless newer ones are installed.
+//! [`Workers`] are the threads that calls run on, for whatever else occupies a thread too.
+
+mod admission;
+mod bindings;
+mod cache;
+mod calls;
+mod choice;
+mod engine;
+mod gate;
+mod limits;
+mod metrics;
+mod registry;
+mod renderer;
+mod slot;
+mod tally;
+#[cfg(test)]
+mod tests;
+mod trial;
+mod values;
+mod wasi;
+mod workers;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use anyhow::Context as _;
+
+use cache::Cache;
+use engine::GuestEngine;
+use registry::Registry;
+use trial::Trials;
+
+pub use admission::{COMPONENT_BYTES, Inspection, WORLD_VERSION, inspect, read};
+pub use calls::{Calls, Cost};
+pub use choice::{Choice, Choices, Origin, newest_first};
+pub use gate::{SCRIPT_BYTES, STATEMENT_BYTES};
+pub use limits::{GuestLimits, Limits};
+pub use metrics::Metrics;
+pub use registry::{Applied, built_in};
+pub use renderer::{DIAGRAM_BYTES, DIAGRAMS};
+pub use tally::{Spread, Total, Usage};
+pub use trial::Fallen;
+pub use values::{
+    Budget, ContentType, GateFailure, GuestDigest, Judged, NamedTable, Position, Purpose, Refusal,
+    RenderFailure, Rendered, RuntimeScript, Source, Statement, StatementKind, UnknownContentType,
+    World,
+};
+pub use workers::{Busy, Workers, WorkersConfig};
+
+/// What a sandbox is made of.
+#[derive(Clone, Debug)]
+pub struct SandboxConfig {
+    /// Which guests serve.
+    pub guests: Choices,
+    /// Where compiled guests are kept. Made where it is missing; refused where it is not the user's own or open to others.
+    pub cache_dir: PathBuf,
+    /// What one call may use.
+    pub limits: GuestLimits,
+    /// How many calls run at once; see [`SandboxConfig::default_threads`].
+    pub threads: usize,
+}
+
+impl SandboxConfig {
+    /// The house's limits, no installed guests, and a thread for each core.
+    #[must_use]
+    pub fn new(cache_dir: PathBuf) -> Self {
+        Self {
+            guests: Choices::default(),
+            cache_dir,
+            limits: GuestLimits::HOUSE,
+            threads: Self::default_threads(),
+        }
+    }
+
+    /// As many threads as the process has cores.
+    #[must_use]
+    pub fn default_threads() -> usize {
+        thread::available_parallelism().map_or(1, usize::from)
+    }
+}
+
+/// The handle to the guests. Clones are cheap and the same sandbox; the last one to go waits for what runs, a few seconds
+/// at most, and joins the threads.
+#[derive(Clone, Debug)]
+pub struct Sandbox {
+    inner: Arc<Inner>,
+}
+
+/// What the clones of a handle share.
+struct Inner {
+    engine: Arc<GuestEngine>,
+    registry: Arc<Registry>,
+    trials: Trials,
+    workers: Arc<Workers>,
+    metrics: Metrics,
+    loader: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Sandbox {
+    /// Sets up the engine and the threads, and begins to load the guests: the first time on a machine they are compiled.
+    ///
+    /// # Errors
+    ///
+    /// The cache directory is refused, the limits are beyond what 32 bits address, or the system refuses memory or threads.
+    pub fn start(config: SandboxConfig) -> anyhow::Result<Self> {
+        let workers = WorkersConfig::with_threads(config.threads.max(1));
+        Self::start_with(config, workers)
+    }
+
+    fn start_with(config: SandboxConfig, workers: WorkersConfig) -> anyhow::Result<Self> {
+        let cache = Cache::open(config.cache_dir)?;
+        let metrics = Metrics::default();
+        // A worker makes its next instance after its last one is gone; the other half is for guests that are being checked.
+        let engine = Arc::new(GuestEngine::new(
+            workers.threads * 2,
+            config.limits,
+            metrics.clone(),
+        )?);
+        let workers = Workers::start(workers, metrics.clone())?;
+        let registry = Arc::new(Registry::new(engine.clone(), cache, metrics.clone()));
+        let loader = thread::Builder::new()
+            .name("svc-guests".to_owned())
+            .spawn({
+                let (registry, guests) = (registry.clone(), config.guests);
+                move || registry.load(&guests)
+            })
+            .context("cannot start the thread that loads guests")?;
+        Ok(Self {
+            inner: Arc::new(Inner {
+                engine,
+                registry,
+                trials: Trials::default(),
+                workers: Arc::new(workers),
+                metrics,
+                loader: Mutex::new(Some(loader)),
+            }),
+        })
+    }
+
+    /// Whether both guests serve. Calls may be made before: they wait.
+    #[must_use]
+    pub fn loaded(&self) -> bool {
+        self.inner.registry.loaded()
+    }
+
+    /// Which renderer serves, once one does: what pages are keyed by.
+    #[must_use]
+    pub fn renderer(&self) -> Option<GuestDigest> {
+        self.inner.registry.render.digest()
+    }
+
+    /// Which gate serves, once one does: what verdicts are keyed by.
+    #[must_use]
+    pub fn gate(&self) -> Option<GuestDigest> {
+        self.inner.registry.gate.digest()
+    }
+
+    /// Renders a page and draws its diagrams.
+    ///
+    /// # Errors
+    ///
+    /// See [`RenderFailure`]. In a page of text a diagram that cannot be drawn is no failure: its source is shown. In a mermaid page it is one,
+    /// unless the guest does not draw its kind.
+    pub async fn render(&self, source: Source) -> Result<Rendered, RenderFailure> {
+        renderer::render(&self.inner, source).await
+    }
+
+    /// Judges SQL: its statements in order, exactly one for an action or a query.
+    ///
+    /// # Errors
+    ///
+    /// See [`GateFailure`].
+    pub async fn check_sql(
+        &self,
+        sql: impl Into<String> + Send,
+        purpose: Purpose,
+    ) -> Result<Vec<Statement>, GateFailure> {
+        Ok(self.judge(sql, purpose).await?.statements)
+    }
+
+    /// The same, with the gate that judged: what the verdict is kept under.
+    ///
+    /// # Errors
+    ///
+    /// See [`GateFailure`].
+    pub async fn judge(
+        &self,
+        sql: impl Into<String> + Send,
+        purpose: Purpose,
+    ) -> Result<Judged, GateFailure> {
+        gate::check(&self.inner, sql.into(), purpose).await
+    }
+
+    /// Lets what is chosen serve from now on; calls that have begun end as they began. What serves goes on where nothing of the
+    /// choice can. Blocks while a guest is loaded, and compiled where it has not been.
+    #[must_use]
+    pub fn apply(&self, world: World, choice: &Choice) -> Applied {
+        self.inner.registry.apply(world, choice)
+    }
+
+    /// Which guest of a world serves and what it has used since it was loaded; `None` while it is being loaded.
+    #[must_use]
+    pub fn usage(&self, world: World) -> Option<(GuestDigest, Usage)> {
+        let registry = &self.inner.registry;
+        match world {
+            World::Render => registry.render.usage(),
+            World::Gate => registry.gate.usage(),
+        }
+    }
+
+    /// What all calls of the guest of a world have used together.
+    #[must_use]
+    pub fn total(&self, world: World) -> Total {
+        let registry = &self.inner.registry;
+        let total = match world {
+            World::Render => registry.render.now().map(|now| now.guest.tally.total()),
+            World::Gate => registry.gate.now().map(|now| now.guest.tally.total()),
+        };
+        total.unwrap_or_default()
+    }
+
+    /// Guests that failed where the ones before them did not, and lost their places: since the last time that somebody asked.
+    #[must_use]
+    pub fn take_fallen(&self) -> Vec<Fallen> {
+        self.inner.trials.take_fallen()
+    }
+
+    /// The threads that calls run on.
+    #[must_use]
+    pub fn workers(&self) -> &Arc<Workers> {
+        &self.inner.workers
+    }
+
+    /// What is counted.
+    #[must_use]
+    pub fn metrics(&self) -> &Metrics {
+        &self.inner.metrics
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.registry.stop();
+        let loader = self
+            .loader
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(loader) = loader {
+            let _ = loader.join();
+        }
+    }
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inner")
+            .field("engine", &self.engine)
+            .field("workers", &self.workers)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,173 @@
+//! What one guest has used since it was loaded: for the status that operators see, and for comparing two guests.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+use super::engine::CallFailure;
+use super::metrics::Use;
+
+/// Two digits of a percentile are enough to choose a budget by.
+const DIGITS: u8 = 2;
+
+/// Counts the calls of one guest.
+#[derive(Debug)]
+pub(super) struct Tally(Mutex<Counts>);
+
+#[derive(Debug)]
+struct Counts {
+    traps: u64,
+    exhausted: u64,
+    total: Total,
+    fuel: Histogram<u64>,
+    memory: Histogram<u64>,
+    microseconds: Histogram<u64>,
+}
+
+/// What all calls of a guest used together.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+pub struct Total {
+    /// Calls that have ended.
+    pub calls: u64,
+    /// Their fuel.
+    pub fuel: u64,
+    /// Their time.
+    pub microseconds: u64,
+}
+
+/// How a number is spread over calls.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Spread {
+    /// Half of the calls had no more.
+    pub p50: u64,
+    /// Nine of ten.
+    pub p90: u64,
+    /// All but one of a hundred.
+    pub p99: u64,
+    /// The most that one had.
+    pub max: u64,
+}
+
+/// What a guest has done since it was loaded.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Usage {
+    /// Calls that have ended.
+    pub calls: u64,
+    /// Calls that failed by the guest's own fault.
+    pub traps: u64,
+    /// Calls that ran out of a budget.
+    pub exhausted: u64,
+    /// Units of work.
+    pub fuel: Spread,
+    /// Bytes of memory.
+    pub memory_bytes: Spread,
+    /// Time from instantiation to result.
+    pub microseconds: Spread,
+}
+
+impl Tally {
+    /// Nothing yet.
+    ///
+    /// # Errors
+    /// Never in practice: the precision is a constant that the library takes.
+    pub(super) fn new() -> anyhow::Result<Self> {
+        Ok(Self(Mutex::new(Counts {
+            traps: 0,
+            exhausted: 0,
+            total: Total::default(),
+            fuel: Histogram::new(DIGITS)?,
+            memory: Histogram::new(DIGITS)?,
+            microseconds: Histogram::new(DIGITS)?,
+        })))
+    }
+
+    /// Counts a call that has ended.
+    pub(super) fn count<T>(&self, outcome: &Result<T, CallFailure>, used: &Use) {
+        let mut counts = self.lock();
+        match outcome {
+            Ok(_) => {}
+            Err(CallFailure::Budget(_)) => counts.exhausted += 1,
+            Err(CallFailure::Broken(_)) => counts.traps += 1,
+        }
+        let microseconds = u64::try_from(used.duration.as_micros()).unwrap_or(u64::MAX);
+        counts.total.calls += 1;
+        counts.total.fuel = counts.total.fuel.saturating_add(used.fuel);
+        counts.total.microseconds = counts.total.microseconds.saturating_add(microseconds);
+        // They grow with what they are given; a number that none could hold is not worth a call's failure.
+        let _ = counts.fuel.record(used.fuel);
+        let _ = counts.memory.record(used.memory_bytes());
+        let _ = counts.microseconds.record(microseconds);
+    }
+
+    /// A result that the host did not accept: its call had ended well.
+    pub(super) fn count_rejected(&self) {
+        self.lock().traps += 1;
+    }
+
+    pub(super) fn usage(&self) -> Usage {
+        let counts = self.lock();
+        Usage {
+            calls: counts.total.calls,
+            traps: counts.traps,
+            exhausted: counts.exhausted,
+            fuel: spread(&counts.fuel),
+            memory_bytes: spread(&counts.memory),
+            microseconds: spread(&counts.microseconds),
+        }
+    }
+
+    pub(super) fn total(&self) -> Total {
+        self.lock().total
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Counts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn spread(numbers: &Histogram<u64>) -> Spread {
+    Spread {
+        p50: numbers.value_at_quantile(0.5),
+        p90: numbers.value_at_quantile(0.9),
+        p99: numbers.value_at_quantile(0.99),
+        max: numbers.max(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::Budget;
+
+    #[test]
+    fn calls_are_counted_and_their_numbers_spread() {
+        let tally = Tally::new().unwrap();
+        assert_eq!(tally.usage(), Usage::default());
+        for number in 1..=100_u64 {
+            let used = Use {
+                fuel: number * 1_000_000,
+                memory: 65_536,
+                duration: Duration::from_micros(number),
+            };
+            let outcome = match number {
+                100 => Err(CallFailure::Budget(Budget::Fuel)),
+                99 => Err(CallFailure::Broken(anyhow::anyhow!("trap"))),
+                _ => Ok(()),
+            };
+            tally.count(&outcome, &used);
+        }
+        tally.count_rejected();
+        let usage = tally.usage();
+        assert_eq!((usage.calls, usage.traps, usage.exhausted), (100, 2, 1));
+        let near = |found: u64, exact: u64| found.abs_diff(exact) * 100 <= exact;
+        assert!(near(usage.fuel.p50, 50_000_000), "{usage:?}");
+        assert!(near(usage.fuel.p99, 99_000_000), "{usage:?}");
+        assert!(near(usage.fuel.max, 100_000_000), "{usage:?}");
+        assert!(near(usage.memory_bytes.p50, 65_536), "{usage:?}");
+        assert_eq!(tally.total().fuel, 5050 * 1_000_000);
+        assert_eq!(tally.total().microseconds, 5050);
+    }
+}

@@ -1,0 +1,255 @@
+//! A guest is on trial for a time after it took another's place: where it fails, the one before it is asked the very same.
+//!
+//! If that handles the input, its answer is the caller's, and the guest on trial has shown that it is worse: it loses its place at
+//! once. An input on which both fail says nothing about either, so that nobody can bring a guest down with input alone. For the same
+//! reason a budget that ran out speaks against a guest only if the other needed far less: what is at the edge for
+//! one may be just over it for the next.
+//!
+//! The second question costs what the first did. So there is one at a time, and one that was asked in vain is
+//! followed by a pause in proportion to what it took: a flood of inputs on which every guest fails costs a tenth more, not twice.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::limits::Limits;
+use super::metrics::{Use, WorldLabels};
+use super::registry::GuestWorld;
+use super::slot::{Guest, Serving};
+use super::values::{Budget, GuestDigest, World};
+use super::{Inner, engine::CallFailure};
+use svc_base::Stopwatch;
+
+/// The pause after a question in vain, at least; and how many times what the question took.
+const PAUSE: Duration = Duration::from_secs(1);
+const PAUSES: u32 = 10;
+
+/// How a guest left an input.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum End {
+    /// With an answer, be it that the author has to repair something.
+    Answered,
+    /// With a trap, or with an answer that cannot be one.
+    Broken,
+    /// Without fuel, memory, time or stack.
+    Exhausted(Budget),
+    /// Not at all: there was no thread.
+    Busy,
+}
+
+impl From<&CallFailure> for End {
+    fn from(failure: &CallFailure) -> Self {
+        match failure {
+            CallFailure::Budget(budget) => Self::Exhausted(*budget),
+            CallFailure::Broken(_) => Self::Broken,
+        }
+    }
+}
+
+/// What one guest made of an input, with all the calls that it took.
+#[derive(Debug)]
+pub(super) struct Attempt<T> {
+    pub(super) outcome: T,
+    pub(super) end: End,
+    pub(super) used: Use,
+}
+
+/// A guest that lost its place.
+#[derive(Clone, Debug)]
+pub struct Fallen {
+    /// Of which world it is.
+    pub world: World,
+    /// Which it is.
+    pub guest: GuestDigest,
+    /// Which serves instead.
+    pub before: GuestDigest,
+    /// Why, without anything of the input.
+    pub why: String,
+}
+
+/// How long somebody whose call trapped waits for a second question.
+const WAIT: Duration = Duration::from_secs(5);
+
+/// Second questions of both worlds, and who fell by them.
+#[derive(Debug, Default)]
+pub(super) struct Trials {
+    /// For each world those about traps and those about budgets, so that inputs that are too large, which are easy to
+    /// make, do not hide a trap.
+    turns: [[Turns; 2]; 2],
+    fallen: Mutex<Vec<Fallen>>,
+}
+
+/// Whose turn it is to ask, and since when there was a question in vain.
+#[derive(Debug, Default)]
+struct Turns {
+    turn: tokio::sync::Mutex<()>,
+    pause: Mutex<Option<(Stopwatch, Duration)>>,
+}
+
+impl Turns {
+    fn pause(&self) -> std::sync::MutexGuard<'_, Option<(Stopwatch, Duration)>> {
+        self.pause.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Trials {
+    fn of(&self, world: World, end: End) -> &Turns {
+        let world = usize::from(world == World::Gate);
+        &self.turns[world][usize::from(end == End::Broken)]
+    }
+
+    /// A turn to ask a second question; `None` if it is not to be asked now. Traps wait for their turn: there may
+    /// be many before the first is known to be the guest's.
+    async fn turn(&self, world: World, end: End) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        let turns = self.of(world, end);
+        let turn = match end {
+            End::Broken => tokio::time::timeout(WAIT, turns.turn.lock()).await.ok()?,
+            _ => turns.turn.try_lock().ok()?,
+        };
+        let resting = turns
+            .pause()
+            .is_some_and(|(since, pause)| since.elapsed() < pause);
+        (!resting).then_some(turn)
+    }
+
+    fn rest(&self, world: World, end: End, took: Duration) {
+        *self.of(world, end).pause() = Some((Stopwatch::start(), PAUSE.max(took * PAUSES)));
+    }
+
+    /// The guests that fell since the last time that somebody asked.
+    pub(super) fn take_fallen(&self) -> Vec<Fallen> {
+        std::mem::take(&mut *self.fallen.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Whether a failure is the guest's own, given what the one before needed for the same input. Two builds of one source
+/// differ a little in what they use, so that somebody could look for an input between the two: that speaks against neither.
+/// How deep a stack became is not measured; what it took to fill it is fuel.
+fn speaks_against(end: End, used: &Use, before: &Use, limits: &Limits) -> bool {
+    match end {
+        End::Broken => true,
+        End::Exhausted(Budget::Fuel | Budget::Time | Budget::Stack) => {
+            before.fuel.saturating_mul(2) <= used.fuel
+        }
+        End::Exhausted(Budget::Memory) => before.memory.saturating_mul(2) <= limits.memory_bytes,
+        _ => false,
+    }
+}
+
+/// The outcome of an attempt, or a better one: that of the guest which stands by, if there is one and it is asked. `again` asks a guest the same.
+pub(super) async fn settle<W, T, F>(
+    inner: &Inner,
+    serving: &Arc<Serving<W>>,
+    first: Attempt<T>,
+    again: impl FnOnce(Arc<Guest<W>>) -> F,
+) -> T
+where
+    W: GuestWorld,
+    F: Future<Output = Attempt<T>>,
+{
+    let before = match (first.end, &serving.before) {
+        (End::Broken | End::Exhausted(_), Some(before)) => before,
+        _ => return first.outcome,
+    };
+    let Some(_turn) = inner.trials.turn(W::WORLD, first.end).await else {
+        return first.outcome;
+    };
+    let slot = W::slot(&inner.registry);
+    let now = slot.now().filter(|now| !Arc::ptr_eq(now, serving));
+    if let Some(now) = now {
+        // It has lost its place meanwhile, and whoever has it now is asked as if by a new caller.
+        return again(Arc::clone(&now.guest)).await.outcome;
+    }
+    let stopwatch = Stopwatch::start();
+    let second = again(Arc::clone(before)).await;
+    let limits = inner.engine.limits(W::WORLD);
+    if second.end == End::Answered && speaks_against(first.end, &first.used, &second.used, limits) {
+        if slot.fall(serving) {
+            inner.fell::<W>(serving.guest.digest, before.digest, first.end);
+        }
+        return second.outcome;
+    }
+    inner.trials.rest(W::WORLD, first.end, stopwatch.elapsed());
+    match second.end {
+        End::Answered => second.outcome,
+        _ => first.outcome,
+    }
+}
+
+impl Inner {
+    /// Says loudly that a guest lost its place.
+    fn fell<W: GuestWorld>(&self, guest: GuestDigest, before: GuestDigest, end: End) {
+        let why = match end {
+            End::Exhausted(budget) => {
+                format!("it ran out of its budget of {budget} on what the guest before it handles")
+            }
+            _ => "it trapped on what the guest before it handles".to_owned(),
+        };
+        tracing::error!(
+            world = %W::WORLD,
+            %guest,
+            %before,
+            why,
+            "a guest is rolled back: it fails where the one before it does not"
+        );
+        let world = W::WORLD.as_str();
+        self.metrics
+            .rollbacks
+            .get_or_create(&WorldLabels { world })
+            .inc();
+        let fallen = Fallen {
+            world: W::WORLD,
+            guest,
+            before,
+            why,
+        };
+        self.trials
+            .fallen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(fallen);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_at_the_edge_speaks_against_nobody() {
+        let limits = Limits::GATE;
+        let used = |fuel, memory| Use {
+            fuel,
+            memory,
+            duration: Duration::ZERO,
+        };
+        let spent = used(limits.fuel, limits.memory_bytes);
+        let (half, more) = (
+            used(limits.fuel / 2, limits.memory_bytes / 2),
+            used(limits.fuel / 2 + 1, limits.memory_bytes / 2 + 1),
+        );
+        for budget in [Budget::Fuel, Budget::Memory, Budget::Time, Budget::Stack] {
+            let end = End::Exhausted(budget);
+            assert!(speaks_against(end, &spent, &half, &limits), "{budget}");
+            assert!(!speaks_against(end, &spent, &more, &limits), "{budget}");
+        }
+        assert!(speaks_against(End::Broken, &spent, &more, &limits));
+        for end in [End::Answered, End::Busy, End::Exhausted(Budget::PageBytes)] {
+            assert!(!speaks_against(end, &spent, &half, &limits));
+        }
+    }
+
+    #[tokio::test]
+    async fn questions_in_vain_are_followed_by_a_pause_of_their_kind() {
+        let trials = Trials::default();
+        let fuel = End::Exhausted(Budget::Fuel);
+        let world = World::Render;
+        let turn = trials.turn(world, fuel).await.unwrap();
+        assert!(trials.turn(world, fuel).await.is_none(), "one at a time");
+        trials.rest(world, fuel, Duration::ZERO);
+        drop(turn);
+        let memory = End::Exhausted(Budget::Memory);
+        assert!(trials.turn(world, memory).await.is_none());
+        assert!(trials.turn(world, End::Broken).await.is_some());
+        assert!(trials.turn(World::Gate, fuel).await.is_some());
+    }
+}

@@ -1,0 +1,42 @@
+//! The guests that are built in stand what every other has to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use svc::guests::check::{Bench, check};
+use svc_sandbox::{GuestLimits, Limits, World, built_in};
+
+fn bench() -> Bench {
+    let wall = Duration::from_secs(60);
+    Bench {
+        cache: svc_tests::cache(),
+        limits: GuestLimits {
+            render: Limits {
+                wall,
+                ..Limits::RENDER
+            },
+            gate: Limits {
+                wall,
+                ..Limits::GATE
+            },
+        },
+        page_bytes: 1 << 20,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_guests_that_are_built_in_pass() {
+    let directory = tempfile::tempdir().unwrap();
+    for world in World::ALL {
+        let file = directory.path().join(world.as_str());
+        let bytes = built_in(world).to_vec();
+        std::fs::write(&file, &bytes).unwrap();
+        let checked = check(&bench(), &file, Arc::new(bytes), &|_, _| {})
+            .await
+            .unwrap();
+        assert!(checked.passed(), "{checked:#?}");
+        assert_eq!(checked.component.world, Some(world));
+        assert_eq!(checked.component.version.as_deref(), Some("1.0.0"));
+        assert!(checked.corpus.unwrap().cases > 40);
+    }
+}
