@@ -9,7 +9,7 @@ use crate::backends::Backends;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::content::{Content, OnceFiles};
-use crate::control::{Control, Secrets};
+use crate::control::{Change, Control, Secrets};
 use crate::deployments::Deployments;
 use crate::deployments::pages::Pages;
 use crate::deployments::parts::Parts;
@@ -83,6 +83,14 @@ impl App {
             Sandbox::start(sandbox_config(&config, &clock)).context("starting the sandbox")?;
         let seed = u64::from_le_bytes(random.bytes()?);
         let config = Arc::new(config);
+        let pages = Arc::new(Pages::new(
+            config.limits.page_cache_bytes,
+            config.limits.page_bytes,
+        ));
+        let followed = Arc::clone(&pages);
+        control.follow(move |change| match change {
+            Change::Slug(slug) => followed.forget(slug),
+        });
         let deployments = Arc::new(Deployments {
             control: control.clone(),
             content,
@@ -95,10 +103,7 @@ impl App {
             runtime: OnceCell::new(),
             reservations: Arc::default(),
             parts: Parts::default(),
-            pages: Arc::new(Pages::new(
-                config.limits.page_cache_bytes,
-                config.limits.page_bytes,
-            )),
+            pages,
             visits: Visits::new(seed),
         });
         deployments

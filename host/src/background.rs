@@ -176,9 +176,6 @@ async fn act(app: &App, event: events::OperatorEvent) {
         subject = event.subject,
         "an operator's command"
     );
-    if event.kind == events::SLUG_CHANGED {
-        app.deployments.pages.forget(&event.subject);
-    }
     if let Err(error) = app.deployments.handle_event(event).await {
         tracing::error!(%error, "an operator's command could not be followed");
     }

@@ -13,8 +13,8 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::control::answers::{self, AnswerKey};
 use crate::control::{self, Control};
-use crate::deployments::Deployments;
 use crate::deployments::publish::PublishError;
+use crate::deployments::{self, Deployments};
 use crate::fault;
 use crate::ids::{BackendId, ProjectId};
 use crate::projects::{self, Project};
@@ -134,10 +134,6 @@ impl Backends {
         }
         let detail = recorded?;
         fault::point("provision.recorded");
-        if let Err(error) = self.forget_pages(project.id).await {
-            // They learn of it when they are loaded again.
-            tracing::error!(%error, "pages do not know of their new backend");
-        }
         Ok(detail)
     }
 
@@ -166,7 +162,7 @@ impl Backends {
                 for entry in &detail.ledger {
                     store::append(tx, &backend.id, entry)?;
                 }
-                store::bind_frontends(tx, &backend.project, &backend.id)?;
+                deployments::bind_backend(tx, &backend.project, &backend.id)?;
                 if let Some(key) = answer {
                     answers::keep(tx, &key, 201, &body(&detail, &config), now)?;
                 }
@@ -281,24 +277,18 @@ impl Backends {
     pub async fn delete(&self, project: ProjectId) -> Result<(), BackendError> {
         let removed = self
             .control
-            .write(move |tx| store::remove(tx, &project))
+            .write(move |tx| {
+                deployments::backend_changed(tx, &project)?;
+                store::remove(tx, &project)
+            })
             .await?;
         fault::point("raze.deleted");
         let Some(id) = removed else {
             return Ok(());
         };
         self.actions.remove(&id);
-        self.forget_pages(project).await?;
         self.remove_files(id).await?;
         fault::point("raze.removed");
-        Ok(())
-    }
-
-    /// Pages carry the backend that they are bound to.
-    async fn forget_pages(&self, project: ProjectId) -> Result<(), control::Error> {
-        for member in self.deployments.members(project).await? {
-            self.deployments.pages.forget(&member.slug);
-        }
         Ok(())
     }
 

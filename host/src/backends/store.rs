@@ -69,19 +69,6 @@ pub(super) fn remove(tx: &Tx<'_>, project: &ProjectId) -> Result<Option<BackendI
         .optional()?)
 }
 
-/// Binds the frontends of a project that never had a backend to its first.
-pub(super) fn bind_frontends(
-    tx: &Tx<'_>,
-    project: &ProjectId,
-    backend: &BackendId,
-) -> Result<(), Error> {
-    tx.prepare_cached(
-        "UPDATE deployments SET backend_id = ?2 WHERE project_id = ?1 AND backend_id IS NULL",
-    )?
-    .execute(params![project, backend])?;
-    Ok(())
-}
-
 /// The ledger, oldest first.
 pub(super) fn ledger(c: &Connection, id: &BackendId) -> rusqlite::Result<Vec<LedgerEntry>> {
     c.prepare_cached(

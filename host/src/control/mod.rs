@@ -4,6 +4,7 @@
 //! one: a savepoint each, one sync for all, and nobody is answered before it.
 
 pub mod answers;
+mod change;
 mod copy;
 mod error;
 pub mod events;
@@ -11,6 +12,7 @@ mod migrations;
 mod pool;
 mod secrets;
 
+pub use change::Change;
 pub use copy::{Snapshot, seal};
 pub use error::Error;
 pub use migrations::SCHEMA;

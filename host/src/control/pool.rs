@@ -1,5 +1,6 @@
 //! One writer, several readers.
 
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -10,6 +11,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{Semaphore, oneshot};
 
+use super::change::{Change, Followers};
 use super::{Error, migrations};
 
 /// The name of the file in the data directory.
@@ -34,22 +36,40 @@ struct Inner {
     thread: Mutex<Option<JoinHandle<()>>>,
     readers: Mutex<Vec<Connection>>,
     reading: Semaphore,
+    followers: Arc<Followers>,
 }
 
 /// A write transaction. Store functions that write take one, so that none can write outside of it.
-pub struct Tx<'c>(&'c Connection);
+pub struct Tx<'c> {
+    connection: &'c Connection,
+    changes: RefCell<Vec<Change>>,
+}
+
+impl Tx<'_> {
+    /// Notes a change: its followers learn of it once this transaction is durable.
+    pub fn note(&self, change: Change) {
+        self.changes.borrow_mut().push(change);
+    }
+}
 
 impl std::ops::Deref for Tx<'_> {
     type Target = Connection;
     fn deref(&self) -> &Connection {
-        self.0
+        self.connection
     }
 }
 
-/// Runs inside the shared transaction, or learns why there is none; answers whether to keep its changes,
-/// and how to tell its caller once the fate of the commit is known.
-type Job = Box<dyn FnOnce(Result<&Connection, Error>) -> (bool, Tell) + Send>;
+/// Runs inside the shared transaction, or learns why there is none.
+type Job = Box<dyn FnOnce(Result<&Connection, Error>) -> Done + Send>;
+/// Tells a caller once the fate of the commit is known.
 type Tell = Box<dyn FnOnce(Result<(), Error>) + Send>;
+
+/// A job that has run.
+struct Done {
+    /// The changes that it noted; `None` if what it did is to be undone.
+    kept: Option<Vec<Change>>,
+    tell: Tell,
+}
 
 impl Control {
     /// Opens the database below `data`, making and migrating it where needed.
@@ -67,9 +87,11 @@ impl Control {
         connection.set_prepared_statement_cache_capacity(128);
         migrations::migrate(&mut connection)?;
         let (sender, receiver) = channel();
+        let followers = Arc::new(Followers::default());
+        let told = Arc::clone(&followers);
         let thread = std::thread::Builder::new()
             .name("control-writer".into())
-            .spawn(move || write_loop(&connection, &receiver))
+            .spawn(move || write_loop(&connection, &receiver, &told))
             .map_err(|error| {
                 Error::Sqlite(rusqlite::Error::ToSqlConversionFailure(error.into()))
             })?;
@@ -79,6 +101,7 @@ impl Control {
             thread: Mutex::new(Some(thread)),
             readers: Mutex::new(Vec::new()),
             reading: Semaphore::new(READERS),
+            followers,
         })))
     }
 
@@ -93,10 +116,17 @@ impl Control {
             thread: Mutex::default(),
             readers: Mutex::default(),
             reading: Semaphore::new(READERS),
+            followers: Arc::default(),
         }));
         control
             .read_blocking(|c| c.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())))?;
         Ok(control)
+    }
+
+    /// Has `follower` learn of every change that a write notes, before the write is answered. It runs on the writer's
+    /// thread: it only puts what it keeps in memory right.
+    pub fn follow(&self, follower: impl Fn(&Change) + Send + Sync + 'static) {
+        self.0.followers.add(follower);
     }
 
     /// Where the database is.
@@ -116,9 +146,18 @@ impl Control {
     {
         let (answer, answered) = oneshot::channel::<Result<T, E>>();
         let job: Job = Box::new(move |connection| {
+            let mut changes = Vec::new();
             let result = match connection {
-                Ok(connection) => catch_unwind(AssertUnwindSafe(|| job(&Tx(connection))))
-                    .unwrap_or_else(|_| Err(Error::Panicked.into())),
+                Ok(connection) => {
+                    let tx = Tx {
+                        connection,
+                        changes: RefCell::default(),
+                    };
+                    let result = catch_unwind(AssertUnwindSafe(|| job(&tx)))
+                        .unwrap_or_else(|_| Err(Error::Panicked.into()));
+                    changes = tx.changes.into_inner();
+                    result
+                }
                 Err(error) => Err(error.into()),
             };
             let keep = result.is_ok();
@@ -130,7 +169,10 @@ impl Control {
                 // A caller that has gone away does not want the answer.
                 let _ = answer.send(result);
             });
-            (keep, tell)
+            Done {
+                kept: keep.then_some(changes),
+                tell,
+            }
         });
         {
             let writer = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -224,7 +266,7 @@ impl Inner {
     }
 }
 
-fn write_loop(connection: &Connection, jobs: &Receiver<Job>) {
+fn write_loop(connection: &Connection, jobs: &Receiver<Job>, followers: &Followers) {
     while let Ok(first) = jobs.recv() {
         let mut group = vec![first];
         while group.len() < GROUP {
@@ -233,19 +275,41 @@ fn write_loop(connection: &Connection, jobs: &Receiver<Job>) {
                 Err(_) => break,
             }
         }
-        run_group(connection, group);
+        let written = run_group(connection, group);
+        followers.deliver(&written.changes);
+        written.tell();
     }
 }
 
-/// Runs a group of jobs in one transaction, then tells each caller.
-fn run_group(connection: &Connection, group: Vec<Job>) {
+/// A group whose fate is known, and whose callers are yet to be told.
+struct Written {
+    /// Changes that are durable.
+    changes: Vec<Change>,
+    tells: Vec<Tell>,
+    failure: Option<rusqlite::Error>,
+}
+
+impl Written {
+    fn tell(self) {
+        let failure = self.failure.as_ref();
+        for tell in self.tells {
+            tell(failure.map_or(Ok(()), |error| Err(copy_of(error))));
+        }
+    }
+}
+
+/// Runs a group of jobs in one transaction and commits it, which syncs it.
+fn run_group(connection: &Connection, group: Vec<Job>) -> Written {
     let mut failure = connection.execute_batch("BEGIN IMMEDIATE").err();
     let mut tells = Vec::with_capacity(group.len());
+    let mut changes = Vec::new();
     for job in group {
-        tells.push(match &failure {
-            Some(error) => job(Err(copy_of(error))).1,
+        let done = match &failure {
+            Some(error) => job(Err(copy_of(error))),
             None => run_one(connection, job, &mut failure),
-        });
+        };
+        tells.push(done.tell);
+        changes.extend(done.kept.into_iter().flatten());
     }
     if failure.is_none() {
         failure = connection.execute_batch("COMMIT").err();
@@ -257,21 +321,26 @@ fn run_group(connection: &Connection, group: Vec<Job>) {
             let _ = connection.execute_batch("ROLLBACK");
         }
     }
-    for tell in tells {
-        tell(failure.as_ref().map_or(Ok(()), |error| Err(copy_of(error))));
+    if failure.is_some() {
+        changes.clear();
+    }
+    Written {
+        changes,
+        tells,
+        failure,
     }
 }
 
 /// Runs one job in a savepoint. A full disk or an I/O error can end the whole transaction under it: that is
 /// the `failure` of everybody in the group.
-fn run_one(connection: &Connection, job: Job, failure: &mut Option<rusqlite::Error>) -> Tell {
+fn run_one(connection: &Connection, job: Job, failure: &mut Option<rusqlite::Error>) -> Done {
     if let Err(error) = connection.execute_batch("SAVEPOINT job") {
-        let tell = job(Err(copy_of(&error))).1;
+        let done = job(Err(copy_of(&error)));
         *failure = Some(error);
-        return tell;
+        return done;
     }
-    let (keep, tell) = job(Ok(connection));
-    let settle = if keep {
+    let done = job(Ok(connection));
+    let settle = if done.kept.is_some() {
         "RELEASE job"
     } else {
         "ROLLBACK TO job; RELEASE job"
@@ -279,7 +348,7 @@ fn run_one(connection: &Connection, job: Job, failure: &mut Option<rusqlite::Err
     if let Err(error) = connection.execute_batch(settle) {
         *failure = Some(error);
     }
-    tell
+    done
 }
 
 /// The error of a shared commit, for each of its callers.
@@ -332,6 +401,29 @@ mod tests {
                 .unwrap();
             assert_eq!(kept, 25);
         });
+    }
+
+    #[test]
+    fn a_change_is_delivered_before_its_caller_is_answered_and_only_if_it_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let control = Control::open(directory.path()).unwrap();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let followed = Arc::clone(&seen);
+        control.follow(move |change| followed.lock().unwrap().push(change.clone()));
+        let note = |slug: &'static str, result: Result<(), Error>| {
+            control.write(move |tx| {
+                tx.note(Change::Slug(slug.to_owned()));
+                result
+            })
+        };
+        runtime().block_on(async {
+            note("kept", Ok(())).await.unwrap();
+            assert_eq!(*seen.lock().unwrap(), [Change::Slug("kept".to_owned())]);
+            note("undone", Err(Error::Busy)).await.unwrap_err();
+            note("later", Ok(())).await.unwrap();
+        });
+        let seen = seen.lock().unwrap();
+        assert_eq!(seen[1..], [Change::Slug("later".to_owned())]);
     }
 
     #[test]

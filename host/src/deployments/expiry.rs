@@ -2,7 +2,9 @@
 //! the repair of what a crash left half done.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
+use super::publication::{Address, announce};
 use super::{Deployments, frontends, store};
 use crate::clock::Timestamp;
 use crate::content::Hold;
@@ -31,12 +33,17 @@ impl Deployments {
                 .read(move |c| store::expired(c, now, STEP))
                 .await?;
             let step = expired.len();
-            let ids: Vec<_> = expired.iter().map(|d| d.id).collect();
+            let config = Arc::clone(&self.config);
+            let ends = expired.iter().map(|d| (d.id, d.address()));
+            let ends: Vec<_> = ends.collect();
             if step > 0 {
                 self.control
                     .write(move |tx| {
-                        ids.iter()
-                            .try_for_each(|id| store::remove(tx, id, now).map(|_| ()))
+                        for (id, address) in &ends {
+                            store::remove(tx, id, now)?;
+                            announce(tx, &config, address, now)?;
+                        }
+                        Ok::<_, control::Error>(())
                     })
                     .await?;
             }
@@ -44,7 +51,6 @@ impl Deployments {
             // removed must not keep the others.
             let mut kept = None;
             for deployment in expired {
-                self.pages.forget(&deployment.slug);
                 if deployment.one_time
                     && let Err(error) = self.burn_file(deployment.id).await
                 {
@@ -129,22 +135,22 @@ impl Deployments {
     /// # Errors
     /// The database's.
     pub async fn begin_project_end(&self, project: ProjectId) -> Result<(), control::Error> {
-        let (config, now) = (std::sync::Arc::clone(&self.config), self.clock.now());
-        let slugs = self
-            .control
+        let (config, now) = (Arc::clone(&self.config), self.clock.now());
+        self.control
             .write(move |tx| {
                 let Some(label) = projects::begin_end(tx, &project)? else {
-                    return Ok(Vec::new());
+                    return Ok(());
                 };
-                let slugs = frontends::mark_deleting(tx, &project)?;
-                for slug in &slugs {
-                    Self::purge(tx, &config, &label, slug, now)?;
+                for slug in frontends::mark_deleting(tx, &project)? {
+                    let address = Address {
+                        slug,
+                        host_label: Some(label.clone()),
+                    };
+                    announce(tx, &config, &address, now)?;
                 }
-                Ok::<_, control::Error>(slugs)
+                Ok(())
             })
-            .await?;
-        slugs.iter().for_each(|slug| self.pages.forget(slug));
-        Ok(())
+            .await
     }
 
     /// Removes some frontends of a project whose end has begun; answers whether there were any.

@@ -9,6 +9,7 @@ pub mod operate;
 pub mod pages;
 pub mod parts;
 pub mod password;
+mod publication;
 pub mod publish;
 pub mod quick_share;
 pub mod reports;
@@ -21,6 +22,9 @@ pub mod serve;
 pub mod visits;
 
 mod store;
+
+pub use frontends::bind_backend;
+pub use publication::backend_changed;
 
 use std::sync::Arc;
 
@@ -47,7 +51,7 @@ pub struct Deployments {
     /// How long the parts of publishes take.
     pub parts: parts::Parts,
     /// Pages in memory.
-    pub pages: Arc<pages::Pages>,
+    pub(crate) pages: Arc<pages::Pages>,
     /// Views not yet written down.
     pub visits: visits::Visits,
 }

@@ -1,5 +1,6 @@
 //! What a deployment is.
 
+use super::publication::Address;
 use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::ids::{BackendId, DeploymentId};
@@ -47,6 +48,14 @@ impl Deployment {
     /// Whether it still answers at `now`.
     pub fn is_live(&self, now: Timestamp) -> bool {
         self.expires_at.is_none_or(|at| at > now)
+    }
+
+    /// Where it answers.
+    pub(in crate::deployments) fn address(&self) -> Address {
+        Address {
+            slug: self.slug.clone(),
+            host_label: self.host_label.clone(),
+        }
     }
 }
 

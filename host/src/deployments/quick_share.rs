@@ -7,11 +7,11 @@ use utoipa::ToSchema;
 use super::model::Deployment;
 use super::parts::Part;
 use super::password;
-use super::publish::{MadeBy, PublishError};
+use super::publish::{Made, MadeBy, PublishError};
 use super::{Deployments, store};
 use crate::clock::Timestamp;
 use crate::control::answers::{self, AnswerKey};
-use crate::control::{self};
+use crate::control::{self, Change, Tx};
 use crate::ids::DeploymentId;
 use crate::sandbox::ContentType;
 
@@ -93,52 +93,59 @@ impl Deployments {
             created_at,
             expires_at: Some(created_at.plus_seconds(seconds)),
         };
-        // The pins outlive the transaction that makes the references.
-        let _pins = if share.one_time {
-            self.write_once(deployment.id, page.html).await?;
-            None
-        } else {
-            let source = Bytes::from(share.content);
-            let (source, artifact) = self.store_page(source, page.html).await?;
-            deployment.source = Some(source.digest());
-            deployment.artifact = Some(artifact.digest());
-            Some((source, artifact))
-        };
-        let (id, slug) = (deployment.id, deployment.slug.clone());
-        let added = self.add(deployment, page.by, answer).await;
-        if added.is_err() && share.one_time {
+        if share.one_time {
+            return self.publish_once(deployment, page, answer).await;
+        }
+        let stored = self.store_made(share.content, page).await?;
+        let (address, now) = (deployment.address(), deployment.created_at);
+        let (most, deployed) = (
+            self.config.limits.active_deployments,
+            self.deployed(&deployment),
+        );
+        self.publish(stored, address, now, move |tx, published| {
+            deployment.source = Some(published.source);
+            deployment.artifact = Some(published.artifact);
+            add(tx, &deployment, &published.by, most)?;
+            keep(tx, answer, &deployed)?;
+            Ok(deployed)
+        })
+        .await
+    }
+
+    /// Publishes a page that burns: its one file instead of content, and no source.
+    async fn publish_once(
+        &self,
+        deployment: Deployment,
+        page: Made,
+        answer: Option<AnswerKey>,
+    ) -> Result<Deployed, PublishError> {
+        let id = deployment.id;
+        self.write_once(id, page.html).await?;
+        let (most, deployed) = (
+            self.config.limits.active_deployments,
+            self.deployed(&deployment),
+        );
+        let committing = self.control.write(move |tx| {
+            add(tx, &deployment, &page.by, most)?;
+            keep(tx, answer, &deployed)?;
+            Ok(deployed)
+        });
+        let added = self.parts.time(Part::Commit, committing).await;
+        if added.is_err() {
             self.burn_file(id).await?;
         }
-        self.pages.forget(&slug);
         added
     }
 
-    async fn add(
-        &self,
-        deployment: Deployment,
-        made_by: MadeBy,
-        answer: Option<AnswerKey>,
-    ) -> Result<Deployed, PublishError> {
-        let deployed = Deployed {
+    /// The answer to who publishes a share.
+    fn deployed(&self, deployment: &Deployment) -> Deployed {
+        Deployed {
             id: deployment.id,
             slug: deployment.slug.clone(),
             url: format!("{}/{}", self.config.sites_url, deployment.slug),
             created_at: deployment.created_at,
             expires_at: deployment.expires_at.unwrap_or(deployment.created_at),
-        };
-        let most = self.config.limits.active_deployments;
-        let body = serde_json::to_string(&deployed).map_err(anyhow::Error::from);
-        let body = body.map_err(PublishError::Internal)?;
-        let committing = self.control.write(move |tx| {
-            Self::check_room_in(tx, deployment.created_at, most)?;
-            store::insert(tx, &deployment, &made_by)?;
-            if let Some(key) = answer {
-                answers::keep(tx, &key, 201, &body, deployment.created_at)?;
-            }
-            Ok::<_, PublishError>(())
-        });
-        self.parts.time(Part::Commit, committing).await?;
-        Ok(deployed)
+        }
     }
 
     async fn hash_password(&self, password: String) -> Result<String, PublishError> {
@@ -175,20 +182,43 @@ impl Deployments {
         let Some(page) = blocking(move || files.read(&id)).await? else {
             return Ok(None);
         };
-        let now = self.clock.now();
+        let (now, slug) = (self.clock.now(), slug.to_owned());
         // Claiming comes before unlinking: two who have read the file must not both answer with it.
         let claimed = self
             .control
-            .write(move |tx| store::remove(tx, &id, now))
+            .write(move |tx| {
+                tx.note(Change::Slug(slug));
+                store::remove(tx, &id, now)
+            })
             .await
             .map_err(|error: control::Error| PublishError::from(error))?;
-        self.pages.forget(slug);
         if !claimed {
             return Ok(None);
         }
         self.burn_file(id).await?;
         Ok(Some(page))
     }
+}
+
+/// Adds a share's row, if there is room for one.
+fn add(
+    tx: &Tx<'_>,
+    deployment: &Deployment,
+    made_by: &MadeBy,
+    most: u64,
+) -> Result<(), PublishError> {
+    Deployments::check_room_in(tx, deployment.created_at, most)?;
+    Ok(store::insert(tx, deployment, made_by)?)
+}
+
+/// Keeps the answer to an idempotency key.
+fn keep(tx: &Tx<'_>, key: Option<AnswerKey>, deployed: &Deployed) -> Result<(), PublishError> {
+    let Some(key) = key else {
+        return Ok(());
+    };
+    let body = serde_json::to_string(deployed).map_err(anyhow::Error::from);
+    let body = body.map_err(PublishError::Internal)?;
+    Ok(answers::keep(tx, &key, 201, &body, deployed.created_at)?)
 }
 
 /// Runs disk work off the request threads.

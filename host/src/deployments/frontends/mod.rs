@@ -11,4 +11,7 @@ pub use model::{
     Frontend, FrontendError, FrontendState, MemberSummary, NewContent, NewFrontend, Target,
 };
 
-pub(super) use store::{deleting, mark_deleting, remove_all_unfinished, set_live};
+pub use store::bind_backend;
+
+pub(super) use service::address_of;
+pub(super) use store::{deleting, mark_deleting, remove_all_unfinished, set_live, slugs};

@@ -2,52 +2,23 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-
 use super::model::{
     Frontend, FrontendError, FrontendState, MemberSummary, NewContent, NewFrontend, Target,
 };
 use super::store;
-use crate::clock::Timestamp;
 use crate::config::Config;
 use crate::control::answers::{self, AnswerKey};
 use crate::control::events::{self, OperatorEvent};
 use crate::control::{self, Tx};
+use crate::deployments::publication::{Address, announce, announce_slug};
 use crate::deployments::revisions::{self, NewRevision, Released, RevisionKind};
 use crate::deployments::{self, Deployments};
-use crate::edge;
 use crate::fault;
 use crate::ids::{DeploymentId, ProjectId};
 use crate::projects::{self, Project};
 
-/// The URL prefixes of a frontend that the edge may hold.
-fn prefixes(config: &Config, host_label: &str, slug: &str) -> Vec<String> {
-    let mut prefixes = vec![format!("{}/{slug}", edge::host_of(&config.sites_url))];
-    if let Some(domain) = &config.sites_domain {
-        prefixes.push(format!("{host_label}.{domain}/{slug}"));
-    }
-    prefixes
-}
-
 impl Deployments {
-    /// Queues what the edge holds of a frontend for purging, in the transaction that changes it.
-    pub(in crate::deployments) fn purge(
-        tx: &Tx<'_>,
-        config: &Config,
-        host_label: &str,
-        slug: &str,
-        now: Timestamp,
-    ) -> Result<(), control::Error> {
-        if config.edge.is_none() {
-            return Ok(());
-        }
-        prefixes(config, host_label, slug)
-            .iter()
-            .try_for_each(|p| edge::enqueue(tx, p, now))
-    }
-
-    /// Acts on an operator's event, once: what the edge holds of the slug is queued for purging, and the event is
-    /// gone. Quick shares never purge.
+    /// Acts on an operator's event, once: memory and the edge forget what they hold of the slug, and the event is gone.
     ///
     /// # Errors
     /// The database's; the event is there still, then.
@@ -56,11 +27,7 @@ impl Deployments {
         self.control
             .write(move |tx| {
                 if event.kind == events::SLUG_CHANGED {
-                    let slug = &event.subject;
-                    let found = deployments::store::by_slug(tx, slug)?;
-                    if let Some(label) = found.and_then(|d| d.host_label) {
-                        Self::purge(tx, &config, &label, slug, now)?;
-                    }
+                    announce_slug(tx, &config, &event.subject, now)?;
                 }
                 events::handled(tx, &event)
             })
@@ -143,28 +110,19 @@ impl Deployments {
                 &frontend.slug,
             )
             .await?;
-        let (source, artifact) = self.store_page(Bytes::from(content), page.html).await?;
+        let stored = self.store_made(content, page).await?;
         fault::point("create.stored");
-        frontend.state = FrontendState::Active;
-        frontend.source = Some(source.digest());
-        let (config, slug) = (Arc::clone(&self.config), frontend.slug.clone());
-        let now = frontend.created_at;
-        let artifact_digest = artifact.digest();
+        let (config, now) = (Arc::clone(&self.config), frontend.created_at);
+        let address = address_of(&frontend, &project);
         let frontend = self
-            .control
-            .write(move |tx| {
-                let live = projects::is_live(tx, &project.id, now)?
-                    && store::activate(
-                        tx,
-                        &frontend.id,
-                        frontend.source.as_ref(),
-                        &artifact_digest,
-                        &page.by,
-                    )?;
-                if !live {
+            .publish(stored, address, now, move |tx, published| {
+                if !projects::is_live(tx, &project.id, now)?
+                    || !store::activate(tx, &frontend.id, published)?
+                {
                     return Err(FrontendError::NotFound);
                 }
-                Self::purge(tx, &config, &project.host_label, &frontend.slug, now)?;
+                frontend.state = FrontendState::Active;
+                frontend.source = Some(published.source);
                 if let Some(key) = answer {
                     answers::keep(tx, &key, 201, &body(&frontend, &project, &config), now)?;
                 }
@@ -172,7 +130,6 @@ impl Deployments {
             })
             .await?;
         fault::point("create.committed");
-        self.pages.forget(&slug);
         Ok(frontend)
     }
 
@@ -257,44 +214,41 @@ impl Deployments {
         let page = self
             .render_live(frontend.content_type, &title, &content, &frontend.slug)
             .await?;
-        let (source, artifact) = self.store_page(Bytes::from(content), page.html).await?;
+        let stored = self.store_made(content, page).await?;
         fault::point("republish.stored");
         let (baseline, revision) = (self.new_revision_id()?, self.new_revision_id()?);
-        let (config, now) = (Arc::clone(&self.config), self.clock.now());
-        let (source_digest, artifact_digest) = (source.digest(), artifact.digest());
-        let (slug, id, label) = (frontend.slug, frontend.id, project.host_label);
-        let forget = slug.clone();
+        let (id, now) = (frontend.id, self.clock.now());
         let frontend = self
-            .control
-            .write(move |tx| {
-                let mut frontend = Self::active_in(tx, &project.id, &id)?;
-                Self::ensure_workflow(tx, &mut frontend, baseline, now)?;
-                let kind = RevisionKind::Publish;
-                let made = NewRevision {
-                    id: revision,
-                    title: &title,
-                    source: source_digest,
-                    preview: None,
-                    message: None,
-                    kind,
-                };
-                revisions::insert(tx, &id, &made, now)?;
-                let released = Released {
-                    revision,
-                    kind,
-                    message: None,
-                    title: &title,
-                    source: source_digest,
-                    artifact: artifact_digest,
-                    made_by: &page.by,
-                };
-                revisions::release(tx, &frontend, &released, now)?;
-                Self::purge(tx, &config, &label, &slug, now)?;
-                Self::active_in(tx, &project.id, &id)
-            })
+            .publish(
+                stored,
+                address_of(&frontend, &project),
+                now,
+                move |tx, published| {
+                    let mut frontend = Self::active_in(tx, &project.id, &id)?;
+                    Self::ensure_workflow(tx, &mut frontend, baseline, now)?;
+                    let kind = RevisionKind::Publish;
+                    let made = NewRevision {
+                        id: revision,
+                        title: &title,
+                        source: published.source,
+                        preview: None,
+                        message: None,
+                        kind,
+                    };
+                    revisions::insert(tx, &id, &made, now)?;
+                    let released = Released {
+                        revision,
+                        kind,
+                        message: None,
+                        title: &title,
+                        published,
+                    };
+                    revisions::release(tx, &frontend, &released, now)?;
+                    Self::active_in(tx, &project.id, &id)
+                },
+            )
             .await?;
         fault::point("republish.committed");
-        self.pages.forget(&forget);
         Ok(frontend)
     }
 
@@ -320,23 +274,28 @@ impl Deployments {
         target: Target,
     ) -> Result<bool, FrontendError> {
         let (config, now) = (Arc::clone(&self.config), self.clock.now());
-        let slug: Option<String> = self
+        let removed = self
             .control
             .write(move |tx| {
                 let found = store::frontend(tx, &project.id, &target);
                 let Some(frontend) = found.map_err(control::Error::from)? else {
-                    return Ok(None);
+                    return Ok(false);
                 };
                 // One that is being created goes too: its creator will not find it any more.
                 deployments::store::remove(tx, &frontend.id, now)?;
-                Self::purge(tx, &config, &project.host_label, &frontend.slug, now)?;
-                Ok::<_, FrontendError>(Some(frontend.slug))
+                announce(tx, &config, &address_of(&frontend, &project), now)?;
+                Ok::<_, FrontendError>(true)
             })
             .await?;
         fault::point("delete.committed");
-        if let Some(slug) = &slug {
-            self.pages.forget(slug);
-        }
-        Ok(slug.is_some())
+        Ok(removed)
+    }
+}
+
+/// Where a frontend of a project answers.
+pub(in crate::deployments) fn address_of(frontend: &Frontend, project: &Project) -> Address {
+    Address {
+        slug: frontend.slug.clone(),
+        host_label: Some(project.host_label.clone()),
     }
 }

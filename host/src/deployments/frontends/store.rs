@@ -6,10 +6,10 @@ use super::model::{Frontend, FrontendState, MemberSummary, Target};
 use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::control::{Error, Tx};
-use crate::deployments::publish::MadeBy;
+use crate::deployments::publication::{Published, backend_changed};
 use crate::deployments::revisions::Released;
 use crate::deployments::store::{add_garbage, content_type};
-use crate::ids::{DeploymentId, ProjectId};
+use crate::ids::{BackendId, DeploymentId, ProjectId};
 
 const FRONTEND: &str = "SELECT d.id, d.slug, d.content_type, d.title, d.state, d.source_digest, \
     d.visits, d.created_at, d.updated_at, d.active_revision_id, \
@@ -107,9 +107,7 @@ pub(super) fn insert_frontend(
 pub(super) fn activate(
     tx: &Tx<'_>,
     id: &DeploymentId,
-    source: Option<&Digest>,
-    artifact: &Digest,
-    made_by: &MadeBy,
+    published: &Published,
 ) -> Result<bool, Error> {
     let changed = tx
         .prepare_cached(
@@ -117,7 +115,12 @@ pub(super) fn activate(
                 made_by = ?4, backend_id = (SELECT b.id FROM backends b WHERE b.project_id = deployments.project_id)
              WHERE id = ?1 AND state = 'creating'",
         )?
-        .execute(params![id, source, artifact, made_by.as_str()])?;
+        .execute(params![
+            id,
+            published.source,
+            published.artifact,
+            published.by.as_str()
+        ])?;
     Ok(changed > 0)
 }
 
@@ -153,14 +156,14 @@ pub(in crate::deployments) fn set_live(
     .execute(params![
         id,
         released.title,
-        released.source,
-        released.artifact,
+        released.published.source,
+        released.published.artifact,
         released.revision,
         now,
-        released.made_by.as_str(),
+        released.published.by.as_str(),
     ])?;
     match replaced {
-        Some(digest) if digest != released.artifact => add_garbage(tx, &digest, now),
+        Some(digest) if digest != released.published.artifact => add_garbage(tx, &digest, now),
         _ => Ok(()),
     }
 }
@@ -177,6 +180,28 @@ pub(in crate::deployments) fn mark_deleting(
         .query_map([project], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     Ok(slugs)
+}
+
+/// The slugs of a project's frontends, whatever their state.
+pub(in crate::deployments) fn slugs(
+    c: &Connection,
+    project: &ProjectId,
+) -> rusqlite::Result<Vec<String>> {
+    c.prepare_cached("SELECT slug FROM deployments WHERE project_id = ?1")?
+        .query_map([project], |row| row.get(0))?
+        .collect()
+}
+
+/// Binds the frontends of a project that never had a backend to its first.
+///
+/// # Errors
+/// The database's.
+pub fn bind_backend(tx: &Tx<'_>, project: &ProjectId, backend: &BackendId) -> Result<(), Error> {
+    tx.prepare_cached(
+        "UPDATE deployments SET backend_id = ?2 WHERE project_id = ?1 AND backend_id IS NULL",
+    )?
+    .execute(params![project, backend])?;
+    backend_changed(tx, project)
 }
 
 /// Ids of frontends of a project that are on their way out, `most` at most.

@@ -9,14 +9,13 @@ mod store;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use serde::Serialize;
 use store::Candidate;
 
+use super::publication::{Stored, announce};
 use super::publish::{Made, MadeBy, PublishError};
 use super::runtime;
 use crate::clock::{Clock, Timestamp};
-use crate::content::Pin;
 use crate::control::{self, Control};
 use crate::deployments::Deployments;
 use crate::fault;
@@ -198,19 +197,17 @@ impl Deployments {
             }
         };
         let (text, made) = made;
-        let by = made.by;
-        let (source, artifact) = match self.store_page(text, made.html).await {
+        let stored = match self.store_made(text, made).await {
             Err(PublishError::Capacity(_)) => return Ok(false),
             stored => stored.map_err(anyhow::Error::from)?,
         };
         fault::point("rerender.stored");
-        self.switch(progress, page, artifact, by).await?;
-        drop(source);
+        self.switch(progress, page, stored).await?;
         fault::point("rerender.committed");
         Ok(true)
     }
 
-    async fn made_again(&self, page: &Candidate) -> Result<(Bytes, Made), PublishError> {
+    async fn made_again(&self, page: &Candidate) -> Result<(String, Made), PublishError> {
         let text = self.text_of(page.source).await?;
         let made = match page.host_label {
             Some(_) => {
@@ -219,7 +216,7 @@ impl Deployments {
             }
             None => self.render(page.content_type, &page.title, &text).await?,
         };
-        Ok((Bytes::from(text), made))
+        Ok((text, made))
     }
 
     /// Puts a page in the place of the one that was made before, if that is still there; what the edge holds of it is purged.
@@ -227,32 +224,28 @@ impl Deployments {
         &self,
         mut progress: Progress,
         page: Candidate,
-        artifact: Pin,
-        by: MadeBy,
+        stored: Stored,
     ) -> Result<(), control::Error> {
         let (config, now) = (Arc::clone(&self.config), self.clock.now());
-        let slug = page.slug.clone();
-        let changed = artifact.digest() != page.artifact;
-        self.control
+        let published = stored.published();
+        let switched = self
+            .control
             .write(move |tx| {
-                let outcome = if !store::switch(tx, &page, &artifact.digest(), &by, now)? {
+                let outcome = if !store::switch(tx, &page, &published, now)? {
                     Outcome::Skipped
-                } else if changed {
-                    if let Some(label) = &page.host_label {
-                        Self::purge(tx, &config, label, &page.slug, now)?;
-                    }
-                    Outcome::Changed
-                } else {
+                } else if published.artifact == page.artifact {
                     Outcome::Unchanged
+                } else {
+                    announce(tx, &config, &page.address(), now)?;
+                    Outcome::Changed
                 };
                 progress.count(page.id, outcome);
                 store::note(tx, &progress)
             })
-            .await?;
-        if changed {
-            self.pages.forget(&slug);
-        }
-        Ok(())
+            .await;
+        // The rows hold the content from here on.
+        drop(stored);
+        switched
     }
 
     async fn settle(

@@ -6,6 +6,7 @@ use super::Progress;
 use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::control::{Error, Tx};
+use crate::deployments::publication::{Address, Published};
 use crate::deployments::publish::MadeBy;
 use crate::deployments::store::{add_garbage, content_type};
 use crate::ids::DeploymentId;
@@ -22,6 +23,16 @@ pub(super) struct Candidate {
     pub(super) artifact: Digest,
     /// A frontend's.
     pub(super) host_label: Option<String>,
+}
+
+impl Candidate {
+    /// Where it answers.
+    pub(super) fn address(&self) -> Address {
+        Address {
+            slug: self.slug.clone(),
+            host_label: self.host_label.clone(),
+        }
+    }
 }
 
 /// Pages with a source that answer and that another guest, or another runtime, has made.
@@ -76,8 +87,7 @@ pub(super) fn count(
 pub(super) fn switch(
     tx: &Tx<'_>,
     page: &Candidate,
-    artifact: &Digest,
-    by: &MadeBy,
+    published: &Published,
     now: Timestamp,
 ) -> Result<bool, Error> {
     let switched = tx
@@ -91,10 +101,10 @@ pub(super) fn switch(
             page.source,
             page.title,
             page.artifact,
-            artifact,
-            by.as_str()
+            published.artifact,
+            published.by.as_str()
         ])?;
-    if switched > 0 && page.artifact != *artifact {
+    if switched > 0 && page.artifact != published.artifact {
         add_garbage(tx, &page.artifact, now)?;
     }
     Ok(switched > 0)

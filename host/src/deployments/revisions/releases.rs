@@ -1,17 +1,12 @@
 //! Releases: what is live changes by one row, so that nobody ever sees a mixture of two revisions.
 
-use std::sync::Arc;
-
-use bytes::Bytes;
-
 use super::model::{Revision, RevisionKind, RevisionState};
 use super::store;
 use crate::clock::Timestamp;
-use crate::content::Digest;
 use crate::control::{self, Tx};
 use crate::deployments::Deployments;
-use crate::deployments::frontends::{Frontend, FrontendError, Target, set_live};
-use crate::deployments::publish::MadeBy;
+use crate::deployments::frontends::{Frontend, FrontendError, Target, address_of, set_live};
+use crate::deployments::publication::Published;
 use crate::fault;
 use crate::ids::RevisionId;
 use crate::projects::Project;
@@ -48,9 +43,7 @@ pub(in crate::deployments) struct Released<'a> {
     pub(in crate::deployments) kind: RevisionKind,
     pub(in crate::deployments) message: Option<&'a str>,
     pub(in crate::deployments) title: &'a str,
-    pub(in crate::deployments) source: Digest,
-    pub(in crate::deployments) artifact: Digest,
-    pub(in crate::deployments) made_by: &'a MadeBy,
+    pub(in crate::deployments) published: &'a Published,
 }
 
 /// Makes a stored revision live and what was live history.
@@ -110,40 +103,37 @@ impl Deployments {
                 &frontend.slug,
             )
             .await?;
-        let (source, artifact) = self.store_page(Bytes::from(text), page.html).await?;
+        let stored = self.store_made(text, page).await?;
         fault::point("release.stored");
-        let (config, now) = (Arc::clone(&self.config), self.clock.now());
-        let (source, artifact) = ((source.digest(), source), (artifact.digest(), artifact));
-        let (slug, id) = (frontend.slug, frontend.id);
-        let forget = slug.clone();
+        let (id, now) = (frontend.id, self.clock.now());
         let done = self
-            .control
-            .write(move |tx| {
-                let frontend = Self::active_in(tx, &project.id, &id)?;
-                let active = frontend.active_revision.ok_or(FrontendError::NotFound)?;
-                if new.expected != Some(active) {
-                    return Err(FrontendError::Conflict(active));
-                }
-                let released = Released {
-                    revision: revision.id,
-                    kind: new.kind,
-                    message: new.message.as_deref(),
-                    title: &revision.title,
-                    source: source.0,
-                    artifact: artifact.0,
-                    made_by: &page.by,
-                };
-                release(tx, &frontend, &released, now)?;
-                Self::purge(tx, &config, &project.host_label, &slug, now)?;
-                let revision = store::by_id(tx, &id, &revision.id);
-                let revision = revision
-                    .map_err(control::Error::from)?
-                    .ok_or(FrontendError::NoRevision)?;
-                Ok((Self::active_in(tx, &project.id, &id)?, revision))
-            })
+            .publish(
+                stored,
+                address_of(&frontend, &project),
+                now,
+                move |tx, published| {
+                    let frontend = Self::active_in(tx, &project.id, &id)?;
+                    let active = frontend.active_revision.ok_or(FrontendError::NotFound)?;
+                    if new.expected != Some(active) {
+                        return Err(FrontendError::Conflict(active));
+                    }
+                    let released = Released {
+                        revision: revision.id,
+                        kind: new.kind,
+                        message: new.message.as_deref(),
+                        title: &revision.title,
+                        published,
+                    };
+                    release(tx, &frontend, &released, now)?;
+                    let revision = store::by_id(tx, &id, &revision.id);
+                    let revision = revision
+                        .map_err(control::Error::from)?
+                        .ok_or(FrontendError::NoRevision)?;
+                    Ok((Self::active_in(tx, &project.id, &id)?, revision))
+                },
+            )
             .await?;
         fault::point("release.committed");
-        self.pages.forget(&forget);
         Ok(done)
     }
 
