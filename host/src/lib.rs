@@ -5,9 +5,9 @@
 pub use svc_base::{clock, disk, fault, ids, memory_cache, random, sqlite};
 pub use svc_sandbox as sandbox;
 
+pub mod access;
 pub mod app;
 pub mod backends;
-pub mod background;
 pub mod backup;
 pub mod check;
 pub mod cli;
@@ -17,15 +17,16 @@ pub mod control;
 pub mod data_lock;
 pub mod deployments;
 pub mod edge;
+pub mod envelope;
 pub mod guests;
 pub mod http;
 pub mod http_client;
 pub mod landing;
 pub mod mcp;
 pub mod openapi;
+pub mod operations;
 pub mod projects;
 pub mod router;
 pub mod server;
-pub mod teardown;
 pub mod telemetry;
 pub mod workspaces;

@@ -52,6 +52,7 @@ mod restores;
 mod serving;
 mod statements;
 mod tidy;
+mod tidy_order;
 mod values;
 mod visits;
 

@@ -8,7 +8,7 @@ use super::publication::{Address, announce};
 use super::{Deployments, frontends, store};
 use crate::clock::Timestamp;
 use crate::content::Hold;
-use crate::control::{self, answers};
+use crate::control;
 use crate::ids::ProjectId;
 use crate::projects;
 
@@ -16,8 +16,6 @@ use crate::projects;
 const STEP: u32 = 500;
 /// How long content without a reference is kept, in seconds.
 const GRACE: i64 = 60;
-/// How long answers to idempotency keys are kept, in seconds.
-pub const ANSWERS: i64 = 24 * 3600;
 
 impl Deployments {
     /// Removes what has expired; answers how many deployments that were.
@@ -65,17 +63,6 @@ impl Deployments {
                 return Ok(swept);
             }
         }
-    }
-
-    /// Forgets what is kept for a time only: answers to idempotency keys.
-    ///
-    /// # Errors
-    /// The database's.
-    pub async fn forget_old(&self) -> Result<(), control::Error> {
-        let now = self.clock.now();
-        self.control
-            .write(move |tx| answers::forget(tx, now.plus_seconds(-ANSWERS)))
-            .await
     }
 
     /// Deletes marked content that is past its grace and that nothing refers to; answers how many objects.

@@ -10,7 +10,7 @@ use super::password;
 use super::publish::{Made, MadeBy, PublishError};
 use super::{Deployments, store};
 use crate::clock::Timestamp;
-use crate::control::answers::{self, AnswerKey};
+use crate::control::answers::Keep;
 use crate::control::{self, Change, Tx};
 use crate::ids::DeploymentId;
 use crate::sandbox::ContentType;
@@ -53,7 +53,7 @@ pub struct Deployed {
 }
 
 impl Deployments {
-    /// Publishes a quick share; `answer` keeps what is answered for an idempotency key. Durable when it answers.
+    /// Publishes a quick share. Durable when it returns.
     ///
     /// # Errors
     /// See [`PublishError`]; nothing is stored then.
@@ -61,7 +61,7 @@ impl Deployments {
     pub async fn publish_share(
         &self,
         share: NewShare,
-        answer: Option<AnswerKey>,
+        keep: Keep<Deployed>,
     ) -> Result<Deployed, PublishError> {
         self.check_room().await?;
         let slug = self.reserve_slug(share.name.as_deref()).await?;
@@ -94,7 +94,7 @@ impl Deployments {
             expires_at: Some(created_at.plus_seconds(seconds)),
         };
         if share.one_time {
-            return self.publish_once(deployment, page, answer).await;
+            return self.publish_once(deployment, page, keep).await;
         }
         let stored = self.store_made(share.content, page).await?;
         let (address, now) = (deployment.address(), deployment.created_at);
@@ -106,7 +106,7 @@ impl Deployments {
             deployment.source = Some(published.source);
             deployment.artifact = Some(published.artifact);
             add(tx, &deployment, &published.by, most)?;
-            keep(tx, answer, &deployed)?;
+            keep.keep(tx, &deployed)?;
             Ok(deployed)
         })
         .await
@@ -117,7 +117,7 @@ impl Deployments {
         &self,
         deployment: Deployment,
         page: Made,
-        answer: Option<AnswerKey>,
+        keep: Keep<Deployed>,
     ) -> Result<Deployed, PublishError> {
         let id = deployment.id;
         self.write_once(id, page.html).await?;
@@ -127,7 +127,7 @@ impl Deployments {
         );
         let committing = self.control.write(move |tx| {
             add(tx, &deployment, &page.by, most)?;
-            keep(tx, answer, &deployed)?;
+            keep.keep(tx, &deployed)?;
             Ok(deployed)
         });
         let added = self.parts.time(Part::Commit, committing).await;
@@ -209,16 +209,6 @@ fn add(
 ) -> Result<(), PublishError> {
     Deployments::check_room_in(tx, deployment.created_at, most)?;
     Ok(store::insert(tx, deployment, made_by)?)
-}
-
-/// Keeps the answer to an idempotency key.
-fn keep(tx: &Tx<'_>, key: Option<AnswerKey>, deployed: &Deployed) -> Result<(), PublishError> {
-    let Some(key) = key else {
-        return Ok(());
-    };
-    let body = serde_json::to_string(deployed).map_err(anyhow::Error::from);
-    let body = body.map_err(PublishError::Internal)?;
-    Ok(answers::keep(tx, &key, 201, &body, deployed.created_at)?)
 }
 
 /// Runs disk work off the request threads.

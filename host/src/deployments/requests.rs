@@ -3,12 +3,12 @@
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::model::is_slug;
 use super::password::PASSWORD_BYTES;
 use super::quick_share::NewShare;
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::Problem;
 use crate::sandbox::ContentType;
+use svc_base::names::is_slug;
 
 /// The longest title of a page, in characters.
 pub const TITLE: usize = 200;

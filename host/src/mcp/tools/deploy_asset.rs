@@ -1,16 +1,15 @@
 //! `deploy_asset`: a quick share, which anybody may publish.
 
-use std::sync::Arc;
-
 use rmcp::model::{Tool as Description, ToolAnnotations};
 use serde_json::{Value, json};
 
 use super::{answer, describe, string};
-use crate::app::SharedApp;
+use crate::access::to_the_end;
+use crate::control::answers::Keep;
 use crate::deployments::requests::DeployRequest;
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
-use crate::http::serve::to_the_end;
+use crate::mcp::Tools;
 use crate::mcp::arguments::Arguments;
 
 const ABOUT: &str = "Publish one page at a public URL for 7 days, without an account: HTML, Markdown, a Mermaid diagram, JSON or CSV. \
@@ -35,7 +34,7 @@ pub(super) fn description() -> Description {
     describe("deploy_asset", ABOUT, hints, &arguments, &["content"])
 }
 
-pub(super) async fn call(app: SharedApp, mut arguments: Arguments) -> Result<Value, Problem> {
+pub(super) async fn call(services: Tools, mut arguments: Arguments) -> Result<Value, Problem> {
     if arguments.has("name") {
         return Err(invalid(
             "In the arguments: unknown field `name`: the wanted name is `slug`.",
@@ -46,6 +45,9 @@ pub(super) async fn call(app: SharedApp, mut arguments: Arguments) -> Result<Val
         arguments.give("name", &slug)?;
     }
     let share = arguments.rest::<DeployRequest>()?.checked()?;
-    let deployments = Arc::clone(&app.deployments);
-    answer(to_the_end(async move { deployments.publish_share(share, None).await }).await??)
+    let publishing = async move {
+        let keep = Keep::nothing();
+        services.deployments.publish_share(share, keep).await
+    };
+    answer(to_the_end(publishing).await?)
 }

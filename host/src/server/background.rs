@@ -1,6 +1,5 @@
 //! What runs beside requests: views written down, what has expired swept, operators' commands noticed.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -20,8 +19,12 @@ const FORGET: Duration = Duration::from_secs(3600);
 const LISTEN: Duration = Duration::from_millis(250);
 
 /// Starts all of it; each ends when `stop` becomes true.
-pub fn start(app: &SharedApp, guests: Watch, stop: &watch::Receiver<bool>) -> Vec<JoinHandle<()>> {
-    let task = |app: &SharedApp| (Arc::clone(app), stop.clone());
+pub(super) fn start(
+    app: &SharedApp,
+    guests: Watch,
+    stop: &watch::Receiver<bool>,
+) -> Vec<JoinHandle<()>> {
+    let task = |app: &SharedApp| (app.clone(), stop.clone());
     let (flush, sweep, collect) = (task(app), task(app), task(app));
     let (end, purge, forget) = (task(app), task(app), task(app));
     let (tidy, listen, orphans) = (task(app), task(app), task(app));
@@ -48,7 +51,7 @@ pub fn start(app: &SharedApp, guests: Watch, stop: &watch::Receiver<bool>) -> Ve
         tokio::spawn(every(TIDY, tidy, "forgetting what is old", async |app| {
             app.rate_limits.tidy();
             app.backends.tidy();
-            Ok(app.deployments.forget_old().await?)
+            Ok(app.idempotency.forget_old().await?)
         })),
         tokio::spawn(every(FORGET, forget, "forgetting history", async |app| {
             app.backends.forget_old().await
