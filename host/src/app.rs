@@ -25,6 +25,7 @@ use crate::http::rate_limit::RateLimits;
 use crate::http::request_ids::RequestIds;
 use crate::landing::Landing;
 use crate::mcp::Tools;
+use crate::outbound::Outbound;
 use crate::projects::Projects;
 use crate::random::Random;
 use crate::sandbox::{Sandbox, SandboxConfig};
@@ -163,10 +164,11 @@ impl App {
             Arc::clone(&config),
             workspaces.clone(),
         );
-        let purger = match &config.edge {
-            Some(edge) => Some(Purger::new(control.clone(), clock.clone(), edge)?),
-            None => None,
-        };
+        let outbound = Outbound::new()?;
+        let purger = config
+            .edge
+            .as_ref()
+            .map(|edge| Arc::new(Purger::new(control.clone(), clock.clone(), outbound, edge)));
         let rate_limits = Arc::new(RateLimits::new(&config.limits, &clock));
         let metrics = Arc::new(Metrics::new(|registry| {
             deployments.register(registry);
@@ -205,7 +207,7 @@ impl App {
             ),
             teardown,
             projects,
-            purger: purger.map(Arc::new),
+            purger,
             rate_limits,
             metrics,
             workspaces,

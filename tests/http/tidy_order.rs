@@ -8,7 +8,7 @@ const ORDER: [&str; 27] = [
     "config",
     "telemetry",
     "data_lock",
-    "http_client",
+    "outbound",
     "content",
     "control",
     "http",
