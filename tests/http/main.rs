@@ -53,6 +53,7 @@ mod serving;
 mod statements;
 mod tidy;
 mod tidy_order;
+mod tidy_tables;
 mod values;
 mod visits;
 
