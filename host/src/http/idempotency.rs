@@ -23,7 +23,7 @@ use crate::workspaces::Principal;
 const HEADER: &str = "idempotency-key";
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// The longest key, in characters.
-const LENGTH: usize = 128;
+pub const LENGTH: usize = 128;
 
 /// Keys whose first request is still running.
 pub type InFlight = Arc<Mutex<HashSet<(String, String, String)>>>;
