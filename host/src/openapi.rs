@@ -67,12 +67,11 @@ pub fn finish(description: OpenApi, base_url: &str) -> Description {
     let examples = examples::all(base_url);
     for (path, operation) in operations(&mut document) {
         let id = operation["operationId"].as_str().unwrap_or_default();
-        let probe = matches!(id, "healthz" | "readyz");
         if let Some(examples) = examples.get(id) {
             examples.add_to(operation);
         }
         links::add(operation);
-        let codes = problems::take(operation, probe);
+        let codes = problems::take(operation, path);
         problems::add(operation, &codes, base_url, !front::is_data(path));
     }
     Description::new(document)
@@ -95,7 +94,7 @@ fn operations(document: &mut Value) -> impl Iterator<Item = (&String, &mut Map<S
     params(WhichPart),
     responses(
         (status = 200, description = "OpenAPI 3.1.", content_type = "application/json", body = Value),
-        (status = 206, description = "The range that was asked for.", content_type = "application/json"),
+        (status = 206, description = "The range that was asked for.", content((String = "application/json", example = json!("{\"components\":")))),
         (status = 304, description = "It has not changed.")
     ),
     extensions(("x-problems" = json!("invalid_request range_not_satisfiable")))

@@ -56,7 +56,7 @@ def wait_until_ready(url):
 
 
 def furnish(url, credential):
-    """Makes something of every kind, and returns the addresses that requests begin with."""
+    """Makes something of every kind, and returns what requests may name."""
     projects = "/api/v1/projects"
     project = call(url, "POST", projects, {"name": "House"}, credential)["id"]
     below = f"{projects}/{project}"
@@ -70,15 +70,19 @@ def furnish(url, credential):
     page = {"type": "html", "content": "<p>Nothing yet", "requested_slug": "notes"}
     frontend = call(url, "POST", f"{below}/frontends", page, credential)
     revisions = call(url, "GET", f"{below}/frontends/notes/revisions", None, credential)
+    base = revisions["active_revision_id"]
+    edit = {"find": "Nothing yet", "replace": "Water the beans"}
+    draft = {"base_revision_id": base, "edits": [edit]}
+    draft = call(url, "POST", f"{below}/frontends/notes/revisions", draft, credential)
     share = {"content": "# Minutes", "type": "markdown", "name": "minutes", "password": "tea-at-five"}
     call(url, "POST", "/api/v1/deploy", share)
     with urllib.request.urlopen(f"{url}/notes") as answer:
         runtime = answer.read().decode().split("/_svc/runtime/")[1].split('"')[0]
     return {
-        "SVC_PROJECT": project,
-        "SVC_FRONTEND": frontend["id"],
-        "SVC_REVISION": revisions["active_revision_id"],
-        "SVC_RUNTIME": runtime,
+        "projects": [project],
+        "deployments": [frontend["id"]],
+        "revisions": [base, draft["revision"]["revision_id"]],
+        "runtimes": [runtime],
     }
 
 
@@ -100,8 +104,12 @@ def main():
             url = f"http://localhost:{port}"
             wait_until_ready(url)
             credential = operate(data, "namespace", "create", "acme", "--plan", "pro")["credential"]
-            environment = {**os.environ, **furnish(url, credential), "SVC_CREDENTIAL": credential, "SVC_HOOKS": str(HERE / "hooks.py")}
-            tool = [Path(sys.executable).with_name("schemathesis"), "--config-file", HERE / "schemathesis.toml"]
+            named = furnish(url, credential)
+            dictionaries = "".join(f'[dictionaries.{name}]\nvalues = {json.dumps(values)}\n' for name, values in named.items())
+            settings = Path(directory, "schemathesis.toml")
+            settings.write_text(Path(HERE, "schemathesis.toml").read_text() + dictionaries)
+            environment = {**os.environ, "SVC_CREDENTIAL": credential, "SVC_HOOKS": str(HERE / "hooks.py")}
+            tool = [Path(sys.executable).with_name("schemathesis"), "--config-file", settings]
             run = ["run", f"{url}/api/v1/openapi.json", "--seed", SEED, *sys.argv[1:]]
             found = subprocess.run([*tool, *run], cwd=directory, env=environment).returncode
         finally:

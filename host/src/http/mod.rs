@@ -8,6 +8,7 @@ pub mod hosts;
 pub mod idempotency;
 mod linger;
 pub mod negotiate;
+pub mod numbers;
 pub mod owner;
 pub mod problem;
 pub mod problem_page;

@@ -31,8 +31,13 @@ const BODY: &[Code] = &[
 
 /// The codes that an operation names, out of its description. A word that is neither a code nor a group of codes stays
 /// there, where a test finds it.
-pub(super) fn take(operation: &mut Map<String, Value>, probe: bool) -> Vec<Code> {
+pub(super) fn take(operation: &mut Map<String, Value>, path: &str) -> Vec<Code> {
     let mut codes = EVERYWHERE.to_vec();
+    let probe = matches!(path, "/healthz" | "/readyz");
+    // A path that has no canonical form leads nowhere.
+    if path.contains('{') {
+        codes.push(Code::NotFound);
+    }
     if !probe {
         codes.extend(ROUTED);
     }

@@ -24,6 +24,13 @@ pub(super) fn apply(document: &mut Value) {
             }
         }
     }
+    for (_, operation) in super::operations(document) {
+        let file =
+            operation["responses"].pointer_mut("/200/content/application~1vnd.sqlite3/schema");
+        if let Some(schema) = file {
+            *schema = json!({ "type": "string", "format": "binary" });
+        }
+    }
     let schemas = &mut document["components"]["schemas"];
     for (schema, member) in [("CreateProject", "name"), ("UpdateProject", "name")] {
         schemas[schema]["properties"][member]["pattern"] = SAYS_SOMETHING.into();
@@ -38,8 +45,32 @@ pub(super) fn apply(document: &mut Value) {
         { "required": ["content"], "properties": { "content": { "type": "string" }, "edits": { "type": "null" } } },
         { "required": ["edits"], "properties": { "edits": { "type": "array" }, "content": { "type": "null" } } },
     ]);
+    // An empty slug is as good as none, where one is wished for; and a slug that is there already stays.
+    let wished = &mut schemas["CreateFrontend"]["properties"]["requested_slug"]["pattern"];
+    if let Some(pattern) = wished
+        .as_str()
+        .and_then(|slug| slug.strip_prefix('^')?.strip_suffix('$'))
+    {
+        *wished = format!("^({pattern})?$").into();
+    }
+    schemas["Republish"]["properties"]["requested_slug"]["maxLength"] = 0.into();
+    schemas["RpcMessage"] = rpc_message();
     schemas["SqlValue"] = sql_value(false);
     schemas["GivenValue"] = sql_value(true);
+}
+
+/// A JSON-RPC request or notification. What the protocol's later versions add to it is left to them.
+fn rpc_message() -> Value {
+    json!({
+        "description": "A JSON-RPC request or, without `id`, a notification.",
+        "type": "object", "required": ["jsonrpc", "method"],
+        "properties": {
+            "jsonrpc": { "type": "string", "const": "2.0" },
+            "id": { "type": ["string", "integer"], "minimum": i64::MIN, "maximum": i64::MAX },
+            "method": { "type": "string", "description": "Such as `tools/list` and `tools/call`." },
+            "params": { "type": "object" },
+        },
+    })
 }
 
 fn idempotency_key() -> Value {

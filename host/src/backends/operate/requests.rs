@@ -18,7 +18,7 @@ pub const OPS: usize = 20;
 #[allow(dead_code, reason = "describes what OpBody reads")]
 pub struct CallAction {
     /// Its name.
-    #[schema(example = "add_note")]
+    #[schema(min_length = 1, example = "add_note")]
     action: String,
     /// A value for each of its params, and nothing else; may be absent for an action without any.
     #[serde(default)]
@@ -40,7 +40,7 @@ pub struct CallBatch {
 #[serde(deny_unknown_fields)]
 pub struct BatchedCall {
     /// The action's name.
-    #[schema(example = "add_note")]
+    #[schema(min_length = 1, example = "add_note")]
     pub(super) action: String,
     /// A value for each of its params, or what the first row of an earlier op has in a column: `{"from": [0, "id"]}`.
     #[serde(default)]

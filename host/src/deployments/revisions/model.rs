@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::deployments::frontends::Frontend;
+use crate::http::numbers::whole;
 use crate::ids::{DeploymentId, RevisionId};
 
 /// How a revision last became what it is.
@@ -107,6 +108,7 @@ pub struct Edit {
     /// What shall be there instead.
     pub replace: String,
     /// How often it must occur; once, if absent.
+    #[serde(default, deserialize_with = "whole")]
     #[schema(minimum = 1, default = 1)]
     pub count: Option<u64>,
 }
