@@ -42,6 +42,11 @@ def call(url, method, path, body=None, credential=None):
         return json.loads(answer.read())
 
 
+def bearer(name, credential):
+    """Returns who calls with a credential, in the form of Web Fuzzing Commons."""
+    return {"name": name, "fixedHeaders": [{"name": "Authorization", "value": f"Bearer {credential}"}]}
+
+
 def wait_until_ready(url):
     """Waits until the server publishes."""
     deadline = time.monotonic() + START_SECONDS
@@ -103,12 +108,14 @@ def main():
                 sys.exit(f"the server did not start:\n{log.read_text()}")
             url = f"http://localhost:{port}"
             wait_until_ready(url)
-            credential = operate(data, "namespace", "create", "acme", "--plan", "pro")["credential"]
-            named = furnish(url, credential)
+            owners = {name: operate(data, "namespace", "create", name)["credential"] for name in ["acme", "globex"]}
+            named = furnish(url, owners["acme"])
+            credentials = Path(directory, "credentials.json")
+            credentials.write_text(json.dumps({"auth": [bearer(*owner) for owner in owners.items()]}))
             dictionaries = "".join(f'[dictionaries.{name}]\nvalues = {json.dumps(values)}\n' for name, values in named.items())
             settings = Path(directory, "schemathesis.toml")
             settings.write_text(Path(HERE, "schemathesis.toml").read_text() + dictionaries)
-            environment = {**os.environ, "SVC_CREDENTIAL": credential, "SVC_HOOKS": str(HERE / "hooks.py")}
+            environment = {**os.environ, "SVC_PROJECT": named["projects"][0], "SVC_CREDENTIALS": str(credentials), "SVC_HOOKS": str(HERE / "hooks.py")}
             tool = [Path(sys.executable).with_name("schemathesis"), "--config-file", settings]
             run = ["run", f"{url}/api/v1/openapi.json", "--seed", SEED, *sys.argv[1:]]
             found = subprocess.run([*tool, *run], cwd=directory, env=environment).returncode
