@@ -22,6 +22,7 @@ pub mod ids;
 pub mod landing;
 pub mod mcp;
 pub mod memory_cache;
+pub mod numbers;
 pub mod openapi;
 pub mod projects;
 pub mod random;

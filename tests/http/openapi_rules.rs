@@ -26,7 +26,10 @@ impl Furnished {
         let path = format!("/{project}/backend");
         owner.post(&server, &path, &ddl).await.expect(201);
         owner.frontend(&server, &project, "room").await;
-        let actions = json!({ "actions": [{ "name": "add", "sql": "INSERT INTO notes (text) VALUES (:text)" }] });
+        let actions = json!({ "actions": [
+            { "name": "add", "sql": "INSERT INTO notes (text) VALUES (:text)" },
+            { "name": "newest", "sql": "SELECT max(id) AS id FROM notes" },
+        ] });
         let path = format!("/{project}/backend/actions");
         let put = owner.send(&server, Method::PUT, &path, &actions);
         put.await.expect(200);
@@ -205,6 +208,10 @@ async fn bodies_of_backends_and_calls() {
         (add(json!("text")), true),
         (add(json!({ "base64": "AA==" })), true),
         (json!({ "ops": vec![add(json!(1)); 20] }), true),
+        (
+            json!({ "ops": [{ "action": "newest" }, add(json!({ "from": [0.0, "id"] }))] }),
+            true,
+        ),
     ];
     furnished
         .agrees(Method::POST, "/{slug}/api/op", &bodies)

@@ -5,9 +5,9 @@ import os
 
 import schemathesis
 
-# The project that the server has at the start, and the frontend in it.
-PROJECT = os.environ["SVC_PROJECT"]
-FRONTEND = "notes"
+# What the server has at the start: a project, a frontend in it, what is live there and a draft.
+PROJECT, FRONTEND = os.environ["SVC_PROJECT"], "notes"
+LIVE, DRAFT = os.environ["SVC_LIVE"], os.environ["SVC_DRAFT"]
 
 # Refusals of requests that the schema allows: by code, with a part of the detail where the code says too little.
 BEYOND_SCHEMAS = [
@@ -61,6 +61,17 @@ def is_beyond_schemas(response):
 def is_refused_within(operation, response):
     """Whether an answer of status 200 refuses: JSON-RPC has errors of its own, for messages that HTTP took."""
     return operation.path == "/mcp" and "error" in json_of(response)
+
+
+@schemathesis.hook
+def before_load_schema(context, raw_schema):
+    """Puts this server's revisions in place of those of the server that the examples are from."""
+    promote = raw_schema["paths"]["/api/v1/projects/{id}/frontends/{target}/promote"]["post"]
+    example = promote["requestBody"]["content"]["application/json"]["examples"]["promotion"]["value"]
+    text = json.dumps(raw_schema)
+    for name, here in [("revision_id", DRAFT), ("expected_active_revision_id", LIVE)]:
+        text = text.replace(example[name], here)
+    raw_schema.update(json.loads(text))
 
 
 @schemathesis.hook

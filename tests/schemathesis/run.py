@@ -110,12 +110,14 @@ def main():
             wait_until_ready(url)
             owners = {name: operate(data, "namespace", "create", name)["credential"] for name in ["acme", "globex"]}
             named = furnish(url, owners["acme"])
+            live, draft = named["revisions"]
+            starts = {"SVC_PROJECT": named["projects"][0], "SVC_LIVE": live, "SVC_DRAFT": draft}
             credentials = Path(directory, "credentials.json")
             credentials.write_text(json.dumps({"auth": [bearer(*owner) for owner in owners.items()]}))
             dictionaries = "".join(f'[dictionaries.{name}]\nvalues = {json.dumps(values)}\n' for name, values in named.items())
             settings = Path(directory, "schemathesis.toml")
             settings.write_text(Path(HERE, "schemathesis.toml").read_text() + dictionaries)
-            environment = {**os.environ, "SVC_PROJECT": named["projects"][0], "SVC_CREDENTIALS": str(credentials), "SVC_HOOKS": str(HERE / "hooks.py")}
+            environment = {**os.environ, **starts, "SVC_CREDENTIALS": str(credentials), "SVC_HOOKS": str(HERE / "hooks.py")}
             tool = [Path(sys.executable).with_name("schemathesis"), "--config-file", settings]
             run = ["run", f"{url}/api/v1/openapi.json", "--seed", SEED, *sys.argv[1:]]
             found = subprocess.run([*tool, *run], cwd=directory, env=environment).returncode

@@ -8,7 +8,6 @@ pub mod hosts;
 pub mod idempotency;
 mod linger;
 pub mod negotiate;
-pub mod numbers;
 pub mod owner;
 pub mod problem;
 pub mod problem_page;

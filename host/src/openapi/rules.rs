@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::parts;
+use crate::backends::operate::requests::OPS;
 use crate::http::idempotency;
 
 /// What a text that says something has somewhere: a character that is no white space (Unicode's `White_Space`).
@@ -116,7 +117,7 @@ fn sql_value(in_batch: bool) -> Value {
             "description": "What the first row of an earlier op has in a column.",
             "properties": { "from": {
                 "type": "array", "minItems": 2, "maxItems": 2, "items": false,
-                "prefixItems": [{ "type": "integer", "minimum": 0 }, { "type": "string" }],
+                "prefixItems": [{ "type": "integer", "minimum": 0, "maximum": OPS - 2 }, { "type": "string" }],
             } },
         }));
     }

@@ -5,8 +5,8 @@ use utoipa::ToSchema;
 
 use super::model::{DESCRIPTION, NAME, NewProject, ProjectChanges, TTL_LEAST, TTL_MOST};
 use crate::http::extract::{check_characters, invalid};
-use crate::http::numbers::whole;
 use crate::http::problem::{Code, Problem};
+use crate::numbers::whole;
 
 /// A project to make.
 #[derive(Debug, Deserialize, ToSchema)]

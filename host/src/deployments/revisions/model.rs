@@ -6,8 +6,8 @@ use utoipa::ToSchema;
 use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::deployments::frontends::Frontend;
-use crate::http::numbers::whole;
 use crate::ids::{DeploymentId, RevisionId};
+use crate::numbers::whole;
 
 /// How a revision last became what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]

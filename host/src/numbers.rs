@@ -2,34 +2,42 @@
 
 use std::fmt;
 
+use serde::Deserialize;
 use serde::de::{Deserializer, Error, Unexpected, Visitor};
 
 /// Above this a double no longer tells whole numbers apart.
 const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// A whole number from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Whole(pub u64);
+
+impl<'de> Deserialize<'de> for Whole {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_u64(Reader).map(Self)
+    }
+}
 
 /// Reads a whole number that may be absent or null.
 ///
 /// # Errors
 /// That of the reader, for anything else.
 pub fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
-    deserializer.deserialize_any(Whole)
+    let number = Option::<Whole>::deserialize(deserializer)?;
+    Ok(number.map(|number| number.0))
 }
 
-struct Whole;
+struct Reader;
 
-impl Visitor<'_> for Whole {
-    type Value = Option<u64>;
+impl Visitor<'_> for Reader {
+    type Value = u64;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a whole number from 0")
     }
 
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
     fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
-        Ok(Some(number))
+        Ok(number)
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
@@ -37,7 +45,7 @@ impl Visitor<'_> for Whole {
             return Err(E::invalid_value(Unexpected::Float(number), &self));
         }
         // It is whole and within the bounds of both.
-        format!("{number:.0}").parse().map(Some).map_err(E::custom)
+        format!("{number:.0}").parse().map_err(E::custom)
     }
 }
 
