@@ -5,9 +5,10 @@ import os
 
 import schemathesis
 
-# What the server has at the start: a project, a frontend in it, what is live there and a draft.
-PROJECT, FRONTEND = os.environ["SVC_PROJECT"], "notes"
-LIVE, DRAFT = os.environ["SVC_LIVE"], os.environ["SVC_DRAFT"]
+# What the server has at the start: a project; in it a frontend with a draft, and one that nobody publishes anew, so that
+# drafts can be made from what is live there.
+PROJECT, FRONTEND, STILL = os.environ["SVC_PROJECT"], "notes", "journal"
+LIVE, DRAFT, STILL_LIVE = os.environ["SVC_LIVE"], os.environ["SVC_DRAFT"], os.environ["SVC_STILL_LIVE"]
 
 # Refusals of requests that the schema allows: by code, with a part of the detail where the code says too little.
 BEYOND_SCHEMAS = [
@@ -65,19 +66,36 @@ def is_refused_within(operation, response):
 
 @schemathesis.hook
 def before_load_schema(context, raw_schema):
-    """Puts this server's revisions in place of those of the server that the examples are from."""
+    """Has the examples be of this server, instead of the one that they are from."""
+    for item in raw_schema["paths"].values():
+        for operation in item.values():
+            name = operation["operationId"]
+            here = {"id": PROJECT, "target": FRONTEND, "slug": "minutes" if name == "unlock" else FRONTEND}
+            if name == "create_revision":
+                here["target"] = STILL
+                example_of(operation, "edits")["base_revision_id"] = STILL_LIVE
+            if name.startswith("delete_"):
+                continue
+            for parameter in operation.get("parameters", []):
+                if parameter["in"] == "path" and parameter["name"] in here:
+                    parameter["example"] = here[parameter["name"]]
     promote = raw_schema["paths"]["/api/v1/projects/{id}/frontends/{target}/promote"]["post"]
-    example = promote["requestBody"]["content"]["application/json"]["examples"]["promotion"]["value"]
+    example = dict(example_of(promote, "promotion"))
     text = json.dumps(raw_schema)
     for name, here in [("revision_id", DRAFT), ("expected_active_revision_id", LIVE)]:
         text = text.replace(example[name], here)
     raw_schema.update(json.loads(text))
 
 
+def example_of(operation, name):
+    """Returns an example of an operation's body."""
+    return operation["requestBody"]["content"]["application/json"]["examples"][name]["value"]
+
+
 @schemathesis.hook
 def map_path_parameters(context, path_parameters):
-    """Looks for the frontend where it is: in another project it is never found."""
-    if path_parameters and path_parameters.get("target") == FRONTEND:
+    """Looks for frontends where they are: in another project they are never found."""
+    if path_parameters and path_parameters.get("target") in (FRONTEND, STILL):
         return {**path_parameters, "id": PROJECT}
     return path_parameters
 

@@ -61,7 +61,7 @@ def wait_until_ready(url):
 
 
 def furnish(url, credential):
-    """Makes something of every kind, and returns what requests may name."""
+    """Makes something of every kind; returns dictionaries of what requests may name, and what `hooks.py` must know."""
     projects = "/api/v1/projects"
     project = call(url, "POST", projects, {"name": "House"}, credential)["id"]
     below = f"{projects}/{project}"
@@ -72,23 +72,33 @@ def furnish(url, credential):
         {"name": "get_note", "sql": "SELECT id, text FROM notes WHERE id = :id"},
     ]
     call(url, "PUT", f"{below}/backend/actions", {"actions": actions}, credential)
-    page = {"type": "html", "content": "<p>Nothing yet", "requested_slug": "notes"}
-    frontend = call(url, "POST", f"{below}/frontends", page, credential)
-    revisions = call(url, "GET", f"{below}/frontends/notes/revisions", None, credential)
-    base = revisions["active_revision_id"]
+    live = {}
+    for slug in ["journal", "notes"]:
+        page = {"type": "html", "content": "<p>Nothing yet", "requested_slug": slug}
+        frontend = call(url, "POST", f"{below}/frontends", page, credential)
+        revisions = call(url, "GET", f"{below}/frontends/{slug}/revisions", None, credential)
+        live[slug] = revisions["active_revision_id"]
     edit = {"find": "Nothing yet", "replace": "Water the beans"}
-    draft = {"base_revision_id": base, "edits": [edit]}
-    draft = call(url, "POST", f"{below}/frontends/notes/revisions", draft, credential)
+    draft = {"base_revision_id": live["notes"], "edits": [edit]}
+    draft = call(url, "POST", f"{below}/frontends/notes/revisions", draft, credential)["revision"]["revision_id"]
     share = {"content": "# Minutes", "type": "markdown", "name": "minutes", "password": "tea-at-five"}
     call(url, "POST", "/api/v1/deploy", share)
     with urllib.request.urlopen(f"{url}/notes") as answer:
         runtime = answer.read().decode().split("/_svc/runtime/")[1].split('"')[0]
-    return {
+    dictionaries = {
         "projects": [project],
         "deployments": [frontend["id"]],
-        "revisions": [base, draft["revision"]["revision_id"]],
+        "revisions": [live["notes"], draft],
+        "still_revisions": [live["journal"]],
         "runtimes": [runtime],
     }
+    starts = {
+        "SVC_PROJECT": project,
+        "SVC_LIVE": live["notes"],
+        "SVC_DRAFT": draft,
+        "SVC_STILL_LIVE": live["journal"],
+    }
+    return dictionaries, starts
 
 
 def main():
@@ -109,14 +119,12 @@ def main():
             url = f"http://localhost:{port}"
             wait_until_ready(url)
             owners = {name: operate(data, "namespace", "create", name)["credential"] for name in ["acme", "globex"]}
-            named = furnish(url, owners["acme"])
-            live, draft = named["revisions"]
-            starts = {"SVC_PROJECT": named["projects"][0], "SVC_LIVE": live, "SVC_DRAFT": draft}
+            dictionaries, starts = furnish(url, owners["acme"])
             credentials = Path(directory, "credentials.json")
             credentials.write_text(json.dumps({"auth": [bearer(*owner) for owner in owners.items()]}))
-            dictionaries = "".join(f'[dictionaries.{name}]\nvalues = {json.dumps(values)}\n' for name, values in named.items())
+            added = [f"[dictionaries.{name}]\nvalues = {json.dumps(values)}\n" for name, values in dictionaries.items()]
             settings = Path(directory, "schemathesis.toml")
-            settings.write_text(Path(HERE, "schemathesis.toml").read_text() + dictionaries)
+            settings.write_text(Path(HERE, "schemathesis.toml").read_text() + "".join(added))
             environment = {**os.environ, **starts, "SVC_CREDENTIALS": str(credentials), "SVC_HOOKS": str(HERE / "hooks.py")}
             tool = [Path(sys.executable).with_name("schemathesis"), "--config-file", settings]
             run = ["run", f"{url}/api/v1/openapi.json", "--seed", SEED, *sys.argv[1:]]
