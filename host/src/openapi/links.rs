@@ -176,3 +176,17 @@ fn object(values: Values) -> Value {
         .collect::<Map<_, _>>()
         .into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::openapi::examples;
+
+    #[test]
+    fn ways_begin_at_operations_that_answer_something() {
+        let examples = examples::all("https://svc.example");
+        for way in WAYS {
+            assert!(examples.contains_key(way.from.0), "{}", way.from.0);
+        }
+    }
+}

@@ -24,8 +24,6 @@ pub(super) fn apply(document: &mut Value) {
                 _ => {}
             }
         }
-    }
-    for (_, operation) in super::operations(document) {
         let file =
             operation["responses"].pointer_mut("/200/content/application~1vnd.sqlite3/schema");
         if let Some(schema) = file {
@@ -36,16 +34,12 @@ pub(super) fn apply(document: &mut Value) {
     for (schema, member) in [("CreateProject", "name"), ("UpdateProject", "name")] {
         schemas[schema]["properties"][member]["pattern"] = SAYS_SOMETHING.into();
     }
-    schemas["CreateProject"]["oneOf"] = expiry();
-    schemas["UpdateProject"]["anyOf"] = ["name", "description", "allowed_providers"]
-        .map(given)
-        .to_vec()
-        .into();
-    schemas["UpdateBackend"]["oneOf"] = change_of_backend();
-    schemas["CreateRevision"]["oneOf"] = json!([
-        { "required": ["content"], "properties": { "content": { "type": "string" }, "edits": { "type": "null" } } },
-        { "required": ["edits"], "properties": { "edits": { "type": "array" }, "content": { "type": "null" } } },
-    ]);
+    // All of the schema and of its rule, as generated clients then have it, too.
+    schemas["CreateProject"]["allOf"] = json!([{ "oneOf": expiry() }]);
+    let changes = ["name", "description", "allowed_providers"].map(given);
+    schemas["UpdateProject"]["allOf"] = json!([{ "anyOf": changes }]);
+    schemas["UpdateBackend"]["allOf"] = json!([{ "oneOf": change_of_backend() }]);
+    schemas["CreateRevision"]["allOf"] = json!([{ "oneOf": source_of_draft() }]);
     // An empty slug is as good as none, where one is wished for; and a slug that is there already stays.
     let wished = &mut schemas["CreateFrontend"]["properties"]["requested_slug"]["pattern"];
     if let Some(pattern) = wished
@@ -88,6 +82,14 @@ fn expiry() -> Value {
     json!([
         { "properties": { "ttl_seconds": { "type": "null" }, "permanent": { "enum": [true, null] } } },
         { "required": ["ttl_seconds"], "properties": { "ttl_seconds": { "type": "integer" }, "permanent": { "enum": [false, null] } } },
+    ])
+}
+
+/// A whole source, or edits of the base's.
+fn source_of_draft() -> Value {
+    json!([
+        { "required": ["content"], "properties": { "content": { "type": "string" }, "edits": { "type": "null" } } },
+        { "required": ["edits"], "properties": { "edits": { "type": "array" }, "content": { "type": "null" } } },
     ])
 }
 
