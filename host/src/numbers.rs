@@ -44,8 +44,8 @@ impl Visitor<'_> for Reader {
         if number.fract() != 0.0 || !(0.0..=EXACT).contains(&number) {
             return Err(E::invalid_value(Unexpected::Float(number), &self));
         }
-        // It is whole and within the bounds of both.
-        format!("{number:.0}").parse().map_err(E::custom)
+        // It is whole and within the bounds of both; zero has no sign here.
+        format!("{:.0}", number.abs()).parse().map_err(E::custom)
     }
 }
 
