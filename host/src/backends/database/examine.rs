@@ -71,6 +71,7 @@ fn look_at(handle: &Handle, budget: Duration) -> Result<Examined, RunError> {
             error @ (RunError::Timeout
             | RunError::TooMuchSpace
             | RunError::Refused { .. }
+            | RunError::Failed(_)
             | RunError::Constraint(_)),
         ) => Some(error.to_string()),
         Err(error) => return Err(error),

@@ -219,6 +219,8 @@ fn bound_pages(connection: &Connection, settings: &Settings) -> rusqlite::Result
 #[derive(Debug)]
 pub(super) enum Failure {
     Sqlite(rusqlite::Error),
+    /// That of a statement which had been prepared.
+    Running(rusqlite::Error),
     Told(RunError),
 }
 
@@ -238,6 +240,7 @@ impl Failure {
     fn told(self, exceeded: Option<Exceeded>) -> RunError {
         match self {
             Self::Sqlite(error) => RunError::from_sqlite(error, exceeded),
+            Self::Running(error) => RunError::from_running(error, exceeded),
             Self::Told(error) => error,
         }
     }
@@ -246,9 +249,9 @@ impl Failure {
 /// An error of the platform's own statements.
 pub(super) fn internal(error: rusqlite::Error) -> RunError {
     match RunError::from_sqlite(error, None) {
-        RunError::Refused { reason, .. } | RunError::Constraint(reason) => {
-            RunError::Internal(reason)
-        }
+        RunError::Refused { reason, .. }
+        | RunError::Failed(reason)
+        | RunError::Constraint(reason) => RunError::Internal(reason),
         other => other,
     }
 }

@@ -1,5 +1,6 @@
 //! Tenants' databases: opened as they are needed, closed as they are not, and run behind the second wall.
 
+mod advice;
 mod batch;
 mod copy;
 #[cfg(test)]
@@ -17,15 +18,18 @@ mod meter;
 mod migrate;
 mod open;
 mod pace;
+mod place;
 mod reads;
 mod rewind;
 mod run;
 mod schema;
+mod sound;
 #[cfg(test)]
 mod tests;
 mod trim;
 pub mod values;
 mod walls;
+mod warnings;
 mod writer;
 
 use std::collections::{HashMap, HashSet};
@@ -46,6 +50,7 @@ pub use pace::Pace;
 pub use rewind::{Plan, ReinstateError, Reinstated, RestoreRecord, RewindError, Rewound};
 pub use run::{Call, ResultJson, ResultLimits};
 pub use schema::{Inventory, Marker, Schema, TableRows};
+pub use warnings::SchemaWarning;
 
 use tokio::sync::oneshot;
 
