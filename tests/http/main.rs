@@ -49,6 +49,7 @@ mod releases;
 mod rendering;
 mod restores;
 mod serving;
+mod sound;
 mod statements;
 mod tidy;
 mod values;

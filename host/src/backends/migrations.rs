@@ -157,7 +157,9 @@ impl Backends {
 /// What a script's author is told.
 pub(super) fn failed(script: &Script, failure: ScriptError) -> BackendError {
     match (failure.error, failure.statement) {
-        (RunError::Refused { reason, offset }, Some(number)) => refused(script, number, offset, reason),
+        (RunError::Refused { reason, offset }, Some(number)) => {
+            refused(script, number, offset, reason)
+        }
         // Of a script it is the author's own value that made it fail.
         (RunError::Failed(reason), Some(number)) => refused(script, number, None, reason),
         (error, _) => error.into(),

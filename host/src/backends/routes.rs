@@ -346,6 +346,10 @@ impl From<RunError> for Problem {
                 Code::CapacityReached,
                 "The server's disk is full, so nothing was written. Try again later.",
             ),
+            RunError::HistoryTooSmall => Self::new(
+                Code::CapacityReached,
+                "Nothing was restored: the server may keep too little history of this database to keep the state of now too, without which there would be no way back. Ask the operator for a larger `history_bytes`.",
+            ),
             RunError::Timeout => Self::new(
                 Code::QueryTimeout,
                 "The statement ran for too long and was undone. Add an index, a LIMIT, or do less at once.",

@@ -121,12 +121,7 @@ impl Verdicts {
 }
 
 /// What SQLite says against a statement, as the gate would say it.
-pub(super) fn refusal(
-    sql: &str,
-    number: usize,
-    offset: Option<usize>,
-    reason: String,
-) -> Refusal {
+pub(super) fn refusal(sql: &str, number: usize, offset: Option<usize>, reason: String) -> Refusal {
     Refusal {
         reason,
         statement: u32::try_from(number + 1).unwrap_or(u32::MAX),

@@ -22,7 +22,10 @@ const ADVICE: &[(&str, &str)] = &[
         "cannot add a references column with non-null default value",
         "leave the DEFAULT out",
     ),
-    ("cannot add a stored column", "write VIRTUAL instead of STORED"),
+    (
+        "cannot add a stored column",
+        "write VIRTUAL instead of STORED",
+    ),
     (
         "non-deterministic functions prohibited",
         "what a table or an index keeps must be the same whenever it is computed",

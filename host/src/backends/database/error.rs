@@ -29,6 +29,9 @@ pub enum RunError {
     /// The disk is full.
     #[error("the disk is full")]
     DiskFull,
+    /// The history may not take what must be in it.
+    #[error("the history of the database may not take as much as it would have to")]
+    HistoryTooSmall,
     /// It ran for longer than a statement may.
     #[error("the statement ran for too long")]
     Timeout,

@@ -157,11 +157,21 @@ impl Handle {
     /// Copies the write-ahead log into the database; answers whether all of it is there. One that is wholly copied is
     /// begun anew by the next write.
     pub(super) fn checkpoint(&self, mode: CheckpointMode) -> rusqlite::Result<bool> {
-        let (in_log, copied) = self.connection.wal_checkpoint_v2(None::<&str>, mode)?;
+        let (in_log, copied) = self.copy_log(mode)?;
         let wholly = copied >= in_log;
         let left = if wholly { 0 } else { in_log };
         self.log_pages.store(left, Ordering::Relaxed);
         Ok(wholly)
+    }
+
+    /// The same; answers how many pages are in the log, and how many of them are copied.
+    pub(super) fn copy_log(&self, mode: CheckpointMode) -> rusqlite::Result<(i32, i32)> {
+        self.connection.wal_checkpoint_v2(None::<&str>, mode)
+    }
+
+    /// Notes that all of the log is copied.
+    pub(super) fn log_is_copied(&self) {
+        self.log_pages.store(0, Ordering::Relaxed);
     }
 
     /// Closes, and removes an empty log if nobody else has the database open.

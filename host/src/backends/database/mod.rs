@@ -112,7 +112,7 @@ impl Databases {
             free_disk: limits.free_disk_bytes,
         };
         Ok(Self {
-            writers: Writers::new(files.clone(), terms),
+            writers: Writers::start(files.clone(), terms)?,
             files,
             lanes: Arc::new(Lanes::start()?),
             limits: ResultLimits {

@@ -14,7 +14,9 @@ struct Word {
 }
 
 /// Words behind which a table is named.
-const BEFORE_TABLES: &[&str] = &["from", "join", "into", "update", "table", "view", "index", "exists", "on", "in"];
+const BEFORE_TABLES: &[&str] = &[
+    "from", "join", "into", "update", "table", "view", "index", "exists", "on", "in",
+];
 
 /// The place in `sql` that an error of SQLite's is about, if it is certain which that is.
 pub(super) fn find(sql: &str, reason: &str) -> Option<usize> {
@@ -22,7 +24,9 @@ pub(super) fn find(sql: &str, reason: &str) -> Option<usize> {
     if let Some(name) = after("no such table: ") {
         return table(sql, name);
     }
-    if let Some((_, column)) = after("table ").and_then(|rest| rest.split_once(" has no column named ")) {
+    if let Some((_, column)) =
+        after("table ").and_then(|rest| rest.split_once(" has no column named "))
+    {
         return only(sql, column);
     }
     let named = ["cannot modify ", "table ", "view ", "index "];
@@ -50,7 +54,11 @@ pub(super) fn second(sql: &str, name: &str) -> Option<usize> {
         return None;
     }
     let name = bare(name);
-    words.iter().filter(|word| word.name == name).nth(1).map(|word| word.start)
+    words
+        .iter()
+        .filter(|word| word.name == name)
+        .nth(1)
+        .map(|word| word.start)
 }
 
 /// The name of the table or view that a statement makes or alters, in lower case.
@@ -60,10 +68,13 @@ pub(super) fn made(sql: &str) -> Option<String> {
     if !verb.bare || !matches!(verb.name.as_str(), "create" | "alter") {
         return None;
     }
-    let kind = words.iter().position(|word| word.bare && matches!(word.name.as_str(), "table" | "view"))?;
-    let mut rest = words.iter().skip(kind + 1).skip_while(|word| {
-        word.bare && matches!(word.name.as_str(), "if" | "not" | "exists")
-    });
+    let kind = words
+        .iter()
+        .position(|word| word.bare && matches!(word.name.as_str(), "table" | "view"))?;
+    let mut rest = words
+        .iter()
+        .skip(kind + 1)
+        .skip_while(|word| word.bare && matches!(word.name.as_str(), "if" | "not" | "exists"));
     let first = rest.next()?;
     match rest.next() {
         Some(second) if second.qualified => Some(second.name.clone()),
@@ -75,7 +86,9 @@ pub(super) fn made(sql: &str) -> Option<String> {
 fn table(sql: &str, name: &str) -> Option<usize> {
     let name = bare(name.strip_prefix("main.").unwrap_or(name));
     let words = words(sql);
-    let found: Vec<usize> = (0..words.len()).filter(|at| words[*at].name == name).collect();
+    let found: Vec<usize> = (0..words.len())
+        .filter(|at| words[*at].name == name)
+        .collect();
     if let [only] = found[..] {
         return Some(words[only].start);
     }
@@ -91,7 +104,10 @@ fn only(sql: &str, name: &str) -> Option<usize> {
     let name = bare(name);
     let words = words(sql);
     let mut found = words.iter().filter(|word| word.name == name);
-    found.next().filter(|_| found.next().is_none()).map(|word| word.start)
+    found
+        .next()
+        .filter(|_| found.next().is_none())
+        .map(|word| word.start)
 }
 
 fn bare(name: &str) -> String {
@@ -123,13 +139,19 @@ fn words(sql: &str) -> Vec<Word> {
                 (length, Some((text.to_ascii_lowercase(), true)))
             }
             // A number, a bind: nothing that follows at once is a name.
-            b'0'..=b'9' | b':' | b'@' | b'?' | b'$' => {
-                (1 + rest[1..].iter().take_while(|byte| is_part(**byte)).count(), None)
-            }
+            b'0'..=b'9' | b':' | b'@' | b'?' | b'$' => (
+                1 + rest[1..].iter().take_while(|byte| is_part(**byte)).count(),
+                None,
+            ),
             _ => (1, None),
         };
         if let Some((name, bare)) = word {
-            found.push(Word { start: at, name, bare, qualified });
+            found.push(Word {
+                start: at,
+                name,
+                bare,
+                qualified,
+            });
         }
         if !byte.is_ascii_whitespace() {
             qualified = *byte == b'.';
@@ -170,7 +192,10 @@ fn quoted(bytes: &[u8], quote: u8) -> usize {
 
 fn inner(sql: &str, at: usize, length: usize) -> String {
     let inner = sql.get(at + 1..(at + length).saturating_sub(1));
-    inner.unwrap_or_default().replace("\"\"", "\"").to_ascii_lowercase()
+    inner
+        .unwrap_or_default()
+        .replace("\"\"", "\"")
+        .to_ascii_lowercase()
 }
 
 #[cfg(test)]
@@ -181,16 +206,48 @@ mod tests {
     fn what_sqlite_names_is_found_where_it_is_certain() {
         for (sql, reason, at) in [
             ("SELECT * FROM nots", "no such table: nots", Some(14)),
-            ("SELECT 'nots', -- nots\n 1 FROM main.\"Nots\"", "no such table: main.nots", Some(36)),
-            ("SELECT 1 AS nots, [nots] FROM nots", "no such table: nots", Some(30)),
+            (
+                "SELECT 'nots', -- nots\n 1 FROM main.\"Nots\"",
+                "no such table: main.nots",
+                Some(36),
+            ),
+            (
+                "SELECT 1 AS nots, [nots] FROM nots",
+                "no such table: nots",
+                Some(30),
+            ),
             ("SELECT nots.a FROM a, nots", "no such table: nots", None),
             ("SELECT * FROM v", "no such table: main.hidden", None),
-            ("INSERT INTO t (a, b) VALUES (:b, :a)", "table t has no column named b", Some(18)),
-            ("INSERT INTO t (b) SELECT b FROM u", "table t has no column named b", None),
-            ("INSERT INTO seen (a) VALUES (1)", "cannot modify seen because it is a view", Some(12)),
-            ("INSERT INTO t (a) VALUES (1, 2)", "2 values for 1 columns", Some(18)),
-            ("CREATE TABLE IF NOT EXISTS \"a b\" (x)", "table \"a b\" already exists", Some(27)),
-            ("CREATE TABLE t (a, b, A)", "duplicate column name: A", Some(22)),
+            (
+                "INSERT INTO t (a, b) VALUES (:b, :a)",
+                "table t has no column named b",
+                Some(18),
+            ),
+            (
+                "INSERT INTO t (b) SELECT b FROM u",
+                "table t has no column named b",
+                None,
+            ),
+            (
+                "INSERT INTO seen (a) VALUES (1)",
+                "cannot modify seen because it is a view",
+                Some(12),
+            ),
+            (
+                "INSERT INTO t (a) VALUES (1, 2)",
+                "2 values for 1 columns",
+                Some(18),
+            ),
+            (
+                "CREATE TABLE IF NOT EXISTS \"a b\" (x)",
+                "table \"a b\" already exists",
+                Some(27),
+            ),
+            (
+                "CREATE TABLE t (a, b, A)",
+                "duplicate column name: A",
+                Some(22),
+            ),
             ("SELECT 1", "malformed JSON", None),
         ] {
             assert_eq!(find(sql, reason), at, "{sql}: {reason}");
@@ -201,7 +258,10 @@ mod tests {
     fn what_a_statement_makes_is_known() {
         for (sql, name) in [
             ("CREATE TABLE t (a)", Some("t")),
-            ("create table if not exists main . \"My T\" (a)", Some("my t")),
+            (
+                "create table if not exists main . \"My T\" (a)",
+                Some("my t"),
+            ),
             ("/* table x */ ALTER TABLE [t] ADD COLUMN b", Some("t")),
             ("CREATE VIEW IF NOT EXISTS v AS SELECT 1", Some("v")),
             ("CREATE UNIQUE INDEX i ON t (a)", None),

@@ -205,7 +205,7 @@ async fn what_the_gate_would_refuse_fails_behind_it() {
             assert!(
                 matches!(
                     refused,
-                    Err(RunError::Refused { .. } | RunError::Internal(_))
+                    Err(RunError::Refused { .. } | RunError::Failed(_) | RunError::Internal(_))
                 ),
                 "{attack}: {refused:?}"
             );
@@ -237,7 +237,10 @@ async fn a_migration_only_adds() {
         "CREATE TABLE IF NOT EXISTS notes (x)",
     ] {
         let done = house.migrate(good).await;
-        assert!(matches!(done, Ok(Migrated::Applied(..))), "{good}: {done:?}");
+        assert!(
+            matches!(done, Ok(Migrated::Applied(..))),
+            "{good}: {done:?}"
+        );
     }
     let before = house.number("SELECT count(*) FROM sqlite_schema").await;
     for bad in [

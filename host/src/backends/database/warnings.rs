@@ -109,7 +109,9 @@ fn not_generated(column: &Column) -> Option<SchemaWarning> {
         "stores NULL in it"
     };
     let instead = if *is_key {
-        format!("Make a table with `{name} INTEGER PRIMARY KEY`, which counts up, or give every row its value.")
+        format!(
+            "Make a table with `{name} INTEGER PRIMARY KEY`, which counts up, or give every row its value."
+        )
     } else {
         "Only `INTEGER PRIMARY KEY` counts up: give every row its value.".to_owned()
     };
