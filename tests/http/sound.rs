@@ -76,11 +76,6 @@ const SPOILT: &[(&str, &str, u64)] = &[
         2,
     ),
     (
-        "CREATE TABLE t (a); CREATE VIEW v AS SELECT a FROM w; CREATE VIEW w AS SELECT a FROM v",
-        "circularly",
-        2,
-    ),
-    (
         "CREATE TABLE t (a); CREATE VIEW v (x, y) AS SELECT a FROM t",
         "columns",
         2,
@@ -262,7 +257,6 @@ async fn what_is_meant_is_not_warned_of() {
 
 /// Statements that SQLite takes, with values that make them fail as they run.
 fn failing() -> [(&'static str, Value, &'static str); 8] {
-    let large = "x".repeat(200_000);
     [
         (
             "SELECT json_extract(:v, '$.a') AS x",
@@ -270,7 +264,7 @@ fn failing() -> [(&'static str, Value, &'static str); 8] {
             "malformed JSON",
         ),
         ("SELECT abs(:v) AS x", json!(i64::MIN), "integer overflow"),
-        ("SELECT :v || :v AS x", json!(large), "too big"),
+        ("SELECT zeroblob(:v) AS x", json!(300_000), "too big"),
         (
             "SELECT name FROM guests LIMIT :v",
             json!("abc"),
@@ -321,10 +315,6 @@ async fn a_visitors_data_that_fails_is_told_from_a_statement_that_does() {
             assert_eq!(problem.get("statement"), None, "{problem}");
         }
     }
-    // A value that is longer than any may be.
-    let long = json!({ "v": "x".repeat(300_000) });
-    let answer = house.query("SELECT length(:v) AS n", &long).await;
-    answer.problem(400, "statement_failed");
     assert_eq!(house.count("guests").await, 1);
     // The statement is to blame where a migration took its meaning.
     house.migrate("CREATE TABLE notes (text)").await.expect(200);
@@ -347,7 +337,7 @@ async fn two_columns_of_one_name_are_refused_rows_or_not() {
     let house = House::new("CREATE TABLE a (id); CREATE TABLE b (id)").await;
     for (sql, offset) in [
         ("SELECT a.id, b.id FROM a, b", Some(15)),
-        ("SELECT * FROM a, b", None),
+        ("SELECT * FROM a, b", Some(7)),
         ("SELECT 1 AS x, 2 AS x FROM a", Some(20)),
         (
             "INSERT INTO a (id) SELECT id FROM b RETURNING id AS i, id AS i",

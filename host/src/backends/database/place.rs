@@ -9,8 +9,8 @@ struct Word {
     name: String,
     /// Whether it is written without quotes, so that it may be a keyword.
     bare: bool,
-    /// Whether a point stands before it.
-    qualified: bool,
+    /// What stands before it, but for white space.
+    before: u8,
 }
 
 /// Words behind which a table is named.
@@ -54,11 +54,24 @@ pub(super) fn second(sql: &str, name: &str) -> Option<usize> {
         return None;
     }
     let name = bare(name);
-    words
-        .iter()
-        .filter(|word| word.name == name)
-        .nth(1)
-        .map(|word| word.start)
+    let mut named = words.iter().filter(|word| word.name == name);
+    let twice = named.nth(1).or_else(|| star(&words));
+    twice.map(|word| word.start)
+}
+
+/// The `*` that stands for columns.
+fn star(words: &[Word]) -> Option<&Word> {
+    let stands = |at: &usize| {
+        let first = at.checked_sub(1).is_some_and(|before| {
+            let word = words[before].name.as_str();
+            matches!(word, "select" | "distinct" | "all" | "returning")
+        });
+        // Behind a word it may be a product's, and behind a parenthesis it counts rows.
+        let place = words[*at].before;
+        matches!(place, b',' | b'.') || (first && place != b'(')
+    };
+    let mut stars = (0..words.len()).filter(|at| words[*at].name == "*");
+    stars.find(stands).map(|at| &words[at])
 }
 
 /// The name of the table or view that a statement makes or alters, in lower case.
@@ -77,7 +90,7 @@ pub(super) fn made(sql: &str) -> Option<String> {
         .skip_while(|word| word.bare && matches!(word.name.as_str(), "if" | "not" | "exists"));
     let first = rest.next()?;
     match rest.next() {
-        Some(second) if second.qualified => Some(second.name.clone()),
+        Some(second) if second.before == b'.' => Some(second.name.clone()),
         _ => Some(first.name.clone()),
     }
 }
@@ -118,7 +131,7 @@ fn bare(name: &str) -> String {
 fn words(sql: &str) -> Vec<Word> {
     let bytes = sql.as_bytes();
     let mut found = Vec::new();
-    let (mut at, mut qualified) = (0, false);
+    let (mut at, mut before) = (0, b' ');
     while let Some(byte) = bytes.get(at) {
         let rest = &sql.as_bytes()[at..];
         let (length, word) = match byte {
@@ -143,6 +156,7 @@ fn words(sql: &str) -> Vec<Word> {
                 1 + rest[1..].iter().take_while(|byte| is_part(**byte)).count(),
                 None,
             ),
+            b'*' => (1, Some(("*".to_owned(), true))),
             _ => (1, None),
         };
         if let Some((name, bare)) = word {
@@ -150,11 +164,11 @@ fn words(sql: &str) -> Vec<Word> {
                 start: at,
                 name,
                 bare,
-                qualified,
+                before,
             });
         }
         if !byte.is_ascii_whitespace() {
-            qualified = *byte == b'.';
+            before = *byte;
         }
         at += length.max(1);
     }
@@ -251,6 +265,21 @@ mod tests {
             ("SELECT 1", "malformed JSON", None),
         ] {
             assert_eq!(find(sql, reason), at, "{sql}: {reason}");
+        }
+    }
+
+    #[test]
+    fn two_columns_of_one_name_are_found_where_the_second_comes_from() {
+        for (sql, at) in [
+            ("SELECT a.x, b.x FROM a, b", Some(14)),
+            ("SELECT x, y AS x FROM a", Some(15)),
+            ("SELECT count(*) AS n, 2 * 3 AS m, * FROM a", Some(34)),
+            ("SELECT a.*, b.* FROM a, b", Some(9)),
+            ("INSERT INTO a VALUES (1) RETURNING *", Some(35)),
+            ("WITH c AS (SELECT x FROM a) SELECT x, x FROM c", None),
+            ("SELECT 1", None),
+        ] {
+            assert_eq!(second(sql, "x"), at, "{sql}");
         }
     }
 
