@@ -432,3 +432,34 @@ async fn what_no_column_can_be_added_with_says_how_to_go_on() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_history_that_is_too_small_for_a_restore_says_so() {
+    let server = TestServer::builder().limits(|limits| limits.history_bytes = 100_000);
+    let server = server.start().await;
+    let house = House::on(server, "CREATE TABLE t (a)").await;
+    let first = house
+        .owner
+        .get(
+            &house.server,
+            &format!("/{}/backend/history", house.project),
+        )
+        .await;
+    let moments = first.expect(200).json()["moments"].take();
+    let at = moments[moments.as_array().unwrap().len() - 1]["at"].clone();
+    house
+        .query(
+            "INSERT INTO t SELECT hex(randomblob(20000)) FROM json_each('[1,2,3]')",
+            &json!({}),
+        )
+        .await
+        .expect(200);
+    let answer = house
+        .send(http::Method::POST, "/restore", &json!({ "at": at }))
+        .await;
+    let problem = answer.problem(503, "capacity_reached");
+    assert!(
+        text(&problem["detail"]).contains("history_bytes"),
+        "{problem}"
+    );
+}

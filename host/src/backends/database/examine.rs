@@ -126,7 +126,7 @@ mod tests {
                 false,
             ),
             (
-                "CREATE TABLE t (a); INSERT INTO t VALUES ('{'); ALTER TABLE t ADD b AS (json_extract(a, '$.x')); CREATE TABLE u (a)"
+                "CREATE TABLE t (a); INSERT INTO t VALUES ('{'); ALTER TABLE t ADD b INT AS (json_extract(a, '$.x')); CREATE TABLE u (a)"
                     .to_owned(),
                 true,
             ),

@@ -612,3 +612,79 @@ fn without_room_history_has_a_gap_and_nothing_fails() {
     assert_eq!(error.kind(), io::ErrorKind::StorageFull);
     assert!(chain::numbers(&site.dir).unwrap().is_empty());
 }
+
+#[test]
+fn what_nobody_noted_is_dated_by_its_log() {
+    let site = Site::new(1 << 30);
+    let mut history = site.history();
+    history.take(&mut site.connection.borrow_mut()).unwrap();
+    let noted = add(&site, &mut history, "first");
+    history.take(&mut site.connection.borrow_mut()).unwrap();
+    let written = |at: Timestamp| {
+        let log = fs::File::options()
+            .write(true)
+            .open(site.directory.path().join(LOG));
+        let since = std::time::Duration::from_millis(at.0.unsigned_abs());
+        let time = std::time::UNIX_EPOCH + since;
+        log.unwrap().set_modified(time).unwrap();
+    };
+    // It died an hour ago, two seconds after the last commit that is known.
+    let died = Timestamp(noted.0 + 2000);
+    for (number, (at, expected)) in [
+        (died, died),
+        // A time that cannot be is brought to where it can.
+        (noted, Timestamp(died.0 + 1)),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        site.run(&format!("INSERT INTO t (a) VALUES ('lost {number}')"));
+        drop(history);
+        written(at);
+        site.terms
+            .clock
+            .advance(std::time::Duration::from_secs(3600));
+        history = site.history();
+        history.take(&mut site.connection.borrow_mut()).unwrap();
+        assert_eq!(history.last(), Some(expected));
+        assert_eq!(site.at(&history, expected).len(), 2 + number);
+    }
+    assert_eq!(site.at(&history, noted), ["first"]);
+}
+
+#[test]
+fn what_is_taken_aside_ends_where_it_was_lent_out() {
+    let site = Site::new(1 << 30);
+    let mut history = site.history();
+    history.take(&mut site.connection.borrow_mut()).unwrap();
+    let settings = crate::backends::database::handle::Settings {
+        path: site.directory.path().canonicalize().unwrap().join(FILE),
+        most_bytes: 1 << 30,
+    };
+    let packer = Packer::start().unwrap();
+    let mut made = Vec::new();
+    for round in 0..6 {
+        made.push(add(&site, &mut history, &format!("before {round}")));
+        let frames = site.frames_in_log();
+        assert!(history.can_be_lent());
+        let mut lent = history.lend(&packer, &settings, frames).unwrap();
+        // Commits go on while it is away, in some rounds.
+        if round % 2 == 0 {
+            made.push(add(&site, &mut history, &format!("during {round}")));
+        }
+        assert_eq!(lent.give_back(&mut history, true), Some(true));
+        if round % 3 == 0 {
+            made.push(add(&site, &mut history, &format!("after {round}")));
+        }
+    }
+    history.take(&mut site.connection.borrow_mut()).unwrap();
+    assert_eq!(chain::numbers(&site.dir).unwrap(), [1], "there is no gap");
+    for (number, at) in made.iter().enumerate() {
+        assert_eq!(site.at(&history, *at).len(), number + 1);
+    }
+    let past = history.past(None, 100).unwrap().moments;
+    assert_eq!(
+        past[..made.len()],
+        made.iter().rev().copied().collect::<Vec<_>>()[..]
+    );
+}
