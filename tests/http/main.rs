@@ -54,6 +54,7 @@ mod releases;
 mod rendering;
 mod restores;
 mod serving;
+mod sound;
 mod statements;
 mod tidy;
 mod tidy_order;

@@ -119,10 +119,10 @@ pub(super) fn schema() -> Value {
             "request_id": { "type": "string", "description": "With 5xx: what to tell the operator." },
             "line": { "type": "integer", "description": "With `render_failed`: where in the content, from 1." },
             "column": { "type": "integer", "description": "With `render_failed`: where in the line, from 1." },
-            "reason": { "type": "string", "description": "With `ddl_refused` and `statement_refused`: why." },
-            "statement": { "type": "integer", "description": "With the same: which statement, from 1." },
+            "reason": { "type": "string", "description": "With `ddl_refused`, `statement_refused` and `statement_failed`: why." },
+            "statement": { "type": "integer", "description": "With `ddl_refused` and `statement_refused`: which statement, from 1." },
             "position": {
-                "type": "object", "description": "With the same: where in the SQL; lines and columns from 1, the offset in bytes.",
+                "type": "object", "description": "With the same, where it is known: where in the SQL; lines and columns from 1, the offset in bytes.",
                 "properties": { "line": { "type": "integer" }, "column": { "type": "integer" }, "offset": { "type": "integer" } }
             },
             "missing": { "type": "array", "items": { "type": "string" }, "description": "With `params_mismatch`: what the call does not name." },
