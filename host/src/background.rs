@@ -25,7 +25,7 @@ pub fn start(app: &SharedApp, guests: Watch, stop: &watch::Receiver<bool>) -> Ve
     let (flush, sweep, collect) = (task(app), task(app), task(app));
     let (end, purge, forget) = (task(app), task(app), task(app));
     let (tidy, listen, orphans) = (task(app), task(app), task(app));
-    let pages = task(app);
+    let (pages, empty) = (task(app), task(app));
     vec![
         tokio::spawn(every(
             FLUSH_VISITS,
@@ -53,6 +53,15 @@ pub fn start(app: &SharedApp, guests: Watch, stop: &watch::Receiver<bool>) -> Ve
         tokio::spawn(every(FORGET, forget, "forgetting history", async |app| {
             app.backends.forget_old().await
         })),
+        tokio::spawn(every(
+            SWEEP,
+            empty,
+            "forgetting what was deleted",
+            async |app| {
+                let control = app.control.clone();
+                Ok(tokio::task::spawn_blocking(move || control.forget_deleted()).await??)
+            },
+        )),
         tokio::spawn(every(SWEEP, end, "ending projects", async |app| {
             app.teardown.run().await
         })),

@@ -13,6 +13,7 @@ use crate::background;
 use crate::backup;
 use crate::clock::Clock;
 use crate::config::Settings;
+use crate::data_dir::{self, Founding};
 use crate::data_lock::DataLock;
 use crate::guests::watch::Watch;
 use crate::http::serve;
@@ -44,23 +45,33 @@ impl Server {
                 data.display()
             );
         }
-        let lock = DataLock::take(&data)?;
+        // A mistake in the settings is found before anything is made.
+        settings.clone().resolve(settings.listen())?;
+        if data.exists()
+            && let Some(was_open) = data_dir::close(&data)?
+        {
+            tracing::warn!("{was_open}");
+        }
+        let mut founding = Founding::begin(&data)?;
+        // Whoever starts twice is told that a server runs rather than that its port is taken.
+        let lock = match DataLock::is_known(&data) {
+            true => Some(DataLock::take(&data)?),
+            false => None,
+        };
+        let listener = listen(settings.listen()).await?;
+        let ops = match settings.ops_listen {
+            Some(ops) => Some(listen(ops).await?),
+            None => None,
+        };
+        let lock = match lock {
+            Some(lock) => lock,
+            None => DataLock::take(&data)?,
+        };
+        founding.locked(&lock)?;
         backup::settle(&data)?;
-        let wanted = settings.listen();
-        let listener = TcpListener::bind(wanted)
-            .await
-            .with_context(|| format!("listening on {wanted}"))?;
         let address = listener.local_addr()?;
         lock.announce(address)?;
         let config = settings.resolve(address)?;
-        let ops = match config.ops_listen {
-            Some(ops) => Some(
-                TcpListener::bind(ops)
-                    .await
-                    .with_context(|| format!("listening on {ops}"))?,
-            ),
-            None => None,
-        };
         let app = App::open(config, clock, random).await?;
         let (stop, stopped) = watch::channel(false);
         let mut serving = vec![tokio::spawn(serve::serve(
@@ -79,6 +90,7 @@ impl Server {
         }
         let watch = Watch::begin(&data, &app.config, app.sandbox.clone(), app.clock.clone())?;
         let background = background::start(&app, watch, &stopped);
+        founding.done();
         Ok(Self {
             app,
             ops: ops_address,
@@ -130,4 +142,10 @@ impl Server {
         drop(self.lock);
         Ok(())
     }
+}
+
+async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address)
+        .await
+        .with_context(|| format!("listening on {address}"))
 }

@@ -24,7 +24,9 @@ use crate::backup as restores;
 use crate::clock::Clock;
 use crate::config::Settings;
 use crate::control::Control;
+use crate::data_dir;
 use crate::data_lock::{DataLock, make_private, refuse_restore};
+use crate::private;
 use crate::random::Random;
 use crate::workspaces::Workspaces;
 
@@ -68,6 +70,7 @@ enum Command {
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    private::begin();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();
@@ -116,32 +119,62 @@ impl Operate {
         .data()
     }
 
-    /// The data directory of an installation that is there, after whatever a restore left undone.
+    /// The data directory of an installation that is there, after whatever a restore left undone. Nothing is made where there is none.
     fn installation(&self) -> anyhow::Result<PathBuf> {
         let data = self.data();
+        let shown = data.display();
         if !data.is_dir() {
+            bail!("there is no data directory {shown}: name it with --data");
+        }
+        if !data_dir::is_installation(&data) {
             bail!(
-                "there is no data directory {}: name it with --data",
-                data.display()
+                "{shown} is no data directory, for it has no control.db: name another with --data"
             );
         }
+        self.close(&data)?;
         settle(&data)?;
         Ok(data)
     }
 
-    /// Opens its control database.
+    /// The same for the first namespace, which may be made before the first start: a directory that was named is made, and that is said.
+    fn founded(&self) -> anyhow::Result<PathBuf> {
+        let data = self.data();
+        let shown = data.display();
+        if !data.exists() {
+            if self.data.is_none() {
+                bail!(
+                    "there is no data directory {shown}: name the one to use or to make with --data"
+                );
+            }
+            make_private(&data).with_context(|| format!("making {shown}"))?;
+            say(&format!("made the data directory {shown}"));
+        }
+        self.close(&data)?;
+        settle(&data)?;
+        Ok(data)
+    }
+
+    fn close(&self, data: &Path) -> anyhow::Result<()> {
+        if let Some(was_open) = data_dir::close(data)? {
+            say(&format!("warning: {was_open}"));
+        }
+        Ok(())
+    }
+
+    /// Opens the control database.
     fn control(&self) -> anyhow::Result<Control> {
         let data = self.installation()?;
         Control::open(&data).with_context(|| format!("opening {}", data.display()))
     }
 
-    /// The same, made where it is missing: a namespace may be made before the first start.
+    /// The workspaces of an installation that is there.
     fn workspaces(&self) -> anyhow::Result<Workspaces> {
-        let data = self.data();
-        make_private(&data).with_context(|| format!("making {}", data.display()))?;
-        settle(&data)?;
-        let control = Control::open(&data)?;
-        Ok(Workspaces::new(control, Clock::system(), Random::system()))
+        Ok(workspaces(self.control()?))
+    }
+
+    /// The workspaces of an installation that is begun with them if need be.
+    fn first_workspaces(&self) -> anyhow::Result<Workspaces> {
+        Ok(workspaces(Control::open(&self.founded()?)?))
     }
 
     /// Prints an answer: the document with `--json`, else the text.
@@ -154,6 +187,10 @@ impl Operate {
         print(&out)?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+fn workspaces(control: Control) -> Workspaces {
+    Workspaces::new(control, Clock::system(), Random::system())
 }
 
 /// Finishes a restore that was interrupted: between its two states there is nothing to work on. Refuses while one runs.
@@ -188,10 +225,4 @@ fn allow_many_files() {
     if let Err(error) = setrlimit(Resource::Nofile, limit) {
         tracing::warn!(%error, "the limit of open files cannot be raised");
     }
-}
-
-/// Lets nobody else read what the process makes from now on, because it holds everybody's data.
-fn keep_private() {
-    use rustix::fs::Mode;
-    rustix::process::umask(Mode::RWXG | Mode::RWXO);
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use super::Operate;
-use crate::workspaces::Plan;
+use crate::workspaces::{Plan, Workspaces};
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Namespace {
@@ -33,7 +33,8 @@ impl Namespace {
                 plan,
                 operate,
             } => {
-                let made = operate.workspaces()?.create(&name, plan).await?;
+                Workspaces::check_name(&name)?;
+                let made = operate.first_workspaces()?.create(&name, plan).await?;
                 operate.answer(&made, &made.credential)
             }
             Self::List { operate } => {

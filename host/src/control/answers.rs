@@ -85,3 +85,17 @@ pub fn forget(tx: &Tx<'_>, before: Timestamp) -> Result<(), Error> {
     tx.execute("DELETE FROM idempotency WHERE created_at <= ?1", [before])?;
     Ok(())
 }
+
+/// Forgets answers about deployments that are not there, in a copy that has not got the shares that are read once: an answer names what it
+/// published.
+///
+/// # Errors
+/// The database's.
+pub fn forget_absent(tx: &Tx<'_>) -> Result<(), Error> {
+    tx.execute(
+        "DELETE FROM idempotency WHERE json_extract(body, '$.slug') IS NOT NULL
+            AND json_extract(body, '$.slug') NOT IN (SELECT slug FROM deployments)",
+        [],
+    )?;
+    Ok(())
+}

@@ -52,3 +52,12 @@ pub fn handled(tx: &Tx<'_>, event: &OperatorEvent) -> Result<(), Error> {
     tx.execute("DELETE FROM operator_events WHERE id = ?1", [event.id])?;
     Ok(())
 }
+
+/// Forgets all events, in a copy: they are for a server that has been running since.
+///
+/// # Errors
+/// The database's.
+pub fn forget(tx: &Tx<'_>) -> Result<(), Error> {
+    tx.execute("DELETE FROM operator_events", [])?;
+    Ok(())
+}

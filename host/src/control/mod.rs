@@ -9,6 +9,7 @@ mod error;
 pub mod events;
 mod migrations;
 mod pool;
+mod residue;
 mod secrets;
 
 pub use copy::{Snapshot, seal};

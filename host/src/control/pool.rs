@@ -10,6 +10,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{Semaphore, oneshot};
 
+use super::residue::Residue;
 use super::{Error, migrations};
 
 /// The name of the file in the data directory.
@@ -34,6 +35,7 @@ struct Inner {
     thread: Mutex<Option<JoinHandle<()>>>,
     readers: Mutex<Vec<Connection>>,
     reading: Semaphore,
+    residue: Residue,
 }
 
 /// A write transaction. Store functions that write take one, so that none can write outside of it.
@@ -64,12 +66,17 @@ impl Control {
         connection.pragma_update(None, "synchronous", "FULL")?;
         connection.pragma_update(None, "foreign_keys", true)?;
         connection.pragma_update(None, "journal_size_limit", WAL_BYTES)?;
+        // What is deleted is overwritten: what burnt is not to be found in free space.
+        connection.pragma_update(None, "secure_delete", true)?;
+        let residue = Residue::default();
+        residue.watch(&mut connection)?;
+        let committed = residue.clone();
         connection.set_prepared_statement_cache_capacity(128);
         migrations::migrate(&mut connection)?;
         let (sender, receiver) = channel();
         let thread = std::thread::Builder::new()
             .name("control-writer".into())
-            .spawn(move || write_loop(&connection, &receiver))
+            .spawn(move || write_loop(&connection, &receiver, &committed))
             .map_err(|error| {
                 Error::Sqlite(rusqlite::Error::ToSqlConversionFailure(error.into()))
             })?;
@@ -79,6 +86,7 @@ impl Control {
             thread: Mutex::new(Some(thread)),
             readers: Mutex::new(Vec::new()),
             reading: Semaphore::new(READERS),
+            residue,
         })))
     }
 
@@ -93,10 +101,16 @@ impl Control {
             thread: Mutex::default(),
             readers: Mutex::default(),
             reading: Semaphore::new(READERS),
+            residue: Residue::default(),
         }));
         control
             .read_blocking(|c| c.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())))?;
         Ok(control)
+    }
+
+    /// What the log may still hold of what was deleted.
+    pub(super) fn residue(&self) -> &Residue {
+        &self.0.residue
     }
 
     /// Where the database is.
@@ -224,7 +238,7 @@ impl Inner {
     }
 }
 
-fn write_loop(connection: &Connection, jobs: &Receiver<Job>) {
+fn write_loop(connection: &Connection, jobs: &Receiver<Job>, residue: &Residue) {
     while let Ok(first) = jobs.recv() {
         let mut group = vec![first];
         while group.len() < GROUP {
@@ -233,12 +247,12 @@ fn write_loop(connection: &Connection, jobs: &Receiver<Job>) {
                 Err(_) => break,
             }
         }
-        run_group(connection, group);
+        run_group(connection, group, residue);
     }
 }
 
 /// Runs a group of jobs in one transaction, then tells each caller.
-fn run_group(connection: &Connection, group: Vec<Job>) {
+fn run_group(connection: &Connection, group: Vec<Job>, residue: &Residue) {
     let mut failure = connection.execute_batch("BEGIN IMMEDIATE").err();
     let mut tells = Vec::with_capacity(group.len());
     for job in group {
@@ -249,6 +263,7 @@ fn run_group(connection: &Connection, group: Vec<Job>) {
     }
     if failure.is_none() {
         failure = connection.execute_batch("COMMIT").err();
+        residue.committed();
     }
     if let Some(error) = &failure {
         tracing::error!(%error, "control database writes failed to commit");

@@ -87,14 +87,23 @@ impl Workspaces {
         }
     }
 
+    /// Refuses a name that no workspace can have.
+    ///
+    /// # Errors
+    /// `BadName`.
+    pub fn check_name(name: &str) -> Result<(), WorkspaceError> {
+        if !is_slug(name) || name.len() > NAME {
+            return Err(WorkspaceError::BadName);
+        }
+        Ok(())
+    }
+
     /// Makes a workspace with one machine key.
     ///
     /// # Errors
     /// [`WorkspaceError`].
     pub async fn create(&self, name: &str, plan: Plan) -> Result<NewWorkspace, WorkspaceError> {
-        if !is_slug(name) || name.len() > NAME {
-            return Err(WorkspaceError::BadName);
-        }
+        Self::check_name(name)?;
         let workspace = Workspace {
             id: WorkspaceId::new(&self.clock, &self.random)?,
             slug: name.to_owned(),

@@ -9,7 +9,7 @@ use store::Reference;
 
 use crate::clock::{Clock, Timestamp};
 use crate::content::{Artifact, Content, Digest, OnceFiles};
-use crate::control::{Control, Error, events};
+use crate::control::{Control, Error, answers, events};
 use crate::deployments;
 use crate::ids::DeploymentId;
 use crate::sandbox::ContentType;
@@ -105,6 +105,8 @@ pub async fn forget_one_time(control: &Control, now: Timestamp) -> Result<usize,
             for id in &ids {
                 deployments::store::remove(tx, id, now)?;
             }
+            answers::forget_absent(tx)?;
+            events::forget(tx)?;
             Ok(ids.len())
         })
         .await
