@@ -135,6 +135,7 @@ impl App {
         };
         Ok(Arc::new(Self {
             teardown: Teardown::new(
+                workspaces.clone(),
                 projects.clone(),
                 Arc::clone(&deployments),
                 Arc::clone(&backends),

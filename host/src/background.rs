@@ -6,9 +6,11 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::advice;
 use crate::app::{App, SharedApp};
 use crate::control::events;
 use crate::guests::watch::Watch;
+use crate::overview::running::Said;
 
 const FLUSH_VISITS: Duration = Duration::from_secs(2);
 const SWEEP: Duration = Duration::from_secs(1);
@@ -20,12 +22,17 @@ const FORGET: Duration = Duration::from_secs(3600);
 const LISTEN: Duration = Duration::from_millis(250);
 
 /// Starts all of it; each ends when `stop` becomes true.
-pub fn start(app: &SharedApp, guests: Watch, stop: &watch::Receiver<bool>) -> Vec<JoinHandle<()>> {
+pub fn start(
+    app: &SharedApp,
+    guests: Watch,
+    said: Said,
+    stop: &watch::Receiver<bool>,
+) -> Vec<JoinHandle<()>> {
     let task = |app: &SharedApp| (Arc::clone(app), stop.clone());
     let (flush, sweep, collect) = (task(app), task(app), task(app));
     let (end, purge, forget) = (task(app), task(app), task(app));
     let (tidy, listen, orphans) = (task(app), task(app), task(app));
-    let (pages, empty) = (task(app), task(app));
+    let (pages, empty, told) = (task(app), task(app), task(app));
     vec![
         tokio::spawn(every(
             FLUSH_VISITS,
@@ -78,6 +85,7 @@ pub fn start(app: &SharedApp, guests: Watch, stop: &watch::Receiver<bool>) -> Ve
         tokio::spawn(mark_orphans(orphans)),
         tokio::spawn(watch_guests(guests, stop.clone())),
         tokio::spawn(rerender(pages)),
+        tokio::spawn(say(said, told)),
     ]
 }
 
@@ -127,6 +135,31 @@ async fn rerender((app, mut stop): Task) {
                 SWEEP
             }
         };
+    }
+}
+
+/// Tells commands of new errors; once more at the end, of the last.
+async fn say(mut said: Said, (app, mut stop): Task) {
+    let mut ticks = tokio::time::interval(SWEEP);
+    let mut stopping = false;
+    while !stopping {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            _ = stop.wait_for(|stop| *stop) => stopping = true,
+        }
+        let data = app.config.data.clone();
+        let told = tokio::task::spawn_blocking(move || {
+            let told = said.say(&data);
+            (said, told)
+        });
+        let Ok((back, told)) = told.await else {
+            // A panic has said so in the log.
+            return;
+        };
+        said = back;
+        if let Err(error) = told {
+            tracing::warn!(%error, "commands do not know of the latest errors");
+        }
     }
 }
 
@@ -180,15 +213,33 @@ async fn hear_operators((app, mut stop): Task) {
 
 /// Does what an event asks for; one that fails is tried again in its turn.
 async fn act(app: &App, event: events::OperatorEvent) {
-    tracing::info!(
-        kind = event.kind,
-        subject = event.subject,
-        "an operator's command"
-    );
-    if event.kind == events::SLUG_CHANGED {
-        app.deployments.pages.forget(&event.subject);
-    }
-    if let Err(error) = app.deployments.handle_event(event).await {
-        tracing::error!(%error, "an operator's command could not be followed");
+    let deed = event.deed.clone();
+    let done = match event.kind.as_str() {
+        events::SLUG_CHANGED => {
+            app.deployments.pages.forget(&event.subject);
+            Ok(())
+        }
+        events::WORKSPACE_ENDED => app.teardown.run().await,
+        _ => advice::on_workspaces(app).await,
+    };
+    let handled = match done {
+        Ok(()) => app
+            .deployments
+            .handle_event(event)
+            .await
+            .map_err(Into::into),
+        failed => failed,
+    };
+    match handled {
+        Ok(()) => tracing::info!(
+            command = deed.command,
+            by = deed.actor,
+            "an operator did something"
+        ),
+        Err(error) => tracing::error!(
+            command = deed.command,
+            error = format!("{error:#}"),
+            "an operator's command could not be followed"
+        ),
     }
 }

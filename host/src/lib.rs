@@ -1,5 +1,6 @@
 //! The host: everything of `svc` that is not a guest.
 
+pub mod advice;
 pub mod app;
 pub mod backends;
 pub mod background;
@@ -21,9 +22,11 @@ pub mod http;
 pub mod http_client;
 pub mod ids;
 pub mod landing;
+pub mod log;
 pub mod mcp;
 pub mod memory_cache;
 pub mod openapi;
+pub mod overview;
 pub mod private;
 pub mod projects;
 pub mod random;

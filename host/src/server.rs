@@ -1,6 +1,7 @@
 //! A running server: its listeners, its background work, and its end.
 
-use std::net::SocketAddr;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
@@ -8,6 +9,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::advice;
 use crate::app::{App, SharedApp};
 use crate::background;
 use crate::backup;
@@ -17,6 +19,7 @@ use crate::data_dir::{self, Founding};
 use crate::data_lock::DataLock;
 use crate::guests::watch::Watch;
 use crate::http::serve;
+use crate::overview::running::Said;
 use crate::random::Random;
 use crate::router::Routers;
 
@@ -88,8 +91,13 @@ impl Server {
                 stopped.clone(),
             )));
         }
+        let said = Said::of(&app.config, ops_address, app.clock.now());
+        said.begin(&data)?;
         let watch = Watch::begin(&data, &app.config, app.sandbox.clone(), app.clock.clone())?;
-        let background = background::start(&app, watch, &stopped);
+        let background = background::start(&app, watch, said, &stopped);
+        if let Err(error) = advice::at_start(&app, ops_address).await {
+            tracing::error!(error = format!("{error:#}"), "what is unsafe is not known");
+        }
         founding.done();
         Ok(Self {
             app,
@@ -144,8 +152,21 @@ impl Server {
     }
 }
 
+/// Listens; where a machine has no IPv6, every interface means those of IPv4.
 async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address)
-        .await
-        .with_context(|| format!("listening on {address}"))
+    let listener = match TcpListener::bind(address).await {
+        Err(error) if address.ip() == Ipv6Addr::UNSPECIFIED && is_without(&error) => {
+            TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await
+        }
+        bound => bound,
+    };
+    listener.with_context(|| format!("listening on {address}"))
+}
+
+/// Whether the machine has no such addresses, rather than none to give.
+fn is_without(error: &io::Error) -> bool {
+    !matches!(
+        error.kind(),
+        io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied
+    )
 }

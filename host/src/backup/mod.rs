@@ -5,6 +5,7 @@
 //! the copy is what a power cut at that moment would have left, which a start repairs. Content never changes, so it is
 //! copied afterwards, while a hold keeps the collector from it.
 
+pub mod last;
 mod make;
 mod manifest;
 mod place;

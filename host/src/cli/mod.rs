@@ -1,5 +1,6 @@
 //! The command line: `serve`, and what operators do to a data directory while the server runs.
 
+mod actor;
 mod backup;
 mod check;
 mod config;
@@ -8,9 +9,12 @@ mod guest;
 mod key;
 mod namespace;
 mod progress;
+mod project;
 mod report;
 mod restore;
 mod serve;
+mod status;
+mod table;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -23,7 +27,7 @@ use serde::Serialize;
 use crate::backup as restores;
 use crate::clock::Clock;
 use crate::config::Settings;
-use crate::control::Control;
+use crate::control::{Control, events};
 use crate::data_dir;
 use crate::data_lock::{DataLock, make_private, refuse_restore};
 use crate::private;
@@ -44,19 +48,24 @@ enum Command {
     Serve(serve::Serve),
     /// Print the effective settings
     Config(config::ShowConfig),
-    /// Make and list namespaces, which own projects
+    /// Say how the server does, what it holds, and how much of what it may
+    Status(status::Status),
+    /// Make, list, change and delete namespaces, which own projects
     #[command(subcommand)]
     Namespace(namespace::Namespace),
     /// Make, list and revoke the keys of a namespace
     #[command(subcommand)]
     Key(key::Key),
-    /// Take a deployment down, or put it back
+    /// Look at deployments, take them down, or put them back
     #[command(subcommand)]
     Deployment(deployment::Deployment),
+    /// Look at projects
+    #[command(subcommand)]
+    Project(project::Project),
     /// Look at guests, install them, and put the ones before back
     #[command(subcommand)]
     Guest(guest::Guest),
-    /// Read what people report
+    /// Read what people report, and close what is done
     #[command(subcommand)]
     Report(report::Report),
     /// Verify everything that is stored
@@ -79,9 +88,11 @@ pub fn main() -> ExitCode {
             match arguments.command {
                 Command::Serve(serve) => serve.run().await,
                 Command::Config(config) => config.run(),
+                Command::Status(status) => status.run().await,
                 Command::Namespace(namespace) => namespace.run().await,
                 Command::Key(key) => key.run().await,
                 Command::Deployment(deployment) => deployment.run().await,
+                Command::Project(project) => project.run().await,
                 Command::Guest(guest) => guest.run().await,
                 Command::Report(report) => report.run().await,
                 Command::Check(check) => check.run().await,
@@ -167,14 +178,21 @@ impl Operate {
         Control::open(&data).with_context(|| format!("opening {}", data.display()))
     }
 
-    /// The workspaces of an installation that is there.
-    fn workspaces(&self) -> anyhow::Result<Workspaces> {
-        Ok(workspaces(self.control()?))
+    /// The same of an installation that is begun with it if need be.
+    fn first_control(&self) -> anyhow::Result<Control> {
+        Ok(Control::open(&self.founded()?)?)
     }
 
-    /// The workspaces of an installation that is begun with them if need be.
-    fn first_workspaces(&self) -> anyhow::Result<Workspaces> {
-        Ok(workspaces(Control::open(&self.founded()?)?))
+    fn workspaces(&self, control: &Control) -> Workspaces {
+        Workspaces::new(control.clone(), Clock::system(), Random::system())
+    }
+
+    /// Tells the server's log what was done.
+    async fn note(&self, control: &Control, command: String) {
+        let deed = actor::deed(command);
+        if let Err(error) = events::note(control, deed, Clock::system().now()).await {
+            say(&format!("the server's log does not know of this: {error}"));
+        }
     }
 
     /// Prints an answer: the document with `--json`, else the text.
@@ -184,13 +202,12 @@ impl Operate {
         } else {
             text.trim_end().to_owned()
         };
-        print(&out)?;
+        // An empty list is nothing, and not an empty line.
+        if !out.is_empty() {
+            print(&out)?;
+        }
         Ok(ExitCode::SUCCESS)
     }
-}
-
-fn workspaces(control: Control) -> Workspaces {
-    Workspaces::new(control, Clock::system(), Random::system())
 }
 
 /// Finishes a restore that was interrupted: between its two states there is nothing to work on. Refuses while one runs.

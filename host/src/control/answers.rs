@@ -86,16 +86,16 @@ pub fn forget(tx: &Tx<'_>, before: Timestamp) -> Result<(), Error> {
     Ok(())
 }
 
-/// Forgets answers about deployments that are not there, in a copy that has not got the shares that are read once: an answer names what it
-/// published.
+/// Forgets what a route answered about deployments that are not there, in a copy that has not got the shares that are read once: an answer
+/// names what it published.
 ///
 /// # Errors
 /// The database's.
-pub fn forget_absent(tx: &Tx<'_>) -> Result<(), Error> {
+pub fn forget_absent(tx: &Tx<'_>, route: &str) -> Result<(), Error> {
     tx.execute(
-        "DELETE FROM idempotency WHERE json_extract(body, '$.slug') IS NOT NULL
-            AND json_extract(body, '$.slug') NOT IN (SELECT slug FROM deployments)",
-        [],
+        "DELETE FROM idempotency WHERE route = ?1
+            AND json_extract(body, '$.id') NOT IN (SELECT id FROM deployments)",
+        [route],
     )?;
     Ok(())
 }

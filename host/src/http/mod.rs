@@ -1,5 +1,6 @@
 //! What every route shares: errors, extractors, limits, and the front that each request passes.
 
+pub mod access;
 pub mod client_ip;
 pub mod document;
 pub mod extract;

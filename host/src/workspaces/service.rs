@@ -7,9 +7,11 @@ use super::model::{Key, Plan, Principal, Workspace};
 use super::store;
 use crate::clock::{Clock, Timestamp};
 use crate::content::Digest;
+use crate::control::events::{self, Deed};
 use crate::control::{Control, Error};
 use crate::deployments::model::is_slug;
 use crate::ids::WorkspaceId;
+use crate::projects;
 use crate::random::{NoRandomness, Random};
 
 /// `last_used_at` is exact to this many milliseconds, so that a busy key is not a write a call.
@@ -147,6 +149,57 @@ impl Workspaces {
     /// The database's.
     pub async fn list(&self) -> Result<Vec<Workspace>, WorkspaceError> {
         Ok(self.control.read(store::workspaces).await?)
+    }
+
+    /// Changes what a workspace pays for.
+    ///
+    /// # Errors
+    /// [`WorkspaceError`].
+    pub async fn set_plan(&self, name: &str, plan: Plan) -> Result<Workspace, WorkspaceError> {
+        let mut workspace = self.named(name).await?;
+        let id = workspace.id;
+        let changed: Result<(), Error> = self
+            .control
+            .write(move |tx| store::set_plan(tx, &id, plan))
+            .await;
+        changed?;
+        workspace.plan = plan;
+        Ok(workspace)
+    }
+
+    /// Begins the end of a workspace: its keys are refused from now on, its projects answer nothing, and its name is free. The server does the
+    /// rest; answers how many projects there are.
+    ///
+    /// # Errors
+    /// [`WorkspaceError`].
+    pub async fn begin_end(
+        &self,
+        name: &str,
+        deed: Deed,
+    ) -> Result<(Workspace, usize), WorkspaceError> {
+        let workspace = self.named(name).await?;
+        let (id, now) = (workspace.id, self.clock.now());
+        let projects: Result<usize, Error> = self
+            .control
+            .write(move |tx| {
+                store::begin_end(tx, &id)?;
+                let projects = projects::begin_ends(tx, &id)?;
+                events::tell(tx, events::WORKSPACE_ENDED, &id.to_string(), &deed, now)?;
+                Ok(projects)
+            })
+            .await;
+        Ok((workspace, projects?))
+    }
+
+    /// Removes what is left of workspaces whose end has begun and whose projects have gone.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn remove_ended(&self) -> Result<(), Error> {
+        if self.control.read(store::some_end).await? {
+            self.control.write(store::remove_ended).await?;
+        }
+        Ok(())
     }
 
     /// Adds a key to a workspace.

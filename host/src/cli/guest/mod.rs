@@ -89,7 +89,7 @@ pub(super) struct Place {
     /// Directory of installed guest components [default: <data>/guests]
     #[arg(long, env = "SVC_GUESTS")]
     guests: Option<PathBuf>,
-    /// Directory of compiled guests; the server's, so that it finds them there [default: svc/ in your cache directory]
+    /// Directory of compiled guests; the server's, so that it finds them there [default: as the server's]
     #[arg(long, env = "SVC_CACHE")]
     cache: Option<PathBuf>,
     /// The server's file of settings: directories and budgets
