@@ -17,6 +17,7 @@ pub mod deployments;
 pub mod disk;
 pub mod edge;
 pub mod fault;
+pub mod gauges;
 pub mod guests;
 pub mod http;
 pub mod http_client;

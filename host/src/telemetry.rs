@@ -13,6 +13,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::deployments::Deployments;
+use crate::gauges::Gauges;
 use crate::sandbox::Sandbox;
 
 /// From a tenth of a millisecond to ten seconds.
@@ -57,6 +58,8 @@ pub struct Metrics {
     latency: Family<ByRoute, Histogram>,
     tools: Family<Called, Counter>,
     tool_latency: Family<ByTool, Histogram>,
+    /// What is read when the numbers are asked for.
+    pub gauges: Gauges,
     /// Page views, by far the most requests, without a look-up each.
     pages: RouteMetrics,
     /// Calls of actions, the next most.
@@ -138,6 +141,7 @@ impl Metrics {
         Self {
             pages: of_route(PAGE, &[200, 304]),
             calls: of_route(CALL, &[200]),
+            gauges: Gauges::register(&mut registry),
             registry,
             requests,
             latency,
