@@ -8,10 +8,11 @@ use crate::backup;
 use crate::data_lock::DataLock;
 use crate::private::{self, Layout};
 
-/// What a data directory is made of.
+/// What makes a directory one of ours.
+const DATABASE: &str = "control.db";
+/// What a data directory is made of, and the settings, which many keep there.
 pub const LAYOUT: Layout = Layout {
     what: "data directory",
-    mark: "control.db",
     names: &[
         "control.db",
         "control.db-wal",
@@ -22,6 +23,7 @@ pub const LAYOUT: Layout = Layout {
         "backends",
         "guests",
         "cache",
+        "svc.toml",
         "tmp",
         "lock",
         "content.lock",
@@ -51,7 +53,7 @@ pub const LAYOUT: Layout = Layout {
 
 /// Whether an installation is in a directory, or a restore of one that is to be finished.
 pub fn is_installation(data: &Path) -> bool {
-    data.join(LAYOUT.mark).is_file() || backup::is_unfinished(data)
+    data.join(DATABASE).is_file() || backup::is_unfinished(data)
 }
 
 /// Closes a data directory to other users; a line for the operator if it was open to them.
@@ -62,7 +64,7 @@ pub fn close(data: &Path) -> anyhow::Result<Option<String>> {
     let was = private::close(data, &LAYOUT)?;
     Ok(was.map(|mode| {
         format!(
-            "the data directory {} was open to other users (mode {mode:04o}): it is closed to them now, with everything in it",
+            "the data directory {} was open to other users (mode {mode:04o}): what is ours in it is closed to them now",
             data.display()
         )
     }))

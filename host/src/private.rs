@@ -12,7 +12,9 @@ use anyhow::{Context as _, bail};
 
 /// What other users may do: nothing of it.
 const OTHERS: u32 = 0o077;
-/// The mode of a directory that belongs to everybody, as `/tmp` does.
+/// Whether they can put something else in the place of what is there.
+const WRITABLE: u32 = 0o022;
+/// The mode of a directory in which each can only replace their own, as `/tmp`.
 const STICKY: u32 = 0o1000;
 /// How many names a message has.
 const NAMED: usize = 5;
@@ -22,8 +24,6 @@ const NAMED: usize = 5;
 pub struct Layout {
     /// What it is called in messages.
     pub what: &'static str,
-    /// The file that tells it from other directories.
-    pub mark: &'static str,
     /// The names in it.
     pub names: &'static [&'static str],
     /// How further names begin.
@@ -44,28 +44,30 @@ pub fn begin() {
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
 }
 
-/// Closes a directory and everything of ours in it to other users; answers the mode that it had if it was open. What is in it and
-/// not ours is left as it is, since nobody else reaches it any more.
+/// Closes what is ours in a directory to other users, and the directory if nothing else is in it; answers the mode that it had if it
+/// was open. What is not ours stays as it is.
 ///
 /// # Errors
-/// When it belongs to somebody else, or is plainly no directory of this kind, or the disk's.
+/// When it belongs to somebody else, or others can replace what is in it, or the disk's.
 pub fn close(directory: &Path, layout: &Layout) -> anyhow::Result<Option<u32>> {
     let shown = directory.display();
     let found = fs::metadata(directory).with_context(|| format!("looking at {shown}"))?;
     if !found.is_dir() {
         bail!("{shown} is not a directory");
     }
-    check_owner(&found, &format!("the {} {shown}", layout.what))?;
-    let was_open = found.mode() & OTHERS != 0;
-    if was_open && !is_one(directory, &found, layout)? {
+    let pure = is_pure(directory, layout)?;
+    if pure {
+        check_owner(&found, &format!("the {} {shown}", layout.what))?;
+        // The door first: what is behind it is out of reach from then on.
+        tighten(directory, &found)?;
+    } else if found.mode() & WRITABLE != 0 && found.mode() & STICKY == 0 {
         bail!(
-            "{shown} holds other things and is open to other users (mode {:04o}): choose a directory of its own for the {}",
+            "{shown} holds other things and other users can write to it (mode {:04o}): choose a directory of its own for the {}",
             found.mode() & 0o7777,
             layout.what
         );
     }
-    // The door first: what is behind it is out of reach from then on.
-    tighten(directory, &found)?;
+    let mut was_open = pure && found.mode() & OTHERS != 0;
     for (path, entry) in entries(directory)? {
         let name = name_of(&path);
         if !layout.has(&name) {
@@ -74,6 +76,7 @@ pub fn close(directory: &Path, layout: &Layout) -> anyhow::Result<Option<u32>> {
         if layout.owned.contains(&name.as_str()) {
             check_owner(&entry, &format!("{name} in {shown}"))?;
         }
+        was_open |= found.mode() & OTHERS != 0 && !entry.is_symlink() && entry.mode() & OTHERS != 0;
         close_below(&path, &entry)?;
     }
     Ok(was_open.then_some(found.mode() & 0o7777))
@@ -104,6 +107,9 @@ pub fn opening(directory: &Path, layout: &Layout) -> io::Result<Option<String>> 
             }
         }
     }
+    if reached.is_empty() && !is_pure(directory, layout)? {
+        return Ok(None);
+    }
     reached.sort_unstable();
     let more = reached.len().saturating_sub(NAMED);
     reached.truncate(NAMED);
@@ -119,17 +125,12 @@ pub fn opening(directory: &Path, layout: &Layout) -> io::Result<Option<String>> 
     )))
 }
 
-/// Whether a directory is of this kind, or will be: it has the mark, or nothing that is not ours.
-fn is_one(directory: &Path, found: &Metadata, layout: &Layout) -> io::Result<bool> {
-    if directory.join(layout.mark).exists() {
-        return Ok(true);
-    }
-    let everybodys = found.mode() & STICKY != 0;
-    let mut names = entries(directory)?
-        .into_iter()
-        .map(|(path, _)| name_of(&path));
-    // The root of a file system has one.
-    Ok(!everybodys && names.all(|name| layout.has(&name) || name == "lost+found"))
+/// Whether nothing is in a directory that is not ours.
+fn is_pure(directory: &Path, layout: &Layout) -> io::Result<bool> {
+    // The root of a file system has a place for what was lost.
+    let ours = |name: &str| layout.has(name) || name == "lost+found";
+    let entries = entries(directory)?;
+    Ok(entries.iter().all(|(path, _)| ours(&name_of(path))))
 }
 
 fn check_owner(found: &Metadata, what: &str) -> anyhow::Result<()> {
@@ -200,7 +201,6 @@ mod tests {
 
     const LAYOUT: Layout = Layout {
         what: "data directory",
-        mark: "control.db",
         names: &["control.db", "content"],
         prefixes: &["before-"],
         owned: &["control.db"],
@@ -215,21 +215,18 @@ mod tests {
     }
 
     #[test]
-    fn everything_of_ours_is_closed_and_nothing_else() {
+    fn everything_of_ours_is_closed() {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| root.path().join(name);
         fs::create_dir_all(at("content/ab")).unwrap();
         fs::create_dir_all(at("before-restore/once")).unwrap();
-        for name in [
-            "control.db",
-            "content/ab/page",
-            "before-restore/once/x",
-            "notes",
-        ] {
+        let files = ["control.db", "content/ab/page", "before-restore/once/x"];
+        let directories = ["", "content", "content/ab", "before-restore"];
+        for name in files {
             fs::write(at(name), "x").unwrap();
             set(&at(name), 0o644);
         }
-        for name in ["", "content", "content/ab", "before-restore"] {
+        for name in directories {
             set(&at(name), 0o755);
         }
         std::os::unix::fs::symlink("/etc/hostname", at("content/link")).unwrap();
@@ -237,15 +234,13 @@ mod tests {
         for part in ["mode 0755", "control.db", "content/ab/page"] {
             assert!(said.contains(part), "{said}");
         }
-        assert!(!said.contains("notes"), "{said}");
         assert_eq!(close(root.path(), &LAYOUT).unwrap(), Some(0o755));
-        for name in ["", "content", "content/ab", "before-restore"] {
+        for name in directories {
             assert_eq!(mode(&at(name)), 0o700, "{name}");
         }
-        for name in ["control.db", "content/ab/page", "before-restore/once/x"] {
+        for name in files {
             assert_eq!(mode(&at(name)), 0o600, "{name}");
         }
-        assert_eq!(mode(&at("notes")), 0o644);
         assert_eq!(opening(root.path(), &LAYOUT).unwrap(), None);
         // Behind a closed door, too.
         set(&at("control.db"), 0o664);
@@ -254,22 +249,35 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_of_other_things_is_not_touched() {
+    fn what_is_not_ours_stays_as_it_is() {
         let root = tempfile::tempdir().unwrap();
-        let photos = root.path().join("holiday.jpg");
-        fs::write(&photos, "x").unwrap();
+        let (photo, database) = (
+            root.path().join("holiday.jpg"),
+            root.path().join("control.db"),
+        );
+        for file in [&photo, &database] {
+            fs::write(file, "x").unwrap();
+            set(file, 0o644);
+        }
         set(root.path(), 0o755);
+        assert!(opening(root.path(), &LAYOUT).unwrap().is_some());
+        assert_eq!(close(root.path(), &LAYOUT).unwrap(), Some(0o755));
+        let modes = [root.path(), &photo, &database].map(mode);
+        assert_eq!(modes, [0o755, 0o644, 0o600]);
+        assert_eq!(
+            opening(root.path(), &LAYOUT).unwrap(),
+            None,
+            "nothing of ours"
+        );
+        assert_eq!(close(root.path(), &LAYOUT).unwrap(), None);
+        // Where others could put another database in the place of ours.
+        set(root.path(), 0o777);
         let refused = close(root.path(), &LAYOUT).unwrap_err().to_string();
         assert!(refused.contains("of its own"), "{refused}");
-        assert_eq!(mode(root.path()), 0o755);
-        fs::remove_file(photos).unwrap();
-        set(root.path(), 0o1777);
-        assert!(close(root.path(), &LAYOUT).is_err(), "everybody's");
-        // Empty, it may become one; closed, it is whoever's it is.
-        set(root.path(), 0o755);
-        assert_eq!(close(root.path(), &LAYOUT).unwrap(), Some(0o755));
-        fs::write(root.path().join("svc.toml"), "").unwrap();
-        assert_eq!(close(root.path(), &LAYOUT).unwrap(), None);
+        assert_eq!(mode(root.path()), 0o777);
+        fs::remove_file(photo).unwrap();
+        assert_eq!(close(root.path(), &LAYOUT).unwrap(), Some(0o777));
+        assert_eq!(mode(root.path()), 0o700);
     }
 
     #[test]

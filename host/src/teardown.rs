@@ -89,7 +89,6 @@ impl Teardown {
             self.finish(project).await?;
         }
         self.workspaces.remove_ended().await?;
-        fault::point("teardown.workspaces");
         Ok(())
     }
 }

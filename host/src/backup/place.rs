@@ -31,7 +31,6 @@ const GUESTS: &str = "guests";
 /// What a backup is made of.
 pub(super) const LAYOUT: Layout = Layout {
     what: "backup",
-    mark: MANIFEST,
     names: &[MANIFEST, LOCK, CONTENT, GUESTS],
     prefixes: &[STATE, ".backup.json"],
     owned: &[MANIFEST, LOCK],

@@ -132,12 +132,21 @@ impl Operate {
 
     /// The data directory of an installation that is there, after whatever a restore left undone. Nothing is made where there is none.
     fn installation(&self) -> anyhow::Result<PathBuf> {
+        self.found(data_dir::is_installation)
+    }
+
+    /// The same for guests, which may be installed before the first start, too.
+    fn installation_to_be(&self) -> anyhow::Result<PathBuf> {
+        self.found(|_| true)
+    }
+
+    fn found(&self, is_one: impl FnOnce(&Path) -> bool) -> anyhow::Result<PathBuf> {
         let data = self.data();
         let shown = data.display();
         if !data.is_dir() {
             bail!("there is no data directory {shown}: name it with --data");
         }
-        if !data_dir::is_installation(&data) {
+        if !is_one(&data) {
             bail!(
                 "{shown} is no data directory, for it has no control.db: name another with --data"
             );

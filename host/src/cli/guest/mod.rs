@@ -117,7 +117,7 @@ impl Place {
             data: Some(data.clone()),
             json: self.operate.json,
         };
-        operate.installation()?;
+        operate.installation_to_be()?;
         Ok(Site { data, guests })
     }
 
