@@ -111,11 +111,15 @@ impl Founding {
 
     fn remove(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.data)? {
-            let entry = entry?;
-            if entry.file_type()?.is_dir() {
-                fs::remove_dir_all(entry.path())?;
-            } else {
-                fs::remove_file(entry.path())?;
+            let path = entry?.path();
+            let removed = match path.is_dir() {
+                true => fs::remove_dir_all(path),
+                false => fs::remove_file(path),
+            };
+            match removed {
+                // A database that is being closed removes its log by itself.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                removed => removed?,
             }
         }
         self.missing.iter().try_for_each(fs::remove_dir)

@@ -44,8 +44,8 @@ pub fn begin() {
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
 }
 
-/// Closes what is ours in a directory to other users, and the directory if nothing else is in it; answers the mode that it had if it
-/// was open. What is not ours stays as it is.
+/// Closes what is ours in a directory to other users, and the directory if nothing else is in it; answers the mode that it had if others
+/// could reach anything of ours. What is not ours stays as it is.
 ///
 /// # Errors
 /// When it belongs to somebody else, or others can replace what is in it, or the disk's.
@@ -67,7 +67,7 @@ pub fn close(directory: &Path, layout: &Layout) -> anyhow::Result<Option<u32>> {
             layout.what
         );
     }
-    let mut was_open = pure && found.mode() & OTHERS != 0;
+    let mut was_open = false;
     for (path, entry) in entries(directory)? {
         let name = name_of(&path);
         if !layout.has(&name) {
@@ -76,7 +76,8 @@ pub fn close(directory: &Path, layout: &Layout) -> anyhow::Result<Option<u32>> {
         if layout.owned.contains(&name.as_str()) {
             check_owner(&entry, &format!("{name} in {shown}"))?;
         }
-        was_open |= found.mode() & OTHERS != 0 && !entry.is_symlink() && entry.mode() & OTHERS != 0;
+        let is_open = |found: &Metadata| found.mode() & OTHERS != 0;
+        was_open |= is_open(&found) && is_open(&entry) && !entry.is_symlink();
         close_below(&path, &entry)?;
     }
     Ok(was_open.then_some(found.mode() & 0o7777))

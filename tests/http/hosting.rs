@@ -314,7 +314,7 @@ async fn furnished(data: &std::path::Path) {
     let backend = json!({ "ddl": GUESTS });
     let made = site.post(&format!("/{project}/backend"), backend).await;
     assert_eq!(made.0, 201, "{made:?}");
-    let room = json!({ "content": "x", "requested_slug": "room" });
+    let room = json!({ "type": "markdown", "content": "x", "requested_slug": "room" });
     let made = site.post(&format!("/{project}/frontends"), room).await;
     assert_eq!(made.0, 201, "{made:?}");
     site.process.kill().await;

@@ -348,7 +348,7 @@ async fn residue_of_an_earlier_version_goes_with_the_first_start() {
                  ALTER TABLE operator_events DROP COLUMN command;
                  ALTER TABLE operator_events DROP COLUMN actor;
                  PRAGMA user_version = 4;
-                 INSERT INTO secrets VALUES ('old', 'residue-of-old-times');
+                 INSERT INTO secrets VALUES ('old', CAST('residue-of-old-times' AS BLOB));
                  DELETE FROM secrets WHERE name = 'old';
                  PRAGMA wal_checkpoint(TRUNCATE);",
             )
