@@ -70,8 +70,9 @@ fn chosen(config: &Config, world: World) -> String {
 /// What of the settings is unsafe.
 fn warnings(config: &Config, ops: Option<SocketAddr>) -> Vec<String> {
     let mut warnings = Vec::new();
-    let host = Url::parse(&config.base_url).ok();
-    let local = host.as_ref().and_then(Url::host).is_some_and(is_local);
+    let url = Url::parse(&config.base_url).ok();
+    let host = url.as_ref().and_then(Url::host);
+    let local = host.as_ref().is_some_and(is_local);
     if local && !is_loopback(config.listen) {
         warnings.push(format!(
             "`listen` is {}, which other machines reach, but `base_url` is {}: the links that they are given lead to themselves; set `base_url` to the address that people use",
@@ -90,9 +91,9 @@ fn is_loopback(address: SocketAddr) -> bool {
     address.ip().to_canonical().is_loopback()
 }
 
-fn is_local(host: url::Host<&str>) -> bool {
+fn is_local(host: &url::Host<&str>) -> bool {
     match host {
-        url::Host::Domain(name) => name == "localhost" || name.ends_with(".localhost"),
+        url::Host::Domain(name) => *name == "localhost" || name.ends_with(".localhost"),
         url::Host::Ipv4(ip) => ip.is_loopback(),
         url::Host::Ipv6(ip) => ip.is_loopback(),
     }

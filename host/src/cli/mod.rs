@@ -44,7 +44,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serve
+    /// Serve pages, projects and tools until told to stop
     Serve(serve::Serve),
     /// Print the effective settings
     Config(config::ShowConfig),

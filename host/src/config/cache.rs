@@ -27,7 +27,7 @@ pub(super) fn default_cache(data: &Path) -> PathBuf {
     let named = |name| std::env::var_os(name).map(PathBuf::from);
     chosen(
         Environment {
-            service: named("CACHE_DIRECTORY").and_then(first),
+            service: named("CACHE_DIRECTORY").as_deref().and_then(first),
             xdg: named("XDG_CACHE_HOME"),
             home: std::env::home_dir(),
         },
@@ -36,7 +36,7 @@ pub(super) fn default_cache(data: &Path) -> PathBuf {
 }
 
 /// systemd lists several with colons between them.
-fn first(directories: PathBuf) -> Option<PathBuf> {
+fn first(directories: &Path) -> Option<PathBuf> {
     let text = directories.to_str()?;
     text.split(':').next().map(PathBuf::from)
 }
@@ -129,6 +129,6 @@ mod tests {
                 "{environment:?}"
             );
         }
-        assert_eq!(first("/a:/b".into()), Some("/a".into()));
+        assert_eq!(first(Path::new("/a:/b")), Some("/a".into()));
     }
 }

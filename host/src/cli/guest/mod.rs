@@ -208,6 +208,10 @@ async fn rerender(wait: bool, place: &Place) -> anyhow::Result<ExitCode> {
     let site = place.site()?;
     let control = site.control()?;
     let mut done = rerender::request(&control, &Clock::system()).await?;
+    place
+        .operate
+        .note(&control, "guest rerender".to_owned())
+        .await;
     let mut served = is_served(&site.data)?;
     if wait {
         let bar = Progress::new();
