@@ -277,7 +277,11 @@ mod tests {
         assert!(refused.contains("of its own"), "{refused}");
         assert_eq!(mode(root.path()), 0o777);
         fs::remove_file(photo).unwrap();
-        assert_eq!(close(root.path(), &LAYOUT).unwrap(), Some(0o777));
+        assert_eq!(
+            close(root.path(), &LAYOUT).unwrap(),
+            None,
+            "nothing to read"
+        );
         assert_eq!(mode(root.path()), 0o700);
     }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
@@ -48,29 +49,12 @@ impl Server {
                 data.display()
             );
         }
-        // A mistake in the settings is found before anything is made.
-        settings.clone().resolve(settings.listen())?;
-        if data.exists()
-            && let Some(was_open) = data_dir::close(&data)?
-        {
-            tracing::warn!("{was_open}");
-        }
-        let mut founding = Founding::begin(&data)?;
-        // Whoever starts twice is told that a server runs rather than that its port is taken.
-        let lock = match DataLock::is_known(&data) {
-            true => Some(DataLock::take(&data)?),
-            false => None,
-        };
-        let listener = listen(settings.listen()).await?;
-        let ops = match settings.ops_listen {
-            Some(ops) => Some(listen(ops).await?),
-            None => None,
-        };
-        let lock = match lock {
-            Some(lock) => lock,
-            None => DataLock::take(&data)?,
-        };
-        founding.locked(&lock)?;
+        let Claim {
+            founding,
+            lock,
+            listener,
+            ops,
+        } = Claim::make(&data, &settings).await?;
         backup::settle(&data)?;
         let address = listener.local_addr()?;
         lock.announce(address)?;
@@ -149,6 +133,50 @@ impl Server {
         .await?;
         drop(self.lock);
         Ok(())
+    }
+}
+
+/// What a server has to itself: its directory and its addresses.
+#[derive(Debug)]
+struct Claim {
+    founding: Founding,
+    lock: DataLock,
+    listener: TcpListener,
+    ops: Option<TcpListener>,
+}
+
+impl Claim {
+    /// Takes them, in an order that makes nothing where something is in the way.
+    async fn make(data: &Path, settings: &Settings) -> anyhow::Result<Self> {
+        // A mistake in the settings is found before anything is made.
+        settings.clone().resolve(settings.listen())?;
+        if data.exists()
+            && let Some(was_open) = data_dir::close(data)?
+        {
+            tracing::warn!("{was_open}");
+        }
+        let mut founding = Founding::begin(data)?;
+        // Whoever starts twice is told that a server runs rather than that its port is taken.
+        let lock = match DataLock::is_known(data) {
+            true => Some(DataLock::take(data)?),
+            false => None,
+        };
+        let listener = listen(settings.listen()).await?;
+        let ops = match settings.ops_listen {
+            Some(ops) => Some(listen(ops).await?),
+            None => None,
+        };
+        let lock = match lock {
+            Some(lock) => lock,
+            None => DataLock::take(data)?,
+        };
+        founding.locked(&lock)?;
+        Ok(Self {
+            founding,
+            lock,
+            listener,
+            ops,
+        })
     }
 }
 

@@ -109,13 +109,6 @@ mod tests {
             (
                 Environment {
                     home: at("file"),
-                    ..home.clone()
-                },
-                None,
-            ),
-            (
-                Environment {
-                    home: Some("/proc".into()),
                     ..home
                 },
                 None,
