@@ -19,6 +19,7 @@ use crate::deployments::parts::Parts;
 use crate::deployments::visits::Visits;
 use crate::edge::Purger;
 use crate::envelope::Teardown;
+use crate::gauges::Gauges;
 use crate::guests;
 use crate::http::hosts::Hosts;
 use crate::http::rate_limit::RateLimits;
@@ -96,6 +97,8 @@ services! {
     request_ids: Arc<RequestIds>,
     /// What operators measure.
     metrics: Arc<Metrics>,
+    /// What of it is read when it is asked for.
+    gauges: Arc<Gauges>,
 }
 
 impl App {
@@ -170,11 +173,14 @@ impl App {
             .as_ref()
             .map(|edge| Arc::new(Purger::new(control.clone(), clock.clone(), outbound, edge)));
         let rate_limits = Arc::new(RateLimits::new(&config.limits, &clock));
+        let mut gauges = Gauges::default();
         let metrics = Arc::new(Metrics::new(|registry| {
+            gauges = Gauges::register(registry);
             deployments.register(registry);
             sandbox.metrics().register(registry);
         }));
         let teardown = Teardown::new(
+            workspaces.clone(),
             projects.clone(),
             Arc::clone(&deployments),
             Arc::clone(&backends),
@@ -210,6 +216,7 @@ impl App {
             purger,
             rate_limits,
             metrics,
+            gauges: Arc::new(gauges),
             workspaces,
             config,
             clock,

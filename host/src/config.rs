@@ -3,22 +3,28 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context as _, bail};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
 pub use limits::Limits;
 
+mod cache;
 mod limits;
+mod listen;
 
 /// What an operator wrote, in whichever place; `None` where nothing was.
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// Address to serve on; port 0 takes a free one [default: 127.0.0.1:8080]
-    #[arg(long, env = "SVC_LISTEN")]
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Address to serve on, such as localhost:8080, or :8080 for every interface; port 0 takes a free one [default: 127.0.0.1:8080]
+    #[arg(long, env = "SVC_LISTEN", value_parser = listen::address)]
+    #[serde(
+        default,
+        deserialize_with = "listen::deserialize",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub listen: Option<SocketAddr>,
     /// Directory that everything durable lives below [default: ./data]
     #[arg(long, env = "SVC_DATA")]
@@ -44,7 +50,7 @@ pub struct Settings {
     #[arg(long, env = "SVC_GUESTS")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub guests: Option<PathBuf>,
-    /// Directory of compiled guests; your own and 0700 [default: svc/ in your cache directory]
+    /// Directory of compiled guests; your own and 0700 [default: svc/ in $CACHE_DIRECTORY or your cache directory, else <data>/cache]
     #[arg(long, env = "SVC_CACHE")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<PathBuf>,
@@ -53,13 +59,21 @@ pub struct Settings {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trusted_proxies: Vec<IpNet>,
     /// Address of the operators' listener with /metrics [default: none]
-    #[arg(long, env = "SVC_OPS_LISTEN")]
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[arg(long, env = "SVC_OPS_LISTEN", value_parser = listen::address)]
+    #[serde(
+        default,
+        deserialize_with = "listen::deserialize",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub ops_listen: Option<SocketAddr>,
     /// Form of the log on standard error [default: text]
     #[arg(long, env = "SVC_LOG_FORMAT", value_enum)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_format: Option<LogFormat>,
+    /// Log each request that is answered, beside everything else that is logged [default: false]
+    #[arg(long, env = "SVC_ACCESS_LOG", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub access_log: Option<bool>,
     /// The numbers of the service; the file only.
     #[arg(skip)]
     #[serde(default)]
@@ -133,6 +147,7 @@ impl Settings {
             },
             ops_listen: self.ops_listen.or(file.ops_listen),
             log_format: self.log_format.or(file.log_format),
+            access_log: self.access_log.or(file.access_log),
             // Flags and the environment have no limits.
             limits: file.limits,
             edge: file.edge,
@@ -178,10 +193,7 @@ impl Settings {
             None if base.host_str() == Some("localhost") => Some(authority(&base)),
             None => None,
         };
-        let cache = match self.cache {
-            Some(cache) => cache,
-            None => default_cache()?,
-        };
+        let cache = self.cache.unwrap_or_else(|| cache::default_cache(&data));
         Ok(Config {
             listen: address,
             scheme: base.scheme().to_owned(),
@@ -198,6 +210,7 @@ impl Settings {
             trusted_proxies: self.trusted_proxies,
             ops_listen: self.ops_listen,
             log_format: self.log_format.unwrap_or(LogFormat::Text),
+            access_log: self.access_log.unwrap_or(false),
             limits: self.limits,
             edge: self.edge.map(with_token).transpose()?,
             data,
@@ -230,6 +243,8 @@ pub struct Config {
     pub ops_listen: Option<SocketAddr>,
     /// How log lines look.
     pub log_format: LogFormat,
+    /// Whether each request that is answered is logged.
+    pub access_log: bool,
     /// The numbers of the service.
     pub limits: Limits,
     /// The cache in front.
@@ -297,27 +312,6 @@ fn host(name: &str, text: &str) -> anyhow::Result<String> {
         );
     }
     Ok(host)
-}
-
-/// `svc/` in the user's cache directory, as the XDG base directory specification places it.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "where the user's directories are is the environment's to say"
-)]
-fn default_cache() -> anyhow::Result<PathBuf> {
-    let absolute = |path: PathBuf| path.is_absolute().then_some(path);
-    let xdg = std::env::var_os("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .and_then(absolute);
-    let home = || {
-        std::env::home_dir()
-            .and_then(absolute)
-            .map(|home| home.join(".cache"))
-    };
-    let cache = xdg.or_else(home).context(
-        "no cache directory is known for this user: set `cache` to one of your own (mode 0700)",
-    )?;
-    Ok(cache.join("svc"))
 }
 
 #[cfg(test)]

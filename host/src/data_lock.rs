@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::net::SocketAddr;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
@@ -31,6 +31,7 @@ impl DataLock {
             .write(true)
             .create(true)
             .truncate(false)
+            .mode(0o600)
             .open(&path)
             .with_context(|| format!("opening {}", path.display()))?;
         match file.try_lock() {
@@ -59,6 +60,11 @@ impl DataLock {
                 Err(error).with_context(|| format!("locking {}", path.display()))
             }
         }
+    }
+
+    /// Whether somebody has it, or had it.
+    pub fn is_known(data: &Path) -> bool {
+        data.join(FILE).exists()
     }
 
     /// Writes down who holds it, for whoever asks.

@@ -1,6 +1,5 @@
-//! What operators see: the log on standard error, and the numbers of `/metrics`.
+//! What operators measure: the numbers of `/metrics`.
 
-use std::io::IsTerminal;
 use std::time::Duration;
 
 use axum::response::Response;
@@ -11,32 +10,12 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-use tracing_subscriber::EnvFilter;
-
-use crate::config::LogFormat;
 
 /// From a tenth of a millisecond to ten seconds.
 const BUCKETS: [f64; 16] = [
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
     5.0, 10.0,
 ];
-
-/// Starts the log. What is logged is `SVC_LOG`'s to say, in the form of `tracing`'s filters; `info` by default.
-pub fn init(format: LogFormat) {
-    let filter = EnvFilter::builder()
-        .with_default_directive(tracing::Level::INFO.into())
-        .with_env_var("SVC_LOG")
-        .from_env_lossy();
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr);
-    // A log that somebody has started already, as tests do, stays.
-    let _ = match format {
-        LogFormat::Text => log.with_target(false).try_init(),
-        LogFormat::Json => log.json().flatten_event(true).try_init(),
-    };
-}
 
 /// Which route answered; a handler's answer carries it to the front.
 #[derive(Clone, Debug)]
@@ -134,16 +113,14 @@ impl Metrics {
         }
     }
 
-    /// Counts an answered request.
-    pub fn count_request(&self, response: &Response, took: Duration) {
+    /// Counts an answered request, of a route that is known or that the answer says.
+    pub fn count_request(&self, known: Option<&str>, response: &Response, took: Duration) {
         let status = response.status().as_u16();
-        let route = response
-            .extensions()
-            .get::<Route>()
-            .map(|route| route.0.as_str());
+        let said = response.extensions().get::<Route>();
+        let route = known.or_else(|| said.map(|route| route.0.as_str()));
         match route {
-            Some(PAGE) => return self.count_view(status, took),
-            Some(CALL) => return self.count_call(status, took),
+            Some(PAGE) => return self.count_usual(&self.pages, status, took),
+            Some(CALL) => return self.count_usual(&self.calls, status, took),
             _ => {}
         }
         let route = route.unwrap_or("none");
@@ -170,16 +147,6 @@ impl Metrics {
         self.tool_latency
             .get_or_create(&ByTool { tool, action })
             .observe(took.as_secs_f64());
-    }
-
-    /// Counts a page view.
-    pub fn count_view(&self, status: u16, took: Duration) {
-        self.count_usual(&self.pages, status, took);
-    }
-
-    /// Counts a call of an action.
-    pub fn count_call(&self, status: u16, took: Duration) {
-        self.count_usual(&self.calls, status, took);
     }
 
     fn count_usual(&self, route: &RouteMetrics, status: u16, took: Duration) {
@@ -211,9 +178,9 @@ impl Metrics {
 }
 
 /// The route of page views, as the router has it.
-const PAGE: &str = "/{slug}";
+pub const PAGE: &str = "/{slug}";
 /// The route of calls, likewise.
-const CALL: &str = "/{slug}/api/op";
+pub const CALL: &str = "/{slug}/api/op";
 
 /// A number that is read when it is asked for.
 pub struct Reading {

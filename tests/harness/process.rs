@@ -83,6 +83,26 @@ impl Binary {
     ) -> Process {
         let mut command = self.command();
         command.envs(fault.map(|point| ("SVC_FAULT", point)));
+        Self::start(command, data, arguments).await
+    }
+
+    /// The same, without some variables of its environment and with others.
+    pub async fn serve_with(
+        &self,
+        with: &[(&str, &str)],
+        without: &[&str],
+        data: &Path,
+        arguments: &[&str],
+    ) -> Process {
+        let mut command = self.command();
+        for name in without {
+            command.env_remove(name);
+        }
+        command.envs(with.iter().copied());
+        Self::start(command, data, arguments).await
+    }
+
+    async fn start(mut command: Command, data: &Path, arguments: &[&str]) -> Process {
         command
             .env("SVC_DATA", data)
             .env("SVC_LISTEN", "127.0.0.1:0")

@@ -183,24 +183,29 @@ async fn another_directory_of_guests_is_refused() {
     assert_eq!(status.json()["server_running"], true);
 }
 
-/// What compiles nothing needs no cache, and no home to find one in.
+/// No command needs a home: where there is none, what compiles has its cache in the data directory.
 #[tokio::test]
 async fn only_what_compiles_needs_a_cache() {
-    let server = start().await;
-    for (arguments, needs) in [
+    let (server, folder) = (start().await, TempDir::new().unwrap());
+    let file = write(folder.path(), "good", &renderer("good", Manners::Good));
+    let cache = server.data().join("cache");
+    for (arguments, compiles) in [
         (&["status"][..], false),
         (&["rollback", "render"], false),
         (&["rerender"], false),
-        (&["check", "/nowhere.wasm"], true),
-        (&["install", "/nowhere.wasm"], true),
+        (&["check", file.to_str().unwrap()], true),
     ] {
         let mut command = svc().command();
         command.env_clear().env("SVC_DATA", server.data());
         // There is a home in the list of users, too, that must not count here.
         command.env("HOME", "relative").arg("guest").args(arguments);
+        command.current_dir(folder.path());
         let output = finish(command).await;
-        let found = output.stderr.contains("cache directory");
-        assert_eq!(found, needs, "{arguments:?}: {output:?}");
+        assert!(
+            !output.stderr.contains("cache"),
+            "{arguments:?}: {output:?}"
+        );
+        assert_eq!(cache.exists(), compiles, "{arguments:?}: {output:?}");
     }
 }
 

@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The parts of `host/src`: each may use those before it, and none after it. ARCHITECTURE has the drawing.
-const ORDER: [&str; 27] = [
+const ORDER: [&str; 32] = [
     "config",
+    "log",
     "telemetry",
+    "private",
     "data_lock",
+    "data_dir",
     "outbound",
     "content",
     "control",
@@ -19,6 +22,8 @@ const ORDER: [&str; 27] = [
     "deployments",
     "backends",
     "envelope",
+    "overview",
+    "gauges",
     "guests",
     "check",
     "backup",

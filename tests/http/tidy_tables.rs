@@ -25,8 +25,8 @@ const TABLES: [(&str, &str); 18] = [
     ("secrets", "control"),
 ];
 
-/// Tables that a domain reads and that are another's, each with its reason.
-const READS: [(&str, &str, &str); 4] = [
+/// Tables that a domain reads and that are another's, each with its reason. `overview` is what operators see of all domains.
+const READS: [(&str, &str, &str); 15] = [
     (
         "deployments",
         "projects",
@@ -43,6 +43,25 @@ const READS: [(&str, &str, &str); 4] = [
         "backends",
         "a project says which backend it has",
     ),
+    (
+        "workspaces",
+        "projects",
+        "a workspace goes after its last project",
+    ),
+    (
+        "control",
+        "deployments",
+        "a copy forgets the answers about shares that it has not got",
+    ),
+    ("overview", "actions", "counts"),
+    ("overview", "ledger", "counts"),
+    ("overview", "revisions", "counts"),
+    ("overview", "releases", "counts"),
+    ("overview", "deployments", "counts and lists"),
+    ("overview", "projects", "counts and lists"),
+    ("overview", "workspaces", "counts and lists"),
+    ("overview", "backends", "counts and lists"),
+    ("overview", "reports", "counts"),
 ];
 
 /// The words before a table's name, and whether they write.

@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use super::manifest::{Entry, FORMAT, Manifest};
 use super::place::{Place, check_apart};
-use super::switch::is_unfinished;
 use super::{Stage, Watch, millis};
 use crate::backends::copies::Sources;
 use crate::backends::database::Files;
@@ -17,6 +16,7 @@ use crate::check::{Findings, Parts};
 use crate::clock::{Clock, Timestamp};
 use crate::content::{Content, Digest, Hold, PutError, Shelf};
 use crate::control::{self, Control, Snapshot};
+use crate::data_dir::is_unfinished;
 use crate::deployments::operate;
 use crate::guests::{self, Folder};
 use crate::ids::BackendId;

@@ -5,6 +5,7 @@
 //! the copy is what a power cut at that moment would have left, which a start repairs. Content never changes, so it is
 //! copied afterwards, while a hold keeps the collector from it.
 
+pub mod last;
 mod make;
 mod manifest;
 mod place;
@@ -17,7 +18,7 @@ use std::time::Duration;
 pub use make::{Copied, Made, make};
 pub use place::is_backup;
 pub use restore::{Restored, restore};
-pub use switch::{is_unfinished, settle};
+pub use switch::settle;
 pub use verify::verify;
 
 /// What a backup or a restore is at, for whoever watches.

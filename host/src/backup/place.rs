@@ -21,12 +21,20 @@ use super::make::CONTENT;
 use super::manifest::{Entry, Manifest};
 use crate::content::{Digest, Shelf};
 use crate::data_lock::make_private;
+use crate::private::{self, Layout};
 use crate::{disk, fault};
 
 const MANIFEST: &str = "backup.json";
 const LOCK: &str = "backup.lock";
 const STATE: &str = "state-";
 const GUESTS: &str = "guests";
+/// What a backup is made of.
+pub(super) const LAYOUT: Layout = Layout {
+    what: "backup",
+    names: &[MANIFEST, LOCK, CONTENT, GUESTS],
+    prefixes: &[STATE, ".backup.json"],
+    owned: &[MANIFEST, LOCK],
+};
 
 /// The directory of a backup, locked until it is dropped.
 #[derive(Debug)]
@@ -80,6 +88,7 @@ impl Place {
                 path.display()
             );
         }
+        private::close(&path, &LAYOUT)?;
         let mut options = OpenOptions::new();
         let options = options.write(true).create(true).truncate(false).mode(0o600);
         let lock = options.open(path.join(LOCK))?;

@@ -16,6 +16,7 @@ use crate::check::Parts;
 use crate::clock::Clock;
 use crate::content::{Content, Digest, Hold, Shelf};
 use crate::control::{self, Control};
+use crate::data_dir::Founding;
 use crate::data_lock::DataLock;
 use crate::deployments::operate;
 use crate::ids::BackendId;
@@ -62,7 +63,9 @@ pub async fn restore(
     let place = Place::to_read(place)?;
     check_apart(&place.path, data)?;
     let manifest = place.manifest()?;
+    let mut founding = Founding::begin(data)?;
     let lock = DataLock::take(data)?;
+    founding.locked(&lock)?;
     lock.announce_restore()?;
     let Some(_hold) = Hold::take(data)? else {
         bail!("a backup of {} is being made", data.display());
@@ -78,6 +81,7 @@ pub async fn restore(
         let before = switch::commit(&dir, clock.now());
         restored.before = before.inspect_err(|_| clean_up(data))?;
         restored.restored = true;
+        founding.done();
         restored.duration_ms = millis(started.elapsed());
     } else {
         clean_up(data);

@@ -12,12 +12,11 @@ use cap_std::fs::{Dir, MetadataExt};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
+use crate::data_dir::{JOURNAL, is_unfinished};
 use crate::{disk, fault};
 
 /// Where the new state is made, in the data directory.
 pub(super) const NEW: &str = "restoring";
-/// The journal, in the data directory.
-const JOURNAL: &str = "restore.json";
 /// What a data directory's state is made of: everything else in it is not restored and stays.
 const PARTS: [&str; 7] = [
     "control.db",
@@ -36,11 +35,6 @@ struct Journal {
     before: String,
     /// The parts of the old state.
     old: Vec<String>,
-}
-
-/// Whether a restore was interrupted after it had decided for the new state.
-pub fn is_unfinished(data: &Path) -> bool {
-    data.join(JOURNAL).exists()
 }
 
 /// Finishes a restore that was interrupted, or removes what it had begun. Whoever calls has the data directory.

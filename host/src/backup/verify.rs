@@ -5,12 +5,13 @@ use std::path::Path;
 
 use super::make::{BACKENDS, CONTROL};
 use super::manifest::{Entry, Manifest};
-use super::place::Place;
+use super::place::{LAYOUT, Place};
 use crate::backends::database::Files;
 use crate::check::{Findings, Parts};
 use crate::content::{Content, Digest};
 use crate::control::{self, Control};
 use crate::ids::BackendId;
+use crate::private;
 
 /// Looks at a backup, which nothing changes.
 ///
@@ -35,6 +36,8 @@ pub async fn verify(place: &Path) -> anyhow::Result<Findings> {
     };
     let mut found = parts.check().await?;
     found.errors.extend(damaged);
+    // Where a copy of it lies is not ours to decide.
+    found.notes.extend(private::opening(&place.path, &LAYOUT)?);
     Ok(found)
 }
 

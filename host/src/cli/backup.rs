@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use super::Operate;
 use super::progress::Progress;
-use crate::backup::{self, Copied, Made};
+use crate::backup::{self, Copied, Made, last};
 use crate::clock::Clock;
 
 #[derive(Debug, clap::Args)]
@@ -22,11 +22,14 @@ impl Backup {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let data = self.operate.installation()?;
         super::allow_many_files();
-        super::keep_private();
         let (clock, progress) = (Clock::system(), Progress::new());
         let watch = |stage, done, all| progress.show(stage, done, all);
-        let made = backup::make(&data, &self.dir, &clock, &watch).await?;
+        let made = backup::make(&data, &self.dir, &clock, &watch).await;
         drop(progress);
+        if let Err(error) = last::note(&data, &self.dir, made.as_ref().ok(), clock.now()) {
+            super::say(&format!("`svc status` does not know of this: {error}"));
+        }
+        let made = made?;
         self.operate.answer(&made, &told(&made)?)?;
         Ok(if made.complete {
             ExitCode::SUCCESS

@@ -8,6 +8,8 @@ use crate::backends::database::Files;
 use crate::backup;
 use crate::check::{Findings, Parts};
 use crate::content::{Content, OnceFiles};
+use crate::data_dir;
+use crate::private;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Check {
@@ -22,13 +24,22 @@ impl Check {
         if backup::is_backup(&data) {
             return backup::verify(&data).await;
         }
+        // Before it is closed, as by every command.
+        let open = match data_dir::is_installation(&data) {
+            true => private::opening(&data, &data_dir::LAYOUT)?,
+            false => None,
+        };
         let parts = Parts {
             control: self.operate.control()?,
             content: Content::open(&data.join("content"))?,
             once: Some(OnceFiles::open(&data.join("once"))?),
             files: Files::open(&data.join("backends"))?,
         };
-        parts.check().await
+        let mut found = parts.check().await?;
+        found
+            .errors
+            .extend(open.map(|open| format!("{open}; it is closed to them now")));
+        Ok(found)
     }
 
     /// Fails when something is wrong; leftovers of a crash are not, because the server collects them.
@@ -53,7 +64,7 @@ impl Check {
             if found.errors.is_empty() {
                 "ok"
             } else {
-                "damaged"
+                "not ok"
             }
         )?;
         self.operate.answer(&found, &text)?;

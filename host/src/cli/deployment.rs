@@ -1,15 +1,38 @@
-//! `svc deployment disable|enable`.
+//! `svc deployment list|show|disable|enable`.
 
+use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
+use serde::Serialize;
 
 use super::Operate;
+use super::actor::deed;
+use super::table::{or_dash, table};
 use crate::clock::Clock;
 use crate::deployments::operate;
+use crate::overview::{self, Kind, Wanted, sizes};
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Deployment {
+    /// List shares and frontends, newest first
+    List {
+        /// Only those of one namespace
+        #[arg(long)]
+        namespace: Option<String>,
+        /// Only those that are taken down
+        #[arg(long)]
+        disabled: bool,
+        #[command(flatten)]
+        operate: Operate,
+    },
+    /// Say whose a deployment is, what it is made of, and how often it was looked at
+    Show {
+        /// Where it answers
+        slug: String,
+        #[command(flatten)]
+        operate: Operate,
+    },
     /// Take a deployment down: every route of its slug answers 403
     Disable {
         /// Where it answers
@@ -26,18 +49,176 @@ pub(super) enum Deployment {
     },
 }
 
+/// A deployment with its sizes.
+#[derive(Debug, Serialize)]
+struct Sized {
+    #[serde(flatten)]
+    deployment: overview::Deployment,
+    /// Bytes of its source; a share that is read once has none.
+    source_bytes: Option<u64>,
+    /// Bytes of its page.
+    page_bytes: Option<u64>,
+}
+
+/// Everything about a deployment.
+#[derive(Debug, Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    sized: Sized,
+    #[serde(flatten)]
+    history: overview::History,
+}
+
+impl Sized {
+    fn of(data: &Path, deployment: overview::Deployment) -> anyhow::Result<Self> {
+        let page_bytes = match deployment.one_time {
+            true => Some(sizes::of_once(data, &deployment.id)?),
+            false => sizes::of_object(data, deployment.page.as_ref())?,
+        };
+        Ok(Self {
+            source_bytes: sizes::of_object(data, deployment.source.as_ref())?,
+            page_bytes,
+            deployment,
+        })
+    }
+}
+
 impl Deployment {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let (slug, disabled, command) = match self {
-            Self::Disable { slug, operate } => (slug, true, operate),
-            Self::Enable { slug, operate } => (slug, false, operate),
-        };
-        let control = command.control()?;
-        if !operate::set_disabled(&control, &Clock::system(), &slug, disabled).await? {
-            bail!("nothing is deployed at `{slug}`");
+        match self {
+            Self::List {
+                namespace,
+                disabled,
+                operate,
+            } => list(&operate, namespace, disabled).await,
+            Self::Show { slug, operate } => show(&operate, slug).await,
+            Self::Disable { slug, operate } => switch(&operate, &slug, true).await,
+            Self::Enable { slug, operate } => switch(&operate, &slug, false).await,
         }
-        let word = if disabled { "disabled" } else { "enabled" };
-        let document = serde_json::json!({ "slug": slug, "disabled": disabled });
-        command.answer(&document, &format!("{word} {slug}"))
+    }
+}
+
+async fn list(
+    operate: &Operate,
+    namespace: Option<String>,
+    disabled: bool,
+) -> anyhow::Result<ExitCode> {
+    let control = operate.control()?;
+    let wanted = Wanted {
+        namespace,
+        disabled,
+        slug: None,
+    };
+    let found = overview::deployments(&control, Clock::system().now(), wanted).await?;
+    let data = operate.data();
+    let sized = found
+        .into_iter()
+        .map(|deployment| Sized::of(&data, deployment))
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    let rows = sized.iter().map(|sized| {
+        let one = &sized.deployment;
+        [
+            one.slug.clone(),
+            kind(one.kind).to_owned(),
+            one.content_type.clone(),
+            or_dash(one.namespace.as_ref()),
+            one.visits.to_string(),
+            or_dash(sized.page_bytes),
+            one.created_at.to_string(),
+            or_dash(one.expires_at),
+            state(one),
+        ]
+    });
+    let head = [
+        "slug",
+        "kind",
+        "type",
+        "namespace",
+        "visits",
+        "bytes",
+        "created",
+        "expires",
+        "state",
+    ];
+    let text = table(head, rows);
+    operate.answer(&serde_json::json!({ "deployments": sized }), &text)
+}
+
+async fn show(operate: &Operate, slug: String) -> anyhow::Result<ExitCode> {
+    let control = operate.control()?;
+    let wanted = Wanted {
+        slug: Some(slug.clone()),
+        ..Wanted::default()
+    };
+    let found = overview::deployments(&control, Clock::system().now(), wanted).await?;
+    let one = found
+        .into_iter()
+        .next()
+        .with_context(|| format!("nothing is deployed at `{slug}`"))?;
+    let history = overview::history(&control, &one).await?;
+    let shown = Shown {
+        sized: Sized::of(&operate.data(), one)?,
+        history,
+    };
+    let one = &shown.sized.deployment;
+    let lines = [
+        ("slug", one.slug.clone()),
+        ("kind", kind(one.kind).to_owned()),
+        ("type", one.content_type.clone()),
+        ("title", one.title.escape_debug().to_string()),
+        ("namespace", or_dash(one.namespace.as_ref())),
+        ("project", or_dash(one.project_id)),
+        ("state", state(one)),
+        ("visits", one.visits.to_string()),
+        (
+            "source",
+            format!("{} bytes", or_dash(shown.sized.source_bytes)),
+        ),
+        ("page", format!("{} bytes", or_dash(shown.sized.page_bytes))),
+        ("revisions", history.revisions.to_string()),
+        ("releases", history.releases.to_string()),
+        ("reports", format!("{} open", history.open_reports)),
+        ("created", one.created_at.to_string()),
+        ("expires", or_dash(one.expires_at)),
+        ("id", one.id.to_string()),
+    ];
+    let text = lines
+        .map(|(name, value)| format!("{name:10} {value}"))
+        .join("\n");
+    operate.answer(&shown, &text)
+}
+
+async fn switch(operate: &Operate, slug: &str, disabled: bool) -> anyhow::Result<ExitCode> {
+    let control = operate.control()?;
+    let verb = if disabled { "disable" } else { "enable" };
+    let deed = deed(format!("deployment {verb} {slug}"));
+    if !operate::set_disabled(&control, &Clock::system(), slug, disabled, deed).await? {
+        bail!("nothing is deployed at `{slug}`");
+    }
+    let document = serde_json::json!({ "slug": slug, "disabled": disabled });
+    operate.answer(&document, &format!("{verb}d {slug}"))
+}
+
+fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Share => "share",
+        Kind::Frontend => "frontend",
+    }
+}
+
+/// What is special about it.
+fn state(one: &overview::Deployment) -> String {
+    let special = [
+        (one.disabled_at.is_some(), "disabled"),
+        (one.protected, "protected"),
+        (one.one_time, "one-time"),
+    ];
+    let said: Vec<_> = special
+        .into_iter()
+        .filter_map(|(holds, word)| holds.then_some(word))
+        .collect();
+    match said.is_empty() {
+        true => "-".to_owned(),
+        false => said.join(", "),
     }
 }

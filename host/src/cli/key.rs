@@ -36,11 +36,15 @@ impl Key {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Self::Create { namespace, operate } => {
-                let made = operate.workspaces()?.create_key(&namespace).await?;
+                let control = operate.control()?;
+                let made = operate.workspaces(&control).create_key(&namespace).await?;
+                let command = format!("key create {namespace}: {}", made.key_id);
+                operate.note(&control, command).await;
                 operate.answer(&made, &made.credential)
             }
             Self::List { namespace, operate } => {
-                let keys = operate.workspaces()?.keys(&namespace).await?;
+                let control = operate.control()?;
+                let keys = operate.workspaces(&control).keys(&namespace).await?;
                 let mut text = String::new();
                 for key in &keys {
                     let state = match (key.revoked_at, key.last_used_at) {
@@ -57,10 +61,12 @@ impl Key {
                 key_id,
                 operate,
             } => {
+                let control = operate.control()?;
+                let workspaces = operate.workspaces(&control);
+                workspaces.revoke_key(&namespace, &key_id).await?;
                 operate
-                    .workspaces()?
-                    .revoke_key(&namespace, &key_id)
-                    .await?;
+                    .note(&control, format!("key revoke {namespace} {key_id}"))
+                    .await;
                 let document = serde_json::json!({ "key_id": key_id, "revoked": true });
                 operate.answer(&document, &format!("revoked {key_id}"))
             }

@@ -1,5 +1,6 @@
 //! The command line: `serve`, and what operators do to a data directory while the server runs.
 
+mod actor;
 mod backup;
 mod check;
 mod config;
@@ -8,9 +9,12 @@ mod guest;
 mod key;
 mod namespace;
 mod progress;
+mod project;
 mod report;
 mod restore;
 mod serve;
+mod status;
+mod table;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -23,8 +27,10 @@ use serde::Serialize;
 use crate::backup as restores;
 use crate::clock::Clock;
 use crate::config::Settings;
-use crate::control::Control;
+use crate::control::{Control, events};
+use crate::data_dir;
 use crate::data_lock::{DataLock, make_private, refuse_restore};
+use crate::private;
 use crate::random::Random;
 use crate::workspaces::Workspaces;
 
@@ -38,23 +44,28 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serve
+    /// Serve pages, projects and tools until told to stop
     Serve(serve::Serve),
     /// Print the effective settings
     Config(config::ShowConfig),
-    /// Make and list namespaces, which own projects
+    /// Say how the server does, what it holds, and how much of what it may
+    Status(status::Status),
+    /// Make, list, change and delete namespaces, which own projects
     #[command(subcommand)]
     Namespace(namespace::Namespace),
     /// Make, list and revoke the keys of a namespace
     #[command(subcommand)]
     Key(key::Key),
-    /// Take a deployment down, or put it back
+    /// Look at deployments, take them down, or put them back
     #[command(subcommand)]
     Deployment(deployment::Deployment),
+    /// Look at projects
+    #[command(subcommand)]
+    Project(project::Project),
     /// Look at guests, install them, and put the ones before back
     #[command(subcommand)]
     Guest(guest::Guest),
-    /// Read what people report
+    /// Read what people report, and close what is done
     #[command(subcommand)]
     Report(report::Report),
     /// Verify everything that is stored
@@ -68,6 +79,7 @@ enum Command {
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    private::begin();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();
@@ -76,9 +88,11 @@ pub fn main() -> ExitCode {
             match arguments.command {
                 Command::Serve(serve) => serve.run().await,
                 Command::Config(config) => config.run(),
+                Command::Status(status) => status.run().await,
                 Command::Namespace(namespace) => namespace.run().await,
                 Command::Key(key) => key.run().await,
                 Command::Deployment(deployment) => deployment.run().await,
+                Command::Project(project) => project.run().await,
                 Command::Guest(guest) => guest.run().await,
                 Command::Report(report) => report.run().await,
                 Command::Check(check) => check.run().await,
@@ -116,32 +130,78 @@ impl Operate {
         .data()
     }
 
-    /// The data directory of an installation that is there, after whatever a restore left undone.
+    /// The data directory of an installation that is there, after whatever a restore left undone. Nothing is made where there is none.
     fn installation(&self) -> anyhow::Result<PathBuf> {
+        self.found(data_dir::is_installation)
+    }
+
+    /// The same for guests, which may be installed before the first start, too.
+    fn installation_to_be(&self) -> anyhow::Result<PathBuf> {
+        self.found(|_| true)
+    }
+
+    fn found(&self, is_one: impl FnOnce(&Path) -> bool) -> anyhow::Result<PathBuf> {
         let data = self.data();
+        let shown = data.display();
         if !data.is_dir() {
+            bail!("there is no data directory {shown}: name it with --data");
+        }
+        if !is_one(&data) {
             bail!(
-                "there is no data directory {}: name it with --data",
-                data.display()
+                "{shown} is no data directory, for it has no control.db: name another with --data"
             );
         }
+        self.close(&data)?;
         settle(&data)?;
         Ok(data)
     }
 
-    /// Opens its control database.
+    /// The same for the first namespace, which may be made before the first start: a directory that was named is made, and that is said.
+    fn founded(&self) -> anyhow::Result<PathBuf> {
+        let data = self.data();
+        let shown = data.display();
+        if !data.exists() {
+            if self.data.is_none() {
+                bail!(
+                    "there is no data directory {shown}: name the one to use or to make with --data"
+                );
+            }
+            make_private(&data).with_context(|| format!("making {shown}"))?;
+            say(&format!("made the data directory {shown}"));
+        }
+        self.close(&data)?;
+        settle(&data)?;
+        Ok(data)
+    }
+
+    fn close(&self, data: &Path) -> anyhow::Result<()> {
+        if let Some(was_open) = data_dir::close(data)? {
+            say(&format!("warning: {was_open}"));
+        }
+        Ok(())
+    }
+
+    /// Opens the control database.
     fn control(&self) -> anyhow::Result<Control> {
         let data = self.installation()?;
         Control::open(&data).with_context(|| format!("opening {}", data.display()))
     }
 
-    /// The same, made where it is missing: a namespace may be made before the first start.
-    fn workspaces(&self) -> anyhow::Result<Workspaces> {
-        let data = self.data();
-        make_private(&data).with_context(|| format!("making {}", data.display()))?;
-        settle(&data)?;
-        let control = Control::open(&data)?;
-        Ok(Workspaces::new(control, Clock::system(), Random::system()))
+    /// The same of an installation that is begun with it if need be.
+    fn first_control(&self) -> anyhow::Result<Control> {
+        Ok(Control::open(&self.founded()?)?)
+    }
+
+    fn workspaces(&self, control: &Control) -> Workspaces {
+        Workspaces::new(control.clone(), Clock::system(), Random::system())
+    }
+
+    /// Tells the server's log what was done.
+    async fn note(&self, control: &Control, command: String) {
+        let deed = actor::deed(command);
+        if let Err(error) = events::note(control, deed, Clock::system().now()).await {
+            say(&format!("the server's log does not know of this: {error}"));
+        }
     }
 
     /// Prints an answer: the document with `--json`, else the text.
@@ -151,7 +211,10 @@ impl Operate {
         } else {
             text.trim_end().to_owned()
         };
-        print(&out)?;
+        // An empty list is nothing, and not an empty line.
+        if !out.is_empty() {
+            print(&out)?;
+        }
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -159,7 +222,7 @@ impl Operate {
 /// Finishes a restore that was interrupted: between its two states there is nothing to work on. Refuses while one runs.
 fn settle(data: &Path) -> anyhow::Result<()> {
     refuse_restore(data)?;
-    if restores::is_unfinished(data) {
+    if data_dir::is_unfinished(data) {
         let _lock = DataLock::take(data)?;
         restores::settle(data)?;
     }
@@ -188,10 +251,4 @@ fn allow_many_files() {
     if let Err(error) = setrlimit(Resource::Nofile, limit) {
         tracing::warn!(%error, "the limit of open files cannot be raised");
     }
-}
-
-/// Lets nobody else read what the process makes from now on, because it holds everybody's data.
-fn keep_private() {
-    use rustix::fs::Mode;
-    rustix::process::umask(Mode::RWXG | Mode::RWXO);
 }

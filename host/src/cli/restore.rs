@@ -21,10 +21,12 @@ pub(super) struct Restore {
 impl Restore {
     /// Fails when the backup is not whole; nothing has changed then.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        super::keep_private();
         let (clock, progress) = (Clock::system(), Progress::new());
         let watch = |stage, done, all| progress.show(stage, done, all);
         let data = self.operate.data();
+        if data.exists() {
+            self.operate.close(&data)?;
+        }
         let restored = backup::restore(&self.dir, &data, &clock, &watch).await?;
         drop(progress);
         self.operate.answer(&restored, &told(&restored)?)?;

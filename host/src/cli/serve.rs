@@ -8,8 +8,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::clock::Clock;
 use crate::config::{LogFormat, Settings};
+use crate::log;
 use crate::server::Server;
-use crate::telemetry;
 use crate::workspaces::{Plan, WorkspaceError};
 
 /// The namespace of `--dev`.
@@ -30,7 +30,7 @@ pub(super) struct Serve {
 impl Serve {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let settings = with_file(self.settings, self.config)?;
-        telemetry::init(settings.log_format.unwrap_or(LogFormat::Text));
+        log::init(settings.log_format.unwrap_or(LogFormat::Text));
         let (mut terminate, mut interrupt) = (
             signal(SignalKind::terminate())?,
             signal(SignalKind::interrupt())?,

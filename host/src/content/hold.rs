@@ -4,6 +4,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -54,7 +55,7 @@ impl Hold {
 fn open(data: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     let options = options.read(true).write(true).create(true).truncate(false);
-    options.open(data.join(FILE))
+    options.mode(0o600).open(data.join(FILE))
 }
 
 #[cfg(test)]

@@ -127,3 +127,17 @@ pub fn forget(tx: &Tx<'_>, before: Timestamp) -> Result<(), Error> {
     tx.execute("DELETE FROM idempotency WHERE created_at <= ?1", [before])?;
     Ok(())
 }
+
+/// Forgets what a route answered about deployments that are not there, in a copy that has not got the shares that are read once: an answer
+/// names what it published.
+///
+/// # Errors
+/// The database's.
+pub fn forget_absent(tx: &Tx<'_>, route: &str) -> Result<(), Error> {
+    tx.execute(
+        "DELETE FROM idempotency WHERE route = ?1
+            AND json_extract(body, '$.id') NOT IN (SELECT id FROM deployments)",
+        [route],
+    )?;
+    Ok(())
+}

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use rusqlite::{Connection, OpenFlags};
 
 use super::pool::FILE;
@@ -13,6 +14,9 @@ use crate::sqlite;
 const ASK: Duration = Duration::from_micros(250);
 /// How often at most: ten seconds.
 const ASKED: i32 = 40_000;
+
+/// What a database is called while it is written anew.
+const ANEW: &str = "control.db.new";
 
 /// The database as it was at one moment, whatever is written to it meanwhile.
 #[derive(Debug)]
@@ -69,13 +73,20 @@ impl Snapshot {
     }
 }
 
-/// Brings all of the database in `directory` into its one file, once nobody has it open.
+/// Writes the database in `directory` anew into its one file, once nobody has it open: its rows and nothing else. Where it was copied
+/// from, free space may hold what was deleted.
 ///
 /// # Errors
-/// The database's.
-pub fn seal(directory: &Path) -> Result<(), Error> {
-    let connection = open(&directory.join(FILE), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    Ok(sqlite::without_log(&connection)?)
+/// The databases', or the disk's.
+pub fn seal(directory: &Path) -> anyhow::Result<()> {
+    let (path, anew) = (directory.join(FILE), directory.join(ANEW));
+    let connection = open(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    sqlite::without_log(&connection)?;
+    let name = anew.to_str().context("the path is not UTF-8")?;
+    connection.execute("VACUUM INTO ?1", [name])?;
+    drop(connection);
+    std::fs::rename(&anew, &path)?;
+    Ok(())
 }
 
 fn open(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {

@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use super::{Error, Tx};
+use super::{Control, Error, Tx};
 use crate::clock::Timestamp;
 
 /// Something that the server must act on.
@@ -14,31 +14,66 @@ pub struct OperatorEvent {
     pub kind: String,
     /// To what.
     pub subject: String,
+    /// By which command of whom.
+    pub deed: Deed,
+}
+
+/// What an operator did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deed {
+    /// The command, without what is secret in it.
+    pub command: String,
+    /// The system's user who gave it.
+    pub actor: String,
 }
 
 /// The kind of event that says: forget what you hold in memory about this slug.
 pub const SLUG_CHANGED: &str = "slug_changed";
+/// The kind of event that says: a workspace is being deleted.
+pub const WORKSPACE_ENDED: &str = "workspace_ended";
+/// The kind of event that only says what was done.
+pub const NOTED: &str = "noted";
 
 /// Tells the server.
 ///
 /// # Errors
 /// The database's.
-pub fn tell(tx: &Tx<'_>, kind: &str, subject: &str, now: Timestamp) -> Result<(), Error> {
+pub fn tell(
+    tx: &Tx<'_>,
+    kind: &str,
+    subject: &str,
+    deed: &Deed,
+    now: Timestamp,
+) -> Result<(), Error> {
     tx.execute(
-        "INSERT INTO operator_events (kind, subject, at) VALUES (?1, ?2, ?3)",
-        rusqlite::params![kind, subject, now],
+        "INSERT INTO operator_events (kind, subject, at, command, actor) VALUES (?1, ?2, ?3, ?4, ?5)",
+        rusqlite::params![kind, subject, now, deed.command, deed.actor],
     )?;
     Ok(())
 }
 
+/// Tells the server what was done, for its log.
+///
+/// # Errors
+/// The database's.
+pub async fn note(control: &Control, deed: Deed, now: Timestamp) -> Result<(), Error> {
+    control
+        .write(move |tx| tell(tx, NOTED, "", &deed, now))
+        .await
+}
+
 /// Events that the server has not acted on, oldest first; a row is there until it has.
 pub fn unhandled(c: &Connection) -> rusqlite::Result<Vec<OperatorEvent>> {
-    c.prepare_cached("SELECT id, kind, subject FROM operator_events ORDER BY id")?
+    c.prepare_cached("SELECT id, kind, subject, command, actor FROM operator_events ORDER BY id")?
         .query_map([], |row| {
             Ok(OperatorEvent {
                 id: row.get(0)?,
                 kind: row.get(1)?,
                 subject: row.get(2)?,
+                deed: Deed {
+                    command: row.get(3)?,
+                    actor: row.get(4)?,
+                },
             })
         })?
         .collect()
@@ -50,5 +85,14 @@ pub fn unhandled(c: &Connection) -> rusqlite::Result<Vec<OperatorEvent>> {
 /// The database's.
 pub fn handled(tx: &Tx<'_>, event: &OperatorEvent) -> Result<(), Error> {
     tx.execute("DELETE FROM operator_events WHERE id = ?1", [event.id])?;
+    Ok(())
+}
+
+/// Forgets all events, in a copy: they are for a server that has been running since.
+///
+/// # Errors
+/// The database's.
+pub fn forget(tx: &Tx<'_>) -> Result<(), Error> {
+    tx.execute("DELETE FROM operator_events", [])?;
     Ok(())
 }

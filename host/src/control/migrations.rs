@@ -10,7 +10,10 @@ const SCRIPTS: &[&str] = &[
     include_str!("../../migrations/0002_projects.sql"),
     include_str!("../../migrations/0003_backends.sql"),
     include_str!("../../migrations/0004_guests.sql"),
+    include_str!("../../migrations/0005_operators.sql"),
 ];
+/// Before this schema what was deleted stayed in free space.
+const FORGETFUL: u32 = 5;
 
 /// The number of the newest schema.
 #[allow(clippy::cast_possible_truncation, reason = "there are a few")]
@@ -18,6 +21,10 @@ pub const SCHEMA: u32 = SCRIPTS.len() as u32;
 
 /// Brings a database to the newest schema. Safe to call from several processes at once.
 pub(super) fn migrate(connection: &mut Connection) -> Result<(), Error> {
+    let held: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if (1..FORGETFUL).contains(&held) {
+        connection.execute_batch("VACUUM")?;
+    }
     let transaction =
         connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let done: u32 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;

@@ -10,6 +10,7 @@ mod error;
 pub mod events;
 mod migrations;
 mod pool;
+mod residue;
 mod secrets;
 
 pub use change::Change;

@@ -12,6 +12,7 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{Semaphore, oneshot};
 
 use super::change::{Change, Followers};
+use super::residue::Residue;
 use super::{Error, migrations};
 
 /// The name of the file in the data directory.
@@ -37,6 +38,7 @@ struct Inner {
     readers: Mutex<Vec<Connection>>,
     reading: Semaphore,
     followers: Arc<Followers>,
+    residue: Residue,
 }
 
 /// A write transaction. Store functions that write take one, so that none can write outside of it.
@@ -84,6 +86,11 @@ impl Control {
         connection.pragma_update(None, "synchronous", "FULL")?;
         connection.pragma_update(None, "foreign_keys", true)?;
         connection.pragma_update(None, "journal_size_limit", WAL_BYTES)?;
+        // What is deleted is overwritten: what burnt is not to be found in free space.
+        connection.pragma_update(None, "secure_delete", true)?;
+        let residue = Residue::default();
+        residue.watch(&mut connection)?;
+        let committed = residue.clone();
         connection.set_prepared_statement_cache_capacity(128);
         migrations::migrate(&mut connection)?;
         let (sender, receiver) = channel();
@@ -91,7 +98,7 @@ impl Control {
         let told = Arc::clone(&followers);
         let thread = std::thread::Builder::new()
             .name("control-writer".into())
-            .spawn(move || write_loop(&connection, &receiver, &told))
+            .spawn(move || write_loop(&connection, &receiver, &told, &committed))
             .map_err(|error| {
                 Error::Sqlite(rusqlite::Error::ToSqlConversionFailure(error.into()))
             })?;
@@ -102,6 +109,7 @@ impl Control {
             readers: Mutex::new(Vec::new()),
             reading: Semaphore::new(READERS),
             followers,
+            residue,
         })))
     }
 
@@ -117,6 +125,7 @@ impl Control {
             readers: Mutex::default(),
             reading: Semaphore::new(READERS),
             followers: Arc::default(),
+            residue: Residue::default(),
         }));
         control
             .read_blocking(|c| c.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())))?;
@@ -127,6 +136,11 @@ impl Control {
     /// thread: it only puts what it keeps in memory right.
     pub fn follow(&self, follower: impl Fn(&Change) + Send + Sync + 'static) {
         self.0.followers.add(follower);
+    }
+
+    /// What the log may still hold of what was deleted.
+    pub(super) fn residue(&self) -> &Residue {
+        &self.0.residue
     }
 
     /// Where the database is.
@@ -266,7 +280,12 @@ impl Inner {
     }
 }
 
-fn write_loop(connection: &Connection, jobs: &Receiver<Job>, followers: &Followers) {
+fn write_loop(
+    connection: &Connection,
+    jobs: &Receiver<Job>,
+    followers: &Followers,
+    residue: &Residue,
+) {
     while let Ok(first) = jobs.recv() {
         let mut group = vec![first];
         while group.len() < GROUP {
@@ -275,7 +294,7 @@ fn write_loop(connection: &Connection, jobs: &Receiver<Job>, followers: &Followe
                 Err(_) => break,
             }
         }
-        let written = run_group(connection, group);
+        let written = run_group(connection, group, residue);
         followers.deliver(&written.changes);
         written.tell();
     }
@@ -299,7 +318,7 @@ impl Written {
 }
 
 /// Runs a group of jobs in one transaction and commits it, which syncs it.
-fn run_group(connection: &Connection, group: Vec<Job>) -> Written {
+fn run_group(connection: &Connection, group: Vec<Job>, residue: &Residue) -> Written {
     let mut failure = connection.execute_batch("BEGIN IMMEDIATE").err();
     let mut tells = Vec::with_capacity(group.len());
     let mut changes = Vec::new();
@@ -313,6 +332,7 @@ fn run_group(connection: &Connection, group: Vec<Job>) -> Written {
     }
     if failure.is_none() {
         failure = connection.execute_batch("COMMIT").err();
+        residue.committed();
     }
     if let Some(error) = &failure {
         tracing::error!(%error, "control database writes failed to commit");

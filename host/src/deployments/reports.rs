@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 use super::{Deployments, store};
 use crate::clock::Timestamp;
 use crate::control::answers::Keep;
+use crate::control::events::{self, Deed};
 use crate::control::{Control, Error};
 use crate::ids::ReportId;
 use crate::random::NoRandomness;
@@ -67,6 +68,9 @@ pub struct Report {
     pub contact: Option<String>,
     /// When it came.
     pub created_at: Timestamp,
+    /// When an operator was done with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub closed_at: Option<Timestamp>,
 }
 
 /// The receipt of a complaint.
@@ -118,10 +122,31 @@ impl Deployments {
     }
 }
 
-/// All reports, newest first.
+/// Reports, newest first: those that are open, or all.
 ///
 /// # Errors
 /// The database's.
-pub async fn list(control: &Control) -> Result<Vec<Report>, Error> {
-    control.read(store::reports).await
+pub async fn list(control: &Control, all: bool) -> Result<Vec<Report>, Error> {
+    control.read(move |c| store::reports(c, all)).await
+}
+
+/// Closes a report, which is listed no more; answers since when it is closed, if there is one. Closing twice keeps the first time.
+///
+/// # Errors
+/// The database's.
+pub async fn close(
+    control: &Control,
+    id: ReportId,
+    now: Timestamp,
+    deed: Deed,
+) -> Result<Option<Timestamp>, Error> {
+    control
+        .write(move |tx| {
+            let closed = store::close_report(tx, &id, now)?;
+            if closed.is_some() {
+                events::tell(tx, events::NOTED, "", &deed, now)?;
+            }
+            Ok(closed)
+        })
+        .await
 }

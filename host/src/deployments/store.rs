@@ -257,18 +257,36 @@ pub(super) fn insert_report(
     Ok(())
 }
 
-/// All reports, newest first.
-pub(super) fn reports(c: &Connection) -> rusqlite::Result<Vec<super::reports::Report>> {
-    c.prepare("SELECT id, slug, reason, details, contact, created_at FROM reports ORDER BY created_at DESC, id DESC")?
-        .query_map([], |row| {
-            Ok(super::reports::Report {
-                id: row.get(0)?,
-                slug: row.get(1)?,
-                reason: row.get(2)?,
-                details: row.get(3)?,
-                contact: row.get(4)?,
-                created_at: row.get(5)?,
-            })
-        })?
-        .collect()
+/// Reports, newest first: those that are open, or all.
+pub(super) fn reports(c: &Connection, all: bool) -> rusqlite::Result<Vec<super::reports::Report>> {
+    c.prepare(
+        "SELECT id, slug, reason, details, contact, created_at, closed_at FROM reports
+         WHERE ?1 OR closed_at IS NULL ORDER BY created_at DESC, id DESC",
+    )?
+    .query_map([all], |row| {
+        Ok(super::reports::Report {
+            id: row.get(0)?,
+            slug: row.get(1)?,
+            reason: row.get(2)?,
+            details: row.get(3)?,
+            contact: row.get(4)?,
+            created_at: row.get(5)?,
+            closed_at: row.get(6)?,
+        })
+    })?
+    .collect()
+}
+
+/// Closes a report; answers since when it is closed, if there is one.
+pub(super) fn close_report(
+    tx: &Tx<'_>,
+    id: &ReportId,
+    now: Timestamp,
+) -> Result<Option<Timestamp>, Error> {
+    Ok(tx
+        .prepare_cached(
+            "UPDATE reports SET closed_at = coalesce(closed_at, ?2) WHERE id = ?1 RETURNING closed_at",
+        )?
+        .query_row(params![id, now], |row| row.get(0))
+        .optional()?)
 }

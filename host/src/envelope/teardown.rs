@@ -1,6 +1,6 @@
-//! The end of a project: what it has stops to resolve at once, and is then removed step by step.
+//! The end of a project, and of a workspace with all of its own: what it has stops to resolve at once, and is then removed step by step.
 //!
-//! The order is frontends, then the backend, then the project's row. Each step is a transaction, and each begins by looking at
+//! The order is frontends, then the backend, then the project's row, and a workspace's after all of its projects'. Each step is a transaction, and each begins by looking at
 //! what is left, so that a teardown which a crash interrupts goes on where it was.
 
 use std::sync::Arc;
@@ -10,10 +10,12 @@ use crate::deployments::Deployments;
 use crate::fault;
 use crate::ids::ProjectId;
 use crate::projects::{ProjectError, Projects};
+use crate::workspaces::Workspaces;
 
 /// Ends projects.
 #[derive(Clone, Debug)]
 pub struct Teardown {
+    workspaces: Workspaces,
     projects: Projects,
     deployments: Arc<Deployments>,
     backends: Arc<Backends>,
@@ -21,8 +23,14 @@ pub struct Teardown {
 
 impl Teardown {
     /// Of these services.
-    pub fn new(projects: Projects, deployments: Arc<Deployments>, backends: Arc<Backends>) -> Self {
+    pub fn new(
+        workspaces: Workspaces,
+        projects: Projects,
+        deployments: Arc<Deployments>,
+        backends: Arc<Backends>,
+    ) -> Self {
         Self {
+            workspaces,
             projects,
             deployments,
             backends,
@@ -81,7 +89,7 @@ impl Teardown {
         Ok(())
     }
 
-    /// Begins and finishes the end of every project whose time is over, and finishes those that a crash interrupted.
+    /// Begins and finishes the end of every project whose time is over, and finishes those that a crash interrupted; then that of workspaces.
     ///
     /// # Errors
     /// The database's; calling again goes on.
@@ -90,6 +98,7 @@ impl Teardown {
             self.begin(project).await?;
             self.finish(project).await?;
         }
+        self.workspaces.remove_ended().await?;
         Ok(())
     }
 }

@@ -151,11 +151,22 @@ pub fn begin_end(tx: &Tx<'_>, id: &ProjectId) -> Result<Option<String>, Error> {
         .optional()?)
 }
 
-/// Projects whose end has begun, or should: their time is over.
+/// Begins the end of all projects of a workspace; answers how many there are.
+///
+/// # Errors
+/// The database's.
+pub fn begin_ends(tx: &Tx<'_>, workspace: &WorkspaceId) -> Result<usize, Error> {
+    let sql = "UPDATE projects SET state = 'deleting' WHERE workspace_id = ?1 AND state = 'active'";
+    Ok(tx.execute(sql, [workspace])?)
+}
+
+/// Projects whose end has begun, or should: their time is over, or their workspace is being deleted.
 pub(super) fn ending(c: &Connection, now: Timestamp) -> rusqlite::Result<Vec<ProjectId>> {
     c.prepare_cached(
         "SELECT id FROM projects WHERE state = 'deleting'
-         UNION SELECT id FROM projects WHERE expires_at IS NOT NULL AND expires_at <= ?1",
+         UNION SELECT id FROM projects WHERE expires_at IS NOT NULL AND expires_at <= ?1
+         UNION SELECT p.id FROM workspaces w CROSS JOIN projects p ON p.workspace_id = w.id
+            WHERE w.state = 'deleting'",
     )?
     .query_map([now], |row| row.get(0))?
     .collect()

@@ -5,9 +5,11 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::advice;
 use crate::app::{App, SharedApp};
 use crate::control::events;
 use crate::guests::watch::Watch;
+use crate::overview::running::Said;
 
 const FLUSH_VISITS: Duration = Duration::from_secs(2);
 const SWEEP: Duration = Duration::from_secs(1);
@@ -25,6 +27,7 @@ type Task = (SharedApp, watch::Receiver<bool>);
 pub(super) fn start(
     app: &SharedApp,
     guests: Watch,
+    said: Said,
     stop: &watch::Receiver<bool>,
 ) -> Vec<JoinHandle<()>> {
     let task = || (app.clone(), stop.clone());
@@ -33,6 +36,7 @@ pub(super) fn start(
     tasks.push(tokio::spawn(mark_orphans(task())));
     tasks.push(tokio::spawn(watch_guests(guests, stop.clone())));
     tasks.push(tokio::spawn(rerender(task())));
+    tasks.push(tokio::spawn(say(said, task())));
     tasks
 }
 
@@ -48,6 +52,10 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
         FLUSH_VISITS "writing views down" async |app| Ok(app.deployments.flush_visits().await?);
         SWEEP "sweeping what has expired" async |app| app.deployments.sweep().await.map(|_| ());
         COLLECT "collecting unused content" async |app| app.deployments.collect().await.map(|_| ());
+        SWEEP "forgetting what was deleted" async |app| {
+            let control = app.control.clone();
+            Ok(tokio::task::spawn_blocking(move || control.forget_deleted()).await??)
+        };
         SWEEP "ending projects" async |app| app.teardown.run().await;
         PURGE "purging the edge" async |app| match &app.purger {
             Some(purger) => purger.run().await,
@@ -109,6 +117,31 @@ async fn rerender((app, mut stop): Task) {
     }
 }
 
+/// Tells commands of new errors; once more at the end, of the last.
+async fn say(mut said: Said, (app, mut stop): Task) {
+    let mut ticks = tokio::time::interval(SWEEP);
+    let mut stopping = false;
+    while !stopping {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            _ = stop.wait_for(|stop| *stop) => stopping = true,
+        }
+        let data = app.config.data.clone();
+        let told = tokio::task::spawn_blocking(move || {
+            let told = said.say(&data);
+            (said, told)
+        });
+        let Ok((back, told)) = told.await else {
+            // A panic has said so in the log.
+            return;
+        };
+        said = back;
+        if let Err(error) = told {
+            tracing::warn!(%error, "commands do not know of the latest errors");
+        }
+    }
+}
+
 /// Follows what operators choose of guests, on a thread that may block; once more at the end, to say what they did.
 async fn watch_guests(mut guests: Watch, mut stop: watch::Receiver<bool>) {
     let mut ticks = tokio::time::interval(LISTEN);
@@ -159,12 +192,30 @@ async fn hear_operators((app, mut stop): Task) {
 
 /// Does what an event asks for; one that fails is tried again in its turn.
 async fn act(app: &App, event: events::OperatorEvent) {
-    tracing::info!(
-        kind = event.kind,
-        subject = event.subject,
-        "an operator's command"
-    );
-    if let Err(error) = app.deployments.handle_event(event).await {
-        tracing::error!(%error, "an operator's command could not be followed");
+    let deed = event.deed.clone();
+    let done = match event.kind.as_str() {
+        events::SLUG_CHANGED => Ok(()),
+        events::WORKSPACE_ENDED => app.teardown.run().await,
+        _ => advice::on_workspaces(app).await,
+    };
+    let handled = match done {
+        Ok(()) => app
+            .deployments
+            .handle_event(event)
+            .await
+            .map_err(Into::into),
+        failed => failed,
+    };
+    match handled {
+        Ok(()) => tracing::info!(
+            command = deed.command,
+            by = deed.actor,
+            "an operator did something"
+        ),
+        Err(error) => tracing::error!(
+            command = deed.command,
+            error = format!("{error:#}"),
+            "an operator's command could not be followed"
+        ),
     }
 }

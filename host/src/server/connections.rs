@@ -111,6 +111,13 @@ pub(super) async fn serve_operators(
                 CONTENT_TYPE,
                 "application/openmetrics-text; version=1.0.0; charset=utf-8",
             )];
+            if let Err(error) = app
+                .gauges
+                .measure(&app.config, &app.control, &app.deployments, app.clock.now())
+                .await
+            {
+                return Problem::internal(&error).into_response();
+            }
             match app.metrics.encode() {
                 Ok(text) => (kind, text).into_response(),
                 Err(error) => Problem::internal(&error).into_response(),

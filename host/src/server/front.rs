@@ -18,6 +18,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use tower::Service;
 use tracing::Instrument;
 
+use super::access_log::Line;
 use super::linger;
 use crate::app::{App, SharedApp};
 use crate::http::client_ip::ClientIp;
@@ -27,6 +28,7 @@ use crate::http::hosts::Host;
 use crate::http::problem::{Code, Problem};
 use crate::http::{negotiate, paths, problem_page};
 use crate::router::{self, Routers};
+use crate::telemetry;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const ANY: HeaderValue = HeaderValue::from_static("*");
@@ -55,6 +57,7 @@ pub(super) async fn handle(
 ) -> Response {
     let started = app.clock.elapsed();
     let request_id = app.request_ids.next();
+    let line = Line::begin(app, peer, &request_id, &request);
     let mut request = linger::may_be_refused(request);
     let admitted = admit(app, peer, &request_id, &mut request);
     // By the path in canonical form, which is what the routes see.
@@ -99,12 +102,13 @@ pub(super) async fn handle(
         headers.insert(REQUEST_ID, value);
     }
     let took = app.clock.elapsed().saturating_sub(started);
-    match way {
-        Way::View => app.metrics.count_view(response.status().as_u16(), took),
-        Way::Call => app.metrics.count_call(response.status().as_u16(), took),
-        Way::Routed => app.metrics.count_request(&response, took),
-    }
-    response
+    let route = match way {
+        Way::View => Some(telemetry::PAGE),
+        Way::Call => Some(telemetry::CALL),
+        Way::Routed => None,
+    };
+    app.metrics.count_request(route, &response, took);
+    Line::end(line, route, response)
 }
 
 /// Which way a request took, for its count.

@@ -1,12 +1,16 @@
 //! A running server: its listeners, its background work, and its end.
 
+mod access_log;
+mod advice;
 mod background;
 mod connections;
 mod front;
 mod linger;
 mod stall;
 
-use std::net::SocketAddr;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
@@ -18,8 +22,10 @@ use crate::app::{App, SharedApp};
 use crate::backup;
 use crate::clock::Clock;
 use crate::config::Settings;
+use crate::data_dir::{self, Founding};
 use crate::data_lock::DataLock;
 use crate::guests::watch::Watch;
+use crate::overview::running::Said;
 use crate::random::Random;
 use crate::router::Routers;
 
@@ -48,23 +54,16 @@ impl Server {
                 data.display()
             );
         }
-        let lock = DataLock::take(&data)?;
+        let Claim {
+            founding,
+            lock,
+            listener,
+            ops,
+        } = Claim::make(&data, &settings).await?;
         backup::settle(&data)?;
-        let wanted = settings.listen();
-        let listener = TcpListener::bind(wanted)
-            .await
-            .with_context(|| format!("listening on {wanted}"))?;
         let address = listener.local_addr()?;
         lock.announce(address)?;
         let config = settings.resolve(address)?;
-        let ops = match config.ops_listen {
-            Some(ops) => Some(
-                TcpListener::bind(ops)
-                    .await
-                    .with_context(|| format!("listening on {ops}"))?,
-            ),
-            None => None,
-        };
         let app = App::open(config, clock, random).await?;
         let (stop, stopped) = watch::channel(false);
         let mut serving = vec![tokio::spawn(connections::serve(
@@ -81,8 +80,14 @@ impl Server {
                 stopped.clone(),
             )));
         }
+        let said = Said::of(&app.config, ops_address, app.clock.now());
+        said.begin(&data)?;
         let watch = Watch::begin(&data, &app.config, app.sandbox.clone(), app.clock.clone())?;
-        let background = background::start(&app, watch, &stopped);
+        let background = background::start(&app, watch, said, &stopped);
+        if let Err(error) = advice::at_start(&app, ops_address).await {
+            tracing::error!(error = format!("{error:#}"), "what is unsafe is not known");
+        }
+        founding.done();
         Ok(Self {
             app,
             ops: ops_address,
@@ -134,4 +139,67 @@ impl Server {
         drop(self.lock);
         Ok(())
     }
+}
+
+/// What a server has to itself: its directory and its addresses.
+#[derive(Debug)]
+struct Claim {
+    founding: Founding,
+    lock: DataLock,
+    listener: TcpListener,
+    ops: Option<TcpListener>,
+}
+
+impl Claim {
+    /// Takes them, in an order that makes nothing where something is in the way.
+    async fn make(data: &Path, settings: &Settings) -> anyhow::Result<Self> {
+        // A mistake in the settings is found before anything is made.
+        settings.clone().resolve(settings.listen())?;
+        if data.exists()
+            && let Some(was_open) = data_dir::close(data)?
+        {
+            tracing::warn!("{was_open}");
+        }
+        let mut founding = Founding::begin(data)?;
+        // Whoever starts twice is told that a server runs rather than that its port is taken.
+        let lock = match DataLock::is_known(data) {
+            true => Some(DataLock::take(data)?),
+            false => None,
+        };
+        let listener = listen(settings.listen()).await?;
+        let ops = match settings.ops_listen {
+            Some(ops) => Some(listen(ops).await?),
+            None => None,
+        };
+        let lock = match lock {
+            Some(lock) => lock,
+            None => DataLock::take(data)?,
+        };
+        founding.locked(&lock)?;
+        Ok(Self {
+            founding,
+            lock,
+            listener,
+            ops,
+        })
+    }
+}
+
+/// Listens; where a machine has no IPv6, every interface means those of IPv4.
+async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    let listener = match TcpListener::bind(address).await {
+        Err(error) if address.ip() == Ipv6Addr::UNSPECIFIED && is_without(&error) => {
+            TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await
+        }
+        bound => bound,
+    };
+    listener.with_context(|| format!("listening on {address}"))
+}
+
+/// Whether the machine has no such addresses, rather than none to give.
+fn is_without(error: &io::Error) -> bool {
+    !matches!(
+        error.kind(),
+        io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied
+    )
 }

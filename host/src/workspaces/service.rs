@@ -8,7 +8,8 @@ use super::model::{Caller, Key, Plan, Workspace};
 use super::store;
 use crate::clock::{Clock, Timestamp};
 use crate::content::Digest;
-use crate::control::{Control, Error};
+use crate::control::events::{self, Deed};
+use crate::control::{Control, Error, Tx};
 use crate::ids::WorkspaceId;
 use crate::random::{NoRandomness, Random};
 
@@ -87,14 +88,23 @@ impl Workspaces {
         }
     }
 
+    /// Refuses a name that no workspace can have.
+    ///
+    /// # Errors
+    /// `BadName`.
+    pub fn check_name(name: &str) -> Result<(), WorkspaceError> {
+        if !is_slug(name) || name.len() > NAME {
+            return Err(WorkspaceError::BadName);
+        }
+        Ok(())
+    }
+
     /// Makes a workspace with one machine key.
     ///
     /// # Errors
     /// [`WorkspaceError`].
     pub async fn create(&self, name: &str, plan: Plan) -> Result<NewWorkspace, WorkspaceError> {
-        if !is_slug(name) || name.len() > NAME {
-            return Err(WorkspaceError::BadName);
-        }
+        Self::check_name(name)?;
         let workspace = Workspace {
             id: WorkspaceId::new(&self.clock, &self.random)?,
             slug: name.to_owned(),
@@ -138,6 +148,58 @@ impl Workspaces {
     /// The database's.
     pub async fn list(&self) -> Result<Vec<Workspace>, WorkspaceError> {
         Ok(self.control.read(store::workspaces).await?)
+    }
+
+    /// Changes what a workspace pays for.
+    ///
+    /// # Errors
+    /// [`WorkspaceError`].
+    pub async fn set_plan(&self, name: &str, plan: Plan) -> Result<Workspace, WorkspaceError> {
+        let mut workspace = self.named(name).await?;
+        let id = workspace.id;
+        let changed: Result<(), Error> = self
+            .control
+            .write(move |tx| store::set_plan(tx, &id, plan))
+            .await;
+        changed?;
+        workspace.plan = plan;
+        Ok(workspace)
+    }
+
+    /// Begins the end of a workspace: its keys are refused from now on, and its name is free. `members` begins the end of
+    /// what it owns, in the same transaction, and its answer is returned.
+    ///
+    /// # Errors
+    /// [`WorkspaceError`].
+    pub async fn begin_end(
+        &self,
+        name: &str,
+        deed: Deed,
+        members: fn(&Tx<'_>, &WorkspaceId) -> Result<usize, Error>,
+    ) -> Result<(Workspace, usize), WorkspaceError> {
+        let workspace = self.named(name).await?;
+        let (id, now) = (workspace.id, self.clock.now());
+        let ended: Result<usize, Error> = self
+            .control
+            .write(move |tx| {
+                store::begin_end(tx, &id)?;
+                let members = members(tx, &id)?;
+                events::tell(tx, events::WORKSPACE_ENDED, &id.to_string(), &deed, now)?;
+                Ok(members)
+            })
+            .await;
+        Ok((workspace, ended?))
+    }
+
+    /// Removes what is left of workspaces whose end has begun and whose projects have gone.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn remove_ended(&self) -> Result<(), Error> {
+        if self.control.read(store::some_end).await? {
+            self.control.write(store::remove_ended).await?;
+        }
+        Ok(())
     }
 
     /// Adds a key to a workspace.

@@ -23,7 +23,8 @@ fn workspace(row: &Row<'_>) -> rusqlite::Result<Workspace> {
 
 pub(super) fn workspace_by_slug(c: &Connection, slug: &str) -> rusqlite::Result<Option<Workspace>> {
     c.query_row(
-        "SELECT id, slug, display_name, plan, created_at FROM workspaces WHERE slug = ?1",
+        "SELECT id, slug, display_name, plan, created_at FROM workspaces
+         WHERE slug = ?1 AND state = 'active'",
         [slug],
         workspace,
     )
@@ -35,16 +36,20 @@ pub(super) fn workspace_by_id(
     id: &WorkspaceId,
 ) -> rusqlite::Result<Option<Workspace>> {
     c.prepare_cached(
-        "SELECT id, slug, display_name, plan, created_at FROM workspaces WHERE id = ?1",
+        "SELECT id, slug, display_name, plan, created_at FROM workspaces
+         WHERE id = ?1 AND state = 'active'",
     )?
     .query_row([id], workspace)
     .optional()
 }
 
 pub(super) fn workspaces(c: &Connection) -> rusqlite::Result<Vec<Workspace>> {
-    c.prepare("SELECT id, slug, display_name, plan, created_at FROM workspaces ORDER BY id")?
-        .query_map([], workspace)?
-        .collect()
+    c.prepare(
+        "SELECT id, slug, display_name, plan, created_at FROM workspaces
+         WHERE state = 'active' ORDER BY id",
+    )?
+    .query_map([], workspace)?
+    .collect()
 }
 
 pub(super) fn insert_workspace(tx: &Tx<'_>, new: &Workspace) -> Result<(), Error> {
@@ -53,6 +58,41 @@ pub(super) fn insert_workspace(tx: &Tx<'_>, new: &Workspace) -> Result<(), Error
         params![new.id, new.slug, new.display_name, new.plan.as_str(), new.created_at],
     )?;
     Ok(())
+}
+
+/// Changes what a workspace pays for.
+pub(super) fn set_plan(tx: &Tx<'_>, id: &WorkspaceId, plan: Plan) -> Result<(), Error> {
+    tx.execute(
+        "UPDATE workspaces SET plan = ?2 WHERE id = ?1",
+        params![id, plan.as_str()],
+    )?;
+    Ok(())
+}
+
+/// Begins the end of a workspace: from this commit on nobody can act for it, and its name is free.
+pub(super) fn begin_end(tx: &Tx<'_>, id: &WorkspaceId) -> Result<(), Error> {
+    tx.execute("DELETE FROM keys WHERE workspace_id = ?1", [id])?;
+    tx.execute(
+        "UPDATE workspaces SET state = 'deleting', slug = id WHERE id = ?1",
+        [id],
+    )?;
+    Ok(())
+}
+
+/// Removes workspaces whose end has begun and whose projects have gone.
+pub(super) fn remove_ended(tx: &Tx<'_>) -> Result<(), Error> {
+    tx.prepare_cached(
+        "DELETE FROM workspaces WHERE state = 'deleting'
+            AND NOT EXISTS (SELECT 1 FROM projects p WHERE p.workspace_id = workspaces.id)",
+    )?
+    .execute([])?;
+    Ok(())
+}
+
+/// Whether the end of some workspace has begun.
+pub(super) fn some_end(c: &Connection) -> rusqlite::Result<bool> {
+    c.prepare_cached("SELECT EXISTS (SELECT 1 FROM workspaces WHERE state = 'deleting')")?
+        .query_row([], |row| row.get(0))
 }
 
 pub(super) fn insert_key(

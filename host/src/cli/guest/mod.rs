@@ -89,7 +89,7 @@ pub(super) struct Place {
     /// Directory of installed guest components [default: <data>/guests]
     #[arg(long, env = "SVC_GUESTS")]
     guests: Option<PathBuf>,
-    /// Directory of compiled guests; the server's, so that it finds them there [default: svc/ in your cache directory]
+    /// Directory of compiled guests; the server's, so that it finds them there [default: as the server's]
     #[arg(long, env = "SVC_CACHE")]
     cache: Option<PathBuf>,
     /// The server's file of settings: directories and budgets
@@ -117,7 +117,7 @@ impl Place {
             data: Some(data.clone()),
             json: self.operate.json,
         };
-        operate.installation()?;
+        operate.installation_to_be()?;
         Ok(Site { data, guests })
     }
 
@@ -208,6 +208,10 @@ async fn rerender(wait: bool, place: &Place) -> anyhow::Result<ExitCode> {
     let site = place.site()?;
     let control = site.control()?;
     let mut done = rerender::request(&control, &Clock::system()).await?;
+    place
+        .operate
+        .note(&control, "guest rerender".to_owned())
+        .await;
     let mut served = is_served(&site.data)?;
     if wait {
         let bar = Progress::new();

@@ -97,7 +97,6 @@ struct Change {
 impl Install {
     /// Fails where the component does not pass, or the server cannot load it.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        super::super::keep_private();
         let (config, site) = self.place.config()?;
         site.agree().await?;
         let bytes = Arc::new(read(&self.file)?);
@@ -251,6 +250,12 @@ async fn answer(
     change: Change,
     check: Option<Report>,
 ) -> anyhow::Result<ExitCode> {
+    let (world, digest) = (change.world, change.digest);
+    let command = match check {
+        Some(_) => format!("guest install: {digest} is to be {world}"),
+        None => format!("guest rollback {world}: {digest} is to serve"),
+    };
+    place.operate.note(&site.control()?, command).await;
     let (effect, failures) = followed(site, &change).await?;
     let document = Answer {
         world: Some(change.world),

@@ -9,10 +9,14 @@ use store::Reference;
 
 use crate::clock::{Clock, Timestamp};
 use crate::content::{Artifact, Content, Digest, OnceFiles};
-use crate::control::{Control, Error, events};
+use crate::control::events::{self, Deed};
+use crate::control::{Control, Error, answers};
 use crate::deployments;
 use crate::ids::DeploymentId;
 use crate::sandbox::ContentType;
+
+/// The route of deploys, as their kept answers have it.
+const DEPLOY: &str = "deploy/";
 
 /// Disables or enables a deployment and tells the server; answers whether there is such a slug.
 ///
@@ -23,13 +27,14 @@ pub async fn set_disabled(
     clock: &Clock,
     slug: &str,
     disabled: bool,
+    deed: Deed,
 ) -> Result<bool, Error> {
     let (slug, now) = (slug.to_owned(), clock.now());
     control
         .write(move |tx| {
             let changed = deployments::store::set_disabled(tx, &slug, disabled.then_some(now))?;
             if changed {
-                events::tell(tx, events::SLUG_CHANGED, &slug, now)?;
+                events::tell(tx, events::SLUG_CHANGED, &slug, &deed, now)?;
             }
             Ok(changed)
         })
@@ -105,6 +110,8 @@ pub async fn forget_one_time(control: &Control, now: Timestamp) -> Result<usize,
             for id in &ids {
                 deployments::store::remove(tx, id, now)?;
             }
+            answers::forget_absent(tx, DEPLOY)?;
+            events::forget(tx)?;
             Ok(ids.len())
         })
         .await

@@ -1,0 +1,66 @@
+//! What the data directory knows of its backups: when the last was made and where, and whether one has failed since.
+
+use std::io;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::make::Made;
+use crate::clock::Timestamp;
+use crate::overview::running;
+
+/// The name of the file in the data directory. A restore leaves it as it is.
+const FILE: &str = "backup.status";
+
+/// The last backups.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Last {
+    /// The last that is whole.
+    pub complete: Option<Complete>,
+    /// When one failed after it.
+    pub failed_at: Option<Timestamp>,
+}
+
+/// A backup that is whole.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Complete {
+    /// When the installation was as the backup has it.
+    pub moment: Timestamp,
+    /// Where it is.
+    pub directory: String,
+    /// What it takes.
+    pub bytes: u64,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// Reads what is known.
+///
+/// # Errors
+/// The disk's.
+pub fn read(data: &Path) -> io::Result<Last> {
+    Ok(running::read_json(data, FILE)?.unwrap_or_default())
+}
+
+/// Writes down what became of a backup.
+///
+/// # Errors
+/// The disk's.
+pub fn note(data: &Path, place: &Path, made: Option<&Made>, now: Timestamp) -> io::Result<()> {
+    let last = match made.filter(|made| made.complete) {
+        Some(made) => Last {
+            complete: Some(Complete {
+                moment: made.moment,
+                directory: std::path::absolute(place)?.display().to_string(),
+                bytes: made.databases.bytes + made.content.bytes + made.guests.bytes,
+                duration_ms: made.duration_ms,
+            }),
+            failed_at: None,
+        },
+        None => Last {
+            failed_at: Some(now),
+            ..read(data)?
+        },
+    };
+    running::write(data, FILE, &last)
+}

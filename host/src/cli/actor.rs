@@ -1,0 +1,49 @@
+//! Who gives a command, for the log.
+
+use crate::control::events::Deed;
+
+/// A command as the log has it. What is secret is no part of it.
+pub(super) fn deed(command: impl Into<String>) -> Deed {
+    Deed {
+        command: command.into(),
+        actor: actor(),
+    }
+}
+
+/// The system's user, and who became that by `sudo`.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "who the user was is the environment's to say"
+)]
+fn actor() -> String {
+    let id = rustix::process::getuid().as_raw();
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = name_of(&users, id).map_or_else(|| format!("user {id}"), str::to_owned);
+    match std::env::var("SUDO_USER") {
+        Ok(before) if before != name => format!("{name} ({before} by sudo)"),
+        _ => name,
+    }
+}
+
+/// The name of a user in the form of `/etc/passwd`.
+fn name_of(users: &str, id: u32) -> Option<&str> {
+    users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let (name, _, number) = (fields.next()?, fields.next()?, fields.next()?);
+        (number.parse() == Ok(id)).then_some(name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_have_names() {
+        let users =
+            "root:x:0:0:root:/root:/bin/bash\nsvc:x:999:999::/nonexistent:/bin/false\n\nbad";
+        assert_eq!(name_of(users, 999), Some("svc"));
+        assert_eq!(name_of(users, 0), Some("root"));
+        assert_eq!(name_of(users, 7), None);
+    }
+}

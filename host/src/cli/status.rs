@@ -1,0 +1,203 @@
+//! `svc status`.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use super::Operate;
+use crate::backup::last::{self, Last};
+use crate::clock::{Clock, Timestamp};
+use crate::config::Limits;
+use crate::guests::status::{is_served, read as read_guests};
+use crate::log::Logged;
+use crate::overview::running::{self, Said};
+use crate::overview::sizes::{self, Sizes};
+use crate::overview::{self, Counts, Used};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Status {
+    #[command(flatten)]
+    operate: Operate,
+}
+
+/// The answer.
+#[derive(Debug, Serialize)]
+struct Answer {
+    /// The version of this command.
+    version: &'static str,
+    /// The data directory.
+    data: String,
+    /// Whether a server has it.
+    server_running: bool,
+    /// That server, or the last one.
+    server: Option<Server>,
+    /// What there is.
+    counts: Counts,
+    /// What of it has a cap, by the name of the limit.
+    caps: BTreeMap<&'static str, Used>,
+    /// Bytes on the disk.
+    bytes: Sizes,
+    /// Bytes that stay free: with less, nothing new is taken.
+    free_disk_bytes: u64,
+    /// Who serves, by the name of its world.
+    guests: BTreeMap<&'static str, Guest>,
+    /// The last backups.
+    backup: Last,
+    /// The latest errors of that server, oldest first.
+    errors: Vec<Logged>,
+}
+
+#[derive(Debug, Serialize)]
+struct Server {
+    version: String,
+    process: u32,
+    started_at: Timestamp,
+    address: String,
+    ops_address: Option<String>,
+    base_url: String,
+    sites_domain: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Guest {
+    /// Its SHA-256; absent where no server has said.
+    digest: Option<String>,
+    /// Why one that was rather to serve does not.
+    failures: Vec<String>,
+}
+
+impl Status {
+    pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
+        let control = self.operate.control()?;
+        let data = self.operate.data();
+        let counts = overview::counts(&control, Clock::system().now()).await?;
+        let said = running::read(&data)?;
+        // What the caps are is the server's to say; before the first one they are what they are by default.
+        let limits = said
+            .as_ref()
+            .map_or_else(Limits::default, |said| said.limits.clone());
+        let answer = Answer {
+            version: env!("CARGO_PKG_VERSION"),
+            data: std::path::absolute(&data)?.display().to_string(),
+            server_running: is_served(&data)?,
+            server: said.as_ref().map(server),
+            counts,
+            caps: overview::caps(&counts, &limits).into(),
+            bytes: sizes::of(&data)?,
+            free_disk_bytes: limits.free_disk_bytes,
+            guests: guests(&data)?,
+            backup: last::read(&data)?,
+            errors: said.map(|said| said.errors).unwrap_or_default(),
+        };
+        self.operate.answer(&answer, &text(&answer))
+    }
+}
+
+fn server(said: &Said) -> Server {
+    Server {
+        version: said.version.clone(),
+        process: said.process,
+        started_at: said.started_at,
+        address: said.address.to_string(),
+        ops_address: said.ops_address.map(|address| address.to_string()),
+        base_url: said.base_url.clone(),
+        sites_domain: said.sites_domain.clone(),
+    }
+}
+
+fn guests(data: &std::path::Path) -> anyhow::Result<BTreeMap<&'static str, Guest>> {
+    let Some(said) = read_guests(data)? else {
+        return Ok(BTreeMap::new());
+    };
+    let worlds = [("render", said.render), ("gate", said.gate)];
+    let guests = worlds.map(|(name, serves)| {
+        let guest = Guest {
+            digest: serves.digest.map(|digest| digest.to_string()),
+            failures: serves.failures,
+        };
+        (name, guest)
+    });
+    Ok(guests.into())
+}
+
+fn text(answer: &Answer) -> String {
+    let mut lines = vec![("data", answer.data.clone())];
+    let server = match (&answer.server, answer.server_running) {
+        (Some(server), true) => format!(
+            "svc {}, process {}, on http://{} ({}), since {}",
+            server.version, server.process, server.address, server.base_url, server.started_at
+        ),
+        (Some(server), false) => format!("none runs; the last began {}", server.started_at),
+        (None, true) => "runs, and has not said how it does".to_owned(),
+        (None, false) => "none runs, and none has".to_owned(),
+    };
+    lines.push(("server", server));
+    let (counts, bytes) = (&answer.counts, &answer.bytes);
+    let of = |name: &str| answer.caps.get(name).map_or(0, |used| used.cap);
+    lines.push((
+        "pages",
+        format!(
+            "{} of {}: {} shares, {} frontends; {} taken down",
+            counts.deployments,
+            of("active_deployments"),
+            counts.shares,
+            counts.frontends,
+            counts.disabled
+        ),
+    ));
+    lines.push((
+        "backends",
+        format!("{} of {}", counts.backends, of("backends")),
+    ));
+    lines.push((
+        "projects",
+        format!("{} in {} namespaces", counts.projects, counts.namespaces),
+    ));
+    lines.push(("reports", format!("{} open", counts.open_reports)));
+    lines.push((
+        "disk",
+        format!(
+            "{} bytes: control {}, content {}, once {}, databases {}, history {}; {} free, of which {} stay free",
+            bytes.total,
+            bytes.control,
+            bytes.content,
+            bytes.once,
+            bytes.databases,
+            bytes.history,
+            bytes.free,
+            answer.free_disk_bytes
+        ),
+    ));
+    for (name, guest) in &answer.guests {
+        let digest = guest.digest.as_deref().unwrap_or("being loaded");
+        let failures = guest
+            .failures
+            .iter()
+            .map(|why| format!("; {}", why.escape_debug()));
+        lines.push((name, digest.to_owned() + &failures.collect::<String>()));
+    }
+    let backup = answer.backup.complete.as_ref().map_or_else(
+        || "never".to_owned(),
+        |done| {
+            format!(
+                "{} in {}, {} bytes",
+                done.moment, done.directory, done.bytes
+            )
+        },
+    );
+    let failed = answer.backup.failed_at;
+    let failed = failed.map_or_else(String::new, |at| format!("; one FAILED at {at}"));
+    lines.push(("backup", backup + &failed));
+    match answer.errors.is_empty() {
+        true => lines.push(("errors", "none since the start".to_owned())),
+        false => lines.extend(answer.errors.iter().map(|error| {
+            let text = error.text.escape_debug();
+            ("error", format!("{} {text}", error.at))
+        })),
+    }
+    let lines = lines
+        .into_iter()
+        .map(|(name, value)| format!("{name:9} {value}"));
+    lines.collect::<Vec<_>>().join("\n")
+}

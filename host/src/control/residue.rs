@@ -1,0 +1,190 @@
+//! What was deleted is gone: from the database's pages at once, and soon after from the log, which has them as they were.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rusqlite::hooks::Action;
+use rusqlite::{Connection, OpenFlags};
+
+use super::{Control, Error};
+
+/// The table whose rows hold secrets: password hashes, and slugs that are one.
+const SECRET: &str = "deployments";
+
+/// How long a look at the log waits for readers, which are quick: writers wait for it.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// Whether the log may hold something of what was deleted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Residue(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// In the transaction under way.
+    deleting: AtomicBool,
+    /// In one that was committed.
+    deleted: AtomicBool,
+}
+
+impl Residue {
+    /// Notes what a connection deletes. What was deleted before is not known, so there may be something.
+    pub(super) fn watch(&self, connection: &mut Connection) -> rusqlite::Result<()> {
+        self.0.deleted.store(true, Ordering::Release);
+        let inner = Arc::clone(&self.0);
+        connection.update_hook(Some(move |action, _: &str, table: &str, _| {
+            if action == Action::SQLITE_DELETE && table == SECRET {
+                inner.deleting.store(true, Ordering::Release);
+            }
+        }))
+    }
+
+    /// A transaction was committed: only now is emptying the log of use.
+    pub(super) fn committed(&self) {
+        if self.0.deleting.swap(false, Ordering::AcqRel) {
+            self.0.deleted.store(true, Ordering::Release);
+        }
+    }
+}
+
+impl Control {
+    /// Empties the log if something secret was deleted since this was done last; what a reader that takes its time keeps there is left for
+    /// the next call. Blocks.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn forget_deleted(&self) -> Result<(), Error> {
+        let deleted = &self.residue().0.deleted;
+        if !deleted.swap(false, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let emptied = self.empty_log();
+        if !matches!(emptied, Ok(true)) {
+            deleted.store(true, Ordering::Release);
+        }
+        emptied.map(|_| ())
+    }
+
+    fn empty_log(&self) -> Result<bool, Error> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(self.path(), flags)?;
+        connection.busy_timeout(PATIENCE)?;
+        Ok(empty_log(&connection)?)
+    }
+}
+
+/// Brings the log into the database and cuts it to nothing; answers whether nobody was in the way.
+pub(super) fn empty_log(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+        row.get::<_, bool>(0).map(|busy| !busy)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    const ROW: &str =
+        "INSERT INTO deployments (id, slug, content_type, title, password_hash, created_at)
+        VALUES (?1, ?2, 'html', '', ?3, 0)";
+
+    fn holds(data: &std::path::Path, needle: &str) -> Vec<String> {
+        let files = std::fs::read_dir(data).unwrap().map(Result::unwrap);
+        files
+            .filter(|file| {
+                let bytes = std::fs::read(file.path()).unwrap();
+                bytes.windows(needle.len()).any(|w| w == needle.as_bytes())
+            })
+            .map(|file| file.file_name().into_string().unwrap())
+            .collect()
+    }
+
+    /// The numbers of the secrets and slugs that files hold, wherever in them.
+    fn named(data: &std::path::Path) -> BTreeSet<u64> {
+        let mut found = BTreeSet::new();
+        for file in std::fs::read_dir(data).unwrap() {
+            let bytes = std::fs::read(file.unwrap().path()).unwrap();
+            for word in [&b"secret-"[..], b"slug-"] {
+                let starts = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(word));
+                let digits = starts.filter_map(|at| bytes.get(at + word.len()..)?.get(..4));
+                found.extend(
+                    digits.filter_map(|d| std::str::from_utf8(d).ok()?.parse::<u64>().ok()),
+                );
+            }
+        }
+        found
+    }
+
+    #[tokio::test]
+    async fn what_was_deleted_is_in_no_file() {
+        let data = tempfile::tempdir().unwrap();
+        let control = Control::open(data.path()).unwrap();
+        // Enough for pages to be split and merged, deleted out of order.
+        let count = 2000_u64;
+        for step in 0..20 {
+            control
+                .write(move |tx| {
+                    for n in (step * 100)..(step * 100 + 100) {
+                        let name = n * 7919 % count;
+                        let secret = format!("secret-{name:04}-{}", "x".repeat(90));
+                        tx.execute(
+                            ROW,
+                            (format!("{name:036}"), format!("slug-{name:04}"), secret),
+                        )?;
+                    }
+                    Ok::<_, Error>(())
+                })
+                .await
+                .unwrap();
+        }
+        for step in 0..20 {
+            control
+                .write(move |tx| {
+                    for n in (step * 100)..(step * 100 + 100) {
+                        let name = n * 4703 % count;
+                        if name % 10 != 3 {
+                            tx.execute(
+                                "DELETE FROM deployments WHERE slug = ?1",
+                                [format!("slug-{name:04}")],
+                            )?;
+                        }
+                    }
+                    Ok::<_, Error>(())
+                })
+                .await
+                .unwrap();
+        }
+        control.forget_deleted().unwrap();
+        let gone = |name: &u64| name % 10 != 3;
+        let left: Vec<u64> = named(data.path()).into_iter().filter(gone).collect();
+        assert!(left.is_empty(), "{} left: {left:?}", left.len());
+        assert!(
+            !holds(data.path(), "secret-0003-").is_empty(),
+            "the others stay"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_reader_only_delays_it() {
+        let data = tempfile::tempdir().unwrap();
+        let control = Control::open(data.path()).unwrap();
+        let add = |tx: &super::super::Tx<'_>| {
+            tx.execute(ROW, ("id", "slug-once", "secret-once"))?;
+            Ok::<_, Error>(())
+        };
+        control.write(add).await.unwrap();
+        let snapshot = control.snapshot().unwrap();
+        let delete = |tx: &super::super::Tx<'_>| {
+            tx.execute("DELETE FROM deployments WHERE id = 'id'", [])?;
+            Ok::<_, Error>(())
+        };
+        control.write(delete).await.unwrap();
+        control.forget_deleted().unwrap();
+        assert!(!holds(data.path(), "secret-once").is_empty());
+        drop(snapshot);
+        control.forget_deleted().unwrap();
+        assert!(holds(data.path(), "secret-once").is_empty());
+    }
+}

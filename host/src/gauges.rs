@@ -1,0 +1,201 @@
+//! What there is of everything that has a cap, and what the process takes: read when the numbers are asked for.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::Registry;
+
+use crate::clock::Timestamp;
+use crate::config::Config;
+use crate::control::Control;
+use crate::deployments::Deployments;
+use crate::overview::{self, Used, sizes};
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByLimit {
+    limit: &'static str,
+}
+
+/// The gauges.
+#[derive(Debug, Default)]
+pub struct Gauges {
+    used: Family<ByLimit, Gauge>,
+    caps: Family<ByLimit, Gauge>,
+    shares: Gauge,
+    frontends: Gauge,
+    disabled: Gauge,
+    projects: Gauge,
+    namespaces: Gauge,
+    reports: Gauge,
+    free: Gauge,
+    reserved: Gauge,
+}
+
+impl Gauges {
+    /// All of them, reported.
+    pub fn register(registry: &mut Registry) -> Self {
+        let gauges = Self::default();
+        let build = Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("svc_build", "The program", build);
+        registry.register(
+            "svc_limit_used",
+            "What there is of what a limit bounds",
+            gauges.used.clone(),
+        );
+        registry.register("svc_limit", "What a limit allows", gauges.caps.clone());
+        for (name, help, gauge) in [
+            ("svc_shares", "Quick shares", &gauges.shares),
+            ("svc_frontends", "Frontends", &gauges.frontends),
+            (
+                "svc_disabled_deployments",
+                "Shares and frontends that are taken down",
+                &gauges.disabled,
+            ),
+            ("svc_projects", "Projects", &gauges.projects),
+            ("svc_namespaces", "Namespaces", &gauges.namespaces),
+            (
+                "svc_open_reports",
+                "Reports that nobody has closed",
+                &gauges.reports,
+            ),
+            (
+                "svc_disk_free_bytes",
+                "Free disk where the data directory is",
+                &gauges.free,
+            ),
+            (
+                "svc_disk_reserved_bytes",
+                "Free disk below which nothing new is taken",
+                &gauges.reserved,
+            ),
+        ] {
+            registry.register(name, help, gauge.clone());
+        }
+        #[cfg(target_os = "linux")]
+        registry.register_collector(Box::new(process::Process));
+        gauges
+    }
+
+    /// Reads them anew.
+    ///
+    /// # Errors
+    /// The database's or the disk's; the others have what they had.
+    pub async fn measure(
+        &self,
+        config: &Config,
+        control: &Control,
+        deployments: &Deployments,
+        now: Timestamp,
+    ) -> anyhow::Result<()> {
+        let limits = &config.limits;
+        let counts = overview::counts(control, now).await?;
+        let cached = Used {
+            used: deployments.pages.size().1,
+            cap: limits.page_cache_bytes,
+        };
+        let caps = overview::caps(&counts, limits);
+        for (limit, used) in caps.into_iter().chain([("page_cache_bytes", cached)]) {
+            set(&self.used.get_or_create(&ByLimit { limit }), used.used);
+            set(&self.caps.get_or_create(&ByLimit { limit }), used.cap);
+        }
+        set(&self.shares, counts.shares);
+        set(&self.frontends, counts.frontends);
+        set(&self.disabled, counts.disabled);
+        set(&self.projects, counts.projects);
+        set(&self.namespaces, counts.namespaces);
+        set(&self.reports, counts.open_reports);
+        set(&self.reserved, limits.free_disk_bytes);
+        set(&self.free, sizes::free(&config.data)?);
+        Ok(())
+    }
+}
+
+fn set(gauge: &Gauge, value: u64) {
+    gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
+}
+
+/// The figures that every Prometheus client has of its process, by their customary names.
+#[cfg(target_os = "linux")]
+mod process {
+    use procfs::process::{LimitValue, Process as Proc};
+    use procfs::{ProcResult, WithCurrentSystemInfo as _};
+    use prometheus_client::collector::Collector;
+    use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+    use prometheus_client::metrics::counter::ConstCounter;
+    use prometheus_client::metrics::gauge::ConstGauge;
+
+    /// Reads `/proc`.
+    #[derive(Debug)]
+    pub(super) struct Process;
+
+    /// What is read.
+    struct Figures {
+        cpu_seconds: f64,
+        gauges: [(&'static str, &'static str, u64); 6],
+    }
+
+    impl Figures {
+        fn read() -> ProcResult<Self> {
+            let process = Proc::myself()?;
+            let stat = process.stat()?;
+            let ticks = procfs::ticks_per_second();
+            let most_files = match process.limits()?.max_open_files.soft_limit {
+                LimitValue::Value(most) => most,
+                LimitValue::Unlimited => u64::MAX,
+            };
+            let started = procfs::boot_time_secs()? + stat.starttime / ticks;
+            let bytes = stat.rss_bytes().get();
+            let files = process.fd_count()? as u64;
+            Ok(Self {
+                cpu_seconds: seconds(stat.utime + stat.stime, ticks),
+                gauges: [
+                    ("process_resident_memory_bytes", "Resident memory", bytes),
+                    ("process_virtual_memory_bytes", "Virtual memory", stat.vsize),
+                    ("process_open_fds", "Open files", files),
+                    ("process_max_fds", "Files that may be open", most_files),
+                    (
+                        "process_threads",
+                        "Threads",
+                        stat.num_threads.unsigned_abs(),
+                    ),
+                    (
+                        "process_start_time_seconds",
+                        "When it began, since 1970",
+                        started,
+                    ),
+                ],
+            })
+        }
+    }
+
+    #[allow(
+        clippy::cast_precision_loss,
+        reason = "ticks of a process stay far below 2 to the 52nd"
+    )]
+    fn seconds(ticks: u64, a_second: u64) -> f64 {
+        ticks as f64 / a_second as f64
+    }
+
+    impl Collector for Process {
+        fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+            // Where `/proc` is not to be read, there are no figures.
+            let Ok(figures) = Figures::read() else {
+                return Ok(());
+            };
+            let cpu = ConstCounter::<f64>::new(figures.cpu_seconds);
+            let (name, help) = ("process_cpu_seconds", "Processor time");
+            cpu.encode(encoder.encode_descriptor(name, help, None, cpu.metric_type())?)?;
+            for (name, help, value) in figures.gauges {
+                let gauge = ConstGauge::<u64>::new(value);
+                gauge.encode(encoder.encode_descriptor(
+                    name,
+                    help,
+                    None,
+                    gauge.metric_type(),
+                )?)?;
+            }
+            Ok(())
+        }
+    }
+}

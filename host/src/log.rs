@@ -1,0 +1,165 @@
+//! The log on standard error, and what of it an operator asks for first: the latest errors.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::io::IsTerminal as _;
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::layer::{Context, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer};
+
+use crate::clock::{Clock, Timestamp};
+use crate::config::LogFormat;
+
+/// What the lines of the access log are filtered by.
+pub const ACCESS: &str = "access";
+/// How many errors are remembered.
+const KEPT: usize = 10;
+/// The longest text of one, in bytes.
+const TEXT: usize = 1000;
+
+static RECENT: Mutex<VecDeque<Logged>> = Mutex::new(VecDeque::new());
+
+/// An error that was logged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Logged {
+    /// When.
+    pub at: Timestamp,
+    /// Its message and fields.
+    pub text: String,
+}
+
+/// Starts the log. What is logged is `SVC_LOG`'s to say, in the form of `tracing`'s filters; `info` by default.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the filter has a variable of its own, as loggers do"
+)]
+pub fn init(format: LogFormat) {
+    let wanted = std::env::var("SVC_LOG").unwrap_or_default();
+    let filter = EnvFilter::builder().parse_lossy(directives(&wanted));
+    let lines = tracing_subscriber::fmt::layer()
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr);
+    let lines = match format {
+        LogFormat::Text => lines.with_target(false).boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).boxed(),
+    };
+    let log = tracing_subscriber::registry()
+        .with(filter)
+        .with(lines)
+        .with(Remember);
+    // A log that somebody has started already, as tests do, stays.
+    let _ = log.try_init();
+}
+
+/// What is logged unless the operator says otherwise: of the library that speaks MCP, which has three lines for each call, only errors.
+fn directives(wanted: &str) -> String {
+    format!("info,rmcp=error,{ACCESS}=info,{wanted}")
+}
+
+/// The latest errors of this process, oldest first.
+pub fn recent() -> Vec<Logged> {
+    let recent = RECENT.lock().unwrap_or_else(PoisonError::into_inner);
+    recent.iter().cloned().collect()
+}
+
+/// Remembers errors.
+struct Remember;
+
+impl<S: Subscriber> Layer<S> for Remember {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        if *event.metadata().level() != Level::ERROR {
+            return;
+        }
+        let mut text = Text::default();
+        event.record(&mut text);
+        let mut recent = RECENT.lock().unwrap_or_else(PoisonError::into_inner);
+        if recent.len() == KEPT {
+            recent.pop_front();
+        }
+        recent.push_back(Logged {
+            at: Clock::system().now(),
+            text: text.whole(),
+        });
+    }
+}
+
+/// The text of an event: its message, then its fields.
+#[derive(Default)]
+struct Text {
+    message: String,
+    fields: String,
+}
+
+impl Text {
+    fn whole(self) -> String {
+        let mut text = self.message + &self.fields;
+        let end = (0..=TEXT.min(text.len()))
+            .rev()
+            .find(|end| text.is_char_boundary(*end));
+        text.truncate(end.unwrap_or(0));
+        text
+    }
+}
+
+impl Visit for Text {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.record_debug(field, &format_args!("{value}"));
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        // Text is written into memory, which does not fail.
+        let _ = match field.name() {
+            "message" => write!(self.message, "{value:?}"),
+            name => write!(self.fields, " {name}={value:?}"),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_remembered_with_their_fields_and_nothing_else_is() {
+        let log = tracing_subscriber::registry().with(Remember);
+        tracing::subscriber::with_default(log, || {
+            tracing::warn!("not this");
+            for n in 0..KEPT + 2 {
+                tracing::error!(n, why = "a reason", error = %"x".repeat(2 * TEXT), "it failed");
+            }
+        });
+        let recent = recent();
+        assert_eq!(recent.len(), KEPT);
+        let last = &recent[KEPT - 1].text;
+        assert!(
+            last.starts_with("it failed n=11 why=a reason error=xx"),
+            "{last}"
+        );
+        assert_eq!(last.len(), TEXT);
+    }
+
+    #[test]
+    fn the_library_is_silent_unless_it_is_named() {
+        let shown = |wanted: &str, target: &str| {
+            let filter = EnvFilter::builder()
+                .parse_lossy(directives(wanted))
+                .to_string();
+            let found = filter
+                .split(',')
+                .find(|one| one.starts_with(target))
+                .map(str::to_owned);
+            found.unwrap_or_else(|| panic!("{target} in {filter}"))
+        };
+        assert_eq!(shown("", "rmcp"), "rmcp=error");
+        assert_eq!(shown("debug", "rmcp"), "rmcp=error");
+        assert_eq!(shown("debug", "debug"), "debug");
+        assert_eq!(shown("svc=debug", "info"), "info");
+        assert_eq!(shown("rmcp=trace", "rmcp"), "rmcp=trace");
+        assert_eq!(shown("warn", "access"), "access=info");
+    }
+}

@@ -1,0 +1,215 @@
+//! What operators see of an installation: what it has, whose it is, how large it is, and how the server does.
+
+pub mod running;
+pub mod sizes;
+
+mod store;
+
+use serde::Serialize;
+
+use crate::clock::Timestamp;
+use crate::config::Limits;
+use crate::content::Digest;
+use crate::control::{Control, Error};
+use crate::ids::{BackendId, DeploymentId, ProjectId};
+
+/// How many there are of everything that is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Shares and frontends, as their cap counts them.
+    pub deployments: u64,
+    /// Shares.
+    pub shares: u64,
+    /// Frontends.
+    pub frontends: u64,
+    /// Those that are taken down.
+    pub disabled: u64,
+    /// Databases.
+    pub backends: u64,
+    /// Projects.
+    pub projects: u64,
+    /// Namespaces.
+    pub namespaces: u64,
+    /// Reports that nobody has closed.
+    pub open_reports: u64,
+}
+
+/// Counts everything.
+///
+/// # Errors
+/// The database's.
+pub async fn counts(control: &Control, now: Timestamp) -> Result<Counts, Error> {
+    control.read(move |c| store::counts(c, now)).await
+}
+
+/// A number and the cap that it must not pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Used {
+    /// What there is.
+    pub used: u64,
+    /// What there may be.
+    pub cap: u64,
+}
+
+/// What is used of every cap of the server's, by the name of its limit.
+pub fn caps(counts: &Counts, limits: &Limits) -> [(&'static str, Used); 2] {
+    let used = |used, cap| Used { used, cap };
+    [
+        (
+            "active_deployments",
+            used(counts.deployments, limits.active_deployments),
+        ),
+        ("backends", used(counts.backends, limits.backends)),
+    ]
+}
+
+/// What a list of deployments is about.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// Those of one namespace.
+    pub namespace: Option<String>,
+    /// Those that are taken down.
+    pub disabled: bool,
+    /// The one at this slug.
+    pub slug: Option<String>,
+}
+
+/// What kind of deployment it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A quick share, which is nobody's.
+    Share,
+    /// A project's frontend.
+    Frontend,
+}
+
+/// A deployment, as a list has it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Deployment {
+    /// Its identity.
+    pub id: DeploymentId,
+    /// Where it answers.
+    pub slug: String,
+    /// Whether it is somebody's.
+    pub kind: Kind,
+    /// What its source is written in.
+    #[serde(rename = "type")]
+    pub content_type: String,
+    /// Its title; empty for a share that is read once.
+    pub title: String,
+    /// Whose it is.
+    pub namespace: Option<String>,
+    /// In which project.
+    pub project_id: Option<ProjectId>,
+    /// Whether its first reader is its last.
+    pub one_time: bool,
+    /// Whether it has a password.
+    pub protected: bool,
+    /// Since when it is taken down.
+    pub disabled_at: Option<Timestamp>,
+    /// Views that are written down.
+    pub visits: u64,
+    /// When it was published.
+    pub created_at: Timestamp,
+    /// When it stops to resolve.
+    pub expires_at: Option<Timestamp>,
+    /// Its source in the content store.
+    #[serde(skip)]
+    pub source: Option<Digest>,
+    /// Its page in the content store.
+    #[serde(skip)]
+    pub page: Option<Digest>,
+}
+
+/// Deployments that answer, or would if they were not taken down; newest first.
+///
+/// # Errors
+/// The database's.
+pub async fn deployments(
+    control: &Control,
+    now: Timestamp,
+    wanted: Wanted,
+) -> Result<Vec<Deployment>, Error> {
+    control
+        .read(move |c| store::deployments(c, now, &wanted))
+        .await
+}
+
+/// What else there is to know of a deployment.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct History {
+    /// States of its content that are kept.
+    pub revisions: u64,
+    /// How often something became live.
+    pub releases: u64,
+    /// Reports of it that nobody has closed.
+    pub open_reports: u64,
+}
+
+/// What else there is to know of a deployment.
+///
+/// # Errors
+/// The database's.
+pub async fn history(control: &Control, of: &Deployment) -> Result<History, Error> {
+    let (id, slug) = (of.id, of.slug.clone());
+    control.read(move |c| store::history(c, &id, &slug)).await
+}
+
+/// A project, as a list has it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Project {
+    /// Its identity.
+    pub id: ProjectId,
+    /// What its owner calls it.
+    pub name: String,
+    /// The first part of its origin.
+    pub host_label: String,
+    /// Whose it is.
+    pub namespace: String,
+    /// How many frontends it has.
+    pub frontends: u64,
+    /// Their views that are written down.
+    pub visits: u64,
+    /// Its backend.
+    pub backend_id: Option<BackendId>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it ends.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// Projects that live, oldest first; those of one namespace, if it is named.
+///
+/// # Errors
+/// The database's.
+pub async fn projects(
+    control: &Control,
+    now: Timestamp,
+    namespace: Option<String>,
+) -> Result<Vec<Project>, Error> {
+    control
+        .read(move |c| store::projects(c, now, namespace.as_deref()))
+        .await
+}
+
+/// What a backend has.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Backend {
+    /// Its identity.
+    pub id: BackendId,
+    /// Scripts that made its schema.
+    pub migrations: u64,
+    /// Actions, the newest version of each.
+    pub actions: u64,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+/// What a backend has.
+///
+/// # Errors
+/// The database's.
+pub async fn backend(control: &Control, id: BackendId) -> Result<Option<Backend>, Error> {
+    control.read(move |c| store::backend(c, &id)).await
+}

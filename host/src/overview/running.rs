@@ -1,0 +1,114 @@
+//! What a server says of itself to the commands beside it: a small file in the data directory.
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Timestamp;
+use crate::config::{Config, Limits};
+use crate::log::{self, Logged};
+
+/// The name of the file; it stays when its server ends.
+const FILE: &str = "server.status";
+/// It is its owner's alone.
+const MODE: u32 = 0o600;
+
+/// What a server says of itself.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Said {
+    /// Its version.
+    pub version: String,
+    /// The system's number of its process.
+    pub process: u32,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Where its numbers are.
+    pub ops_address: Option<SocketAddr>,
+    /// The origin of its API.
+    pub base_url: String,
+    /// The domain of projects' origins.
+    pub sites_domain: Option<String>,
+    /// Its limits.
+    pub limits: Limits,
+    /// The latest errors that it logged, oldest first.
+    pub errors: Vec<Logged>,
+}
+
+impl Said {
+    /// Of a server that begins.
+    pub fn of(config: &Config, ops_address: Option<SocketAddr>, started_at: Timestamp) -> Self {
+        Self {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            process: std::process::id(),
+            started_at,
+            address: config.listen,
+            ops_address,
+            base_url: config.base_url.clone(),
+            sites_domain: config.sites_domain.clone(),
+            limits: config.limits.clone(),
+            errors: log::recent(),
+        }
+    }
+
+    /// Says it again if there are new errors. Blocks.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn say(&mut self, data: &Path) -> io::Result<()> {
+        let errors = log::recent();
+        if self.errors != errors {
+            self.errors = errors;
+            write(data, FILE, self)?;
+        }
+        Ok(())
+    }
+
+    /// Says it whatever is there.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn begin(&self, data: &Path) -> io::Result<()> {
+        write(data, FILE, self)
+    }
+}
+
+/// Reads what the server, or the last one, said. What another version of this program has written says nothing.
+///
+/// # Errors
+/// The disk's.
+pub fn read(data: &Path) -> io::Result<Option<Said>> {
+    read_json(data, FILE)
+}
+
+/// Reads a small file of ours, if it is there and in a form that we know.
+///
+/// # Errors
+/// The disk's.
+pub fn read_json<T: DeserializeOwned>(data: &Path, name: &str) -> io::Result<Option<T>> {
+    match std::fs::read(data.join(name)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        text => Ok(serde_json::from_slice(&text?).ok()),
+    }
+}
+
+/// Writes a small file that nobody relies on after a power cut, so it is not synced; whoever reads finds the old or the new.
+///
+/// # Errors
+/// The disk's.
+pub fn write(data: &Path, name: &str, content: &impl Serialize) -> io::Result<()> {
+    let new = data.join(format!(".{name}.new"));
+    let mut options = OpenOptions::new();
+    let options = options.write(true).create(true).truncate(true).mode(MODE);
+    let mut file: File = options.open(&new)?;
+    // One that was left behind keeps its mode when it is opened.
+    file.set_permissions(Permissions::from_mode(MODE))?;
+    file.write_all(&serde_json::to_vec(content)?)?;
+    std::fs::rename(&new, data.join(name))
+}

@@ -1,0 +1,151 @@
+//! What operators ask of the control database.
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::{Backend, Counts, Deployment, History, Kind, Project, Wanted};
+use crate::clock::Timestamp;
+use crate::ids::{BackendId, DeploymentId, ProjectId};
+
+fn number(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    row.get::<_, i64>(column).map(i64::unsigned_abs)
+}
+
+/// Counts everything.
+pub(super) fn counts(c: &Connection, now: Timestamp) -> rusqlite::Result<Counts> {
+    c.prepare_cached(
+        "WITH held AS (SELECT project_id = ?2 AS share, disabled_at IS NOT NULL AS disabled
+            FROM deployments WHERE expires_at > ?1 OR expires_at IS NULL)
+         SELECT count(*), CAST(total(share) AS INTEGER), CAST(total(NOT share) AS INTEGER),
+            CAST(total(disabled) AS INTEGER),
+            (SELECT count(*) FROM backends),
+            (SELECT count(*) FROM projects WHERE id <> ?2 AND state = 'active'
+                AND (expires_at IS NULL OR expires_at > ?1)),
+            (SELECT count(*) FROM workspaces WHERE state = 'active'),
+            (SELECT count(*) FROM reports WHERE closed_at IS NULL)
+         FROM held",
+    )?
+    .query_row(params![now, ProjectId::FREE], |row| {
+        Ok(Counts {
+            deployments: number(row, 0)?,
+            shares: number(row, 1)?,
+            frontends: number(row, 2)?,
+            disabled: number(row, 3)?,
+            backends: number(row, 4)?,
+            projects: number(row, 5)?,
+            namespaces: number(row, 6)?,
+            open_reports: number(row, 7)?,
+        })
+    })
+}
+
+/// Deployments that are wanted, newest first.
+pub(super) fn deployments(
+    c: &Connection,
+    now: Timestamp,
+    wanted: &Wanted,
+) -> rusqlite::Result<Vec<Deployment>> {
+    c.prepare(
+        "SELECT d.id, d.slug, w.slug, d.project_id, d.content_type, d.title, d.one_time,
+            d.password_hash IS NOT NULL, d.disabled_at, d.visits, d.created_at, d.expires_at,
+            d.source_digest, d.artifact_digest
+         FROM deployments d JOIN projects p ON p.id = d.project_id
+            LEFT JOIN workspaces w ON w.id = p.workspace_id
+         WHERE d.state = 'active' AND p.state = 'active'
+            AND (d.expires_at IS NULL OR d.expires_at > ?1)
+            AND (?2 IS NULL OR w.slug = ?2) AND (NOT ?3 OR d.disabled_at IS NOT NULL)
+            AND (?4 IS NULL OR d.slug = ?4)
+         ORDER BY d.created_at DESC, d.id DESC",
+    )?
+    .query_map(
+        params![now, wanted.namespace, wanted.disabled, wanted.slug],
+        |row| {
+            let project: ProjectId = row.get(3)?;
+            let project = (project != ProjectId::FREE).then_some(project);
+            Ok(Deployment {
+                id: row.get(0)?,
+                slug: row.get(1)?,
+                kind: project.map_or(Kind::Share, |_| Kind::Frontend),
+                namespace: row.get(2)?,
+                project_id: project,
+                content_type: row.get(4)?,
+                title: row.get(5)?,
+                one_time: row.get(6)?,
+                protected: row.get(7)?,
+                disabled_at: row.get(8)?,
+                visits: number(row, 9)?,
+                created_at: row.get(10)?,
+                expires_at: row.get(11)?,
+                source: row.get(12)?,
+                page: row.get(13)?,
+            })
+        },
+    )?
+    .collect()
+}
+
+/// What else there is to know of a deployment.
+pub(super) fn history(c: &Connection, id: &DeploymentId, slug: &str) -> rusqlite::Result<History> {
+    c.query_row(
+        "SELECT (SELECT count(*) FROM revisions WHERE deployment_id = ?1),
+            (SELECT count(*) FROM releases WHERE deployment_id = ?1),
+            (SELECT count(*) FROM reports WHERE slug = ?2 AND closed_at IS NULL)",
+        params![id, slug],
+        |row| {
+            Ok(History {
+                revisions: number(row, 0)?,
+                releases: number(row, 1)?,
+                open_reports: number(row, 2)?,
+            })
+        },
+    )
+}
+
+/// Projects that live, oldest first.
+pub(super) fn projects(
+    c: &Connection,
+    now: Timestamp,
+    namespace: Option<&str>,
+) -> rusqlite::Result<Vec<Project>> {
+    c.prepare(
+        "SELECT p.id, p.name, p.host_label, w.slug, count(d.id), CAST(total(d.visits) AS INTEGER),
+            (SELECT b.id FROM backends b WHERE b.project_id = p.id), p.created_at, p.expires_at
+         FROM projects p JOIN workspaces w ON w.id = p.workspace_id
+            LEFT JOIN deployments d ON d.project_id = p.id AND d.state = 'active'
+         WHERE p.state = 'active' AND (p.expires_at IS NULL OR p.expires_at > ?1)
+            AND (?2 IS NULL OR w.slug = ?2)
+         GROUP BY p.id ORDER BY p.created_at, p.id",
+    )?
+    .query_map(params![now, namespace], |row| {
+        Ok(Project {
+            id: row.get(0)?,
+            name: row.get(1)?,
+            host_label: row.get(2)?,
+            namespace: row.get(3)?,
+            frontends: number(row, 4)?,
+            visits: number(row, 5)?,
+            backend_id: row.get(6)?,
+            created_at: row.get(7)?,
+            expires_at: row.get(8)?,
+        })
+    })?
+    .collect()
+}
+
+/// What a backend has.
+pub(super) fn backend(c: &Connection, id: &BackendId) -> rusqlite::Result<Option<Backend>> {
+    c.query_row(
+        "SELECT id, (SELECT count(*) FROM ledger WHERE backend_id = b.id),
+            (SELECT count(DISTINCT name) FROM actions WHERE backend_id = b.id), created_at
+         FROM backends b WHERE id = ?1",
+        [id],
+        |row| {
+            Ok(Backend {
+                id: row.get(0)?,
+                migrations: number(row, 1)?,
+                actions: number(row, 2)?,
+                created_at: row.get(3)?,
+            })
+        },
+    )
+    .optional()
+}

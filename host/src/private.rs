@@ -1,0 +1,304 @@
+//! Directories that hold secrets are closed to other users, whoever made them and however.
+//!
+//! A directory that exists keeps its mode: `mkdir` and systemd's `StateDirectory` give 0755. So every command works under a umask of
+//! 077, and closes what it opens with everything of ours in it.
+
+use std::fs::{self, Metadata, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+
+/// What other users may do: nothing of it.
+const OTHERS: u32 = 0o077;
+/// Whether they can put something else in the place of what is there.
+const WRITABLE: u32 = 0o022;
+/// The mode of a directory in which each can only replace their own, as `/tmp`.
+const STICKY: u32 = 0o1000;
+/// How many names a message has.
+const NAMED: usize = 5;
+
+/// What a directory is made of, by the names in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    /// What it is called in messages.
+    pub what: &'static str,
+    /// The names in it.
+    pub names: &'static [&'static str],
+    /// How further names begin.
+    pub prefixes: &'static [&'static str],
+    /// Those that the user who works on it must own.
+    pub owned: &'static [&'static str],
+}
+
+impl Layout {
+    fn has(&self, name: &str) -> bool {
+        self.names.contains(&name) || self.prefixes.iter().any(|prefix| name.starts_with(prefix))
+    }
+}
+
+/// Lets nobody else read what the process makes from now on.
+pub fn begin() {
+    use rustix::fs::Mode;
+    rustix::process::umask(Mode::RWXG | Mode::RWXO);
+}
+
+/// Closes what is ours in a directory to other users, and the directory if nothing else is in it; answers the mode that it had if others
+/// could reach anything of ours. What is not ours stays as it is.
+///
+/// # Errors
+/// When it belongs to somebody else, or others can replace what is in it, or the disk's.
+pub fn close(directory: &Path, layout: &Layout) -> anyhow::Result<Option<u32>> {
+    let shown = directory.display();
+    let found = fs::metadata(directory).with_context(|| format!("looking at {shown}"))?;
+    if !found.is_dir() {
+        bail!("{shown} is not a directory");
+    }
+    let pure = is_pure(directory, layout)?;
+    if pure {
+        check_owner(&found, &format!("the {} {shown}", layout.what))?;
+        // The door first: what is behind it is out of reach from then on.
+        tighten(directory, &found)?;
+    } else if found.mode() & WRITABLE != 0 && found.mode() & STICKY == 0 {
+        bail!(
+            "{shown} holds other things and other users can write to it (mode {:04o}): choose a directory of its own for the {}",
+            found.mode() & 0o7777,
+            layout.what
+        );
+    }
+    let mut was_open = false;
+    for (path, entry) in entries(directory)? {
+        let name = name_of(&path);
+        if !layout.has(&name) {
+            continue;
+        }
+        if layout.owned.contains(&name.as_str()) {
+            check_owner(&entry, &format!("{name} in {shown}"))?;
+        }
+        let is_open = |found: &Metadata| found.mode() & OTHERS != 0;
+        was_open |= is_open(&found) && is_open(&entry) && !entry.is_symlink();
+        close_below(&path, &entry)?;
+    }
+    Ok(was_open.then_some(found.mode() & 0o7777))
+}
+
+/// What other users can reach of a directory: a sentence, or nothing when it is closed.
+///
+/// # Errors
+/// The disk's.
+pub fn opening(directory: &Path, layout: &Layout) -> io::Result<Option<String>> {
+    let found = fs::metadata(directory)?;
+    if found.mode() & OTHERS == 0 {
+        return Ok(None);
+    }
+    let mut reached = Vec::new();
+    let mut open = vec![directory.to_owned()];
+    while let Some(inner) = open.pop() {
+        for (path, entry) in entries(&inner)? {
+            let ours = inner != *directory || layout.has(&name_of(&path));
+            if !ours || entry.is_symlink() || entry.mode() & OTHERS == 0 {
+                continue;
+            }
+            if entry.is_dir() {
+                open.push(path);
+            } else {
+                let name = path.strip_prefix(directory).unwrap_or(&path);
+                reached.push(name.display().to_string());
+            }
+        }
+    }
+    if reached.is_empty() && !is_pure(directory, layout)? {
+        return Ok(None);
+    }
+    reached.sort_unstable();
+    let more = reached.len().saturating_sub(NAMED);
+    reached.truncate(NAMED);
+    let files = match (reached.is_empty(), more) {
+        (true, _) => "no file in it".to_owned(),
+        (false, 0) => reached.join(", "),
+        (false, more) => format!("{} and {more} more", reached.join(", ")),
+    };
+    Ok(Some(format!(
+        "the {} is open to other users (mode {:04o}), who can read {files}",
+        layout.what,
+        found.mode() & 0o7777
+    )))
+}
+
+/// Whether nothing is in a directory that is not ours.
+fn is_pure(directory: &Path, layout: &Layout) -> io::Result<bool> {
+    // The root of a file system has a place for what was lost.
+    let ours = |name: &str| layout.has(name) || name == "lost+found";
+    let entries = entries(directory)?;
+    Ok(entries.iter().all(|(path, _)| ours(&name_of(path))))
+}
+
+fn check_owner(found: &Metadata, what: &str) -> anyhow::Result<()> {
+    let user = rustix::process::geteuid().as_raw();
+    if found.uid() != user {
+        bail!(
+            "{what} belongs to user {} and this runs as user {user}: run it as that user, or give everything there to this one (chown)",
+            found.uid()
+        );
+    }
+    Ok(())
+}
+
+fn close_below(path: &Path, found: &Metadata) -> anyhow::Result<()> {
+    let mut open: Vec<(PathBuf, Metadata)> = vec![(path.to_owned(), found.clone())];
+    let user = rustix::process::geteuid().as_raw();
+    while let Some((path, found)) = open.pop() {
+        // A link has no mode, and leads to what is perhaps not ours.
+        if found.is_symlink() || found.uid() != user {
+            continue;
+        }
+        tighten(&path, &found)?;
+        if found.is_dir() {
+            open.extend(entries(&path)?);
+        }
+    }
+    Ok(())
+}
+
+fn tighten(path: &Path, found: &Metadata) -> anyhow::Result<()> {
+    if found.mode() & OTHERS == 0 {
+        return Ok(());
+    }
+    let mode = found.mode() & 0o7777 & !OTHERS;
+    match fs::set_permissions(path, Permissions::from_mode(mode)) {
+        // Beside a server, files go away.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done.with_context(|| format!("closing {} to other users", path.display())),
+    }
+}
+
+/// What is in a directory; what goes away meanwhile is left out.
+fn entries(directory: &Path) -> io::Result<Vec<(PathBuf, Metadata)>> {
+    let listed = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        listed => listed?,
+    };
+    let mut found = Vec::new();
+    for entry in listed {
+        let path = entry?.path();
+        match fs::symlink_metadata(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            metadata => found.push((path, metadata?)),
+        }
+    }
+    Ok(found)
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LAYOUT: Layout = Layout {
+        what: "data directory",
+        names: &["control.db", "content"],
+        prefixes: &["before-"],
+        owned: &["control.db"],
+    };
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().mode() & 0o7777
+    }
+
+    fn set(path: &Path, mode: u32) {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn everything_of_ours_is_closed() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        fs::create_dir_all(at("content/ab")).unwrap();
+        fs::create_dir_all(at("before-restore/once")).unwrap();
+        let files = ["control.db", "content/ab/page", "before-restore/once/x"];
+        let directories = ["", "content", "content/ab", "before-restore"];
+        for name in files {
+            fs::write(at(name), "x").unwrap();
+            set(&at(name), 0o644);
+        }
+        for name in directories {
+            set(&at(name), 0o755);
+        }
+        std::os::unix::fs::symlink("/etc/hostname", at("content/link")).unwrap();
+        let said = opening(root.path(), &LAYOUT).unwrap().unwrap();
+        for part in ["mode 0755", "control.db", "content/ab/page"] {
+            assert!(said.contains(part), "{said}");
+        }
+        assert_eq!(close(root.path(), &LAYOUT).unwrap(), Some(0o755));
+        for name in directories {
+            assert_eq!(mode(&at(name)), 0o700, "{name}");
+        }
+        for name in files {
+            assert_eq!(mode(&at(name)), 0o600, "{name}");
+        }
+        assert_eq!(opening(root.path(), &LAYOUT).unwrap(), None);
+        // Behind a closed door, too.
+        set(&at("control.db"), 0o664);
+        assert_eq!(close(root.path(), &LAYOUT).unwrap(), None);
+        assert_eq!(mode(&at("control.db")), 0o600);
+    }
+
+    #[test]
+    fn what_is_not_ours_stays_as_it_is() {
+        let root = tempfile::tempdir().unwrap();
+        let (photo, database) = (
+            root.path().join("holiday.jpg"),
+            root.path().join("control.db"),
+        );
+        for file in [&photo, &database] {
+            fs::write(file, "x").unwrap();
+            set(file, 0o644);
+        }
+        set(root.path(), 0o755);
+        assert!(opening(root.path(), &LAYOUT).unwrap().is_some());
+        assert_eq!(close(root.path(), &LAYOUT).unwrap(), Some(0o755));
+        let modes = [root.path(), &photo, &database].map(mode);
+        assert_eq!(modes, [0o755, 0o644, 0o600]);
+        assert_eq!(
+            opening(root.path(), &LAYOUT).unwrap(),
+            None,
+            "nothing of ours"
+        );
+        assert_eq!(close(root.path(), &LAYOUT).unwrap(), None);
+        // Where others could put another database in the place of ours.
+        set(root.path(), 0o777);
+        let refused = close(root.path(), &LAYOUT).unwrap_err().to_string();
+        assert!(refused.contains("of its own"), "{refused}");
+        assert_eq!(mode(root.path()), 0o777);
+        fs::remove_file(photo).unwrap();
+        assert_eq!(
+            close(root.path(), &LAYOUT).unwrap(),
+            None,
+            "nothing to read"
+        );
+        assert_eq!(mode(root.path()), 0o700);
+    }
+
+    #[test]
+    fn what_belongs_to_somebody_else_is_refused() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("control.db");
+        fs::write(&file, "x").unwrap();
+        std::os::unix::fs::chown(&file, Some(65_534), None).unwrap();
+        let refused = close(root.path(), &LAYOUT).unwrap_err().to_string();
+        assert!(refused.contains("control.db"), "{refused}");
+        assert!(refused.contains("user 65534"), "{refused}");
+        std::os::unix::fs::chown(root.path(), Some(65_534), None).unwrap();
+        let refused = close(root.path(), &LAYOUT).unwrap_err().to_string();
+        assert!(refused.contains("the data directory"), "{refused}");
+    }
+}

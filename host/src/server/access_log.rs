@@ -1,0 +1,117 @@
+//! The access log: a line for each request that is answered, once its answer has gone.
+//!
+//! It names routes and never addresses: a slug may be a secret, and a query may hold one.
+
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody};
+use axum::extract::Request;
+use axum::response::Response;
+use bytes::Bytes;
+use http::Method;
+use hyper::body::{Frame, SizeHint};
+
+use crate::app::App;
+use crate::clock::Clock;
+use crate::http::client_ip::ClientIp;
+use crate::log::ACCESS;
+use crate::telemetry::Route;
+
+/// A line that is being written.
+#[derive(Debug)]
+pub(super) struct Line {
+    client: IpAddr,
+    method: Method,
+    request: String,
+    route: String,
+    status: u16,
+    bytes: u64,
+    clock: Clock,
+    started: Duration,
+}
+
+impl Line {
+    /// Begins the line of a request, if there is an access log.
+    pub(super) fn begin<B>(
+        app: &App,
+        peer: IpAddr,
+        id: &str,
+        request: &Request<B>,
+    ) -> Option<Self> {
+        app.config.access_log.then(|| Self {
+            client: ClientIp::of(peer, request.headers(), &app.config.trusted_proxies).0,
+            method: request.method().clone(),
+            request: id.to_owned(),
+            route: String::new(),
+            status: 0,
+            bytes: 0,
+            clock: app.clock.clone(),
+            started: app.clock.elapsed(),
+        })
+    }
+
+    /// Has the line written when the answer has gone, or whoever asked has. A route that is not known is the answer's to say.
+    pub(super) fn end(line: Option<Self>, route: Option<&str>, response: Response) -> Response {
+        let Some(mut line) = line else {
+            return response;
+        };
+        let matched = response.extensions().get::<Route>();
+        let route = route.or_else(|| matched.map(|route| route.0.as_str()));
+        route.unwrap_or("none").clone_into(&mut line.route);
+        line.status = response.status().as_u16();
+        response.map(|inner| Body::new(Counted { inner, line }))
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        let took = self.clock.elapsed().saturating_sub(self.started);
+        tracing::info!(
+            target: ACCESS,
+            client = %self.client,
+            method = %self.method,
+            route = self.route,
+            status = self.status,
+            bytes = self.bytes,
+            ms = took.as_secs_f64() * 1000.0,
+            request = self.request,
+            "request"
+        );
+    }
+}
+
+/// A body whose bytes are counted.
+#[derive(Debug)]
+struct Counted {
+    inner: Body,
+    line: Line,
+}
+
+impl HttpBody for Counted {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let polled = Pin::new(&mut self.inner).poll_frame(context);
+        if let Poll::Ready(Some(Ok(frame))) = &polled
+            && let Some(data) = frame.data_ref()
+        {
+            self.line.bytes += data.len() as u64;
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}

@@ -1,0 +1,133 @@
+//! What a server says of itself when it starts: what it is and where, and what of that is unsafe.
+
+use std::net::SocketAddr;
+
+use url::Url;
+
+use crate::app::App;
+use crate::config::Config;
+use crate::guests::Folder;
+use crate::sandbox::World;
+
+/// Says what serves, and warns of what is unsafe.
+///
+/// # Errors
+/// The database's.
+pub(super) async fn at_start(app: &App, ops: Option<SocketAddr>) -> anyhow::Result<()> {
+    let config = &app.config;
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        address = %config.listen,
+        ops_address = ops.map(tracing::field::display),
+        base_url = config.base_url,
+        sites_url = config.sites_url,
+        sites_domain = config.sites_domain,
+        landing_host = config.landing_host,
+        data = %shown(&config.data),
+        cache = %shown(&config.cache),
+        guests = %shown(&config.guests),
+        render = chosen(config, World::Render),
+        gate = chosen(config, World::Gate),
+        access_log = config.access_log,
+        "serving"
+    );
+    for warning in warnings(config, ops) {
+        tracing::warn!("{warning}");
+    }
+    on_workspaces(app).await
+}
+
+/// Warns where owners who do not know each other share an origin.
+///
+/// # Errors
+/// The database's.
+pub(super) async fn on_workspaces(app: &App) -> anyhow::Result<()> {
+    if app.config.sites_domain.is_none() && app.workspaces.list().await?.len() > 1 {
+        tracing::warn!(
+            "several namespaces share one origin, since there is no `sites_domain`: the pages of each can act for the visitors of every other; \
+             set `sites_domain` unless all of them trust each other"
+        );
+    }
+    Ok(())
+}
+
+/// A path as it is from anywhere.
+fn shown(path: &std::path::Path) -> String {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    path.display().to_string()
+}
+
+/// Which guest was chosen for a world.
+fn chosen(config: &Config, world: World) -> String {
+    match Folder::new(&config.guests, world).read() {
+        Ok(record) => record
+            .top()
+            .map_or_else(|| "built in".to_owned(), |top| top.digest.to_string()),
+        Err(_) => "unknown".to_owned(),
+    }
+}
+
+/// What of the settings is unsafe.
+fn warnings(config: &Config, ops: Option<SocketAddr>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let url = Url::parse(&config.base_url).ok();
+    let host = url.as_ref().and_then(Url::host);
+    let local = host.as_ref().is_some_and(is_local);
+    if local && !is_loopback(config.listen) {
+        warnings.push(format!(
+            "`listen` is {}, which other machines reach, but `base_url` is {}: the links that they are given lead to themselves; set `base_url` to the address that people use",
+            config.listen, config.base_url
+        ));
+    }
+    if let Some(ops) = ops.filter(|ops| !is_loopback(*ops)) {
+        warnings.push(format!(
+            "`ops_listen` is {ops}, which other machines reach, and asks nobody who they are: keep it on an address that only you reach"
+        ));
+    }
+    warnings
+}
+
+fn is_loopback(address: SocketAddr) -> bool {
+    address.ip().to_canonical().is_loopback()
+}
+
+fn is_local(host: &url::Host<&str>) -> bool {
+    match host {
+        url::Host::Domain(name) => *name == "localhost" || name.ends_with(".localhost"),
+        url::Host::Ipv4(ip) => ip.is_loopback(),
+        url::Host::Ipv6(ip) => ip.is_loopback(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Settings;
+
+    #[test]
+    fn what_is_unsafe_is_said() {
+        let public: SocketAddr = "0.0.0.0:80".parse().unwrap();
+        let local: SocketAddr = "127.0.0.1:80".parse().unwrap();
+        for (listen, base_url, ops, said) in [
+            (local, "http://localhost", None, &[][..]),
+            (local, "https://share.example.com", Some(local), &[]),
+            (public, "https://share.example.com", None, &[]),
+            (public, "http://localhost", None, &["base_url"]),
+            (
+                public,
+                "http://[::1]:80",
+                Some(public),
+                &["base_url", "ops_listen"],
+            ),
+            (local, "http://localhost", Some(public), &["ops_listen"]),
+        ] {
+            let toml = format!("cache = '/c'\nbase_url = '{base_url}'");
+            let settings: Settings = toml::from_str(&toml).unwrap();
+            let warnings = warnings(&settings.resolve(listen).unwrap(), ops);
+            assert_eq!(warnings.len(), said.len(), "{warnings:?}");
+            for (warning, said) in warnings.iter().zip(said) {
+                assert!(warning.contains(said), "{warning}");
+            }
+        }
+    }
+}
