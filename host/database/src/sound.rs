@@ -49,7 +49,7 @@ pub(super) fn faults(handle: &Handle, budget: Duration) -> Result<Vec<Fault>, Ru
             match prepared {
                 Ok(()) => {}
                 Err(RunError::Refused { reason, .. }) => {
-                    let fault = told(&shown, is_view, reason);
+                    let fault = told(&shown, is_view, &reason);
                     if !found.contains(&fault) {
                         found.push(fault);
                     }
@@ -79,7 +79,7 @@ fn statements(
 }
 
 /// What SQLite says, as the author of the script is told it.
-fn told(name: &str, is_view: bool, reason: String) -> Fault {
+fn told(name: &str, is_view: bool, reason: &str) -> Fault {
     // It says so of the child, whichever of the two it was asked about.
     let mismatch = reason.strip_prefix("foreign key mismatch - \"");
     if let Some((child, parent)) = mismatch.and_then(|rest| rest.split_once("\" referencing \"")) {
