@@ -192,7 +192,7 @@ fn a_foreign_write_and_an_unlisted_read_are_found() {
         ("backends", "DELETE FROM deployments"),
         ("projects", "INSERT INTO workspaces"),
         ("edge", "SELECT 1 FROM projects"),
-        ("workspaces", "SELECT 1 FROM keys JOIN projects"),
+        ("workspaces", "SELECT 1 FROM keys JOIN backends"),
     ] {
         assert_eq!(faults(&uses(domain, sql)).len(), 1, "{domain}: {sql}");
     }
