@@ -8,7 +8,9 @@ use tokio::task::JoinHandle;
 
 use crate::app::{App, SharedApp};
 use crate::control::events;
+use crate::deployments::rerender;
 use crate::guests::watch::Watch;
+use crate::sandbox::{GuestDigest, World};
 
 const FLUSH_VISITS: Duration = Duration::from_secs(2);
 const SWEEP: Duration = Duration::from_secs(1);
@@ -25,7 +27,7 @@ pub fn start(app: &SharedApp, guests: Watch, stop: &watch::Receiver<bool>) -> Ve
     let (flush, sweep, collect) = (task(app), task(app), task(app));
     let (end, purge, forget) = (task(app), task(app), task(app));
     let (tidy, listen, orphans) = (task(app), task(app), task(app));
-    let pages = task(app);
+    let (pages, watched) = (task(app), task(app));
     vec![
         tokio::spawn(every(
             FLUSH_VISITS,
@@ -67,7 +69,7 @@ pub fn start(app: &SharedApp, guests: Watch, stop: &watch::Receiver<bool>) -> Ve
         )),
         tokio::spawn(hear_operators(listen)),
         tokio::spawn(mark_orphans(orphans)),
-        tokio::spawn(watch_guests(guests, stop.clone())),
+        tokio::spawn(watch_guests(guests, watched)),
         tokio::spawn(rerender(pages)),
     ]
 }
@@ -122,7 +124,9 @@ async fn rerender((app, mut stop): Task) {
 }
 
 /// Follows what operators choose of guests, on a thread that may block; once more at the end, to say what they did.
-async fn watch_guests(mut guests: Watch, mut stop: watch::Receiver<bool>) {
+async fn watch_guests(mut guests: Watch, (app, mut stop): Task) {
+    // Renderers that fell and whose rerender is not asked for again yet.
+    let mut remade = Vec::new();
     let mut ticks = tokio::time::interval(LISTEN);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut stopping = false;
@@ -131,8 +135,13 @@ async fn watch_guests(mut guests: Watch, mut stop: watch::Receiver<bool>) {
             _ = ticks.tick() => {}
             _ = stop.wait_for(|stop| *stop) => stopping = true,
         }
+        let fallen = app.sandbox.take_fallen();
+        let renderers = fallen.iter().filter(|one| one.world == World::Render);
+        remade.extend(renderers.map(|one| one.guest));
+        // Before the fall is written down, so that a crash between the two forgets neither.
+        make_again(&app, &mut remade).await;
         let looked = tokio::task::spawn_blocking(move || {
-            let looked = guests.look();
+            let looked = guests.look(fallen);
             (guests, looked)
         });
         let Ok((watch, looked)) = looked.await else {
@@ -181,5 +190,17 @@ async fn act(app: &App, event: events::OperatorEvent) {
     }
     if let Err(error) = app.deployments.handle_event(event).await {
         tracing::error!(%error, "an operator's command could not be followed");
+    }
+}
+
+/// Asks for the pages again that guests made in a rerender before they fell; what fails stays in the list.
+async fn make_again(app: &App, fallen: &mut Vec<GuestDigest>) {
+    while let Some(guest) = fallen.last() {
+        let (control, clock) = (&app.control, &app.clock);
+        if let Err(error) = rerender::request_without(control, clock, *guest).await {
+            tracing::error!(%guest, %error, "the pages of a guest that was rolled back are not made again yet: that is tried again");
+            return;
+        }
+        fallen.pop();
     }
 }
