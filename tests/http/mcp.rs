@@ -1,7 +1,9 @@
 //! The tool endpoint: `POST /mcp` over the wire, in both eras of its protocol.
 
 mod auth;
+mod cheap;
 mod client;
+mod cut;
 mod framing;
 mod job;
 mod listing;

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::changes::SchemaDifference;
 use super::database::{Inventory, Schema, TableRows};
 use super::model::{ActionRow, Detail, DryRun, LedgerEntry, MigrationResult, MigrationStatus};
 use super::model::{params, requires_identity};
@@ -154,6 +155,8 @@ impl From<MigrationResult> for MigrationView {
 pub struct DryRunView {
     /// What would become of the migration. Actions would be `applied`, or are there already.
     pub status: MigrationStatus,
+    /// The difference between the two schemas.
+    pub changes: SchemaDifference,
     /// The schema before and after.
     pub schema: SchemaChange,
     /// The actions that would not work.
@@ -183,6 +186,7 @@ impl From<DryRun> for DryRunView {
         let broken = run.broken.into_iter();
         Self {
             status: run.status,
+            changes: SchemaDifference::between(&run.before, &run.after),
             schema: SchemaChange {
                 before: run.before,
                 after: run.after,

@@ -135,7 +135,7 @@ impl Projects {
     /// # Errors
     /// Like [`Projects::owned`]; what is no id at all is nobody's.
     pub async fn named(&self, caller: &Principal, id: &str) -> Result<Project, ProjectError> {
-        let id = id.parse().map_err(|_| ProjectError::NotFound)?;
+        let id = id.parse().map_err(|_| ProjectError::NoId)?;
         self.owned(caller, id).await
     }
 
@@ -150,7 +150,7 @@ impl Projects {
     ) -> Result<Option<Project>, ProjectError> {
         match self.named(caller, id).await {
             Ok(project) => Ok(Some(project)),
-            Err(ProjectError::NotFound) => Ok(None),
+            Err(ProjectError::NotFound | ProjectError::NoId) => Ok(None),
             Err(error) => Err(error),
         }
     }

@@ -11,7 +11,6 @@ use http::{HeaderMap, HeaderValue, header};
 
 use super::requests::{CallOrBatch, OpAnswer, OpBody, QueryResult, RunQuery, Wanted};
 use crate::app::{App, SharedApp};
-use crate::backends::BackendError;
 use crate::backends::database::Schema;
 use crate::deployments::pages::{Kind, Page};
 use crate::deployments::routes::find;
@@ -229,8 +228,20 @@ impl Tokens {
 fn bound(page: &Page) -> Result<BackendId, Problem> {
     match (&page.kind, page.backend) {
         (Kind::Frontend { .. }, Some(backend)) => Ok(backend),
-        _ => Err(BackendError::NotFound.into()),
+        (Kind::Frontend { .. }, None) => Err(Problem::new(
+            Code::NotFound,
+            "This page has no backend. Making one for its project gives it to the page; where the page had another one that was deleted, publish it again afterwards.",
+        )),
+        _ => Err(quick_share()),
     }
+}
+
+/// The 404 of what only a frontend can have.
+fn quick_share() -> Problem {
+    Problem::new(
+        Code::NotFound,
+        "A quick share has no backend. Publish the page as a frontend of a project that has one.",
+    )
 }
 
 /// Who calls, if they say so.
@@ -256,7 +267,7 @@ async fn owned(
 ) -> Result<BackendId, Problem> {
     let page = find(app, &context.host, slug).await?;
     let Kind::Frontend { host_label } = &page.kind else {
-        return Err(BackendError::NotFound.into());
+        return Err(quick_share());
     };
     let project = app
         .projects

@@ -13,7 +13,6 @@ use super::views::{ReleaseList, ReleaseView, RevisionCreated, RevisionList, Revi
 use crate::app::SharedApp;
 use crate::deployments::answer::{self, Place};
 use crate::deployments::frontends::routes::TargetPath;
-use crate::deployments::frontends::views::FrontendView;
 use crate::deployments::routes::disabled_page;
 use crate::deployments::serve::LookupError;
 use crate::http::extract::{UnreadBody, UnreadQuery};
@@ -199,12 +198,12 @@ async fn release(
     app.deployments.frontend(scope.project.id, &target).await?;
     let new = body.json::<ReleaseRequest>().await?.value.checked(kind)?;
     let (deployments, project) = (Arc::clone(&app.deployments), scope.project.clone());
-    let (frontend, revision) =
-        to_the_end(async move { deployments.release(project, target, new).await }).await??;
-    Ok(axum::Json(ReleaseView {
-        frontend: FrontendView::new(&frontend, &scope.project, &app.config),
-        revision: RevisionView::from(&revision),
-    }))
+    let done = to_the_end(async move { deployments.release(project, target, new).await }).await??;
+    Ok(axum::Json(ReleaseView::new(
+        &done,
+        &scope.project,
+        &app.config,
+    )))
 }
 
 /// List releases

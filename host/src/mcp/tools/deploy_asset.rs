@@ -45,7 +45,7 @@ pub(super) async fn call(app: SharedApp, mut arguments: Arguments) -> Result<Val
         let slug = arguments.text("slug")?;
         arguments.give("name", &slug)?;
     }
-    let share = arguments.rest::<DeployRequest>()?.checked()?;
+    let share = arguments.rest::<DeployRequest>()?.checked_as("slug")?;
     let deployments = Arc::clone(&app.deployments);
     answer(to_the_end(async move { deployments.publish_share(share, None).await }).await??)
 }

@@ -1,10 +1,12 @@
 //! `manage_backend`: a project's database, its migrations and its actions.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use rmcp::model::{Tool as Description, ToolAnnotations};
 use serde_json::{Value, json};
 
+use super::backend_parts::{Part, Wanted, part};
 use super::{Caller, answer, deleted, describe, string};
 use crate::backends::history::requests::{RestoreBackend, WhichMoments};
 use crate::backends::history::views::{HistoryView, RestoredView};
@@ -16,6 +18,7 @@ use crate::http::extract::invalid;
 use crate::http::problem::Problem;
 use crate::http::serve::to_the_end;
 use crate::mcp::arguments::{Action as _, Arguments, actions};
+use crate::mcp::results;
 use crate::projects::Project;
 
 actions!(Action {
@@ -35,8 +38,8 @@ update {project_id, and exactly one of:} actions: define what pages may call, ea
 (in a page: await svc.db.op(\"add_note\", {text: \"hi\"}), which answers {rows, columns, rows_affected, truncated}); one with an existing name replaces that action at once, others stay, none can be deleted. \
 ddl: one additive migration; sent again it changes nothing. realtime: opens or closes the rooms in which visitors' pages exchange messages. \
 With dry_run true, ddl and actions are only tried: what the schema would be, and which actions would break. \
-batch {project_id, ops}: calls actions as a visitor would, all in one transaction or none; to try them out. \
-get {project_id}: schema, migrations, actions, row counts. \
+batch {project_id, ops}: calls actions as a visitor would, all in one transaction or none; what they write stays written. \
+get {project_id}: schema, migrations, actions, row counts; of a large backend ask for one part, or one table. \
 export {project_id}: where the database can be downloaded as one SQLite file, with the same credential. \
 history {project_id, before?, limit?}: the moments of the last 7 days that can be restored. \
 restore {project_id, at}: every row as it was then, under today's schema and actions; rows written since are gone until you restore the `previous` that it answers. \
@@ -61,6 +64,8 @@ pub(super) fn description() -> Description {
                 },
             },
         },
+        "part": { "type": "string", "enum": Part::NAMES, "description": "get: only this part; all of them if absent." },
+        "table": string("get: only this table's schema and row count."),
         "at": string("restore (required): a time, such as 2026-11-20T12:00:00.000Z; the last commit until then counts."),
         "before": string("history: only moments before this time."),
         "limit": { "type": "integer", "minimum": 1, "maximum": 1000, "description": "history: how many; 100 if absent." },
@@ -105,8 +110,14 @@ pub(super) async fn call(
         }
         Action::Get => {
             let detail = app.backends.detail(project.id).await?;
+            let one_of = format!("one of {}", Part::NAMES.join(", "));
+            let wanted = Wanted {
+                part: arguments.given("part", &one_of)?,
+                table: arguments.given("table", "a string")?,
+            };
+            check_table(&wanted)?;
             arguments.none()?;
-            answer(BackendView::new(&detail, &app.config))
+            part(answer(BackendView::new(&detail, &app.config))?, &wanted)
         }
         Action::Update if defines(&arguments) => define(&caller, &project, arguments).await,
         Action::Update => {
@@ -117,7 +128,7 @@ pub(super) async fn call(
             match request.checked(how)? {
                 Change::Try(ddl) => {
                     let tried = async move { backends.try_migration(project, ddl).await };
-                    answer(DryRunView::from(to_the_end(tried).await??))
+                    tried_out(to_the_end(tried).await??.into())
                 }
                 Change::Migrate { ddl, note } => {
                     let done = async move { backends.migrate(project, ddl, note).await };
@@ -194,10 +205,63 @@ async fn define(
     let (batch, backends) = (request.checked(), Arc::clone(&caller.app.backends));
     if how.dry_run {
         let tried = async move { backends.try_actions(project, batch).await };
-        answer(DryRunView::from(to_the_end(tried).await??))
+        tried_out(to_the_end(tried).await??.into())
     } else {
+        let named: HashSet<String> = batch.iter().map(|action| action.name.clone()).collect();
         let defined = async move { backends.define(project, batch).await };
-        answer(ActionList::new(&to_the_end(defined).await??))
+        let defined = answer(ActionList::new(&to_the_end(defined).await??))?;
+        Ok(without_sql_of_others(defined, &named))
+    }
+}
+
+/// Leaves out the SQL of actions that a call did not name, and says so.
+fn without_sql_of_others(mut defined: Value, named: &HashSet<String>) -> Value {
+    let mut left_out = 0;
+    let actions = defined.get_mut("actions").and_then(Value::as_array_mut);
+    for action in actions.into_iter().flatten() {
+        let is_named = action["name"]
+            .as_str()
+            .is_some_and(|name| named.contains(name));
+        if let (false, Value::Object(members)) = (is_named, action) {
+            members.remove("sql");
+            left_out += 1;
+        }
+    }
+    if let (1.., Value::Object(members)) = (left_out, &mut defined) {
+        let note = format!(
+            "The `sql` of {left_out} actions that this call did not name is left out: manage_backend get with part \"actions\" has it."
+        );
+        results::note(members, &note);
+    }
+    defined
+}
+
+/// What a trial found; where not all of it fits, the difference without the two schemas.
+fn tried_out(run: DryRunView) -> Result<Value, Problem> {
+    let mut document = answer(run)?;
+    if !results::fits(&document)
+        && let Value::Object(members) = &mut document
+    {
+        members.remove("schema");
+        members.insert("truncated".to_owned(), true.into());
+        results::note(
+            members,
+            "The whole `schema`, before and after, is left out to keep this small: `changes` is the difference. manage_backend get with part \"schema\" has the schema as it is.",
+        );
+    }
+    Ok(document)
+}
+
+/// Refuses a table where a part is asked for that knows no tables.
+fn check_table(wanted: &Wanted) -> Result<(), Problem> {
+    match wanted {
+        Wanted {
+            part: Some(Part::Actions | Part::Migrations),
+            table: Some(_),
+        } => Err(invalid(
+            "In the arguments: `table` goes with the parts schema and inventory, or without `part`.",
+        )),
+        _ => Ok(()),
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rmcp::model::{Tool as Description, ToolAnnotations};
 use serde_json::{Value, json};
 
+use super::find::Find;
 use super::{Caller, answer, deleted, describe, string};
 use crate::deployments::frontends::Target;
 use crate::deployments::frontends::requests::{CreateFrontend, Republish, WhichContent};
@@ -20,6 +21,11 @@ use crate::http::serve::to_the_end;
 use crate::mcp::arguments::{Action as _, Arguments, actions};
 use crate::mcp::results;
 use crate::projects::Project;
+
+/// How many revisions are listed, if the call does not say: a change needs no more, and each costs the caller's model.
+const REVISIONS: u32 = 5;
+/// Says of a list of revisions that it is not all.
+const OLDER: &str = "There are older revisions: send `cursor` = next_cursor for the next of them, or `limit` (200 at most) for more at once.";
 
 actions!(Action {
     Create "create",
@@ -38,7 +44,7 @@ actions!(Action {
 
 const ABOUT: &str = "A project's frontends: public pages that last, and their history. Needs a credential. All take project_id; all but create and list take slug (or id). \
 create {type, content}: publishes; answers slug, url and api_base (visitors' calls go to POST <api_base>/op). list. get. \
-content: the stored source; a long one comes in ranges, read on with offset = next_offset. \
+content: the stored source; a long one comes in ranges, read on with offset = next_offset. With find (a text, or the number of a line) only the lines around it: enough to change one. \
 update {content}: publishes a whole new source at once, whatever is live. \
 Safer: list_revisions, then create_revision {base_revision_id = active_revision_id, edits or content}: a draft with a preview_url that nobody else sees; \
 then promote {revision_id, expected_active_revision_id}; on revision_conflict read again and start over. \
@@ -73,8 +79,9 @@ pub(super) fn description() -> Description {
         "expected_active_revision_id": string("promote, rollback (required): what you believe is live; if it is not, nothing happens."),
         "message": string("create_revision, promote, rollback: why, for the history."),
         "known_content_sha256": string("content: what you hold; if it is still that, the answer is {unchanged: true}."),
+        "find": { "type": ["string", "integer"], "description": "content: an exact text of the source, or the number of a line from 1; answers the lines around it, verbatim, and the active revision_id." },
         "offset": { "type": "integer", "minimum": 0, "description": "content: the character to begin with." },
-        "limit": { "type": "integer", "minimum": 1, "description": "content: how many characters; list_revisions: how many revisions, 50 if absent, 200 at most." },
+        "limit": { "type": "integer", "minimum": 1, "description": "content: how many characters; list_revisions: how many revisions, 5 if absent, 200 at most." },
         "cursor": string("list_revisions: next_cursor of the page before."),
     });
     let hints = ToolAnnotations::with_title("Manage a project's pages")
@@ -157,9 +164,22 @@ async fn one(
         }
         Action::Content => {
             let (offset, limit) = (arguments.count("offset")?, arguments.count("limit")?);
+            let find: Option<Find> = arguments.given("find", "a text, or the number of a line")?;
             let wanted = arguments.rest::<WhichContent>()?.checked()?;
-            let source = deployments.source(&project, &target, wanted).await?;
-            range(&source.into(), offset, limit)
+            if find.is_some() {
+                if offset.is_some() || limit.is_some() {
+                    return Err(invalid(
+                        "In the arguments: `find` is sent without `offset` and `limit`.",
+                    ));
+                }
+                // Who looks for a place is about to change it, and needs to know what is live.
+                deployments.begin_history(&project, &target).await?;
+            }
+            let source = deployments.source(&project, &target, wanted).await?.into();
+            match (find, &source) {
+                (Some(find), ContentView::Content { .. }) => places(&source, &find),
+                _ => range(&source, offset, limit),
+            }
         }
         Action::Update => {
             let new = arguments.rest::<Republish>()?.checked()?;
@@ -178,8 +198,12 @@ async fn one(
             answer(RevisionCreated::new(&drafted.await??, &deployments))
         }
         Action::ListRevisions => {
+            let chosen = !arguments.has("limit");
+            if chosen {
+                arguments.give("limit", &REVISIONS)?;
+            }
             let page = arguments.rest::<WhichRevisions>()?.checked()?;
-            revisions(caller, &project, &target, page).await
+            revisions(caller, &project, &target, page, chosen).await
         }
         Action::Promote | Action::Rollback => {
             let kind = match wanted {
@@ -189,11 +213,7 @@ async fn one(
             let new = arguments.rest::<ReleaseRequest>()?.checked(kind)?;
             let (owner, shared) = (project.clone(), Arc::clone(&deployments));
             let done = to_the_end(async move { shared.release(owner, target, new).await });
-            let (frontend, revision) = done.await??;
-            answer(ReleaseView {
-                frontend: FrontendView::new(&frontend, &project, config),
-                revision: RevisionView::from(&revision),
-            })
+            answer(ReleaseView::new(&done.await??, &project, config))
         }
         Action::Releases => {
             arguments.none()?;
@@ -206,22 +226,48 @@ async fn one(
     }
 }
 
-/// A page of the history that fits into a result: as much of what was asked for as does.
+/// A page of the history that fits into a result: as much of what was asked for as does. It says where it is shorter
+/// than the caller could expect, because we have chosen its length or it would not fit.
 async fn revisions(
     caller: &Caller,
     project: &Project,
     target: &Target,
     mut page: HistoryPage,
+    chosen: bool,
 ) -> Result<Value, Problem> {
     let deployments = &caller.app.deployments;
+    let asked = page.limit;
     loop {
         let history = deployments.history(project, target, page).await?;
-        let document = answer(RevisionList::from(history))?;
+        let there_are_more = history.next.is_some();
+        let mut document = answer(RevisionList::from(history))?;
+        if let (true, Value::Object(members)) = (there_are_more, &mut document)
+            && (chosen || page.limit < asked)
+        {
+            results::note(members, OLDER);
+        }
         if page.limit == 1 || results::fits(&document) {
             return Ok(document);
         }
         page.limit /= 2;
     }
+}
+
+/// The places of a source where something is, instead of the source.
+fn places(source: &ContentView, find: &Find) -> Result<Value, Problem> {
+    let ContentView::Content {
+        content,
+        content_type,
+        revision_id,
+        ..
+    } = source
+    else {
+        return answer(source);
+    };
+    let mut document = find.in_source(content)?;
+    document["type"] = answer(content_type)?;
+    document["revision_id"] = answer(revision_id)?;
+    Ok(document)
 }
 
 /// A source, or a range of it in characters: as much as was asked for and as fits into a result.

@@ -1,6 +1,8 @@
 //! The tools: their names, their descriptions, and the way from a call to its file.
 
+mod backend_parts;
 mod deploy_asset;
+mod find;
 mod manage_backend;
 mod manage_frontend;
 mod manage_project;
