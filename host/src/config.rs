@@ -9,8 +9,10 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 pub use limits::Limits;
+pub use said::lifetime;
 
 mod limits;
+mod said;
 
 /// What an operator wrote, in whichever place; `None` where nothing was.
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize)]

@@ -11,6 +11,7 @@ use utoipa::OpenApi as _;
 use utoipa::openapi::OpenApi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 
+use crate::config::Config;
 use crate::http::extract::NoQuery;
 use crate::http::front;
 use crate::http::problem::Code;
@@ -49,7 +50,7 @@ const BODY: &[&str] = &[
         license(name = "Apache-2.0 OR MIT", identifier = "Apache-2.0 OR MIT")
     ),
     tags(
-        (name = "quick share", description = "Publish something for a week, without an account."),
+        (name = "quick share", description = "Publish something for {{quick_share_seconds}}, without an account."),
         (name = "projects", description = "Durable envelopes of frontends, owned by a namespace."),
         (name = "frontends", description = "A project's published pages."),
         (name = "revisions", description = "The history of a frontend: drafts, promotions, rollbacks."),
@@ -79,8 +80,9 @@ pub fn about() -> OpenApi {
 #[derive(Clone, Debug)]
 pub struct Document(Bytes);
 
-/// The whole description as JSON: the server's address, the problem schema, and each route's problems.
-pub fn finish(description: OpenApi, base_url: &str) -> Document {
+/// The whole description as JSON: the server's address and numbers, the problem schema, and each route's problems.
+pub fn finish(description: OpenApi, config: &Config) -> Document {
+    let base_url = config.base_url.as_str();
     let mut document = serde_json::to_value(description).unwrap_or_default();
     document["servers"] = json!([{ "url": base_url }]);
     document["components"]["schemas"]["Problem"] = problem_schema();
@@ -100,7 +102,7 @@ pub fn finish(description: OpenApi, base_url: &str) -> Document {
             add_problems(operation, &codes, base_url, !front::is_data(path));
         }
     }
-    Document(document.to_string().into())
+    Document(config.limits.said(&document.to_string()).into())
 }
 
 fn add_problems(

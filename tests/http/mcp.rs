@@ -7,6 +7,7 @@ mod cut;
 mod framing;
 mod job;
 mod listing;
+mod next_steps;
 mod parity;
 mod parity_history;
 mod parity_order;

@@ -71,7 +71,7 @@ impl Dropped {
         deployment: &DeploymentId,
         draft: &RevisionId,
         active: RevisionId,
-    ) -> rusqlite::Result<Option<Self>> {
+    ) -> Result<Option<Self>, control::Error> {
         let Some(base) = store::stale_base(tx, draft, &active)? else {
             return Ok(None);
         };
@@ -169,8 +169,7 @@ impl Deployments {
                 if new.expected != Some(active) {
                     return Err(FrontendError::Conflict(active));
                 }
-                let dropped = Dropped::by(tx, &id, &revision.id, active);
-                let dropped = dropped.map_err(control::Error::from)?;
+                let dropped = Dropped::by(tx, &id, &revision.id, active)?;
                 let released = Released {
                     revision: revision.id,
                     kind: new.kind,

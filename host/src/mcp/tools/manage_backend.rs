@@ -32,7 +32,7 @@ actions!(Action {
     Restore "restore",
 });
 
-const ABOUT: &str = "A project's backend: one SQLite database of up to 5 MB, and the named actions through which visitors' pages reach it. Needs a credential. \
+const ABOUT: &str = "A project's backend: one SQLite database of up to {{database_bytes}}, and the named actions through which visitors' pages reach it. Needs a credential. \
 create {project_id, ddl}: makes it, with its tables. \
 update {project_id, and exactly one of:} actions: define what pages may call, each one SELECT, INSERT, UPDATE or DELETE with :name binds \
 (in a page: await svc.db.op(\"add_note\", {text: \"hi\"}), which answers {rows, columns, rows_affected, truncated}); one with an existing name replaces that action at once, others stay, none can be deleted. \

@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json};
 use super::arguments::Arguments;
 use super::auth;
 use crate::app::SharedApp;
+use crate::config::Limits;
 use crate::http::problem::Problem;
 use crate::projects::Project;
 use crate::workspaces::Principal;
@@ -56,8 +57,19 @@ pub(super) fn is_open(name: &str) -> bool {
     Tool::named(name).is_none_or(|tool| tool == Tool::DeployAsset)
 }
 
-/// All tools as they are listed.
-pub(super) fn all() -> &'static [Description] {
+/// All tools as they are listed, with the numbers of the settings.
+pub(super) fn listed(limits: &Limits) -> Vec<Description> {
+    let said = |tool: &Description| {
+        let mut tool = tool.clone();
+        let text = tool.description.as_deref();
+        tool.description = text.map(|text| limits.said(text).into());
+        tool
+    };
+    all().iter().map(said).collect()
+}
+
+/// All tools, with the names of limits in the places of numbers.
+fn all() -> &'static [Description] {
     static ALL: LazyLock<[Description; 4]> = LazyLock::new(|| {
         [
             deploy_asset::description(),
