@@ -111,7 +111,7 @@ pub async fn update(
     let updated = match change {
         Change::Try(ddl) => {
             let tried = async move { backends.try_migration(project, ddl).await };
-            Updated::Tried(to_the_end(tried).await??.into())
+            Updated::Tried(Box::new(to_the_end(tried).await??.into()))
         }
         Change::Migrate { ddl, note } => {
             let result = to_the_end(async move { backends.migrate(project, ddl, note).await });
@@ -131,7 +131,7 @@ pub async fn update(
 #[serde(untagged)]
 pub enum Updated {
     /// Of a migration that was only tried.
-    Tried(DryRunView),
+    Tried(Box<DryRunView>),
     /// Of a migration.
     Migrated(MigrationView),
     /// Of a switch: the backend as it is now.
@@ -189,7 +189,7 @@ pub async fn define(
     let backends = Arc::clone(&app.backends);
     let defined = if how.dry_run {
         let tried = async move { backends.try_actions(project, batch).await };
-        Defined::Tried(to_the_end(tried).await??.into())
+        Defined::Tried(Box::new(to_the_end(tried).await??.into()))
     } else {
         let defined = async move { backends.define(project, batch).await };
         Defined::Actions(ActionList::new(&to_the_end(defined).await??))
@@ -204,7 +204,7 @@ pub enum Defined {
     /// The newest version of every action.
     Actions(ActionList),
     /// Of a batch that was only tried.
-    Tried(DryRunView),
+    Tried(Box<DryRunView>),
 }
 
 fn refused(code: Code, refusal: &Refusal) -> Problem {
