@@ -19,7 +19,7 @@ async fn the_list_is_small() {
         Client::anonymous(&server).legacy(),
     ] {
         let size = client.ask("tools/list", &json!({})).await.body.len();
-        assert!(size <= 20_000, "{size} bytes");
+        assert!(size <= 14_000, "{size} bytes");
         assert!(size > 2_000, "{size} bytes");
     }
 }
