@@ -9,10 +9,12 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 pub use limits::Limits;
+pub use said::lifetime;
 
 mod cache;
 mod limits;
 mod listen;
+mod said;
 
 /// What an operator wrote, in whichever place; `None` where nothing was.
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize)]

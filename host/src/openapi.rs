@@ -16,6 +16,7 @@ use utoipa::OpenApi as _;
 use utoipa::openapi::OpenApi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 
+use crate::config::Config;
 use crate::http::extract::Query;
 use crate::http::paths;
 use crate::http::problem::Problem;
@@ -34,7 +35,7 @@ const ROLE: &str = "x-role";
         license(name = "Apache-2.0 OR MIT", identifier = "Apache-2.0 OR MIT")
     ),
     tags(
-        (name = "quick share", description = "Publish something for a week, without an account."),
+        (name = "quick share", description = "Publish something for {{quick_share_seconds}}, without an account."),
         (name = "projects", description = "Durable envelopes of frontends, owned by a namespace."),
         (name = "frontends", description = "A project's published pages."),
         (name = "revisions", description = "The history of a frontend: drafts, promotions, rollbacks."),
@@ -60,9 +61,10 @@ pub fn about() -> OpenApi {
     about
 }
 
-/// The whole description: the server's address, the problem schema, and of each operation its examples, its problems and
-/// where its answers lead.
-pub fn finish(description: OpenApi, base_url: &str) -> Description {
+/// The whole description: the server's address and numbers, the problem schema, and of each operation its examples, its
+/// problems and where its answers lead.
+pub fn finish(description: OpenApi, config: &Config) -> Description {
+    let base_url = config.base_url.as_str();
     let mut document = serde_json::to_value(description).unwrap_or_default();
     document["servers"] = json!([{ "url": base_url }]);
     document["components"]["schemas"]["Problem"] = problems::schema();
@@ -82,7 +84,7 @@ pub fn finish(description: OpenApi, base_url: &str) -> Description {
         let codes = problems::take(operation, path);
         problems::add(operation, &codes, base_url, !paths::is_data(path));
     }
-    Description::new(document)
+    Description::new(&document, &config.limits)
 }
 
 /// Every operation, with its path.

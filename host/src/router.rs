@@ -52,7 +52,7 @@ impl Routers {
     /// All routes of an application.
     pub fn new(app: &SharedApp) -> Self {
         let (api, description) = api(app).split_for_parts();
-        let description = openapi::finish(description, &app.config.base_url);
+        let description = openapi::finish(description, &app.config);
         let api = api.route(
             "/api/v1/openapi.json",
             get(openapi::serve).with_state(Arc::new(description)),

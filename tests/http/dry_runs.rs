@@ -52,7 +52,20 @@ async fn a_migration_that_is_tried_answers_both_schemas_and_keeps_nothing() {
         ["guests", "rooms", "svc_payments"]
     );
     assert_eq!(tried["broken_actions"], json!([]));
-    assert_eq!(tried.as_object().unwrap().len(), 3, "{tried}");
+    assert_eq!(tried.as_object().unwrap().len(), 4, "{tried}");
+    let changed: Vec<_> = tried["changes"]["tables"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .collect();
+    let changed: Vec<_> = changed
+        .iter()
+        .map(|one| [&one["name"], &one["new"], &one["columns"][0]["name"]])
+        .collect();
+    assert_eq!(
+        json!(changed),
+        json!([["guests", false, "age"], ["rooms", true, "n"]])
+    );
     assert_eq!(state(&house).await, before);
 
     // It answers what becomes of it once it is meant.
@@ -65,6 +78,10 @@ async fn a_migration_that_is_tried_answers_both_schemas_and_keeps_nothing() {
     let again = try_ddl(&house, ddl).await.expect(200).json();
     assert_eq!(again["status"], "already_applied");
     assert_eq!(again["schema"]["before"], again["schema"]["after"]);
+    assert_eq!(
+        again["changes"],
+        json!({ "tables": [], "indexes": [], "views": [] })
+    );
 }
 
 #[tokio::test]

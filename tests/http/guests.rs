@@ -376,6 +376,22 @@ async fn a_guest_that_fails_where_the_one_before_does_not_is_rolled_back() {
 }
 
 #[tokio::test]
+async fn a_guest_that_a_rollback_puts_back_is_still_on_trial() {
+    let (server, folder) = (start().await, TempDir::new().unwrap());
+    install(&server, &file(&folder, "bad", Manners::Bad)).await;
+    install(&server, &file(&folder, "good", Manners::Good)).await;
+    let back = guest(&server, &["rollback", "render"]).await.json();
+    assert_eq!(back["effect"], "switched");
+    let render = status(&server).await["render"].clone();
+    assert!(render["trial_until"].is_string(), "{render}");
+    assert_eq!(signed(page(&server, "# x").await.text()), Some("bad"));
+    // The one before it stands by: the built-in one, and not the one that was rolled back.
+    let rescued = page(&server, "trap me").await;
+    assert_eq!(signed(rescued.text()), None);
+    assert_eq!(signed(page(&server, "# x").await.text()), None);
+}
+
+#[tokio::test]
 async fn what_no_guest_handles_brings_none_down() {
     let server = start().await;
     let folder = TempDir::new().unwrap();

@@ -301,6 +301,48 @@ async fn a_page_that_the_guest_fails_on_stays_as_it_is() {
     assert_eq!(signed(room.text()), Some("second"));
 }
 
+#[tokio::test]
+async fn pages_of_a_rerender_are_made_again_when_its_guest_falls_afterwards() {
+    let (server, owner, project) = furnished().await;
+    let folder = TempDir::new().unwrap();
+    let get = async |path: &str| server.get(path).answer().await.expect(200);
+    let old = get("/room").await;
+    install_unseen(&server, &file(&folder, "bad", Manners::Bad)).await;
+    let done = rerendered(&server).await;
+    assert_eq!(done["changed"], 3, "{done}");
+    assert_eq!(signed(get("/room").await.text()), Some("bad"));
+    // It fails on a page that comes later, and loses its place.
+    also(&server, &owner, &project, "trap").await;
+    let again = async || {
+        let rerender = status(&server).await["rerender"].clone();
+        let another = rerender["requested_at"] != done["requested_at"];
+        (another && rerender["finished_at"].is_string()).then_some(rerender)
+    };
+    let again = until("the pages to be made again", again).await;
+    let counts = ["total", "changed", "unchanged", "failed", "skipped"].map(|name| &again[name]);
+    assert_eq!(
+        counts,
+        [4, 3, 1, 0, 0].map(|count| json!(count)).each_ref(),
+        "{again}"
+    );
+    assert_eq!(get("/room").await.text(), old.text());
+    for path in ["/share", "/trap"] {
+        assert_eq!(signed(get(path).await.text()), None, "{path}");
+    }
+    // A guest that falls without having made pages again leaves them alone.
+    install_unseen(&server, &file(&folder, "worse", Manners::Bad)).await;
+    also(&server, &owner, &project, "trap").await;
+    let fallen = async || {
+        let history = status(&server).await["render"]["history"].clone();
+        let falls = history.as_array()?.iter();
+        let falls = falls.filter(|change| change["kind"] == "automatic").count();
+        (falls == 2).then_some(())
+    };
+    until("the second fall to be written down", fallen).await;
+    let last = status(&server).await["rerender"].clone();
+    assert_eq!(last["requested_at"], again["requested_at"], "{last}");
+}
+
 /// What the edge is to be told; forgotten, if that is wanted.
 async fn purges(server: &TestServer, forget: bool) -> Vec<String> {
     let control = &server.server().app().control;

@@ -40,7 +40,8 @@ async fn every_line_of_the_life_of_a_backend_works() {
 async fn every_command_of_the_guide_for_agents_works() {
     let server = TestServer::start().await;
     let guide = server.get("/llms.txt").answer().await.expect(200);
-    assert_eq!(guide.text(), here(&server, GUIDE));
+    let limits = &server.server().app().config.limits;
+    assert_eq!(guide.text(), here(&server, &limits.said(GUIDE)));
     let scripts = scripts(guide.text());
     assert!(scripts.len() > 8, "the guide has commands");
     let shown = [

@@ -270,6 +270,62 @@ async fn edits_say_what_did_not_fit() {
 }
 
 #[tokio::test]
+async fn promoting_a_draft_that_is_behind_says_what_it_drops() {
+    let server = TestServer::start().await;
+    let history = History::new(&server).await;
+    let promote = async |revision: &str| {
+        let active = history.active(&server).await;
+        let body = json!({ "revision_id": revision, "expected_active_revision_id": active });
+        let path = format!("{}/promote", history.path);
+        let done = history.owner.post(&server, &path, &body).await;
+        (active, done.expect(200).json())
+    };
+    let base = history.active(&server).await;
+    let mut late = Vec::new();
+    for n in 0..3 {
+        late.push(history.draft(&server, &format!("# Late {n}")).await);
+    }
+    let fresh = history.draft(&server, "# Fresh").await;
+    // What it was made from is live.
+    assert_eq!(promote(&fresh).await.1["note"], Value::Null);
+    let newer = history.draft(&server, "# Newer").await;
+    promote(&newer).await;
+    let (active, done) = promote(&late[0]).await;
+    let note = text(&done["note"]);
+    assert_eq!(active, newer);
+    assert!(
+        note.starts_with(&format!("This draft was made from revision {base}.")),
+        "{note}"
+    );
+    assert!(
+        note.contains(&format!("{newer}, {fresh}.")),
+        "the newest first: {note}"
+    );
+    assert!(note.contains(&format!("roll back to {newer}")), "{note}");
+    // What was live once is no draft, and drops nothing that its author does not know.
+    assert_eq!(promote(&newer).await.1["note"], Value::Null);
+    // What is put back is what it was made from.
+    promote(&fresh).await;
+    promote(&base).await;
+    assert_eq!(promote(&late[1]).await.1["note"], Value::Null);
+    // Many are named by the newest and counted; a draft that is sent again is made from what is live.
+    for n in 0..6 {
+        let next = history.draft(&server, &format!("# Next {n}")).await;
+        promote(&next).await;
+    }
+    let behind = text(&promote(&late[2]).await.1["note"]);
+    assert!(behind.contains(", 2 more."), "{behind}");
+    let stale = history.draft(&server, "# Stale").await;
+    let next = history.draft(&server, "# Last").await;
+    promote(&next).await;
+    let again = json!({ "base_revision_id": next, "content": "# Stale" });
+    let path = format!("{}/revisions", history.path);
+    let same = history.owner.post(&server, &path, &again).await;
+    assert_eq!(same.expect(200).json()["deduplicated"], true);
+    assert_eq!(promote(&stale).await.1["note"], Value::Null);
+}
+
+#[tokio::test]
 async fn of_many_promotes_with_one_expectation_one_wins() {
     let server = TestServer::start().await;
     let history = History::new(&server).await;

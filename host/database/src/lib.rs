@@ -51,7 +51,7 @@ pub use open::Database;
 pub use pace::Pace;
 pub use rewind::{Plan, ReinstateError, Reinstated, RestoreRecord, RewindError, Rewound};
 pub use run::{Call, ResultJson, ResultLimits};
-pub use schema::{Inventory, Marker, Schema, TableRows};
+pub use schema::{Column, Index, Inventory, Marker, Schema, Table, TableRows, View};
 pub use warnings::SchemaWarning;
 
 use tokio::sync::oneshot;

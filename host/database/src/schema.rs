@@ -9,7 +9,7 @@ use super::warnings::{SchemaWarning, warnings};
 /// The tables, indexes and views of a database.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Schema {
-    /// In the order in which they were made.
+    /// In the order in which they were made; the service's own `svc_payments` is the last.
     pub tables: Vec<Table>,
     /// Those that were made by name.
     pub indexes: Vec<Index>,
@@ -179,7 +179,8 @@ fn unsigned(row: &Row<'_>) -> rusqlite::Result<u64> {
 
 fn names(c: &Connection, kind: &str) -> rusqlite::Result<Vec<String>> {
     c.prepare(&format!(
-        "SELECT name FROM sqlite_schema WHERE type = ?1 AND {SHOWN} ORDER BY rowid"
+        "SELECT name FROM sqlite_schema WHERE type = ?1 AND {SHOWN}
+         ORDER BY name = 'svc_payments' COLLATE NOCASE, rowid"
     ))?
     .query_map([kind], |row| row.get(0))?
     .collect()

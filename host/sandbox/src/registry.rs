@@ -197,9 +197,11 @@ impl Registry {
         };
         applied.serves = Some(guest.digest);
         let was = slot.digest();
-        // Until the one that stands by is loaded, one that is loaded already does.
-        let next = known.into_iter().find(|known| known.digest != guest.digest);
-        let next = next.filter(|_| choice.on_trial);
+        // Until the one that stands by is loaded, one that is loaded already does: never one that has just lost its place.
+        let chosen = |digest: &GuestDigest| left.clone().any(|origin| origin.is(W::WORLD, digest));
+        let next = known
+            .into_iter()
+            .find(|known| choice.on_trial && known.digest != guest.digest && chosen(&known.digest));
         if slot.swap(Arc::clone(&guest), next) {
             let world = W::WORLD.as_str();
             self.metrics
@@ -273,6 +275,19 @@ impl Origin {
         match self {
             Self::BuiltIn => Ok(Cow::Borrowed(built_in(world))),
             Self::File { path, .. } => read(path).map(Cow::Owned),
+        }
+    }
+
+    /// Whether the component of a digest comes from here.
+    fn is(&self, world: World, digest: &GuestDigest) -> bool {
+        match self {
+            Self::File {
+                digest: Some(named),
+                ..
+            } => named == digest,
+            _ => self
+                .read(world)
+                .is_ok_and(|bytes| GuestDigest::of(&bytes) == *digest),
         }
     }
 

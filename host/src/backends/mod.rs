@@ -1,6 +1,7 @@
 //! Backends: one database a project, whose schema grows by migrations and which visitors reach through named actions.
 
 mod actions;
+pub mod changes;
 pub mod check;
 pub mod copies;
 mod dry_runs;

@@ -55,7 +55,10 @@ pub async fn update(
 ) -> Result<Updated, Problem> {
     let project = at.at.project.id;
     Ok(match input.checked(how)? {
-        Change::Try(ddl) => Updated::Tried(backends.try_migration(project, ddl).await?.into()),
+        Change::Try(ddl) => {
+            let tried = backends.try_migration(project, ddl).await?;
+            Updated::Tried(Box::new(tried.into()))
+        }
         Change::Migrate { ddl, note } => {
             Updated::Migrated(backends.migrate(project, ddl, note).await?.into())
         }
@@ -86,7 +89,8 @@ pub async fn define(
 ) -> Result<Defined, Problem> {
     let (project, batch) = (at.at.project.id, input.checked());
     Ok(if how.dry_run {
-        Defined::Tried(backends.try_actions(project, batch).await?.into())
+        let tried = backends.try_actions(project, batch).await?;
+        Defined::Tried(Box::new(tried.into()))
     } else {
         Defined::Actions(ActionList::new(&backends.define(project, batch).await?))
     })

@@ -34,11 +34,13 @@ impl From<BackendError> for Problem {
         match error {
             BackendError::NotFound => Self::new(
                 Code::NotFound,
-                "There is no backend here: the project has none, or the page was published without it. Make one, then publish the page again.",
+                "The project has no backend. Make one (POST /api/v1/projects/{id}/backend, or manage_backend create).",
             ),
             BackendError::NoAction(name) => Self::new(
                 Code::NotFound,
-                format!("The backend has no action `{name}`: its owner defines them."),
+                format!(
+                    "The backend has no action `{name}`. Check the name, or define the action (PUT /api/v1/projects/{{id}}/backend/actions, or manage_backend update with `actions`)."
+                ),
             ),
             BackendError::Exists => Self::new(
                 Code::BackendExists,

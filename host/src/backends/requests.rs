@@ -139,6 +139,11 @@ impl UpdateBackend {
 }
 
 impl DefineActions {
+    /// The names of the actions, as they were sent.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.actions.iter().map(|action| action.name.as_str())
+    }
+
     /// The batch that is asked for.
     pub fn checked(self) -> Vec<NewAction> {
         self.actions.into_iter().map(Into::into).collect()

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::changes::SchemaDifference;
 use super::database::{Inventory, Schema, SchemaWarning, TableRows};
 use super::model::{ActionRow, Detail, DryRun, LedgerEntry, MigrationResult, MigrationStatus};
 use super::model::{params, requires_identity};
@@ -168,6 +169,8 @@ impl From<MigrationResult> for MigrationView {
 pub struct DryRunView {
     /// What would become of the migration. Actions would be `applied`, or are there already.
     pub status: MigrationStatus,
+    /// The difference between the two schemas.
+    pub changes: SchemaDifference,
     /// The schema before and after.
     pub schema: SchemaChange,
     /// The actions that would not work.
@@ -201,6 +204,7 @@ impl From<DryRun> for DryRunView {
         let broken = run.broken.into_iter();
         Self {
             status: run.status,
+            changes: SchemaDifference::between(&run.before, &run.after),
             schema: SchemaChange {
                 before: run.before,
                 after: run.after,
@@ -299,7 +303,7 @@ fn warnings(detail: &Detail) -> Vec<WarningView> {
 #[serde(untagged)]
 pub enum Updated {
     /// Of a migration that was only tried.
-    Tried(DryRunView),
+    Tried(Box<DryRunView>),
     /// Of a migration.
     Migrated(MigrationView),
     /// Of a switch: the backend as it is now.
@@ -313,5 +317,5 @@ pub enum Defined {
     /// The newest version of every action.
     Actions(ActionList),
     /// Of a batch that was only tried.
-    Tried(DryRunView),
+    Tried(Box<DryRunView>),
 }

@@ -43,12 +43,16 @@ impl DeployRequest {
     /// # Errors
     /// `invalid_request`.
     pub fn checked(self) -> Result<NewShare, Problem> {
+        self.checked_as("name")
+    }
+
+    /// The share that is asked for by somebody to whom the wanted slug has another name.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub fn checked_as(self, slug: &str) -> Result<NewShare, Problem> {
         check_content(&self.content)?;
-        if self.name.as_deref().is_some_and(|name| !is_slug(name)) {
-            return Err(invalid(
-                "`name`, the wanted slug, cannot be one: use 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit.",
-            ));
-        }
+        check_slug(slug, self.name.as_deref())?;
         check_characters("title", self.title.as_deref(), TITLE)?;
         match self.password.as_deref().map(str::len) {
             Some(0) => {
@@ -72,6 +76,19 @@ impl DeployRequest {
             password: self.password,
         })
     }
+}
+
+/// Refuses a wanted slug that cannot be one, by the name of its field.
+///
+/// # Errors
+/// `invalid_request`.
+pub fn check_slug(field: &str, wanted: Option<&str>) -> Result<(), Problem> {
+    if wanted.is_some_and(|slug| !is_slug(slug)) {
+        return Err(invalid(format!(
+            "`{field}` cannot be a slug: use 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit."
+        )));
+    }
+    Ok(())
 }
 
 /// Refuses an empty source.

@@ -72,7 +72,7 @@ pub struct ReportRequest {
 
 /// Publish a quick share
 ///
-/// Anybody may; the page lives for 7 days. It may carry a password, and it may be readable once.
+/// Anybody may; the page lives for {{quick_share_seconds}}. It may carry a password, and it may be readable once.
 #[utoipa::path(
     post, path = "/api/v1/deploy", tag = "quick share",
     params(("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request answer what the first did, for 24 hours.")),

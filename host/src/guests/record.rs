@@ -97,11 +97,11 @@ impl Record {
         self.serving.last()
     }
 
-    /// Until when who serves is on trial.
+    /// The end of the trial of the guest that serves: a day after its installation, also where a rollback has put it back.
+    /// A guest that was put there by hand has none.
     pub fn trial_until(&self) -> Option<Timestamp> {
-        let top = self.top().filter(|_| self.sequence > 0)?;
-        let tried = matches!(self.history.last(), Some(last) if last.kind == ChangeKind::Install);
-        tried.then(|| top.installed_at.plus_seconds(TRIAL))
+        let top = self.top().filter(|top| is_ours(Path::new(&top.file)))?;
+        Some(top.installed_at.plus_seconds(TRIAL))
     }
 
     fn changed(&mut self, kind: ChangeKind, at: Timestamp, why: Option<String>) {
@@ -288,16 +288,12 @@ impl Folder {
         let dir = disk::open(&self.path)?;
         let _turn = self.lock()?;
         let mut record = self.read()?;
-        let was_top = record.top().is_some_and(|top| top.digest == fallen.guest);
         let before = record.serving.len();
         record.serving.retain(|one| one.digest != fallen.guest);
         if record.serving.len() == before {
             return Ok(());
         }
-        let latest = record.history.pop_if(|_| !was_top);
         record.changed(ChangeKind::Automatic, now, Some(fallen.why.clone()));
-        // What was installed since is on trial still: that stays the latest change.
-        record.history.extend(latest);
         self.write(&dir, &record)?;
         self.tidy(&dir, &record);
         Ok(())

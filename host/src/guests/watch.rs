@@ -76,17 +76,17 @@ impl Watch {
         })
     }
 
-    /// Looks once, and does what has to be done.
+    /// Looks once, and does what has to be done; `fallen` are the guests that lost their places since the last look.
     ///
     /// # Errors
     /// The disk's; what is left is done with the next look.
-    pub fn look(&mut self) -> anyhow::Result<()> {
+    pub fn look(&mut self, fallen: Vec<Fallen>) -> anyhow::Result<()> {
+        let now = self.clock.now();
+        self.keep_fallen(fallen, now);
         // While the guests are being loaded for the first time there is nothing to switch.
         if !self.sandbox.loaded() {
             return self.say();
         }
-        let now = self.clock.now();
-        self.keep_fallen(now);
         let changes: Vec<bool> = self
             .worlds
             .iter_mut()
@@ -100,8 +100,8 @@ impl Watch {
 
     /// Makes the falls of guests durable, so that a start does not bring them back. What cannot be written now is
     /// written with a later look; until then the guest does not serve either.
-    fn keep_fallen(&mut self, now: Timestamp) {
-        for fallen in self.sandbox.take_fallen() {
+    fn keep_fallen(&mut self, new: Vec<Fallen>, now: Timestamp) {
+        for fallen in new {
             if let Err(error) = self.keep(&fallen, now) {
                 tracing::error!(guest = %fallen.guest, %error, "a guest that was rolled back comes back with the next start: that cannot be written down, and is tried again");
                 self.fallen.push(fallen);

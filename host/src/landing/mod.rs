@@ -82,7 +82,7 @@ impl Documents {
             let headers = headers(HTML, REVALIDATE, Some(page.policy));
             Document::new(Bytes::from(page.html), &headers)
         };
-        let guide = at_origin(GUIDE, &config.base_url);
+        let guide = at_origin(&config.limits.said(GUIDE), &config.base_url);
         let robots = Bytes::from_static(ROBOTS.as_bytes());
         let svg = Bytes::from_static(ICON_SVG.as_bytes());
         let kind = HeaderValue::from_static;

@@ -7,7 +7,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use ring::digest::{SHA256, digest};
 
 use super::at_origin;
-use crate::config::Config;
+use crate::config::{Config, lifetime};
 use crate::http::problem_page::{STYLE, TOKENS};
 
 const OWN_STYLE: &str = include_str!("../../assets/landing.css");
@@ -123,18 +123,6 @@ fn head(config: &Config, style: &str) -> Markup {
             style { (PreEscaped(style)) }
         }
     }
-}
-
-/// A number of seconds as people say it.
-fn lifetime(seconds: u64) -> String {
-    let units = [(86_400, "day"), (3_600, "hour"), (60, "minute")];
-    let whole = units
-        .into_iter()
-        .find(|(unit, _)| seconds.is_multiple_of(*unit));
-    let (unit, name) = whole.unwrap_or((1, "second"));
-    let count = seconds / unit;
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {name}{plural}")
 }
 
 fn share(config: &Config, api: &str) -> Markup {
@@ -285,25 +273,6 @@ fn snippet(heading: &Markup, label: &str, text: &str, base_url: &str) -> Markup 
         div.snippet {
             div.above { (heading) button.plain type="button" hidden { "Copy" } }
             pre tabindex="0" role="region" aria-label=(label) { code { (at_origin(text, base_url)) } }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_said_in_their_largest_whole_unit() {
-        for (seconds, said) in [
-            (604_800, "7 days"),
-            (86_400, "1 day"),
-            (129_600, "36 hours"),
-            (60, "1 minute"),
-            (61, "61 seconds"),
-            (1, "1 second"),
-        ] {
-            assert_eq!(lifetime(seconds), said);
         }
     }
 }

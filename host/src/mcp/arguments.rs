@@ -133,10 +133,19 @@ impl Arguments {
 
     /// Takes a count that may be there.
     pub(super) fn count(&mut self, name: &str) -> Result<Option<usize>, Problem> {
-        let count = self.take(name).map(|json| serde_json::from_str(json.get()));
-        count
+        self.given(name, "a whole number from 0")
+    }
+
+    /// Takes an argument that may be there; `what` says what it must be.
+    pub(super) fn given<T: DeserializeOwned>(
+        &mut self,
+        name: &str,
+        what: &str,
+    ) -> Result<Option<T>, Problem> {
+        let given = self.take(name).map(|json| serde_json::from_str(json.get()));
+        given
             .transpose()
-            .map_err(|_| wrong(&format!("`{name}` must be a whole number from 0")))
+            .map_err(|_| wrong(&format!("`{name}` must be {what}")))
     }
 
     /// Takes the frontend that is meant: its slug or its id.

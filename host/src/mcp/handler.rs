@@ -80,7 +80,7 @@ impl ServerHandler for Handler {
         ServerConfig::new(capabilities)
             .with_protocol_version(ProtocolVersion::V_2025_11_25)
             .with_server_info(name)
-            .with_instructions(INSTRUCTIONS)
+            .with_instructions(self.services.config.limits.said(INSTRUCTIONS))
     }
 
     async fn list_tools(
@@ -88,7 +88,9 @@ impl ServerHandler for Handler {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(tools::all().to_vec()))
+        Ok(ListToolsResult::with_all_items(tools::listed(
+            &self.services.config.limits,
+        )))
     }
 
     async fn call_tool(

@@ -19,7 +19,11 @@ const CUTS: [(usize, usize); 8] = [
     (100, 1),
 ];
 /// Beside a document that was cut.
-const NOTE: &str = "Long texts and lists in this result were cut to keep it small. Ask for less at once, or for a part of it, to see the rest.";
+const NOTE: &str = "Long texts and lists in this result were cut to keep it small: beside each list that was cut stands, as <its name>_left_out, how many entries it has more. Ask for less at once, or for a part of it, to see the rest.";
+/// In the place of all that has more members than fit.
+const TOO_MUCH: &str = "This result is too large for a tool, however much its texts and lists are cut. Ask for less at once, or use REST.";
+/// How a list says how many of its entries are not shown.
+const LEFT_OUT: &str = "_left_out";
 
 /// The result of a call that did what it should.
 pub(super) fn success(document: Value) -> CallToolResult {
@@ -75,13 +79,36 @@ fn cut(document: Value) -> Value {
         shorter = pruned(&document, texts, lists);
         if let Value::Object(members) = &mut shorter {
             members.insert("truncated".to_owned(), true.into());
-            members.insert("note".to_owned(), NOTE.into());
+            note(members, NOTE);
         }
         if fits(&shorter) {
-            break;
+            return shorter;
         }
     }
-    shorter
+    bare(&shorter)
+}
+
+/// Adds a sentence for the caller to what the document says already.
+pub(super) fn note(members: &mut Map<String, Value>, more: &str) {
+    let note = match members.get("note").and_then(Value::as_str) {
+        Some(note) => format!("{note} {more}"),
+        None => more.to_owned(),
+    };
+    members.insert("note".to_owned(), note.into());
+}
+
+/// What is left of a document with more members than fit: those of its own that are short and no lists.
+fn bare(document: &Value) -> Value {
+    let members = document.as_object().into_iter().flatten();
+    let short = members.filter(|(name, value)| {
+        let nested = value.is_array() || value.is_object();
+        !nested && name.len() + value.to_string().len() <= AROUND
+    });
+    let short = short.take(20);
+    let mut bare: Map<String, Value> = short.map(|(n, v)| (n.clone(), v.clone())).collect();
+    bare.insert("truncated".to_owned(), true.into());
+    bare.insert("note".to_owned(), TOO_MUCH.into());
+    Value::Object(bare)
 }
 
 /// A document whose texts and lists are no longer than this.
@@ -100,14 +127,29 @@ fn pruned(document: &Value, texts: usize, lists: usize) -> Value {
             .take(lists)
             .map(|item| pruned(item, texts, lists))
             .collect(),
-        Value::Object(members) => Value::Object(
-            members
-                .iter()
-                .map(|(name, value)| (name.clone(), pruned(value, texts, lists)))
-                .collect::<Map<_, _>>(),
-        ),
+        Value::Object(members) => Value::Object(pruned_members(members, texts, lists)),
         other => other.clone(),
     }
+}
+
+/// Members no longer than this, of which each list that was cut says so: nobody can take what is shown of it for all of it.
+fn pruned_members(members: &Map<String, Value>, texts: usize, lists: usize) -> Map<String, Value> {
+    let mut shorter = Map::new();
+    let mut cut = false;
+    for (name, value) in members {
+        shorter.insert(name.clone(), pruned(value, texts, lists));
+        let left_out = value
+            .as_array()
+            .map_or(0, |all| all.len().saturating_sub(lists));
+        if left_out > 0 {
+            cut = true;
+            shorter.insert(format!("{name}{LEFT_OUT}"), left_out.into());
+        }
+    }
+    if cut && members.contains_key("truncated") {
+        shorter.insert("truncated".to_owned(), true.into());
+    }
+    shorter
 }
 
 #[cfg(test)]
@@ -144,6 +186,49 @@ mod tests {
             assert_eq!(cut["truncated"], true);
             assert_eq!(cut["note"], NOTE);
         }
+    }
+
+    #[test]
+    fn a_list_that_is_cut_says_so() {
+        let rows: Vec<_> = (0..500)
+            .map(|n| json!({ "n": n, "text": "x".repeat(400) }))
+            .collect();
+        let answer =
+            |rows: &[Value]| json!({ "columns": ["n", "text"], "rows": rows, "truncated": false });
+        let batch = json!({ "results": [answer(&rows), answer(&rows[..1])] });
+        let cut = success(batch).structured_content.unwrap();
+        let [long, short] = cut["results"].as_array().unwrap().as_slice() else {
+            panic!("{cut}");
+        };
+        let shown = long["rows"].as_array().unwrap().len();
+        assert!(shown > 1, "{cut}");
+        assert_eq!(long["rows_left_out"], 500 - shown);
+        assert_eq!(long["truncated"], true, "not all rows are there");
+        assert_eq!(short, &answer(&rows[..1]), "what is whole says nothing");
+        assert_eq!(cut["truncated"], true);
+    }
+
+    #[test]
+    fn what_the_document_says_itself_stays() {
+        let cut = success(json!({ "note": "Mind this.", "texts": "x".repeat(100_000) }));
+        let note = cut.structured_content.unwrap()["note"].to_string();
+        assert!(
+            note.contains("Mind this.") && note.contains("were cut"),
+            "{note}"
+        );
+    }
+
+    #[test]
+    fn what_no_cut_makes_fit_is_left_out() {
+        let row: Map<_, _> = (0..2_000)
+            .map(|n| (format!("{n}{}", "\"".repeat(20)), json!("x".repeat(100))))
+            .collect();
+        let result = success(json!({ "rows": [row], "rows_affected": 0, "truncated": false }));
+        assert!(size(&result) <= RESULT_BYTES, "{}", size(&result));
+        let bare = result.structured_content.unwrap();
+        assert_eq!(bare["truncated"], true);
+        assert_eq!(bare["rows_affected"], 0);
+        assert_eq!(bare["note"], TOO_MUCH);
     }
 
     #[test]

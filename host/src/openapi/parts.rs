@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 
+use crate::config::Limits;
 use crate::http::document::{Document, REVALIDATE};
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
@@ -34,8 +35,10 @@ pub struct Description {
 }
 
 impl Description {
-    /// A finished description.
-    pub(super) fn new(value: Value) -> Self {
+    /// A finished description, with the numbers of the settings in their places.
+    pub(super) fn new(value: &Value, limits: &Limits) -> Self {
+        let said = limits.said(&value.to_string());
+        let value: Value = serde_json::from_str(&said).unwrap_or_default();
         let tags = tags(&value).map(|tag| (tag.to_owned(), OnceCell::new()));
         Self {
             parts: tags.collect(),

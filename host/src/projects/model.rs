@@ -80,6 +80,9 @@ pub enum ProjectError {
     /// Nobody has it.
     #[error("there is no such project")]
     NotFound,
+    /// What should name a project is no id.
+    #[error("this is no id of a project")]
+    NoId,
     /// It is another workspace's, or nobody's.
     #[error("the project belongs to somebody else")]
     Forbidden,

@@ -147,7 +147,7 @@ impl Projects {
         caller: &Caller,
         id: &str,
     ) -> Result<ProjectScope<F>, ProjectError> {
-        let id = id.parse().map_err(|_| ProjectError::NotFound)?;
+        let id = id.parse().map_err(|_| ProjectError::NoId)?;
         self.scoped(caller, id).await
     }
 
@@ -162,7 +162,7 @@ impl Projects {
     ) -> Result<Option<ProjectScope<F>>, ProjectError> {
         match self.named(caller, id).await {
             Ok(scope) => Ok(Some(scope)),
-            Err(ProjectError::NotFound) => Ok(None),
+            Err(ProjectError::NotFound | ProjectError::NoId) => Ok(None),
             Err(error) => Err(error),
         }
     }

@@ -8,8 +8,10 @@ use tokio::task::JoinHandle;
 use super::advice;
 use crate::app::{App, SharedApp};
 use crate::control::events;
+use crate::deployments::rerender;
 use crate::guests::watch::Watch;
 use crate::overview::running::Said;
+use crate::sandbox::{GuestDigest, World};
 
 const FLUSH_VISITS: Duration = Duration::from_secs(2);
 const SWEEP: Duration = Duration::from_secs(1);
@@ -34,7 +36,7 @@ pub(super) fn start(
     let mut tasks = periodic(&task);
     tasks.push(tokio::spawn(hear_operators(task())));
     tasks.push(tokio::spawn(mark_orphans(task())));
-    tasks.push(tokio::spawn(watch_guests(guests, stop.clone())));
+    tasks.push(tokio::spawn(watch_guests(guests, task())));
     tasks.push(tokio::spawn(rerender(task())));
     tasks.push(tokio::spawn(say(said, task())));
     tasks
@@ -143,7 +145,9 @@ async fn say(mut said: Said, (app, mut stop): Task) {
 }
 
 /// Follows what operators choose of guests, on a thread that may block; once more at the end, to say what they did.
-async fn watch_guests(mut guests: Watch, mut stop: watch::Receiver<bool>) {
+async fn watch_guests(mut guests: Watch, (app, mut stop): Task) {
+    // Renderers that fell and whose rerender is not asked for again yet.
+    let mut remade = Vec::new();
     let mut ticks = tokio::time::interval(LISTEN);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut stopping = false;
@@ -152,8 +156,13 @@ async fn watch_guests(mut guests: Watch, mut stop: watch::Receiver<bool>) {
             _ = ticks.tick() => {}
             _ = stop.wait_for(|stop| *stop) => stopping = true,
         }
+        let fallen = app.sandbox.take_fallen();
+        let renderers = fallen.iter().filter(|one| one.world == World::Render);
+        remade.extend(renderers.map(|one| one.guest));
+        // Before the fall is written down, so that a crash between the two forgets neither.
+        make_again(&app, &mut remade).await;
         let looked = tokio::task::spawn_blocking(move || {
-            let looked = guests.look();
+            let looked = guests.look(fallen);
             (guests, looked)
         });
         let Ok((watch, looked)) = looked.await else {
@@ -217,5 +226,17 @@ async fn act(app: &App, event: events::OperatorEvent) {
             error = format!("{error:#}"),
             "an operator's command could not be followed"
         ),
+    }
+}
+
+/// Asks for the pages again that guests made in a rerender before they fell; what fails stays in the list.
+async fn make_again(app: &App, fallen: &mut Vec<GuestDigest>) {
+    while let Some(guest) = fallen.last() {
+        let (control, clock) = (&app.control, &app.clock);
+        if let Err(error) = rerender::request_without(control, clock, *guest).await {
+            tracing::error!(%guest, %error, "the pages of a guest that was rolled back are not made again yet: that is tried again");
+            return;
+        }
+        fallen.pop();
     }
 }

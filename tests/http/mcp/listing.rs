@@ -1,7 +1,7 @@
 //! What `tools/list` tells a model: small, flat, and true.
 
 use serde_json::{Value, json};
-use svc_tests::TestServer;
+use svc_tests::{Ask, TestServer};
 
 use super::client::Client;
 use crate::account::Owner;
@@ -19,7 +19,7 @@ async fn the_list_is_small() {
         Client::anonymous(&server).legacy(),
     ] {
         let size = client.ask("tools/list", &json!({})).await.body.len();
-        assert!(size <= 20_000, "{size} bytes");
+        assert!(size <= 14_000, "{size} bytes");
         assert!(size > 2_000, "{size} bytes");
     }
 }
@@ -221,5 +221,60 @@ async fn what_is_wrong_with_arguments_is_named() {
             .await;
         let detail = problem["detail"].as_str().unwrap();
         assert!(detail.contains(says), "{arguments}: {detail}");
+    }
+}
+
+#[tokio::test]
+async fn texts_say_the_numbers_that_are_set() {
+    let builder = TestServer::builder().limits(|l| {
+        l.quick_share_seconds = 7_200;
+        l.body_bytes = 3 << 20;
+        l.database_bytes = 2 << 20;
+        l.mcp_per_minute = 77;
+        l.deploy_per_minute = 78;
+    });
+    let server = builder.start().await;
+    let tools = tools(&Client::anonymous(&server)).await;
+    let described = |index: usize| tools[index]["description"].as_str().unwrap().to_owned();
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+    let legacy = Client::anonymous(&server).legacy();
+    let begun = legacy.result("initialize", &params).await;
+    let guide = server.get("/llms.txt").answer().await.expect(200);
+    let api = server
+        .get("/api/v1/openapi.json")
+        .answer()
+        .await
+        .expect(200);
+    let texts = [
+        (described(0), &["for 2 hours"][..]),
+        (described(3), &["up to 2 MB"]),
+        (
+            begun["instructions"].as_str().unwrap().to_owned(),
+            &["for 2 hours", "3 MB at most", "77 a minute"],
+        ),
+        (
+            guide.text().to_owned(),
+            &[
+                "for 2 hours",
+                "has 3 MB",
+                "publishes 78 times",
+                "77 messages",
+            ],
+        ),
+        (
+            api.text().to_owned(),
+            &["lives for 2 hours", "for 2 hours, without"],
+        ),
+    ];
+    for (text, expected) in texts {
+        for said in expected {
+            // A text may break where it says so.
+            let text = text.replace('\n', " ");
+            assert!(text.contains(said), "{said}: {text:.2000}");
+        }
+        assert!(
+            !text.contains("{{"),
+            "a number that is not known: {text:.2000}"
+        );
     }
 }

@@ -63,6 +63,7 @@ impl World {
         for part in ["In the body: ", "In the query: "] {
             text = text.replace(part, "In the arguments: ");
         }
+        text = text.replace("`name` cannot be a slug", "`slug` cannot be a slug");
         let mut document: Value = serde_json::from_str(&text).unwrap();
         if let Some(detail) = document["detail"].as_str() {
             let place = detail.split(" at line ").next().unwrap();

@@ -166,6 +166,13 @@ impl Steps {
                 status,
             );
         }
+        // What a draft drops that was made before what is live is told alike.
+        for (revision, expected, status) in
+            [("$other", "$baseline", 200), ("$baseline", "$other", 200)]
+        {
+            let body = release(revision, expected);
+            self.below("promote", "room", Method::POST, "promote", body, status);
+        }
         for action in ["promote", "rollback"] {
             let mut body = release("$draft", "$baseline");
             self.below(action, "nowhere", Method::POST, action, body.clone(), 404);

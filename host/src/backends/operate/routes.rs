@@ -11,8 +11,8 @@ use http::{HeaderMap, HeaderValue, header};
 
 use super::requests::{CallOrBatch, OpAnswer, OpBody, QueryResult, RunQuery, Wanted};
 use crate::access::{Editor, MaybeCaller, to_the_end};
+use crate::backends::Backends;
 use crate::backends::database::Schema;
-use crate::backends::{BackendError, Backends};
 use crate::config::Config;
 use crate::deployments::Deployments;
 use crate::deployments::pages::{Kind, Page};
@@ -245,8 +245,20 @@ impl Tokens {
 fn bound(page: &Page) -> Result<BackendId, Problem> {
     match (&page.kind, page.backend) {
         (Kind::Frontend { .. }, Some(backend)) => Ok(backend),
-        _ => Err(BackendError::NotFound.into()),
+        (Kind::Frontend { .. }, None) => Err(Problem::new(
+            Code::NotFound,
+            "This page has no backend. Making one for its project gives it to the page; where the page had another one that was deleted, publish it again afterwards.",
+        )),
+        _ => Err(quick_share()),
     }
+}
+
+/// The 404 of what only a frontend can have.
+fn quick_share() -> Problem {
+    Problem::new(
+        Code::NotFound,
+        "A quick share has no backend. Publish the page as a frontend of a project that has one.",
+    )
 }
 
 /// The caller, who must be there.
@@ -272,7 +284,7 @@ async fn owned(
 ) -> Result<BackendId, Problem> {
     let page = calls.deployments.visited(&context.host, slug).await?;
     let Kind::Frontend { host_label } = &page.kind else {
-        return Err(BackendError::NotFound.into());
+        return Err(quick_share());
     };
     let project = calls
         .projects

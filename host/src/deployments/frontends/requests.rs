@@ -5,12 +5,11 @@ use utoipa::ToSchema;
 
 use super::{FrontendError, NewContent, NewFrontend};
 use crate::content::Digest;
-use crate::deployments::requests::{TITLE, check_content};
+use crate::deployments::requests::{TITLE, check_content, check_slug};
 use crate::deployments::revisions::WantedSource;
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::Problem;
 use crate::sandbox::ContentType;
-use svc_base::names::is_slug;
 
 /// A frontend to make.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -39,11 +38,7 @@ impl CreateFrontend {
         check_content(&self.content)?;
         check_characters("title", self.title.as_deref(), TITLE)?;
         let requested_slug = self.requested_slug.filter(|slug| !slug.is_empty());
-        if requested_slug.as_deref().is_some_and(|slug| !is_slug(slug)) {
-            return Err(invalid(
-                "`requested_slug` cannot be a slug: use 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit.",
-            ));
-        }
+        check_slug("requested_slug", requested_slug.as_deref())?;
         Ok(NewFrontend {
             content_type: self.content_type,
             content: self.content,

@@ -20,6 +20,7 @@ use crate::control::{self, Control};
 use crate::deployments::Deployments;
 use crate::fault;
 use crate::ids::DeploymentId;
+use crate::sandbox::GuestDigest;
 use svc_base::Stopwatch;
 
 /// How long nothing is done after a page, in times of what it took: a fifth of one thread is used at most.
@@ -72,6 +73,12 @@ impl Progress {
         self.finished_at.is_some()
     }
 
+    /// Whether its pages are made by a guest.
+    fn is_by(&self, guest: GuestDigest) -> bool {
+        let by = self.made_by.as_deref().unwrap_or_default();
+        by.starts_with(MadeBy::new(guest, None).as_str())
+    }
+
     /// How many pages were looked at.
     pub fn done(&self) -> u64 {
         self.changed + self.unchanged + self.failed + self.skipped
@@ -96,6 +103,28 @@ pub async fn request(control: &Control, clock: &Clock) -> Result<Progress, contr
     let kept = progress.clone();
     control.write(move |tx| store::keep(tx, &kept)).await?;
     Ok(progress)
+}
+
+/// Asks again for the latest rerender if a guest that fell has made pages in it, finished or not: by the guest that serves now.
+///
+/// # Errors
+/// The database's.
+pub async fn request_without(
+    control: &Control,
+    clock: &Clock,
+    fallen: GuestDigest,
+) -> Result<(), control::Error> {
+    let now = clock.now();
+    control
+        .write(move |tx| {
+            let latest = store::progress(tx)?.filter(|latest| latest.is_by(fallen));
+            let Some(latest) = latest else { return Ok(()) };
+            tracing::warn!(guest = %fallen, "pages are rendered again: the guest that made them was rolled back");
+            // Whoever still works on the latest one must not take this for it.
+            let requested_at = now.max(Timestamp(latest.requested_at.0 + 1));
+            store::keep(tx, &Progress::begun(requested_at))
+        })
+        .await
 }
 
 /// How far the latest rerender is, if there was one.

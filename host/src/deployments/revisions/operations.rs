@@ -9,7 +9,6 @@ use crate::access::{Editor, Viewer};
 use crate::control::answers::Keep;
 use crate::deployments::Deployments;
 use crate::deployments::frontends::scope::FrontendScope;
-use crate::deployments::frontends::views::FrontendView;
 use crate::http::problem::Problem;
 
 /// Lists a page of the history. The first look begins it: the baseline is what is live.
@@ -91,11 +90,8 @@ async fn release(
     kind: RevisionKind,
 ) -> Result<ReleaseView, Problem> {
     let (new, target, project) = (input.checked(kind)?, at.target(), at.at.project);
-    let (frontend, revision) = deployments.release(project.clone(), target, new).await?;
-    Ok(ReleaseView {
-        frontend: FrontendView::new(&frontend, &project, &deployments.config),
-        revision: RevisionView::from(&revision),
-    })
+    let done = deployments.release(project.clone(), target, new).await?;
+    Ok(ReleaseView::new(&done, &project, &deployments.config))
 }
 
 /// Lists everything that ever was live, newest first.

@@ -8,7 +8,7 @@ use crate::deployments::Deployments;
 use crate::deployments::frontends::{Frontend, FrontendError, Target, address_of, set_live};
 use crate::deployments::publication::Published;
 use crate::fault;
-use crate::ids::RevisionId;
+use crate::ids::{DeploymentId, RevisionId};
 use crate::projects::Project;
 
 /// A release that somebody wants.
@@ -35,6 +35,47 @@ pub struct ReleaseEntry {
     pub message: Option<String>,
     /// When.
     pub at: Timestamp,
+}
+
+/// What a release did.
+#[derive(Clone, Debug)]
+pub struct Done {
+    /// The frontend as it is now.
+    pub frontend: Frontend,
+    /// What is live.
+    pub revision: Revision,
+    /// What was live and is not in it, if it was made from something older.
+    pub dropped: Option<Dropped>,
+}
+
+/// What a draft leaves out that was made from a revision which is no longer live.
+#[derive(Clone, Debug)]
+pub struct Dropped {
+    /// What it was made from.
+    pub base: RevisionId,
+    /// What was live when it was promoted.
+    pub active: RevisionId,
+    /// What became live in between, newest first.
+    pub since: Vec<RevisionId>,
+}
+
+impl Dropped {
+    /// What promoting a draft leaves out; `None` if it was made from what is live.
+    fn by(
+        tx: &Tx<'_>,
+        deployment: &DeploymentId,
+        draft: &RevisionId,
+        active: RevisionId,
+    ) -> Result<Option<Self>, control::Error> {
+        let Some(base) = store::stale_base(tx, draft, &active)? else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            since: store::released_since(tx, deployment, &base)?,
+            base,
+            active,
+        }))
+    }
 }
 
 /// What becomes live, inside the transaction.
@@ -80,7 +121,7 @@ impl Deployments {
         project: Project,
         target: Target,
         new: NewRelease,
-    ) -> Result<(Frontend, Revision), FrontendError> {
+    ) -> Result<Done, FrontendError> {
         let (frontend, active) = self.in_workflow(&project, &target).await?;
         let id = new.revision.ok_or(FrontendError::NoRevision)?;
         let revision = self.revision_of(frontend.id, id).await?;
@@ -91,7 +132,11 @@ impl Deployments {
             return Err(FrontendError::Conflict(active));
         }
         if revision.id == active {
-            return Ok((frontend, revision));
+            return Ok(Done {
+                frontend,
+                revision,
+                dropped: None,
+            });
         }
         self.check_disk()?;
         let text = self.text_of(revision.source).await?;
@@ -117,6 +162,7 @@ impl Deployments {
                     if new.expected != Some(active) {
                         return Err(FrontendError::Conflict(active));
                     }
+                    let dropped = Dropped::by(tx, &id, &revision.id, active)?;
                     let released = Released {
                         revision: revision.id,
                         kind: new.kind,
@@ -129,7 +175,11 @@ impl Deployments {
                     let revision = revision
                         .map_err(control::Error::from)?
                         .ok_or(FrontendError::NoRevision)?;
-                    Ok((Self::active_in(tx, &project.id, &id)?, revision))
+                    Ok(Done {
+                        frontend: Self::active_in(tx, &project.id, &id)?,
+                        revision,
+                        dropped,
+                    })
                 },
             )
             .await?;

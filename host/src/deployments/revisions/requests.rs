@@ -23,8 +23,8 @@ const PAGE_MOST: u32 = 200;
 #[serde(deny_unknown_fields)]
 pub struct CreateRevision {
     /// The active revision, which the draft is made from.
-    #[schema(format = "uuid")]
-    pub base_revision_id: String,
+    #[schema(required = true, value_type = String, format = "uuid")]
+    pub base_revision_id: Option<String>,
     /// The whole source. Send this or `edits`.
     #[schema(min_length = 1)]
     pub content: Option<String>,
@@ -45,6 +45,7 @@ impl CreateRevision {
     /// # Errors
     /// `invalid_request`.
     pub fn checked(self) -> Result<NewDraft, Problem> {
+        let base = required("base_revision_id", self.base_revision_id)?;
         check_characters("title", self.title.as_deref(), TITLE)?;
         check_characters("message", self.message.as_deref(), MESSAGE)?;
         let source = match (self.content, self.edits) {
@@ -65,12 +66,21 @@ impl CreateRevision {
         };
         let title = self.title.filter(|title| !title.is_empty());
         Ok(NewDraft {
-            base: self.base_revision_id.parse().ok(),
+            base: base.parse().ok(),
             source,
             title,
             message: self.message,
         })
     }
+}
+
+/// The id of the active revision, which a caller must have looked up.
+fn required(field: &str, id: Option<String>) -> Result<String, Problem> {
+    id.ok_or_else(|| {
+        invalid(format!(
+            "missing field `{field}`: it is the `active_revision_id` that the list of revisions answers (GET …/revisions, or manage_frontend list_revisions). Read what is live before you change it."
+        ))
+    })
 }
 
 fn check_edits(edits: &[Edit]) -> Result<(), Problem> {
@@ -108,8 +118,8 @@ pub struct ReleaseRequest {
     #[schema(format = "uuid")]
     pub revision_id: String,
     /// What you believe is live now; if it is not, nothing happens.
-    #[schema(format = "uuid")]
-    pub expected_active_revision_id: String,
+    #[schema(required = true, value_type = String, format = "uuid")]
+    pub expected_active_revision_id: Option<String>,
     /// Why.
     #[schema(max_length = 1000)]
     pub message: Option<String>,
@@ -121,10 +131,14 @@ impl ReleaseRequest {
     /// # Errors
     /// `invalid_request`.
     pub fn checked(self, kind: RevisionKind) -> Result<NewRelease, Problem> {
+        let expected = required(
+            "expected_active_revision_id",
+            self.expected_active_revision_id,
+        )?;
         check_characters("message", self.message.as_deref(), MESSAGE)?;
         Ok(NewRelease {
             revision: self.revision_id.parse().ok(),
-            expected: self.expected_active_revision_id.parse().ok(),
+            expected: expected.parse().ok(),
             message: self.message,
             kind,
         })

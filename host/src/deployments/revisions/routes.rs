@@ -112,7 +112,8 @@ pub async fn create(
 
 /// Promote a revision
 ///
-/// Makes it live, if what you expect to be live is.
+/// Makes it live, if what you expect to be live is. A draft that was made from an older revision has none of what became live
+/// since: `note` names that, and what to roll back to.
 #[utoipa::path(
     operation_id = "promote_revision",
     post, path = "/api/v1/projects/{id}/frontends/{target}/promote", tag = "revisions",

@@ -73,6 +73,18 @@ impl Deployments {
             .await
     }
 
+    /// Begins the history of an active frontend that has none yet.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub async fn begin_history(
+        &self,
+        project: &Project,
+        target: &Target,
+    ) -> Result<(), FrontendError> {
+        self.in_workflow(project, target).await.map(|_| ())
+    }
+
     /// A revision of a frontend.
     ///
     /// # Errors
@@ -235,6 +247,8 @@ impl Deployments {
                     };
                     store::insert(tx, &deployment, &made, now)?;
                 }
+                // Of an older draft with the same content, too: its author has seen what is live now.
+                store::set_base(tx, &id, &active)?;
                 let found = store::by_id(tx, &deployment, &id);
                 let revision = found
                     .map_err(control::Error::from)?

@@ -111,6 +111,41 @@ pub(in crate::deployments) fn insert(
     Ok(())
 }
 
+/// Notes what a draft is made from; a revision that was live has nothing to note.
+pub(super) fn set_base(tx: &Tx<'_>, id: &RevisionId, base: &RevisionId) -> Result<(), Error> {
+    tx.prepare_cached("UPDATE revisions SET base_id = ?2 WHERE id = ?1 AND state = 'draft'")?
+        .execute(params![id, base])?;
+    Ok(())
+}
+
+/// What a draft was made from, if that is not `active`.
+pub(super) fn stale_base(
+    c: &Connection,
+    draft: &RevisionId,
+    active: &RevisionId,
+) -> rusqlite::Result<Option<RevisionId>> {
+    c.prepare_cached(
+        "SELECT base_id FROM revisions WHERE id = ?1 AND state = 'draft' AND base_id <> ?2",
+    )?
+    .query_row(params![draft, active], |row| row.get(0))
+    .optional()
+}
+
+/// The revisions that became live after `base` last did, newest first.
+pub(super) fn released_since(
+    c: &Connection,
+    deployment: &DeploymentId,
+    base: &RevisionId,
+) -> rusqlite::Result<Vec<RevisionId>> {
+    c.prepare_cached(
+        "SELECT revision_id FROM releases WHERE deployment_id = ?1 AND id > (
+            SELECT max(id) FROM releases WHERE deployment_id = ?1 AND revision_id = ?2
+         ) GROUP BY revision_id ORDER BY max(id) DESC",
+    )?
+    .query_map(params![deployment, base], |row| row.get(0))?
+    .collect()
+}
+
 /// Keeps the rendered preview of a revision.
 pub(super) fn set_preview(tx: &Tx<'_>, id: &RevisionId, preview: &Digest) -> Result<(), Error> {
     tx.prepare_cached("UPDATE revisions SET preview_digest = ?2 WHERE id = ?1")?

@@ -4,11 +4,13 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::model::{Drafted, History, Revision, RevisionKind, RevisionState};
-use super::releases::ReleaseEntry;
+use super::releases::{Done, Dropped, ReleaseEntry};
 use crate::clock::Timestamp;
+use crate::config::Config;
 use crate::deployments::Deployments;
 use crate::deployments::frontends::views::FrontendView;
 use crate::ids::RevisionId;
+use crate::projects::Project;
 
 /// A revision.
 #[derive(Debug, Serialize, ToSchema)]
@@ -80,6 +82,40 @@ pub struct ReleaseView {
     pub frontend: FrontendView,
     /// What is live.
     pub revision: RevisionView,
+    /// What is not in it, where a draft was promoted that was made from a revision which was no longer live.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// How many revisions a note names.
+const NAMED: usize = 5;
+
+impl ReleaseView {
+    /// A release as it is answered.
+    pub fn new(done: &Done, project: &Project, config: &Config) -> Self {
+        Self {
+            frontend: FrontendView::new(&done.frontend, project, config),
+            revision: RevisionView::from(&done.revision),
+            note: done.dropped.as_ref().map(told),
+        }
+    }
+}
+
+/// What a release has dropped, for whoever asked for it.
+fn told(dropped: &Dropped) -> String {
+    let Dropped {
+        base,
+        active,
+        since,
+    } = dropped;
+    let mut named: Vec<String> = since.iter().take(NAMED).map(ToString::to_string).collect();
+    if since.len() > NAMED {
+        named.push(format!("{} more", since.len() - NAMED));
+    }
+    format!(
+        "This draft was made from revision {base}. What became live after that is not in it, and is no longer live: {}. To undo this, roll back to {active}.",
+        named.join(", ")
+    )
 }
 
 /// Something that became live.

@@ -86,8 +86,32 @@ fn a_guest_is_on_trial_for_a_day_after_it_was_installed() {
     assert!(folder.choice(&record, NOW).on_trial);
     assert!(folder.choice(&record, NOW.plus_seconds(TRIAL - 1)).on_trial);
     assert!(!folder.choice(&record, NOW.plus_seconds(TRIAL)).on_trial);
-    let back = folder.roll_back(None, NOW).unwrap();
-    assert!(!folder.choice(&back, NOW).on_trial, "it has served before");
+}
+
+#[test]
+fn a_guest_that_is_put_back_is_on_trial_until_its_own_day_is_over() {
+    let (_guests, folder) = folder();
+    install(&folder, b"a");
+    let later = NOW.plus_seconds(TRIAL / 2);
+    let newer = folder.install(b"b", String::new(), later).unwrap();
+    let b = newer.top().unwrap().digest;
+    let over = NOW.plus_seconds(TRIAL);
+    assert!(folder.choice(&newer, over).on_trial, "its day began later");
+    let fallen = fallen(b);
+    for fall in [false, true] {
+        let back = if fall {
+            folder.install(b"b", String::new(), later).unwrap();
+            folder.drop_fallen(&fallen, later).unwrap();
+            folder.read().unwrap()
+        } else {
+            folder.roll_back(None, later).unwrap()
+        };
+        assert_eq!(back.trial_until(), Some(over), "{back:?}");
+        assert!(folder.choice(&back, later).on_trial, "{back:?}");
+        assert!(!folder.choice(&back, over).on_trial, "{back:?}");
+    }
+    let built_in = folder.roll_back(None, later).unwrap();
+    assert_eq!(built_in.trial_until(), None);
 }
 
 #[test]
@@ -119,6 +143,7 @@ fn what_was_put_there_by_hand_serves_until_something_is_installed() {
     install(&folder, b"a");
     let back = folder.roll_back(None, NOW).unwrap();
     assert_eq!(back.top().unwrap().file, "000002.wasm");
+    assert_eq!(back.trial_until(), None, "nobody has installed it");
     assert_eq!(components(&folder), 2, "what is not ours stays");
 }
 

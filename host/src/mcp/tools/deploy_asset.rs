@@ -12,7 +12,7 @@ use crate::http::problem::Problem;
 use crate::mcp::Tools;
 use crate::mcp::arguments::Arguments;
 
-const ABOUT: &str = "Publish one page at a public URL for 7 days, without an account: HTML, Markdown, a Mermaid diagram, JSON or CSV. \
+const ABOUT: &str = "Publish one page at a public URL for {{quick_share_seconds}}, without an account: HTML, Markdown, a Mermaid diagram, JSON or CSV. \
 Answers {id, slug, url, created_at, expires_at}: give the user the url. \
 Its scripts run in a sandbox without cookies, storage and svc.db. It cannot be changed or deleted afterwards; \
 for a page that lasts or has a backend, use manage_project and manage_frontend.";
@@ -26,7 +26,7 @@ pub(super) fn description() -> Description {
         "one_time": { "type": "boolean", "description": "true: the first reader to open it is the last." },
         "password": string("What readers must enter."),
     });
-    let hints = ToolAnnotations::with_title("Publish a page for a week")
+    let hints = ToolAnnotations::with_title("Publish a page without an account")
         .read_only(false)
         .destructive(false)
         .idempotent(false)
@@ -44,7 +44,7 @@ pub(super) async fn call(services: Tools, mut arguments: Arguments) -> Result<Va
         let slug = arguments.text("slug")?;
         arguments.give("name", &slug)?;
     }
-    let share = arguments.rest::<DeployRequest>()?.checked()?;
+    let share = arguments.rest::<DeployRequest>()?.checked_as("slug")?;
     let publishing = async move {
         let keep = Keep::nothing();
         services.deployments.publish_share(share, keep).await

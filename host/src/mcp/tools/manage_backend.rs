@@ -1,14 +1,17 @@
 //! `manage_backend`: a project's database, its migrations and its actions.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use rmcp::model::{Tool as Description, ToolAnnotations};
 use serde_json::{Value, json};
 
+use super::backend_parts::{Part, Wanted, check_table, part, tried_out, without_sql_of_others};
 use super::{Session, answer, deleted, describe, string};
 use crate::access::{Viewer, to_the_end};
 use crate::backends::requests::{DefineActions, HowToChange};
 use crate::backends::scope::BackendScope;
+use crate::backends::views::{Defined, Updated};
 use crate::backends::{export, operations};
 use crate::control::answers::Keep;
 use crate::http::extract::invalid;
@@ -27,14 +30,14 @@ actions!(Action {
     Restore "restore",
 });
 
-const ABOUT: &str = "A project's backend: one SQLite database of up to 5 MB, and the named actions through which visitors' pages reach it. Needs a credential. \
+const ABOUT: &str = "A project's backend: one SQLite database of up to {{database_bytes}}, and the named actions through which visitors' pages reach it. Needs a credential. \
 create {project_id, ddl}: makes it, with its tables. \
 update {project_id, and exactly one of:} actions: define what pages may call, each one SELECT, INSERT, UPDATE or DELETE with :name binds \
 (in a page: await svc.db.op(\"add_note\", {text: \"hi\"}), which answers {rows, columns, rows_affected, truncated}); one with an existing name replaces that action at once, others stay, none can be deleted. \
 ddl: one additive migration; sent again it changes nothing. realtime: opens or closes the rooms in which visitors' pages exchange messages. \
 With dry_run true, ddl and actions are only tried: what the schema would be, and which actions would break. \
-batch {project_id, ops}: calls actions as a visitor would, all in one transaction or none; to try them out. \
-get {project_id}: schema, migrations, actions, row counts. \
+batch {project_id, ops}: calls actions as a visitor would, all in one transaction or none; what they write stays written. \
+get {project_id}: schema, migrations, actions, row counts; of a large backend ask for one part, or one table. \
 export {project_id}: where the database can be downloaded as one SQLite file, with the same credential. \
 history {project_id, before?, limit?}: the moments of the last 7 days that can be restored. \
 restore {project_id, at}: every row as it was then, under today's schema and actions; rows written since are gone until you restore the `previous` that it answers. \
@@ -59,6 +62,8 @@ pub(super) fn description() -> Description {
                 },
             },
         },
+        "part": { "type": "string", "enum": Part::NAMES, "description": "get: only this part; all of them if absent." },
+        "table": string("get: only this table's schema and row count."),
         "at": string("restore (required): a time, such as 2026-11-20T12:00:00.000Z; the last commit until then counts."),
         "before": string("history: only moments before this time."),
         "limit": { "type": "integer", "minimum": 1, "maximum": 1000, "description": "history: how many; 100 if absent." },
@@ -102,19 +107,34 @@ pub(super) async fn call(
         Action::Get => {
             let at = session.project(given).await?;
             let backend = operations::get(backends, at).await?;
+            let one_of = format!("one of {}", Part::NAMES.join(", "));
+            let wanted = Wanted {
+                part: arguments.given("part", &one_of)?,
+                table: arguments.given("table", "a string")?,
+            };
+            check_table(&wanted)?;
             arguments.none()?;
-            answer(backend)
+            part(answer(backend)?, &wanted)
         }
         Action::Update => {
             let defines = defines(given);
             let at = session.backend(given).await?;
             if defines {
                 let input = actions_of(arguments)?;
-                answer(to_the_end(operations::define(backends, at, input)).await?)
+                let named: HashSet<String> = input.0.names().map(str::to_owned).collect();
+                match to_the_end(operations::define(backends, at, input)).await? {
+                    Defined::Tried(run) => tried_out(*run),
+                    actions @ Defined::Actions(_) => {
+                        Ok(without_sql_of_others(answer(actions)?, &named))
+                    }
+                }
             } else {
                 let how = how(given)?;
                 let input = (arguments.rest()?, how);
-                answer(to_the_end(operations::update(backends, at, input)).await?)
+                match to_the_end(operations::update(backends, at, input)).await? {
+                    Updated::Tried(run) => tried_out(*run),
+                    done => answer(done),
+                }
             }
         }
         Action::Batch => {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rmcp::model::{Tool as Description, ToolAnnotations};
 use serde_json::{Value, json};
 
+use super::find::Find;
 use super::{Session, answer, deleted, describe, string};
 use crate::access::{Viewer, to_the_end};
 use crate::control::answers::Keep;
@@ -18,6 +19,11 @@ use crate::http::extract::invalid;
 use crate::http::problem::Problem;
 use crate::mcp::arguments::{Action as _, Arguments, actions};
 use crate::mcp::results;
+
+/// How many revisions are listed, if the call does not say: a change needs no more, and each costs the caller's model.
+const REVISIONS: u32 = 5;
+/// Says of a list of revisions that it is not all.
+const OLDER: &str = "There are older revisions: send `cursor` = next_cursor for the next of them, or `limit` (200 at most) for more at once.";
 
 actions!(Action {
     Create "create",
@@ -36,7 +42,7 @@ actions!(Action {
 
 const ABOUT: &str = "A project's frontends: public pages that last, and their history. Needs a credential. All take project_id; all but create and list take slug (or id). \
 create {type, content}: publishes; answers slug, url and api_base (visitors' calls go to POST <api_base>/op). list. get. \
-content: the stored source; a long one comes in ranges, read on with offset = next_offset. \
+content: the stored source; a long one comes in ranges, read on with offset = next_offset. With find (a text, or the number of a line) only the lines around it: enough to change one. \
 update {content}: publishes a whole new source at once, whatever is live. \
 Safer: list_revisions, then create_revision {base_revision_id = active_revision_id, edits or content}: a draft with a preview_url that nobody else sees; \
 then promote {revision_id, expected_active_revision_id}; on revision_conflict read again and start over. \
@@ -71,8 +77,9 @@ pub(super) fn description() -> Description {
         "expected_active_revision_id": string("promote, rollback (required): what you believe is live; if it is not, nothing happens."),
         "message": string("create_revision, promote, rollback: why, for the history."),
         "known_content_sha256": string("content: what you hold; if it is still that, the answer is {unchanged: true}."),
+        "find": { "type": ["string", "integer"], "description": "content: an exact text of the source, or the number of a line from 1; answers the lines around it, verbatim, and the active revision_id." },
         "offset": { "type": "integer", "minimum": 0, "description": "content: the character to begin with." },
-        "limit": { "type": "integer", "minimum": 1, "description": "content: how many characters; list_revisions: how many revisions, 50 if absent, 200 at most." },
+        "limit": { "type": "integer", "minimum": 1, "description": "content: how many characters; list_revisions: how many revisions, 5 if absent, 200 at most." },
         "cursor": string("list_revisions: next_cursor of the page before."),
     });
     let hints = ToolAnnotations::with_title("Manage a project's pages")
@@ -112,8 +119,23 @@ pub(super) async fn call(
         Action::Content => {
             let at = session.frontend(given).await?;
             let (offset, limit) = (arguments.count("offset")?, arguments.count("limit")?);
+            let find: Option<Find> = arguments.given("find", "a text, or the number of a line")?;
+            if find.is_some() {
+                if offset.is_some() || limit.is_some() {
+                    return Err(invalid(
+                        "In the arguments: `find` is sent without `offset` and `limit`.",
+                    ));
+                }
+                // Who looks for a place is about to change it, and needs to know what is live.
+                deployments
+                    .begin_history(at.project(), &at.target())
+                    .await?;
+            }
             let source = frontends::content(deployments, at, arguments.rest()?).await?;
-            range(&source, offset, limit)
+            match (find, &source) {
+                (Some(find), ContentView::Content { .. }) => places(&source, &find),
+                _ => range(&source, offset, limit),
+            }
         }
         Action::Update => {
             let at = session.frontend(given).await?;
@@ -133,8 +155,12 @@ pub(super) async fn call(
         }
         Action::ListRevisions => {
             let at = session.frontend(given).await?;
+            let chosen = !arguments.has("limit");
+            if chosen {
+                arguments.give("limit", &REVISIONS)?;
+            }
             let page = arguments.rest::<WhichRevisions>()?.checked()?;
-            fitting(deployments, at, page).await
+            fitting(deployments, at, page, chosen).await
         }
         Action::GetRevision => {
             let (at, id) = (
@@ -163,20 +189,46 @@ pub(super) async fn call(
     }
 }
 
-/// A page of the history that fits into a result: as much of what was asked for as does.
+/// A page of the history that fits into a result: as much of what was asked for as does. It says where it is shorter
+/// than the caller could expect, because we have chosen its length or it would not fit.
 async fn fitting(
     deployments: Arc<Deployments>,
     at: FrontendScope<Viewer>,
     mut page: HistoryPage,
+    chosen: bool,
 ) -> Result<Value, Problem> {
+    let asked = page.limit;
     loop {
-        let history = revisions::list(Arc::clone(&deployments), at.clone(), page);
-        let document = answer(history.await?)?;
+        let history = revisions::list(Arc::clone(&deployments), at.clone(), page).await?;
+        let there_are_more = history.next_cursor.is_some();
+        let mut document = answer(history)?;
+        if let (true, Value::Object(members)) = (there_are_more, &mut document)
+            && (chosen || page.limit < asked)
+        {
+            results::note(members, OLDER);
+        }
         if page.limit == 1 || results::fits(&document) {
             return Ok(document);
         }
         page.limit /= 2;
     }
+}
+
+/// The places of a source where something is, instead of the source.
+fn places(source: &ContentView, find: &Find) -> Result<Value, Problem> {
+    let ContentView::Content {
+        content,
+        content_type,
+        revision_id,
+        ..
+    } = source
+    else {
+        return answer(source);
+    };
+    let mut document = find.in_source(content)?;
+    document["type"] = answer(content_type)?;
+    document["revision_id"] = answer(revision_id)?;
+    Ok(document)
 }
 
 /// A source, or a range of it in characters: as much as was asked for and as fits into a result.

@@ -1,6 +1,8 @@
 //! The tools: their names, their descriptions, and the way from a call to its file.
 
+mod backend_parts;
 mod deploy_asset;
+mod find;
 mod manage_backend;
 mod manage_frontend;
 mod manage_project;
@@ -16,6 +18,7 @@ use super::arguments::Arguments;
 use super::{Tools, auth};
 use crate::access::Floor;
 use crate::backends::scope::BackendScope;
+use crate::config::Limits;
 use crate::deployments::frontends::scope::FrontendScope;
 use crate::http::problem::Problem;
 use crate::projects::scope::ProjectScope;
@@ -56,8 +59,19 @@ pub(super) fn is_open(name: &str) -> bool {
     Tool::named(name).is_none_or(|tool| tool == Tool::DeployAsset)
 }
 
-/// All tools as they are listed.
-pub(super) fn all() -> &'static [Description] {
+/// All tools as they are listed, with the numbers of the settings.
+pub(super) fn listed(limits: &Limits) -> Vec<Description> {
+    let said = |tool: &Description| {
+        let mut tool = tool.clone();
+        let text = tool.description.as_deref();
+        tool.description = text.map(|text| limits.said(text).into());
+        tool
+    };
+    all().iter().map(said).collect()
+}
+
+/// All tools, with the names of limits in the places of numbers.
+fn all() -> &'static [Description] {
     static ALL: LazyLock<[Description; 4]> = LazyLock::new(|| {
         [
             deploy_asset::description(),

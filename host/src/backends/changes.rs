@@ -1,0 +1,65 @@
+//! The difference that a change makes to a schema, which only ever grows.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::database::{Column, Index, Schema, Table, View};
+
+/// What a schema has after a change, and had not before.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SchemaDifference {
+    /// Tables that are new or have new columns.
+    pub tables: Vec<TableDifference>,
+    /// New indexes.
+    pub indexes: Vec<Index>,
+    /// New views.
+    pub views: Vec<View>,
+}
+
+/// A table that is new or has new columns.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TableDifference {
+    /// Its name, as it was written.
+    pub name: String,
+    /// Whether the table itself is new.
+    pub new: bool,
+    /// Its new columns.
+    pub columns: Vec<Column>,
+}
+
+impl SchemaDifference {
+    /// The difference between the schema before a change and the one after it.
+    pub fn between(before: &Schema, after: &Schema) -> Self {
+        let tables = after.tables.iter().filter_map(|table| {
+            let old = before.tables.iter().find(|old| old.name == table.name);
+            TableDifference::between(old, table)
+        });
+        let is_new = |name: &str, old: &[&str]| !old.contains(&name);
+        let indexes: Vec<&str> = before.indexes.iter().map(|one| &*one.name).collect();
+        let views: Vec<&str> = before.views.iter().map(|one| &*one.name).collect();
+        Self {
+            tables: tables.collect(),
+            indexes: only(&after.indexes, |index| is_new(&index.name, &indexes)),
+            views: only(&after.views, |view| is_new(&view.name, &views)),
+        }
+    }
+}
+
+impl TableDifference {
+    fn between(before: Option<&Table>, after: &Table) -> Option<Self> {
+        let had = |column: &Column| {
+            let old = before.iter().flat_map(|table| &table.columns);
+            old.into_iter().any(|old| old.name == column.name)
+        };
+        let columns = only(&after.columns, |column| !had(column));
+        (before.is_none() || !columns.is_empty()).then(|| Self {
+            name: after.name.clone(),
+            new: before.is_none(),
+            columns,
+        })
+    }
+}
+
+fn only<T: Clone>(all: &[T], wanted: impl Fn(&T) -> bool) -> Vec<T> {
+    all.iter().filter(|one| wanted(one)).cloned().collect()
+}

@@ -1,0 +1,99 @@
+//! Numbers of the settings in texts for people and models: a text names a limit, and gets what it is set to.
+
+use serde_json::Value;
+
+use super::Limits;
+
+impl Limits {
+    /// Puts limits into a text, each in the place of its name: `{{body_bytes}}` becomes `1 MB`.
+    #[must_use]
+    pub fn said(&self, text: &str) -> String {
+        let limits = match serde_json::to_value(self) {
+            Ok(Value::Object(limits)) => limits,
+            _ => return text.to_owned(),
+        };
+        let mut said = text.to_owned();
+        for (name, value) in limits {
+            let mark = format!("{{{{{name}}}}}");
+            if said.contains(&mark) {
+                said = said.replace(&mark, &number(&name, value.as_u64().unwrap_or_default()));
+            }
+        }
+        said
+    }
+}
+
+/// A limit as people say it, by the unit with which its name ends.
+fn number(name: &str, value: u64) -> String {
+    if name.ends_with("_seconds") {
+        lifetime(value)
+    } else if name.ends_with("_bytes") {
+        size(value)
+    } else {
+        value.to_string()
+    }
+}
+
+/// A number of seconds as people say it.
+pub fn lifetime(seconds: u64) -> String {
+    let units = [(86_400, "day"), (3_600, "hour"), (60, "minute")];
+    let (count, name) = whole(seconds, &units).unwrap_or((seconds, "second"));
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {name}{plural}")
+}
+
+/// A number of bytes as people say it.
+fn size(bytes: u64) -> String {
+    let units = [(1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB")];
+    let (count, name) = whole(bytes, &units).unwrap_or((bytes, "bytes"));
+    format!("{count} {name}")
+}
+
+/// A number in the first of some units in which it is a whole one.
+fn whole(number: u64, units: &[(u64, &'static str)]) -> Option<(u64, &'static str)> {
+    let mut units = units.iter();
+    let (unit, name) = units.find(|(unit, _)| number >= *unit && number.is_multiple_of(*unit))?;
+    Some((number / unit, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_said_in_their_largest_whole_unit() {
+        for (seconds, said) in [
+            (604_800, "7 days"),
+            (86_400, "1 day"),
+            (129_600, "36 hours"),
+            (60, "1 minute"),
+            (61, "61 seconds"),
+            (1, "1 second"),
+        ] {
+            assert_eq!(lifetime(seconds), said);
+        }
+        for (bytes, said) in [
+            (5_242_880, "5 MB"),
+            (65_536, "64 KB"),
+            (1_048_577, "1048577 bytes"),
+            (2 << 30, "2 GB"),
+            (0, "0 bytes"),
+        ] {
+            assert_eq!(size(bytes), said);
+        }
+    }
+
+    #[test]
+    fn a_text_gets_the_numbers_that_it_names() {
+        let limits = Limits {
+            mcp_per_minute: 7,
+            quick_share_seconds: 3_600,
+            ..Limits::default()
+        };
+        let text = "{{quick_share_seconds}}, {{mcp_per_minute}} a minute, {{body_bytes}}; {name} and {{nothing}} stay";
+        assert_eq!(
+            limits.said(text),
+            "1 hour, 7 a minute, 1 MB; {name} and {{nothing}} stay"
+        );
+    }
+}

@@ -1,0 +1,216 @@
+//! Parts of a backend's detail, because all of it may be more than a tool's result can hold.
+
+use std::collections::HashSet;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::answer;
+use crate::backends::views::DryRunView;
+use crate::http::extract::invalid;
+use crate::http::problem::{Code, Problem};
+use crate::mcp::results;
+
+/// A part of a backend's detail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Part {
+    /// Its tables, indexes and views.
+    Schema,
+    /// Its actions with their SQL.
+    Actions,
+    /// Its migrations with their SQL.
+    Migrations,
+    /// The rows of its tables, and its bytes.
+    Inventory,
+}
+
+impl Part {
+    /// All names, for the tool's schema and its errors.
+    pub(super) const NAMES: [&'static str; 4] = ["schema", "actions", "migrations", "inventory"];
+
+    fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
+/// Which parts of a backend somebody wants.
+#[derive(Debug, Default)]
+pub(super) struct Wanted {
+    /// One part; all if there is none.
+    pub(super) part: Option<Part>,
+    /// Only what is about this table.
+    pub(super) table: Option<String>,
+}
+
+/// Says of a detail that is too large how to see the rest of it.
+const TOO_LARGE: &str = "Send `part` (schema, actions, migrations or inventory) to see one part of it, and `table` to see one table. GET /api/v1/projects/{id}/backend answers all of it.";
+
+/// What is wanted of a backend's detail.
+///
+/// # Errors
+/// `not_found` for a table that is not there.
+pub(super) fn part(detail: Value, wanted: &Wanted) -> Result<Value, Problem> {
+    let mut document = match wanted {
+        Wanted {
+            part: None,
+            table: None,
+        } => detail,
+        wanted => only(detail, wanted)?,
+    };
+    if !results::fits(&document)
+        && let Value::Object(members) = &mut document
+    {
+        results::note(members, TOO_LARGE);
+    }
+    Ok(document)
+}
+
+fn only(mut detail: Value, wanted: &Wanted) -> Result<Value, Problem> {
+    if let Some(table) = &wanted.table {
+        let is_there = named(&detail["schema"]["tables"], table);
+        if !is_there {
+            return Err(Problem::new(
+                Code::NotFound,
+                format!(
+                    "The database has no table `{table}`. Send `part` schema, without `table`, to see which it has."
+                ),
+            ));
+        }
+        of_table(&mut detail, table);
+    }
+    let parts = match wanted.part {
+        Some(part) => vec![part],
+        None => vec![Part::Schema, Part::Inventory],
+    };
+    let names = parts.into_iter().map(Part::name);
+    let names = names.chain(["id", "warnings"]);
+    let kept = names.map(|name| (name.to_owned(), detail[name].take()));
+    Ok(Value::Object(kept.collect::<Map<_, _>>()))
+}
+
+fn named(list: &Value, name: &str) -> bool {
+    let mut list = list.as_array().into_iter().flatten();
+    list.any(|one| is(&one["name"], name))
+}
+
+/// Whether a name is that of a table, in whatever case it is written.
+fn is(name: &Value, table: &str) -> bool {
+    name.as_str()
+        .is_some_and(|name| name.eq_ignore_ascii_case(table))
+}
+
+/// Leaves out all that is about other tables.
+fn of_table(detail: &mut Value, table: &str) {
+    for (pointer, member) in [
+        ("/schema/tables", "name"),
+        ("/schema/indexes", "table"),
+        ("/inventory/tables", "name"),
+    ] {
+        if let Some(Value::Array(list)) = detail.pointer_mut(pointer) {
+            list.retain(|one| is(&one[member], table));
+        }
+    }
+    detail["schema"]["views"] = json!([]);
+}
+
+/// Leaves out the SQL of actions that a call did not name, and says so.
+pub(super) fn without_sql_of_others(mut defined: Value, named: &HashSet<String>) -> Value {
+    let mut left_out = 0;
+    let actions = defined.get_mut("actions").and_then(Value::as_array_mut);
+    for action in actions.into_iter().flatten() {
+        let is_named = action["name"]
+            .as_str()
+            .is_some_and(|name| named.contains(name));
+        if let (false, Value::Object(members)) = (is_named, action) {
+            members.remove("sql");
+            left_out += 1;
+        }
+    }
+    if let (1.., Value::Object(members)) = (left_out, &mut defined) {
+        let note = format!(
+            "The `sql` of {left_out} actions that this call did not name is left out: manage_backend get with part \"actions\" has it."
+        );
+        results::note(members, &note);
+    }
+    defined
+}
+
+/// What a trial found; where not all of it fits, the difference without the two schemas.
+pub(super) fn tried_out(run: DryRunView) -> Result<Value, Problem> {
+    let mut document = answer(run)?;
+    if !results::fits(&document)
+        && let Value::Object(members) = &mut document
+    {
+        members.remove("schema");
+        members.insert("truncated".to_owned(), true.into());
+        results::note(
+            members,
+            "The whole `schema`, before and after, is left out to keep this small: `changes` is the difference. manage_backend get with part \"schema\" has the schema as it is.",
+        );
+    }
+    Ok(document)
+}
+
+/// Refuses a table where a part is asked for that knows no tables.
+pub(super) fn check_table(wanted: &Wanted) -> Result<(), Problem> {
+    match wanted {
+        Wanted {
+            part: Some(Part::Actions | Part::Migrations),
+            table: Some(_),
+        } => Err(invalid(
+            "In the arguments: `table` goes with the parts schema and inventory, or without `part`.",
+        )),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn detail() -> Value {
+        json!({
+            "id": "b", "spec": { "version": 1 }, "warnings": [],
+            "schema": {
+                "tables": [{ "name": "Notes" }, { "name": "svc_payments" }],
+                "indexes": [{ "name": "i", "table": "Notes" }, { "name": "j", "table": "svc_payments" }],
+                "views": [{ "name": "v" }],
+            },
+            "actions": [{ "name": "a" }], "migrations": [{ "version": 1 }],
+            "inventory": { "tables": [{ "name": "Notes", "rows": 1 }, { "name": "svc_payments", "rows": 0 }], "bytes_on_disk": 7 },
+        })
+    }
+
+    #[test]
+    fn a_part_is_what_the_whole_has() {
+        let whole = Wanted::default();
+        assert_eq!(part(detail(), &whole).unwrap(), detail());
+        for name in Part::NAMES {
+            let wanted = Wanted {
+                part: serde_json::from_value(json!(name)).unwrap(),
+                table: None,
+            };
+            let expected = json!({ "id": "b", "warnings": [], name: detail()[name] });
+            assert_eq!(part(detail(), &wanted).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn a_table_is_shown_alone() {
+        let mut wanted = Wanted {
+            part: None,
+            table: Some("notes".to_owned()),
+        };
+        let schema = json!({ "tables": [{ "name": "Notes" }], "indexes": [{ "name": "i", "table": "Notes" }], "views": [] });
+        let inventory = json!({ "tables": [{ "name": "Notes", "rows": 1 }], "bytes_on_disk": 7 });
+        let expected =
+            json!({ "id": "b", "warnings": [], "schema": schema, "inventory": inventory });
+        assert_eq!(part(detail(), &wanted).unwrap(), expected);
+        wanted.part = Some(Part::Schema);
+        let expected = json!({ "id": "b", "warnings": [], "schema": schema });
+        assert_eq!(part(detail(), &wanted).unwrap(), expected);
+        wanted.table = Some("i".to_owned());
+        assert_eq!(part(detail(), &wanted).unwrap_err().code, Code::NotFound);
+    }
+}

@@ -1,0 +1,230 @@
+//! Places in a source: the lines around a text or around a line, so that a change of one line need not read them all.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::http::extract::invalid;
+use crate::http::problem::Problem;
+
+/// How many lines are shown before and after what was looked for.
+const AROUND: usize = 2;
+/// How many characters are shown at most before and after it: lines may be long.
+const CHARACTERS: usize = 200;
+/// How many characters are shown at most of it, and of a line.
+const LONGEST: usize = 400;
+/// How many places are shown.
+const PLACES: usize = 5;
+
+/// What is looked for.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Find {
+    /// A line, by its number from 1.
+    Line(usize),
+    /// A text, exactly as it is in the source.
+    Text(String),
+}
+
+impl Find {
+    /// The places of a source: `lines`, `occurrences` and `found`, with a `note` where that is not all or nothing.
+    ///
+    /// # Errors
+    /// `invalid_request` for an empty text or a line that is not there.
+    pub(super) fn in_source(&self, source: &str) -> Result<Value, Problem> {
+        let lines = source.lines().count();
+        match self {
+            Self::Line(number) => {
+                let Some((start, end)) = line(source, *number) else {
+                    return Err(invalid(format!(
+                        "`find` is line {number}, and the source has lines 1 to {lines}."
+                    )));
+                };
+                let found = [place(source, *number, start, end).0];
+                Ok(json!({ "lines": lines, "found": found }))
+            }
+            Self::Text(text) if text.is_empty() => Err(invalid(
+                "`find` is empty: send a text of the source, or the number of a line.",
+            )),
+            Self::Text(text) => Ok(occurrences(source, text, lines)),
+        }
+    }
+}
+
+fn occurrences(source: &str, text: &str, lines: usize) -> Value {
+    let (mut found, mut occurrences, mut unseen) = (Vec::new(), 0, 0);
+    // Where the place ends that was shown last, and the line in which the search stands.
+    let (mut shown, mut at, mut number) = (0, 0, 1);
+    for (start, _) in source.match_indices(text) {
+        occurrences += 1;
+        number += breaks(source, at, start);
+        at = start;
+        if start < shown {
+            continue;
+        }
+        if found.len() == PLACES {
+            unseen += 1;
+            continue;
+        }
+        let (place, end) = place(source, number, start, start + text.len());
+        found.push(place);
+        shown = end;
+    }
+    let mut document = json!({ "lines": lines, "occurrences": occurrences, "found": found });
+    if occurrences == 0 {
+        document["note"] = "The stored source does not have this text. It is looked for exactly, with case and white space; the page as it is served may differ from its source.".into();
+    } else if unseen > 0 {
+        document["note"] = format!("{unseen} more occurrences are not shown: look for a longer text, or for the number of a line.").into();
+    }
+    document
+}
+
+/// The bytes of a line, without its end.
+fn line(source: &str, number: usize) -> Option<(usize, usize)> {
+    let mut start = 0;
+    for _ in 1..number {
+        start += source.get(start..)?.find('\n')? + 1;
+    }
+    let rest = source
+        .get(start..)
+        .filter(|rest| number > 0 && !rest.is_empty())?;
+    let length = rest.find('\n').unwrap_or(rest.len());
+    Some((start, start + length))
+}
+
+/// What stands around some bytes, verbatim, and where that ends.
+fn place(source: &str, number: usize, start: usize, end: usize) -> (Value, usize) {
+    let end = after(source, start, LONGEST).min(end);
+    let from = first_line(source, start).max(before(source, start, CHARACTERS));
+    let to = last_line(source, end).min(after(source, end, CHARACTERS));
+    let first = number - breaks(source, from, start);
+    let content = source.get(from..to).unwrap_or_default();
+    let offset = source.get(..from).unwrap_or_default().chars().count();
+    let place = json!({ "line": number, "from_line": first, "offset": offset, "content": content });
+    (place, to)
+}
+
+/// How many lines end between two places.
+fn breaks(source: &str, from: usize, to: usize) -> usize {
+    let between = source.as_bytes().get(from..to).unwrap_or_default();
+    between.iter().filter(|byte| **byte == b'\n').count()
+}
+
+/// Where the first line begins that is shown of those around a place.
+fn first_line(source: &str, at: usize) -> usize {
+    let earlier = source.get(..at).unwrap_or_default();
+    let starts = earlier.rmatch_indices('\n').map(|(at, _)| at + 1);
+    starts.chain([0]).nth(AROUND).unwrap_or(0)
+}
+
+/// Where the last line ends that is shown of those around a place.
+fn last_line(source: &str, at: usize) -> usize {
+    let later = source.get(at..).unwrap_or_default();
+    let ends = later.match_indices('\n').map(|(end, _)| at + end);
+    ends.chain([source.len()])
+        .nth(AROUND)
+        .unwrap_or(source.len())
+}
+
+/// The place that is some characters before another.
+fn before(source: &str, at: usize, characters: usize) -> usize {
+    let earlier = source.get(..at).unwrap_or_default();
+    let place = earlier.char_indices().rev().take(characters).last();
+    place.map_or(at, |(place, _)| place)
+}
+
+/// The place that is some characters after another.
+fn after(source: &str, at: usize, characters: usize) -> usize {
+    let later = source.get(at..).unwrap_or_default();
+    let place = later.char_indices().nth(characters);
+    place.map_or(source.len(), |(place, _)| at + place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(source: &str, find: &Find) -> Value {
+        find.in_source(source).unwrap()
+    }
+
+    fn text(text: &str) -> Find {
+        Find::Text(text.to_owned())
+    }
+
+    #[test]
+    fn a_text_is_shown_with_the_lines_around_it() {
+        let source = "one\ntwo\nthree\nfour ä\nfive\nsix\nseven";
+        let document = found(source, &text("our ä"));
+        assert_eq!(
+            (&document["lines"], &document["occurrences"]),
+            (&json!(7), &json!(1))
+        );
+        let place = json!({ "line": 4, "from_line": 2, "offset": 4, "content": "two\nthree\nfour ä\nfive\nsix" });
+        assert_eq!(document["found"], json!([place]));
+        assert_eq!(document["note"], Value::Null);
+        assert_eq!(found(source, &Find::Line(4))["found"], json!([place]));
+        for (line, content) in [(1, "one\ntwo\nthree"), (7, "five\nsix\nseven")] {
+            assert_eq!(
+                found(source, &Find::Line(line))["found"][0]["content"],
+                content
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_told() {
+        let nothing = found("one\r\ntwo\n", &text("TWO"));
+        assert_eq!(
+            (&nothing["occurrences"], &nothing["found"]),
+            (&json!(0), &json!([]))
+        );
+        assert!(nothing["note"].as_str().unwrap().contains("does not have"));
+        for find in [text(""), Find::Line(0), Find::Line(3)] {
+            assert!(find.in_source("one\r\ntwo\n").is_err(), "{find:?}");
+        }
+        assert_eq!(
+            found("one\r\ntwo\n", &Find::Line(2))["found"][0]["content"],
+            "one\r\ntwo\n"
+        );
+    }
+
+    #[test]
+    fn long_lines_and_long_texts_are_cut() {
+        let source = format!("{}needle{}", "ä".repeat(100_000), "ö".repeat(100_000));
+        let place = &found(&source, &text("needle"))["found"][0];
+        let expected = format!("{}needle{}", "ä".repeat(CHARACTERS), "ö".repeat(CHARACTERS));
+        assert_eq!(place["content"], expected);
+        assert_eq!(place["offset"], 100_000 - CHARACTERS);
+        let longest = found(&source, &text(&source));
+        let shown = longest["found"][0]["content"]
+            .as_str()
+            .unwrap()
+            .chars()
+            .count();
+        assert_eq!(shown, LONGEST + CHARACTERS);
+        let line = found(&source, &Find::Line(1));
+        assert_eq!(
+            line["found"][0]["content"]
+                .as_str()
+                .unwrap()
+                .chars()
+                .count(),
+            LONGEST + CHARACTERS
+        );
+    }
+
+    #[test]
+    fn of_many_places_the_first_are_shown() {
+        let far = "x\n\n\n\n\n\n".repeat(8);
+        let document = found(&far, &text("x"));
+        assert_eq!(document["occurrences"], 8);
+        assert_eq!(document["found"].as_array().unwrap().len(), PLACES);
+        assert!(document["note"].as_str().unwrap().starts_with("3 more"));
+        assert_eq!(document["found"][4]["line"], 25);
+        // What is seen beside another is not shown again.
+        let near = found("x x\nx", &text("x"));
+        assert_eq!(near["occurrences"], 3);
+        assert_eq!(near["found"].as_array().unwrap().len(), 1);
+        assert_eq!(near["note"], Value::Null);
+    }
+}
