@@ -1,7 +1,8 @@
 //! The threads that tenants' statements run on: short work in turn, long work in fair shares.
 //!
-//! In both lanes databases take turns, piece by piece, and none ever holds more than its share of the threads, so that
-//! a tenant who floods or loops delays only himself. Long work has few threads, of low priority.
+//! In both lanes workspaces take turns, piece by piece, and within each its databases; none ever holds more than its share of
+//! the threads. So a tenant who floods or loops delays only himself, however many databases he has, and whoever floods one page
+//! with calls leaves a share to the others of its workspace. Long work has few threads, of low priority.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -9,16 +10,44 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use crate::ids::BackendId;
+use crate::ids::{BackendId, WorkspaceId};
 
 /// Threads for short work; most of their time they wait for the disk.
 const SHORT_THREADS: usize = 8;
-/// How many of them one database may hold.
-const SHORT_SHARE: usize = 2;
+/// How many of them a workspace may hold, and a database of it.
+const SHORT_SHARE: Share = Share {
+    workspace: 4,
+    database: 2,
+};
 /// How much nicer than the rest of the process the threads of long work are.
+#[cfg(target_os = "linux")]
 const NICENESS: i32 = 10;
 /// How many pieces of work of one database may wait in a lane.
 const WAITING: usize = 256;
+
+/// Whose work it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Owner {
+    pub(super) workspace: Option<WorkspaceId>,
+    pub(super) database: BackendId,
+}
+
+/// How many threads of a lane one may hold.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    workspace: usize,
+    database: usize,
+}
+
+impl Share {
+    /// Of a lane for long work: half of the threads, and half of that.
+    fn of_long(threads: usize) -> Self {
+        Self {
+            workspace: (threads / 2).max(1),
+            database: (threads / 4).max(1),
+        }
+    }
+}
 
 /// A piece of work.
 pub(super) type Job = Box<dyn FnOnce() + Send>;
@@ -65,20 +94,20 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Works until the queue is closed and empty; no database holds more threads than its share.
-    fn work(&self, share: usize) {
+    /// Works until the queue is closed and empty; nobody holds more threads than its share.
+    fn work(&self, share: Share) {
         let mut done = None;
-        while let Some((id, job)) = self.next(share, done) {
+        while let Some((owner, job)) = self.next(share, done) {
             perform(job);
-            done = Some(id);
+            done = Some(owner);
         }
     }
 
-    /// The next piece of work, once there is some, for a thread that has `done` a piece of a database's.
-    fn next(&self, share: usize, done: Option<BackendId>) -> Option<(BackendId, Job)> {
+    /// The next piece of work, once there is some, for a thread that has `done` a piece of somebody's.
+    fn next(&self, share: Share, done: Option<Owner>) -> Option<(Owner, Job)> {
         let mut state = self.lock();
-        if let Some(id) = done {
-            state.work.done(id);
+        if let Some(owner) = done {
+            state.work.done(owner);
         }
         loop {
             if let Some(job) = state.work.take(share) {
@@ -101,9 +130,9 @@ impl Queue {
         }
     }
 
-    fn add(&self, id: BackendId, job: Job, first: bool) -> bool {
+    fn add(&self, owner: Owner, job: Job, first: bool) -> bool {
         let mut state = self.lock();
-        let added = state.work.add(id, job, first);
+        let added = state.work.add(owner, job, first);
         if state.idle > 0 {
             self.changed.notify_one();
         }
@@ -111,8 +140,8 @@ impl Queue {
     }
 
     /// Adds work at the end of a piece of work of this queue, whose thread looks for more right away.
-    fn add_at_end(&self, id: BackendId, job: Job) {
-        self.lock().work.add(id, job, true);
+    fn add_at_end(&self, owner: Owner, job: Job) {
+        self.lock().work.add(owner, job, true);
     }
 
     fn close(&self) {
@@ -121,45 +150,53 @@ impl Queue {
     }
 }
 
-/// Work by database, taken in turn.
+/// Whose turn it is in a lane: a workspace's, or that of a database which is known to be nobody's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Holder {
+    Workspace(WorkspaceId),
+    Database(BackendId),
+}
+
+impl Owner {
+    fn holder(&self) -> Holder {
+        self.workspace
+            .map_or(Holder::Database(self.database), Holder::Workspace)
+    }
+}
+
+/// Work by workspace, taken in turn.
 #[derive(Default)]
 struct Shares {
-    waiting: HashMap<BackendId, VecDeque<Job>>,
+    by_holder: HashMap<Holder, Line>,
+    /// Those whose work waits.
+    turns: VecDeque<Holder>,
+}
+
+/// The work of a workspace, by database.
+#[derive(Default)]
+struct Line {
+    waiting: HashMap<BackendId, VecDeque<(Owner, Job)>>,
     running: HashMap<BackendId, usize>,
+    /// Databases whose work waits.
     turns: VecDeque<BackendId>,
 }
 
-impl Shares {
-    /// Adds work of a database, unless too much of it waits; what comes first is always taken in.
-    fn add(&mut self, id: BackendId, job: Job, first: bool) -> bool {
-        let queue = self.waiting.entry(id).or_default();
-        if queue.len() >= WAITING && !first {
-            return false;
-        }
-        if queue.is_empty() {
-            self.turns.push_back(id);
-        }
-        if first {
-            queue.push_front(job);
-        } else {
-            queue.push_back(job);
-        }
-        true
+impl Line {
+    fn holds(&self) -> usize {
+        self.running.values().sum()
     }
 
     /// The place of the database whose turn it is and that has not got its share already.
-    fn place(&self, share: usize) -> Option<usize> {
-        let free = |id: &BackendId| self.running.get(id).is_none_or(|n| *n < share);
+    fn place(&self, share: Share) -> Option<usize> {
+        if self.holds() >= share.workspace {
+            return None;
+        }
+        let free = |id: &BackendId| self.running.get(id).is_none_or(|n| *n < share.database);
         self.turns.iter().position(free)
     }
 
-    /// Whether there is work to take.
-    fn has_some(&self, share: usize) -> bool {
-        self.place(share).is_some()
-    }
-
     /// The next job of the database whose turn it is.
-    fn take(&mut self, share: usize) -> Option<(BackendId, Job)> {
+    fn take(&mut self, share: Share) -> Option<(Owner, Job)> {
         let place = self.place(share)?;
         let id = self.turns.remove(place)?;
         let queue = self.waiting.get_mut(&id)?;
@@ -170,15 +207,72 @@ impl Shares {
             self.turns.push_back(id);
         }
         *self.running.entry(id).or_default() += 1;
-        Some((id, job))
+        Some(job)
+    }
+}
+
+impl Shares {
+    /// Adds work of a database, unless too much of it waits; what comes first is always taken in.
+    fn add(&mut self, owner: Owner, job: Job, first: bool) -> bool {
+        let holder = owner.holder();
+        let line = self.by_holder.entry(holder).or_default();
+        let queue = line.waiting.entry(owner.database).or_default();
+        if queue.len() >= WAITING && !first {
+            return false;
+        }
+        if line.turns.is_empty() {
+            self.turns.push_back(holder);
+        }
+        if queue.is_empty() {
+            line.turns.push_back(owner.database);
+        }
+        if first {
+            queue.push_front((owner, job));
+        } else {
+            queue.push_back((owner, job));
+        }
+        true
     }
 
-    fn done(&mut self, id: BackendId) {
-        if let Some(running) = self.running.get_mut(&id) {
+    /// The place of the workspace whose turn it is and that may take work.
+    fn place(&self, share: Share) -> Option<usize> {
+        let may = |holder: &Holder| {
+            let line = self.by_holder.get(holder);
+            line.is_some_and(|line| line.place(share).is_some())
+        };
+        self.turns.iter().position(may)
+    }
+
+    /// Whether there is work to take.
+    fn has_some(&self, share: Share) -> bool {
+        self.place(share).is_some()
+    }
+
+    /// The next job of the workspace whose turn it is.
+    fn take(&mut self, share: Share) -> Option<(Owner, Job)> {
+        let place = self.place(share)?;
+        let holder = self.turns.remove(place)?;
+        let line = self.by_holder.get_mut(&holder)?;
+        let job = line.take(share)?;
+        if !line.turns.is_empty() {
+            self.turns.push_back(holder);
+        }
+        Some(job)
+    }
+
+    fn done(&mut self, owner: Owner) {
+        let holder = owner.holder();
+        let Some(line) = self.by_holder.get_mut(&holder) else {
+            return;
+        };
+        if let Some(running) = line.running.get_mut(&owner.database) {
             *running -= 1;
             if *running == 0 {
-                self.running.remove(&id);
+                line.running.remove(&owner.database);
             }
+        }
+        if line.running.is_empty() && line.waiting.is_empty() {
+            self.by_holder.remove(&holder);
         }
     }
 }
@@ -198,7 +292,7 @@ impl Lanes {
             })?);
         }
         let long_threads = thread::available_parallelism().map_or(2, |n| n.get().max(2));
-        let share = long_threads / 2;
+        let share = Share::of_long(long_threads);
         for number in 0..long_threads {
             let queue: Arc<Queue> = Arc::clone(&long);
             threads.push(spawn(format!("sql-long-{number}"), move || {
@@ -214,23 +308,23 @@ impl Lanes {
     }
 
     /// Queues short work of a database; answers false when too much of it waits already.
-    pub(super) fn short(&self, id: BackendId, job: Job) -> bool {
-        self.short.add(id, job, false)
+    pub(super) fn short(&self, owner: Owner, job: Job) -> bool {
+        self.short.add(owner, job, false)
     }
 
     /// Queues what a database must have done soon, of which there is one piece at a time: before its other short work.
-    pub(super) fn soon(&self, id: BackendId, job: Job) {
-        self.short.add(id, job, true);
+    pub(super) fn soon(&self, owner: Owner, job: Job) {
+        self.short.add(owner, job, true);
     }
 
     /// The same, at the end of a piece of short work.
-    pub(super) fn soon_after_short(&self, id: BackendId, job: Job) {
-        self.short.add_at_end(id, job);
+    pub(super) fn soon_after_short(&self, owner: Owner, job: Job) {
+        self.short.add_at_end(owner, job);
     }
 
     /// Queues long work of a database; answers false when too much of it waits already.
-    pub(super) fn long(&self, id: BackendId, job: Job) -> bool {
-        self.long.add(id, job, false)
+    pub(super) fn long(&self, owner: Owner, job: Job) -> bool {
+        self.long.add(owner, job, false)
     }
 }
 
@@ -260,10 +354,16 @@ fn perform(job: Job) {
     }
 }
 
+/// Makes the calling thread nicer, where a thread has a priority of its own.
+#[cfg(target_os = "linux")]
 fn lower_priority() {
     // Unprivileged processes may always be nicer; where they may not, fairness is all that suffers.
     let _ = rustix::process::setpriority_process(None, NICENESS);
 }
+
+/// Elsewhere it would be the process's.
+#[cfg(not(target_os = "linux"))]
+fn lower_priority() {}
 
 #[cfg(test)]
 mod tests {
@@ -271,21 +371,81 @@ mod tests {
     use crate::clock::{Clock, Timestamp};
     use crate::random::Random;
 
+    const ONE: Share = Share {
+        workspace: 2,
+        database: 1,
+    };
+
+    fn owners<const N: usize>() -> [Owner; N] {
+        let clock = Clock::manual(Timestamp(0));
+        let random = Random::system();
+        [(); N].map(|()| Owner {
+            workspace: Some(WorkspaceId::new(&clock, &random).unwrap()),
+            database: BackendId::new(&clock, &random).unwrap(),
+        })
+    }
+
+    fn add(shares: &mut Shares, owner: Owner) -> bool {
+        shares.add(owner, Box::new(|| {}), false)
+    }
+
+    fn taken(shares: &mut Shares) -> Option<Owner> {
+        shares.take(ONE).map(|(owner, _)| owner)
+    }
+
     #[test]
     fn shares_are_taken_in_turn_and_bounded() {
-        let clock = Clock::manual(Timestamp(0));
-        let id = || BackendId::new(&clock, &Random::system()).unwrap();
-        let (greedy, modest) = (id(), id());
+        let [greedy, modest] = owners();
         let mut shares = Shares::default();
         for _ in 0..WAITING {
-            assert!(shares.add(greedy, Box::new(|| {}), false));
+            assert!(add(&mut shares, greedy));
         }
-        assert!(!shares.add(greedy, Box::new(|| {}), false));
-        assert!(shares.add(modest, Box::new(|| {}), false));
-        assert_eq!(shares.take(1).unwrap().0, greedy);
-        assert_eq!(shares.take(1).unwrap().0, modest);
-        assert!(shares.take(1).is_none());
+        assert!(!add(&mut shares, greedy));
+        assert!(add(&mut shares, modest));
+        assert_eq!(taken(&mut shares), Some(greedy));
+        assert_eq!(taken(&mut shares), Some(modest));
+        assert_eq!(taken(&mut shares), None);
         shares.done(greedy);
-        assert_eq!(shares.take(1).unwrap().0, greedy);
+        assert_eq!(taken(&mut shares), Some(greedy));
+    }
+
+    #[test]
+    fn a_workspace_holds_its_share_however_many_databases_it_has() {
+        let [one, two, three, other] = owners();
+        let same = |owner: Owner| Owner {
+            workspace: one.workspace,
+            ..owner
+        };
+        let (two, three) = (same(two), same(three));
+        let mut shares = Shares::default();
+        for owner in [one, one, two, three, other] {
+            assert!(add(&mut shares, owner));
+        }
+        assert_eq!(taken(&mut shares), Some(one));
+        assert_eq!(taken(&mut shares), Some(other));
+        // One database has its share, and the next of its workspace follows.
+        assert_eq!(taken(&mut shares), Some(two));
+        // The workspace has its share.
+        assert_eq!(taken(&mut shares), None);
+        shares.done(two);
+        assert_eq!(taken(&mut shares), Some(three));
+        shares.done(one);
+        assert_eq!(taken(&mut shares), Some(one));
+        for owner in [one, three, other] {
+            shares.done(owner);
+        }
+        assert!(shares.by_holder.is_empty() && shares.turns.is_empty());
+    }
+
+    #[test]
+    fn what_nobody_owns_is_a_holder_of_its_own() {
+        let [one, two] = owners().map(|owner| Owner {
+            workspace: None,
+            ..owner
+        });
+        let mut shares = Shares::default();
+        assert!(add(&mut shares, one) && add(&mut shares, two));
+        assert_eq!(taken(&mut shares), Some(one));
+        assert_eq!(taken(&mut shares), Some(two));
     }
 }

@@ -11,7 +11,7 @@ use super::batch::{BatchError, Step, Work};
 use super::error::RunError;
 use super::group::{BYTES, CALLERS, GiveUp, Left, Turn, Write, run_alone, run_group};
 use super::handle::{Settings, internal};
-use super::lanes::Lanes;
+use super::lanes::{Lanes, Owner};
 use super::pace::{Lane, Pace};
 use super::reads::Readers;
 use super::run::{Call, ResultJson, ResultLimits};
@@ -31,6 +31,8 @@ pub struct Database {
     pub(super) settings: Settings,
     pub(super) limits: ResultLimits,
     pub(super) lanes: Arc<Lanes>,
+    /// Whose its work is.
+    pub(super) owner: Owner,
     writers: Writers,
     /// Itself, for the work that it queues.
     me: Weak<Self>,
@@ -75,7 +77,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Database {
     pub(super) fn new(
-        id: BackendId,
+        owner: Owner,
         settings: Settings,
         limits: ResultLimits,
         lanes: Arc<Lanes>,
@@ -86,10 +88,11 @@ impl Database {
             return Err(RunError::Closed);
         }
         Ok(Arc::new_cyclic(|me| Self {
-            id,
+            id: owner.database,
             settings,
             limits,
             lanes,
+            owner,
             writers,
             me: me.clone(),
             readers: Mutex::default(),
@@ -165,6 +168,7 @@ impl Database {
         self.enqueue(Waiting::Alone(Box::new(move |writer| {
             if begun.begin() {
                 let result = work(writer);
+                me.settings.schema_changed();
                 match schema::has_deferred_keys(&writer.handle.connection) {
                     Ok(deferred) => me.deferred_keys.store(deferred, Ordering::Relaxed),
                     Err(error) => tracing::error!(%error, "a schema cannot be read"),
@@ -211,15 +215,18 @@ impl Database {
                 writes.taken = true;
                 let job = Box::new(move || me.commit_group());
                 if from == Some(Lane::Short) {
-                    self.lanes.soon_after_short(self.id, job);
+                    self.lanes.soon_after_short(self.owner, job);
                 } else {
-                    self.lanes.soon(self.id, job);
+                    self.lanes.soon(self.owner, job);
                 }
                 Ok(())
             }
             Some(Waiting::Alone(_)) => {
                 writes.taken = true;
-                if self.lanes.long(self.id, Box::new(move || me.work_alone())) {
+                if self
+                    .lanes
+                    .long(self.owner, Box::new(move || me.work_alone()))
+                {
                     Ok(())
                 } else {
                     writes.taken = false;

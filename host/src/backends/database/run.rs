@@ -7,6 +7,7 @@ use rusqlite::{CachedStatement, Connection, Row, Rows, Statement, StatementStatu
 
 use super::error::RunError;
 use super::handle::{Failure, Handle};
+use super::meter::{Deadline, Watch};
 use super::values::{self, Params, Value};
 use super::walls::Role;
 
@@ -41,14 +42,14 @@ pub type ResultJson = Vec<u8>;
 /// The first row of a result, by column; empty if there was none.
 pub(super) type FirstRow = Params;
 
-/// Runs a statement within `budget`.
+/// Runs a statement in a lane, within `budget`.
 pub(super) fn run(
     handle: &Handle,
     call: &Call,
     limits: &ResultLimits,
     budget: Duration,
 ) -> Result<ResultJson, RunError> {
-    run_keeping(handle, call, limits, budget, None)
+    run_watched(handle, call, limits, (budget, Watch::InLane), None)
 }
 
 /// The same, with the first row put into `kept` too.
@@ -59,13 +60,46 @@ pub(super) fn run_keeping(
     budget: Duration,
     kept: Option<&mut FirstRow>,
 ) -> Result<ResultJson, RunError> {
+    run_watched(handle, call, limits, (budget, Watch::InLane), kept)
+}
+
+/// Runs a statement on the thread of a request, within `budget`: one that is known to be cheap, else it is for a lane.
+pub(super) fn run_inline(
+    handle: &Handle,
+    call: &Call,
+    limits: &ResultLimits,
+    budget: Duration,
+) -> Result<ResultJson, RunError> {
+    run_watched(handle, call, limits, (budget, Watch::Closely), None)
+}
+
+fn run_watched(
+    handle: &Handle,
+    call: &Call,
+    limits: &ResultLimits,
+    (budget, watch): (Duration, Watch),
+    kept: Option<&mut FirstRow>,
+) -> Result<ResultJson, RunError> {
     let role = if call.writes { Role::Write } else { Role::Read };
-    handle.tenant(role, budget, |connection| {
+    handle.watched(role, budget, watch, |connection| {
+        let cost = handle.cost(&call.sql, watch)?;
+        let longest = match watch {
+            Watch::InLane => cost.lane,
+            Watch::Closely => cost.inline.ok_or(RunError::Elsewhere)?,
+        };
+        // Only then the bound: SQLite reads its schema by it, too.
         let mut statement = connection.prepare_cached(&call.sql)?;
+        handle.bound_values(longest)?;
         bind(&mut statement, &call.params)?;
         let mut out = Vec::with_capacity(256);
         out.extend_from_slice(b"{\"rows\":[");
-        let truncated = write_rows(&mut out, &mut statement.raw_query(), limits, kept)?;
+        let truncated = write_rows(
+            &mut out,
+            &mut statement.raw_query(),
+            limits,
+            &handle.deadline(),
+            kept,
+        )?;
         // Only now: a statement that was prepared before a migration learns its columns when it runs.
         out.extend_from_slice(b"],\"columns\":");
         values::write_json(&mut out, &names_of(&statement));
@@ -153,8 +187,10 @@ fn write_rows(
     out: &mut Vec<u8>,
     rows: &mut Rows<'_>,
     limits: &ResultLimits,
+    deadline: &Deadline,
     mut kept: Option<&mut FirstRow>,
 ) -> Result<bool, Failure> {
+    let mut work = deadline.work()?;
     let mut written = 0;
     let mut names = Vec::new();
     while let Some(row) = rows.next()? {
@@ -168,8 +204,10 @@ fn write_rows(
             out.push(b',');
         }
         for (index, key) in names.iter().enumerate() {
+            let before = out.len();
             out.extend_from_slice(key);
             values::write(out, row.get_ref(index)?);
+            work.spend(out.len() - before)?;
             if out.len() > limits.bytes {
                 return Err(RunError::ResultTooLarge.into());
             }
