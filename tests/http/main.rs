@@ -25,6 +25,7 @@ mod guests;
 mod guests_stored;
 mod hostile;
 mod hostile_guests;
+mod hostile_sql;
 mod hosts;
 mod house;
 mod idempotency;

@@ -40,7 +40,10 @@ async fn every_line_of_the_life_of_a_backend_works() {
 async fn every_command_of_the_guide_for_agents_works() {
     let server = TestServer::start().await;
     let guide = server.get("/llms.txt").answer().await.expect(200);
-    assert_eq!(guide.text(), here(&server, GUIDE));
+    let functions = svc::backends::database::FUNCTIONS.join(", ");
+    let expected = GUIDE.replace("SQL_FUNCTIONS", &functions);
+    assert_eq!(guide.text(), here(&server, &expected));
+    assert!(guide.text().contains(" median, ") && !guide.text().contains("SQL_FUNCTIONS"));
     let scripts = scripts(guide.text());
     assert!(scripts.len() > 8, "the guide has commands");
     let shown = [

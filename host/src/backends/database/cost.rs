@@ -10,11 +10,7 @@
 //! SQLite's limit on lengths while the program runs. An ordinary statement weighs so little that it has the full
 //! length; only one with dozens of costly parts is told that a value is too long for it.
 
-use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::HashSet;
 
 use rusqlite::{Connection, Result, Row};
 
@@ -96,53 +92,6 @@ impl Cost {
             lane: bytes(LANE_NS, line).max(LEAST),
             inline: (inline >= LEAST_INLINE).then_some(inline),
         }
-    }
-}
-
-/// How many costs a connection remembers.
-const KNOWN: usize = 512;
-
-/// What a connection knows of its statements' costs, for as long as the schema stays as it is.
-///
-/// A statement that begins just before a schema changes may run with the cost of before: once, and new parts of a schema
-/// are no reason to run an older statement again.
-#[derive(Debug)]
-pub(super) struct Costs {
-    hasher: RandomState,
-    /// By the hash of a statement, whose key nobody knows.
-    known: RefCell<HashMap<u64, Cost>>,
-    schema: Arc<AtomicU64>,
-    /// The state of the schema that they are of.
-    of: Cell<u64>,
-}
-
-impl Costs {
-    /// Those of a database whose schema has changed so many times.
-    pub(super) fn new(schema: Arc<AtomicU64>) -> Self {
-        Self {
-            hasher: RandomState::new(),
-            known: RefCell::default(),
-            of: Cell::new(schema.load(Ordering::Acquire)),
-            schema,
-        }
-    }
-
-    /// The cost of a statement, if it is known.
-    pub(super) fn known(&self, sql: &str) -> Option<Cost> {
-        let schema = self.schema.load(Ordering::Acquire);
-        if self.of.replace(schema) != schema {
-            self.known.borrow_mut().clear();
-        }
-        self.known.borrow().get(&self.hasher.hash_one(sql)).copied()
-    }
-
-    /// Remembers a cost.
-    pub(super) fn learn(&self, sql: &str, cost: Cost) {
-        let mut known = self.known.borrow_mut();
-        if known.len() >= KNOWN {
-            known.clear();
-        }
-        known.insert(self.hasher.hash_one(sql), cost);
     }
 }
 
@@ -317,8 +266,9 @@ impl Instruction {
             | "ShiftLeft" | "ShiftRight" | "Eq" | "Ne" | "Lt" | "Le" | "Gt" | "Ge" => 2.0 * NUMBER,
             "And" | "Or" | "BitNot" | "Not" | "If" | "IfNot" | "IsTrue" | "Cast" | "MustBeInt"
             | "RealAffinity" | "SeekRowid" | "NotExists" => NUMBER,
-            "Affinity" => NUMBER * parts(self.p4.len()),
-            "MakeRecord" => READ * count(self.p2) + NUMBER * parts(self.p4.len()),
+            "Affinity" => NUMBER * count(self.p2),
+            "MakeRecord" if self.p4.is_empty() => READ * count(self.p2),
+            "MakeRecord" => (READ + NUMBER) * count(self.p2),
             "Concat" | "Column" | "Copy" | "RowData" | "SorterData" | "Insert" | "Blob"
             | "Variable" | "Delete" => READ,
             "VColumn" | "VFilter" => functions::JSON,
@@ -349,10 +299,6 @@ impl Instruction {
 
 fn count(number: i32) -> f64 {
     f64::from(number.max(1))
-}
-
-fn parts(number: usize) -> f64 {
-    count(i32::try_from(number).unwrap_or(i32::MAX))
 }
 
 #[cfg(test)]

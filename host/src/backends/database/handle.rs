@@ -12,7 +12,8 @@ use rusqlite::limits::Limit;
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::cost::{Cost, Costs};
+use super::cost::Cost;
+use super::costs::Costs;
 use super::error::RunError;
 use super::meter::{Deadline, Exceeded, Meter, Watch};
 use super::walls::{Role, VALUE_BYTES, Walls};
@@ -267,6 +268,11 @@ impl Handle {
                 Ok(cost)
             }
         }
+    }
+
+    /// Whether the cost of a statement is known on this connection.
+    pub(super) fn knows(&self, sql: &str) -> bool {
+        self.costs.known(sql).is_some()
     }
 
     /// Has SQLite take values of so many bytes and no longer, until the statement ends.

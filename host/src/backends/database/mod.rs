@@ -5,6 +5,7 @@ mod copy;
 #[cfg(test)]
 mod corpus_tests;
 mod cost;
+mod costs;
 mod dry_run;
 mod error;
 mod examine;
@@ -23,8 +24,13 @@ mod reads;
 mod rewind;
 mod run;
 mod schema;
+mod shares;
+#[cfg(test)]
+mod slow_values;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod time_tests;
 pub mod values;
 mod walls;
 mod watchdog;
@@ -48,6 +54,7 @@ pub use pace::Pace;
 pub use rewind::{Plan, ReinstateError, Reinstated, RestoreRecord, RewindError, Rewound};
 pub use run::{Call, ResultJson, ResultLimits};
 pub use schema::{Inventory, Marker, Schema, TableRows};
+pub use walls::FUNCTIONS;
 
 use tokio::sync::oneshot;
 
@@ -58,7 +65,8 @@ use crate::ids::{BackendId, WorkspaceId};
 use crate::sandbox::Stopwatch;
 use handle::{Settings, internal};
 use history::Terms;
-use lanes::{Lanes, Owner};
+use lanes::Lanes;
+use shares::Owner;
 use watchdog::Watchdog;
 use writer::Writers;
 

@@ -11,11 +11,12 @@ use super::batch::{BatchError, Step, Work};
 use super::error::RunError;
 use super::group::{BYTES, CALLERS, GiveUp, Left, Turn, Write, run_alone, run_group};
 use super::handle::{Settings, internal};
-use super::lanes::{Lanes, Owner};
+use super::lanes::Lanes;
 use super::pace::{Lane, Pace};
 use super::reads::Readers;
 use super::run::{Call, ResultJson, ResultLimits};
 use super::schema;
+use super::shares::Owner;
 use super::writer::{Writer, Writers};
 use crate::ids::BackendId;
 
@@ -182,9 +183,7 @@ impl Database {
 
     fn alone(&self, write: Write) -> Waiting {
         let limits = self.limits;
-        Waiting::Alone(Box::new(move |writer| {
-            run_alone(&writer.handle, write, &limits);
-        }))
+        Waiting::Alone(Box::new(move |w| run_alone(&w.handle, write, &limits)))
     }
 
     pub(super) fn myself(&self) -> Result<Arc<Self>, RunError> {
@@ -267,9 +266,8 @@ impl Database {
         let writer = match writer {
             Ok(writer) => writer,
             Err(error) => {
-                group
-                    .into_iter()
-                    .for_each(|write| write.answer(Err(error.clone().into())));
+                let told = |write: Write| write.answer(Err(error.clone().into()));
+                group.into_iter().for_each(told);
                 return;
             }
         };

@@ -33,12 +33,14 @@ impl Database {
             };
             let mut result = Err(RunError::Elsewhere);
             if let Some(reader) = idle {
-                let run = || run_inline(&reader, &call, &self.limits, INLINE);
-                result = timed(pace, run);
-                self.put_back(reader);
-                if matches!(result, Err(RunError::Elsewhere)) {
-                    pace.set_aside();
+                // One that has yet to be looked into is prepared in a lane.
+                if reader.knows(&call.sql) {
+                    result = timed(pace, || run_inline(&reader, &call, &self.limits, INLINE));
+                    if matches!(result, Err(RunError::Elsewhere)) {
+                        pace.set_aside();
+                    }
                 }
+                self.put_back(reader);
             }
             if matches!(result, Err(RunError::Elsewhere)) {
                 result = self.queue_read(call.clone(), pace, Lane::Short).await;

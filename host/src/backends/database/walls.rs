@@ -226,7 +226,7 @@ pub(super) const OPERATORS: &[&str] = &[
 ];
 
 /// The functions that tenants may call, sorted.
-pub(super) const FUNCTIONS: &[&str] = &[
+pub const FUNCTIONS: &[&str] = &[
     "abs",
     "acos",
     "acosh",
