@@ -10,7 +10,7 @@
 //! SQLite's limit on lengths while the program runs. An ordinary statement weighs so little that it has the full
 //! length; only one with dozens of costly parts is told that a value is too long for it.
 
-use std::collections::HashSet;
+use std::ops::RangeInclusive;
 
 use rusqlite::{Connection, Result, Row};
 
@@ -137,20 +137,20 @@ impl Steps {
     }
 }
 
-/// The registers that a program writes, which bounds how many arguments a call can have.
-struct Written(HashSet<i32>);
+/// The registers that a program writes, as runs of neighbours, which bounds how many arguments a call can have.
+struct Written(Vec<RangeInclusive<i32>>);
 
 /// The most arguments of a function.
 pub(super) const ARGUMENTS: i32 = 1000;
 
 impl Written {
     fn by(program: &[Instruction]) -> Self {
-        let mut written = HashSet::new();
+        let mut written = Vec::with_capacity(3 * program.len());
         for instruction in program {
             let Instruction { p1, p2, p3, .. } = *instruction;
             written.extend([p1, p3]);
             if !instruction.is_jump() {
-                written.insert(p2);
+                written.push(p2);
             }
             match instruction.code.as_str() {
                 "Copy" | "Move" => written.extend(p2..p2.saturating_add(p3.clamp(0, ARGUMENTS))),
@@ -158,14 +158,18 @@ impl Written {
                 _ => {}
             }
         }
-        Self(written)
+        written.sort_unstable();
+        written.dedup();
+        let runs = written.chunk_by(|one, next| one.checked_add(1) == Some(*next));
+        let runs = runs.filter_map(|run| Some(*run.first()?..=*run.last()?));
+        Self(runs.collect())
     }
 
     /// How many arguments a call has at most that begin at a register.
     fn arguments(&self, first: i32) -> i32 {
-        (0..ARGUMENTS)
-            .find(|n| !self.0.contains(&first.saturating_add(*n)))
-            .unwrap_or(ARGUMENTS)
+        let run = self.0.partition_point(|run| *run.end() < first);
+        let run = self.0.get(run).filter(|run| run.contains(&first));
+        run.map_or(0, |run| (run.end() - first + 1).min(ARGUMENTS))
     }
 }
 
