@@ -36,7 +36,7 @@ fn schema() -> String {
         "CREATE TABLE bait (n INTEGER PRIMARY KEY, a TEXT, b TEXT, o TEXT, p TEXT, g TEXT, d TEXT);
         INSERT INTO bait SELECT value,
             printf('%.*c', value, 'a'), printf('%.*c', value / 2, 'a') || 'b',
-            (WITH RECURSIVE m(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM m WHERE i < value / 8)
+            (WITH RECURSIVE m(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM m WHERE i < value / 16)
                 SELECT json_group_object('k' || i, i) FROM m),
             '%a' || replace(printf('%.*c', min(value, 490), 'x'), 'x', '_a') || 'b',
             '*a' || replace(printf('%.*c', min(value, 490), 'x'), 'x', '?a') || 'b',

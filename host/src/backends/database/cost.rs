@@ -392,7 +392,7 @@ mod tests {
             let list = vec!["a"; arguments].join(",");
             cost(
                 &connection,
-                &format!("SELECT length(json_array({list})) FROM t"),
+                &format!("SELECT length(jsonb_array({list})) FROM t"),
             )
             .lane
         };

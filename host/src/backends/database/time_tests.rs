@@ -296,6 +296,10 @@ fn hold_all_to_their_time(all: bool) {
 }
 
 #[test]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a test's own setting, and the server's is read elsewhere"
+)]
 fn no_function_runs_for_longer_than_a_statement_may() {
     hold_all_to_their_time(std::env::var_os(ALL).is_some());
 }

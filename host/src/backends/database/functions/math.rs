@@ -6,7 +6,10 @@ use rusqlite::{Connection, Result};
 
 use super::PURE;
 
-const OF_ONE: &[(&str, fn(f64) -> f64)] = &[
+type OfOne = fn(f64) -> f64;
+type OfTwo = fn(f64, f64) -> f64;
+
+const OF_ONE: &[(&str, OfOne)] = &[
     ("acos", f64::acos),
     ("acosh", f64::acosh),
     ("asin", f64::asin),
@@ -29,7 +32,7 @@ const OF_ONE: &[(&str, fn(f64) -> f64)] = &[
     ("tanh", f64::tanh),
 ];
 
-const OF_TWO: &[(&str, fn(f64, f64) -> f64)] = &[
+const OF_TWO: &[(&str, OfTwo)] = &[
     ("atan2", f64::atan2),
     ("log", |base, x| {
         let base = positive(base).ln();
@@ -41,7 +44,7 @@ const OF_TWO: &[(&str, fn(f64, f64) -> f64)] = &[
 ];
 
 /// Those that leave an integer as it is.
-const ROUNDING: &[(&str, fn(f64) -> f64)] = &[
+const ROUNDING: &[(&str, OfOne)] = &[
     ("ceil", f64::ceil),
     ("ceiling", f64::ceil),
     ("floor", f64::floor),

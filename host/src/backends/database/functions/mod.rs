@@ -91,9 +91,15 @@ pub(super) fn weight(name: &str, arguments: f64) -> Weight {
     let name = name.to_ascii_lowercase();
     let (fixed, byte) = match name.as_str() {
         looking if LOOKING.contains(&looking) => (300.0, 0.2),
-        "strftime" => (500.0, 18.0 + 2.0 * arguments),
-        "printf" | "format" => (300.0, 6.0 + 2.0 * arguments),
+        "strftime" => (500.0, 18.0 + arguments),
+        "printf" | "format" => (300.0, 6.0 + 0.5 * arguments),
+        "concat" | "concat_ws" => (200.0, 1.0 + 0.5 * arguments),
+        "min" | "max" => (200.0, 1.0 + arguments),
+        "date" | "time" | "datetime" | "julianday" | "unixepoch" => (400.0, 1.0 + arguments),
         "->" | "->>" => (500.0, 2.0 * JSON),
+        "json_array" | "json_object" | "json_group_array" | "json_group_object" => {
+            (500.0, 2.0 + 2.5 * arguments)
+        }
         json if json.starts_with("json") => (500.0, JSON * arguments.max(1.0)),
         "count" | "row_number" | "rank" | "dense_rank" | "random" | "pi" | "uuid" => (200.0, 0.0),
         _ => (200.0, 2.0 * arguments.max(1.0)),

@@ -159,7 +159,7 @@ impl<'t> Object<'t> {
     }
 }
 
-/// A label without quotes and escapes, surrogates as bytes of their own.
+/// A label without quotes and escapes, halves of characters as bytes of their own.
 fn plain_label(written: &[u8]) -> Cow<'_, [u8]> {
     let inner = written.get(1..written.len().saturating_sub(1));
     let inner = inner.unwrap_or_default();
@@ -208,13 +208,15 @@ fn hex4(rest: &mut &[u8]) -> u32 {
     digits.iter().fold(0, |code, byte| code * 16 + digit(byte))
 }
 
-/// Writes a character as UTF-8 would, whatever its number.
+/// Writes a character; half of one, which UTF-8 does not have, in a way of its own.
 fn push_character(out: &mut Vec<u8>, code: u32) {
-    let byte = |shift: u32| (code >> shift & 0x3F) as u8 | 0x80;
-    match code {
-        0..0x80 => out.push(code as u8),
-        0x80..0x800 => out.extend([(code >> 6) as u8 | 0xC0, byte(0)]),
-        0x800..0x1_0000 => out.extend([(code >> 12) as u8 | 0xE0, byte(6), byte(0)]),
-        _ => out.extend([(code >> 18) as u8 | 0xF0, byte(12), byte(6), byte(0)]),
+    match char::from_u32(code) {
+        Some(character) => {
+            out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+        None => {
+            out.push(0xFF);
+            out.extend(code.to_be_bytes());
+        }
     }
 }
