@@ -156,7 +156,7 @@ impl App {
             sandbox.clone(),
         )?);
         backends
-            .remove_orphans()
+            .settle_owners()
             .await
             .context("removing databases that no backend owns")?;
         let workspaces = Workspaces::new(control.clone(), clock.clone(), random.clone());

@@ -27,6 +27,7 @@ mod guests_stored;
 mod hostile;
 mod hostile_guests;
 mod hosting;
+mod hostile_sql;
 mod hosts;
 mod house;
 mod idempotency;

@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use guest_gate::functions::{ALLOWED, IMPLIED, TABLE_VALUED};
+use guest_gate::functions::{ADDED, ALLOWED, IMPLIED, TABLE_VALUED};
 use guest_gate::statement::{Kind, Purpose, check};
 use rusqlite::Connection;
+use rusqlite::functions::FunctionFlags;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 
 pub(crate) const PURPOSES: [Purpose; 4] = [
@@ -31,6 +32,7 @@ impl Watched {
         database
             .execute_batch("CREATE TABLE svc_secret (id)")
             .unwrap();
+        add_functions(&database);
         let content = database.serialize("main").unwrap().to_vec();
         let forbidden = Arc::new(Mutex::new(Vec::new()));
         let seen = forbidden.clone();
@@ -114,6 +116,15 @@ impl Watched {
         claim(*content == self.content, || {
             format!("a read that writes: {sql:?}")
         })
+    }
+}
+
+/// Has SQLite know the functions that the host adds, by name.
+pub(crate) fn add_functions(database: &Connection) {
+    for name in ADDED {
+        let flags = FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
+        let added = database.create_scalar_function(*name, -1, flags, |_| Ok(1));
+        added.unwrap();
     }
 }
 

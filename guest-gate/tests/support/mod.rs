@@ -111,6 +111,7 @@ pub(crate) fn example() -> Connection {
     let database = empty();
     let schema = fs::read_to_string(folder().join("schema.sql")).unwrap();
     database.execute_batch(&schema).unwrap();
+    agreement::add_functions(&database);
     database
 }
 

@@ -50,8 +50,5 @@ pub fn revive(files: &Files, id: &BackendId) -> Result<(), RunError> {
 
 /// No bound is set on the size: whoever serves the database does that.
 fn settings(files: &Files, id: &BackendId) -> Settings {
-    Settings {
-        path: files.path(id),
-        most_bytes: 0,
-    }
+    Settings::alone(files.path(id), 0)
 }

@@ -68,10 +68,8 @@ fn script(sql: &str, purpose: Purpose) -> Script {
 
 /// A database in a directory of its own, with what every one has and a script.
 fn database(directory: &Path, name: &str, first: &Script) -> Result<Handle, ScriptError> {
-    let handle = Handle::create(&Settings {
-        path: directory.canonicalize().unwrap().join(name),
-        most_bytes: Limits::default().database_bytes,
-    })?;
+    let path = directory.canonicalize().unwrap().join(name);
+    let handle = Handle::create(&Settings::alone(path, Limits::default().database_bytes))?;
     create(&handle, first, BUDGET)?;
     Ok(handle)
 }

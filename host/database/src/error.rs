@@ -44,6 +44,9 @@ pub enum RunError {
     /// It was not begun in time.
     #[error("the database is busy")]
     Busy,
+    /// It is nothing for the thread of a request: it runs again in a lane.
+    #[error("the statement runs in a lane")]
+    Elsewhere,
     /// The database is gone.
     #[error("the database is closed")]
     Closed,

@@ -39,10 +39,7 @@ pub struct Examined {
 pub fn examine(files: &Files, id: &BackendId) -> Result<Examined, RunError> {
     let history = files.directory(id).and_then(|dir| history::verify(&dir));
     let history = history.map_err(|error| disk_error(&error))?;
-    let handle = Handle::reader(&Settings {
-        path: files.path(id),
-        most_bytes: 0,
-    })?;
+    let handle = Handle::reader(&Settings::alone(files.path(id), 0))?;
     let mut found = look_at(&handle, BUDGET)?;
     found.damage.extend(history);
     Ok(found)
@@ -89,10 +86,7 @@ mod tests {
 
     /// A database made of `sql`.
     fn database(sql: &str) -> Handle {
-        let settings = Settings {
-            path: std::path::PathBuf::new(),
-            most_bytes: 64 << 20,
-        };
+        let settings = Settings::alone(std::path::PathBuf::new(), 64 << 20);
         let handle = Handle::in_memory(&settings, |_| Ok(())).unwrap();
         handle
             .platform("CREATE TABLE svc_migrations (version, checksum)")

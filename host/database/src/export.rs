@@ -9,10 +9,9 @@ use tokio::sync::oneshot;
 
 use super::error::RunError;
 use super::group::Turn;
-use super::handle::{Handle, internal};
-use super::meter::Meter;
+use super::handle::{Handle, Settings, internal};
+use super::meter::Watch;
 use super::open::answer_of;
-use super::walls::Walls;
 use super::{Databases, MIGRATION};
 use svc_base::ids::BackendId;
 use svc_base::sqlite;
@@ -29,6 +28,7 @@ impl Databases {
     /// [`RunError`].
     pub async fn export(&self, id: BackendId) -> Result<Vec<u8>, RunError> {
         let database = self.get(id)?;
+        let owner = database.owner;
         let budget = self.limits.time * MIGRATION;
         let (answer, answered) = oneshot::channel();
         let turn = Arc::new(Turn::new());
@@ -36,11 +36,12 @@ impl Databases {
         let job = Box::new(move || {
             if begun.begin() {
                 let source = Handle::reader(&database.settings);
+                let file = source.and_then(|source| export(&source, &database.settings, budget));
                 // A caller that has gone away does not want it.
-                let _ = answer.send(source.and_then(|source| export(&source, budget)));
+                let _ = answer.send(file);
             }
         });
-        if !self.lanes.long(id, job) {
+        if !self.lanes.long(owner, job) {
             return Err(RunError::Busy);
         }
         answer_of(answered, &turn).await
@@ -48,13 +49,12 @@ impl Databases {
 }
 
 /// Copies the pages into memory, and makes of them the file that is wanted.
-fn export(source: &Handle, budget: Duration) -> Result<Vec<u8>, RunError> {
+fn export(source: &Handle, settings: &Settings, budget: Duration) -> Result<Vec<u8>, RunError> {
     let mut copy = Connection::open_in_memory().map_err(internal)?;
     // What the schema calls may be called here, and nothing else.
-    let _walls = Walls::build(&mut copy).map_err(internal)?;
+    let (meter, _walls) = settings.guard(&mut copy).map_err(internal)?;
     sqlite::copy_pages(&source.connection, &mut copy).map_err(internal)?;
-    let meter = Meter::install(&mut copy).map_err(internal)?;
-    meter.start(budget);
+    meter.start(budget, Watch::InLane);
     let stripped = strip(&copy);
     let exceeded = meter.stop();
     stripped.map_err(|error| match exceeded {

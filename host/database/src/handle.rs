@@ -1,18 +1,23 @@
 //! An open connection to a tenant's database, with its walls and its meter.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::Wal;
+use rusqlite::limits::Limit;
 use rusqlite::wal::CheckpointMode;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use super::cost::Cost;
+use super::costs::Costs;
 use super::error::RunError;
-use super::meter::{Exceeded, Meter};
-use super::walls::{Role, Walls};
+use super::meter::{Deadline, Exceeded, Meter, Watch};
+use super::walls::{Role, VALUE_BYTES, Walls};
+use super::watchdog::Watchdog;
 use svc_base::clock::Clock;
 
 /// A connection's page cache, in KiB; all of them together have a bound of their own.
@@ -34,6 +39,9 @@ pub(super) struct Handle {
     pub(super) connection: Connection,
     walls: Walls,
     meter: Meter,
+    costs: Costs,
+    /// The longest value that SQLite takes at the moment, in bytes.
+    longest: Cell<i32>,
     /// Pages in the write-ahead log after the last commit.
     log_pages: Arc<AtomicI32>,
 }
@@ -45,9 +53,42 @@ pub(super) struct Settings {
     pub(super) path: PathBuf,
     /// How large the database may become, in bytes.
     pub(super) most_bytes: u64,
+    /// How often its schema has changed.
+    schema: Arc<AtomicU64>,
+    /// What functions tell the time by.
+    clock: Clock,
+    watchdog: Watchdog,
 }
 
 impl Settings {
+    /// Those of a database of an installation.
+    pub(super) fn new(path: PathBuf, most_bytes: u64, clock: Clock, watchdog: &Watchdog) -> Self {
+        Self {
+            path,
+            most_bytes,
+            schema: Arc::default(),
+            clock,
+            watchdog: watchdog.clone(),
+        }
+    }
+
+    /// Those of a database that no tenant calls.
+    pub(super) fn alone(path: PathBuf, most_bytes: u64) -> Self {
+        Self::new(path, most_bytes, Clock::system(), &Watchdog::default())
+    }
+
+    /// Notes that the schema may have changed: what is known of statements holds no longer.
+    pub(super) fn schema_changed(&self) {
+        self.schema.fetch_add(1, Ordering::Release);
+    }
+
+    /// Builds the walls around a connection, and its meter.
+    pub(super) fn guard(&self, connection: &mut Connection) -> rusqlite::Result<(Meter, Walls)> {
+        let meter = Meter::install(connection, &self.watchdog)?;
+        let walls = Walls::build(connection, &meter.deadline(), &self.clock)?;
+        Ok((meter, walls))
+    }
+
     /// SQLite has one error for a full database and a full disk: the disk says which it was.
     pub(super) fn told_full(&self, error: RunError) -> RunError {
         match error {
@@ -89,7 +130,7 @@ impl Handle {
             let mut connection = Connection::open_in_memory()?;
             fill(&mut connection)?;
             bound_pages(&connection, settings)?;
-            Self::build(connection)
+            Self::build(connection, settings)
         };
         open().map_err(internal)
     }
@@ -114,15 +155,14 @@ impl Handle {
             bound_pages(&connection, settings)?;
         }
         pragma("cache_size", -CACHE_KIB)?;
-        Self::build(connection)
+        Self::build(connection, settings)
     }
 
     /// Builds the walls around a connection, and its meter.
-    fn build(mut connection: Connection) -> rusqlite::Result<Self> {
+    fn build(mut connection: Connection, settings: &Settings) -> rusqlite::Result<Self> {
         connection.pragma_update(None, "cell_size_check", 1)?;
         connection.pragma_update(None, "temp_store", "FILE")?;
-        let walls = Walls::build(&mut connection)?;
-        let meter = Meter::install(&mut connection)?;
+        let (meter, walls) = settings.guard(&mut connection)?;
         let log_pages = Arc::new(AtomicI32::new(0));
         let counted = Arc::clone(&log_pages);
         connection.wal_hook(Some(move |_: &mut Wal, pages| {
@@ -133,6 +173,8 @@ impl Handle {
             connection,
             walls,
             meter,
+            costs: Costs::new(Arc::clone(&settings.schema)),
+            longest: Cell::new(VALUE_BYTES),
             log_pages,
         })
     }
@@ -189,12 +231,74 @@ impl Handle {
         budget: Duration,
         work: impl FnOnce(&Connection) -> Result<T, Failure>,
     ) -> Result<T, RunError> {
+        self.watched(role, budget, Watch::InLane, work)
+    }
+
+    /// The same, watched as closely as that.
+    pub(super) fn watched<T>(
+        &self,
+        role: Role,
+        budget: Duration,
+        watch: Watch,
+        work: impl FnOnce(&Connection) -> Result<T, Failure>,
+    ) -> Result<T, RunError> {
         self.walls.play(role);
-        self.meter.start(budget);
+        self.meter.start(budget, watch);
         let result = work(&self.connection);
         let exceeded = self.meter.stop();
         self.walls.play(Role::Platform);
-        result.map_err(|failure| failure.told(exceeded))
+        let longest = self.longest.get();
+        let whole = self.bound_values(VALUE_BYTES);
+        let result = result.map_err(|failure| match failure {
+            Failure::Sqlite(error) | Failure::Running(error)
+                if longest < VALUE_BYTES && is_too_big(&error) =>
+            {
+                match watch {
+                    Watch::Closely => RunError::Elsewhere,
+                    Watch::InLane => RunError::Failed(too_long(longest)),
+                }
+            }
+            failure => failure.told(exceeded),
+        });
+        whole.map_err(internal)?;
+        result
+    }
+
+    /// The cost of a statement that is prepared on this connection. One whose cost is not known is looked into, unless it is
+    /// watched closely: then it is for a lane.
+    ///
+    /// # Errors
+    /// SQLite's, or that it runs elsewhere.
+    pub(super) fn cost(&self, sql: &str, watch: Watch) -> Result<Cost, Failure> {
+        match (self.costs.known(sql), watch) {
+            (Some(cost), _) => Ok(cost),
+            (None, Watch::Closely) => Err(RunError::Elsewhere.into()),
+            (None, Watch::InLane) => {
+                let cost = Cost::of(&self.connection, sql)?;
+                self.costs.learn(sql, cost);
+                Ok(cost)
+            }
+        }
+    }
+
+    /// Whether the cost of a statement is known on this connection.
+    pub(super) fn knows(&self, sql: &str) -> bool {
+        self.costs.known(sql).is_some()
+    }
+
+    /// Has SQLite take values of so many bytes and no longer, until the statement ends.
+    pub(super) fn bound_values(&self, bytes: i32) -> rusqlite::Result<()> {
+        if self.longest.get() != bytes {
+            self.connection
+                .set_limit(Limit::SQLITE_LIMIT_LENGTH, bytes)?;
+            self.longest.set(bytes);
+        }
+        Ok(())
+    }
+
+    /// The deadline of the statement that runs.
+    pub(super) fn deadline(&self) -> Deadline {
+        self.meter.deadline()
     }
 
     /// Runs a statement of the platform's own.
@@ -216,6 +320,17 @@ impl Handle {
     pub(super) fn is_idle(&self) -> bool {
         self.connection.is_autocommit()
     }
+}
+
+fn is_too_big(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::TooBig)
+}
+
+fn too_long(bytes: i32) -> String {
+    format!(
+        "a value is longer than {bytes} bytes, which is the most for a statement with so many costly parts, those of views, \
+         constraints, generated columns and indexes included: let it do less with each row, or give it shorter values"
+    )
 }
 
 /// Lets a database grow so large and no larger.

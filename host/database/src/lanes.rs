@@ -1,27 +1,26 @@
 //! The threads that tenants' statements run on: short work in turn, long work in fair shares.
 //!
-//! In both lanes databases take turns, piece by piece, and none ever holds more than its share of the threads, so that
-//! a tenant who floods or loops delays only himself. Long work has few threads, of low priority.
+//! In both lanes workspaces take turns, piece by piece, and within each its databases; none ever holds more than its share of
+//! the threads. So a tenant who floods or loops delays only himself, however many databases he has, and whoever floods one page
+//! with calls leaves a share to the others of its workspace. Long work has few threads, of low priority.
 
-use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use svc_base::ids::BackendId;
+use super::shares::{Job, Owner, Share, Shares};
 
 /// Threads for short work; most of their time they wait for the disk.
 const SHORT_THREADS: usize = 8;
-/// How many of them one database may hold.
-const SHORT_SHARE: usize = 2;
+/// How many of them a workspace may hold, and a database of it.
+const SHORT_SHARE: Share = Share {
+    workspace: 4,
+    database: 2,
+};
 /// How much nicer than the rest of the process the threads of long work are.
+#[cfg(target_os = "linux")]
 const NICENESS: i32 = 10;
-/// How many pieces of work of one database may wait in a lane.
-const WAITING: usize = 256;
-
-/// A piece of work.
-pub(super) type Job = Box<dyn FnOnce() + Send>;
 
 /// The lanes of an installation. The last handle to go finishes what is queued and joins the threads.
 pub(super) struct Lanes {
@@ -65,20 +64,20 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Works until the queue is closed and empty; no database holds more threads than its share.
-    fn work(&self, share: usize) {
+    /// Works until the queue is closed and empty; nobody holds more threads than its share.
+    fn work(&self, share: Share) {
         let mut done = None;
-        while let Some((id, job)) = self.next(share, done) {
+        while let Some((owner, job)) = self.next(share, done) {
             perform(job);
-            done = Some(id);
+            done = Some(owner);
         }
     }
 
-    /// The next piece of work, once there is some, for a thread that has `done` a piece of a database's.
-    fn next(&self, share: usize, done: Option<BackendId>) -> Option<(BackendId, Job)> {
+    /// The next piece of work, once there is some, for a thread that has `done` a piece of somebody's.
+    fn next(&self, share: Share, done: Option<Owner>) -> Option<(Owner, Job)> {
         let mut state = self.lock();
-        if let Some(id) = done {
-            state.work.done(id);
+        if let Some(owner) = done {
+            state.work.done(owner);
         }
         loop {
             if let Some(job) = state.work.take(share) {
@@ -101,9 +100,9 @@ impl Queue {
         }
     }
 
-    fn add(&self, id: BackendId, job: Job, first: bool) -> bool {
+    fn add(&self, owner: Owner, job: Job, first: bool) -> bool {
         let mut state = self.lock();
-        let added = state.work.add(id, job, first);
+        let added = state.work.add(owner, job, first);
         if state.idle > 0 {
             self.changed.notify_one();
         }
@@ -111,75 +110,13 @@ impl Queue {
     }
 
     /// Adds work at the end of a piece of work of this queue, whose thread looks for more right away.
-    fn add_at_end(&self, id: BackendId, job: Job) {
-        self.lock().work.add(id, job, true);
+    fn add_at_end(&self, owner: Owner, job: Job) {
+        self.lock().work.add(owner, job, true);
     }
 
     fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_all();
-    }
-}
-
-/// Work by database, taken in turn.
-#[derive(Default)]
-struct Shares {
-    waiting: HashMap<BackendId, VecDeque<Job>>,
-    running: HashMap<BackendId, usize>,
-    turns: VecDeque<BackendId>,
-}
-
-impl Shares {
-    /// Adds work of a database, unless too much of it waits; what comes first is always taken in.
-    fn add(&mut self, id: BackendId, job: Job, first: bool) -> bool {
-        let queue = self.waiting.entry(id).or_default();
-        if queue.len() >= WAITING && !first {
-            return false;
-        }
-        if queue.is_empty() {
-            self.turns.push_back(id);
-        }
-        if first {
-            queue.push_front(job);
-        } else {
-            queue.push_back(job);
-        }
-        true
-    }
-
-    /// The place of the database whose turn it is and that has not got its share already.
-    fn place(&self, share: usize) -> Option<usize> {
-        let free = |id: &BackendId| self.running.get(id).is_none_or(|n| *n < share);
-        self.turns.iter().position(free)
-    }
-
-    /// Whether there is work to take.
-    fn has_some(&self, share: usize) -> bool {
-        self.place(share).is_some()
-    }
-
-    /// The next job of the database whose turn it is.
-    fn take(&mut self, share: usize) -> Option<(BackendId, Job)> {
-        let place = self.place(share)?;
-        let id = self.turns.remove(place)?;
-        let queue = self.waiting.get_mut(&id)?;
-        let job = queue.pop_front()?;
-        if queue.is_empty() {
-            self.waiting.remove(&id);
-        } else {
-            self.turns.push_back(id);
-        }
-        *self.running.entry(id).or_default() += 1;
-        Some((id, job))
-    }
-
-    fn done(&mut self, id: BackendId) {
-        if let Some(running) = self.running.get_mut(&id) {
-            *running -= 1;
-            if *running == 0 {
-                self.running.remove(&id);
-            }
-        }
     }
 }
 
@@ -198,7 +135,7 @@ impl Lanes {
             })?);
         }
         let long_threads = thread::available_parallelism().map_or(2, |n| n.get().max(2));
-        let share = long_threads / 2;
+        let share = Share::of_long(long_threads);
         for number in 0..long_threads {
             let queue: Arc<Queue> = Arc::clone(&long);
             threads.push(spawn(format!("sql-long-{number}"), move || {
@@ -214,23 +151,23 @@ impl Lanes {
     }
 
     /// Queues short work of a database; answers false when too much of it waits already.
-    pub(super) fn short(&self, id: BackendId, job: Job) -> bool {
-        self.short.add(id, job, false)
+    pub(super) fn short(&self, owner: Owner, job: Job) -> bool {
+        self.short.add(owner, job, false)
     }
 
     /// Queues what a database must have done soon, of which there is one piece at a time: before its other short work.
-    pub(super) fn soon(&self, id: BackendId, job: Job) {
-        self.short.add(id, job, true);
+    pub(super) fn soon(&self, owner: Owner, job: Job) {
+        self.short.add(owner, job, true);
     }
 
     /// The same, at the end of a piece of short work.
-    pub(super) fn soon_after_short(&self, id: BackendId, job: Job) {
-        self.short.add_at_end(id, job);
+    pub(super) fn soon_after_short(&self, owner: Owner, job: Job) {
+        self.short.add_at_end(owner, job);
     }
 
     /// Queues long work of a database; answers false when too much of it waits already.
-    pub(super) fn long(&self, id: BackendId, job: Job) -> bool {
-        self.long.add(id, job, false)
+    pub(super) fn long(&self, owner: Owner, job: Job) -> bool {
+        self.long.add(owner, job, false)
     }
 }
 
@@ -260,32 +197,13 @@ fn perform(job: Job) {
     }
 }
 
+/// Makes the calling thread nicer, where a thread has a priority of its own.
+#[cfg(target_os = "linux")]
 fn lower_priority() {
     // Unprivileged processes may always be nicer; where they may not, fairness is all that suffers.
     let _ = rustix::process::setpriority_process(None, NICENESS);
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use svc_base::clock::{Clock, Timestamp};
-    use svc_base::random::Random;
-
-    #[test]
-    fn shares_are_taken_in_turn_and_bounded() {
-        let clock = Clock::manual(Timestamp(0));
-        let id = || BackendId::new(&clock, &Random::system()).unwrap();
-        let (greedy, modest) = (id(), id());
-        let mut shares = Shares::default();
-        for _ in 0..WAITING {
-            assert!(shares.add(greedy, Box::new(|| {}), false));
-        }
-        assert!(!shares.add(greedy, Box::new(|| {}), false));
-        assert!(shares.add(modest, Box::new(|| {}), false));
-        assert_eq!(shares.take(1).unwrap().0, greedy);
-        assert_eq!(shares.take(1).unwrap().0, modest);
-        assert!(shares.take(1).is_none());
-        shares.done(greedy);
-        assert_eq!(shares.take(1).unwrap().0, greedy);
-    }
-}
+/// Elsewhere it would be the process's.
+#[cfg(not(target_os = "linux"))]
+fn lower_priority() {}

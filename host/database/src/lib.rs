@@ -7,11 +7,14 @@ mod batch;
 mod copy;
 #[cfg(test)]
 mod corpus_tests;
+mod cost;
+mod costs;
 mod dry_run;
 mod error;
 mod examine;
 mod export;
 mod files;
+mod functions;
 mod group;
 mod handle;
 mod history;
@@ -25,13 +28,18 @@ mod reads;
 mod rewind;
 mod run;
 mod schema;
+mod shares;
+#[cfg(test)]
+mod slow_values;
 mod sound;
 #[cfg(test)]
 mod tests;
-mod trim;
+#[cfg(test)]
+mod time_tests;
 pub mod values;
 mod walls;
 mod warnings;
+mod watchdog;
 mod writer;
 
 use std::collections::{HashMap, HashSet};
@@ -52,6 +60,7 @@ pub use pace::Pace;
 pub use rewind::{Plan, ReinstateError, Reinstated, RestoreRecord, RewindError, Rewound};
 pub use run::{Call, ResultJson, ResultLimits};
 pub use schema::{Column, Index, Inventory, Marker, Schema, Table, TableRows, View};
+pub use walls::FUNCTIONS;
 pub use warnings::SchemaWarning;
 
 use tokio::sync::oneshot;
@@ -59,10 +68,12 @@ use tokio::sync::oneshot;
 use handle::{Settings, internal};
 use history::Terms;
 use lanes::Lanes;
+use shares::Owner;
 use svc_base::Stopwatch;
 use svc_base::clock::Clock;
 use svc_base::fault;
-use svc_base::ids::BackendId;
+use svc_base::ids::{BackendId, WorkspaceId};
+use watchdog::Watchdog;
 use writer::Writers;
 
 /// How many databases are open at once: as many as an installation has by default, since opening one anew costs
@@ -99,6 +110,9 @@ pub struct Databases {
     limits: ResultLimits,
     most_bytes: u64,
     open: Mutex<Open>,
+    /// Whose the databases are: they share what a workspace has of the lanes.
+    workspaces: Mutex<HashMap<BackendId, WorkspaceId>>,
+    watchdog: Watchdog,
     clock: Stopwatch,
 }
 
@@ -140,8 +154,28 @@ impl Databases {
             },
             most_bytes: limits.database_bytes,
             open: Mutex::default(),
+            workspaces: Mutex::default(),
+            watchdog: Watchdog::start()?,
             clock: Stopwatch::start(),
         })
+    }
+
+    /// Notes whose databases are, before they are first used.
+    pub fn belong(&self, owners: impl IntoIterator<Item = (BackendId, WorkspaceId)>) {
+        self.workspaces().extend(owners);
+    }
+
+    fn owner(&self, database: BackendId) -> Owner {
+        Owner {
+            workspace: self.workspaces().get(&database).copied(),
+            database,
+        }
+    }
+
+    fn workspaces(&self) -> MutexGuard<'_, HashMap<BackendId, WorkspaceId>> {
+        self.workspaces
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The directories of the databases.
@@ -165,7 +199,8 @@ impl Databases {
         }
         let closed = (open.entries.len() >= OPEN).then(|| take_oldest(&mut open.entries));
         let (lanes, writers) = (Arc::clone(&self.lanes), self.writers.clone());
-        let database = Database::new(id, self.settings(&id), self.limits, lanes, writers)?;
+        let (owner, settings) = (self.owner(id), self.settings(&id));
+        let database = Database::new(owner, settings, self.limits, lanes, writers)?;
         let entry = Entry {
             database: Arc::clone(&database),
             used: now,
@@ -191,7 +226,7 @@ impl Databases {
             // A caller that has gone away leaves a directory that nobody refers to, which the next start removes.
             let _ = answer.send(me.make(&id, &script));
         });
-        if !self.lanes.long(id, job) {
+        if !self.lanes.long(self.owner(id), job) {
             return Err(RunError::Busy.into());
         }
         answered
@@ -283,6 +318,7 @@ impl Databases {
             entry.database.close();
         }
         let removed = self.files.remove(id);
+        self.workspaces().remove(id);
         self.lock().ending.remove(id);
         removed
     }
@@ -291,7 +327,7 @@ impl Databases {
     fn close(&self, entries: impl IntoIterator<Item = Entry>) {
         for entry in entries {
             self.lanes
-                .soon(entry.database.id, Box::new(move || drop(entry)));
+                .soon(entry.database.owner, Box::new(move || drop(entry)));
         }
     }
 
@@ -332,10 +368,8 @@ impl Databases {
     }
 
     fn settings(&self, id: &BackendId) -> Settings {
-        Settings {
-            path: self.files.path(id),
-            most_bytes: self.most_bytes,
-        }
+        let clock = self.writers.terms().clock.clone();
+        Settings::new(self.files.path(id), self.most_bytes, clock, &self.watchdog)
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {

@@ -1,19 +1,24 @@
-//! What a running statement has used: time and temporary space, looked at every thousand steps of SQLite's machine.
+//! What a running statement has used: time and temporary space, looked at every so many steps of SQLite's machine.
 //!
-//! Steps can be long: a row that is matched against a long pattern is a few steps and a second. So a watchdog looks at
-//! the deadlines too, and interrupts what is past its own; SQLite notices that before its next row.
+//! Steps can be long. So the watchdog looks at the deadlines of lanes too, and interrupts what is past its own; functions of
+//! our own look at each call; and between two places where SQLite looks, no program takes longer than its [cost] allows.
+//!
+//! [cost]: super::cost
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
-use std::thread;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use rusqlite::{Connection, InterruptHandle};
+use rusqlite::{Connection, Error, ErrorCode, InterruptHandle, ffi};
 
+use super::watchdog::{Watchdog, Watched};
 use svc_base::Stopwatch;
 
-/// Steps of SQLite's machine between two looks: some tens of microseconds.
-const STEPS: i32 = 1000;
+/// Steps of SQLite's machine between two looks of a statement that is watched closely.
+pub(super) const STEPS: i32 = 32;
+/// How many times as many steps are between two looks of a statement in a lane, at which the watchdog looks as well: the clock
+/// would cost a scan a tenth of its speed.
+const COARSE: u32 = 32;
 /// How often a running statement's writes are looked at, from the first time on. What it writes before is little.
 const LOOK: Duration = Duration::from_millis(10);
 /// The most that one statement may write to temporary files, in bytes: an endless CTE with `ORDER BY` writes
@@ -46,6 +51,11 @@ struct State {
     /// What the thread had written at the first look, in bytes; `NOTHING` before.
     written_before: AtomicU64,
     stopped: AtomicU8,
+    /// Whether every call of SQLite's looks at the clock.
+    closely: AtomicBool,
+    /// How many calls pass before the next look.
+    passes: AtomicU32,
+    watchdog: Watchdog,
 }
 
 const NOTHING: u64 = u64::MAX;
@@ -55,9 +65,21 @@ const RUNNING: u8 = 0;
 const OUT_OF_TIME: u8 = 1;
 const OUT_OF_SPACE: u8 = 2;
 
+/// How closely a statement is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Watch {
+    /// Every few steps, and by nobody else: it runs on a thread that others wait for.
+    Closely,
+    /// Every thousand steps, and by the watchdog.
+    InLane,
+}
+
 impl Meter {
     /// Installs a meter on a connection; nothing is stopped until [`Meter::start`].
-    pub(super) fn install(connection: &mut Connection) -> rusqlite::Result<Self> {
+    pub(super) fn install(
+        connection: &mut Connection,
+        watchdog: &Watchdog,
+    ) -> rusqlite::Result<Self> {
         let state = Arc::new(State {
             clock: Stopwatch::start(),
             turn: Mutex::default(),
@@ -66,34 +88,115 @@ impl Meter {
             next_look: AtomicU64::new(0),
             written_before: AtomicU64::new(NOTHING),
             stopped: AtomicU8::new(RUNNING),
+            closely: AtomicBool::new(false),
+            passes: AtomicU32::new(0),
+            watchdog: watchdog.clone(),
         });
-        let watched = Arc::clone(&state);
-        connection.progress_handler(STEPS, Some(move || watched.exceeded()))?;
-        watch(&state);
+        let stepping = Arc::clone(&state);
+        connection.progress_handler(STEPS, Some(move || stepping.exceeded()))?;
+        let watched: Weak<State> = Arc::downgrade(&state);
+        watchdog.add(watched);
         Ok(Self(state))
     }
 
     /// Begins to measure a statement that may run for `budget`.
-    pub(super) fn start(&self, budget: Duration) {
+    pub(super) fn start(&self, budget: Duration, watch: Watch) {
         let state = &self.0;
-        let _turn = state.turn();
-        let now = state.clock.elapsed();
-        state.stopped.store(RUNNING, Ordering::Relaxed);
-        state.written_before.store(NOTHING, Ordering::Relaxed);
-        state.next_look.store(nanos(now + LOOK), Ordering::Relaxed);
-        let end = nanos(now.saturating_add(budget));
-        state.deadline.store(end, Ordering::Relaxed);
+        {
+            let _turn = state.turn();
+            let now = state.clock.elapsed();
+            state.stopped.store(RUNNING, Ordering::Relaxed);
+            state.written_before.store(NOTHING, Ordering::Relaxed);
+            state.next_look.store(nanos(now + LOOK), Ordering::Relaxed);
+            let closely = watch == Watch::Closely;
+            state.closely.store(closely, Ordering::Relaxed);
+            let end = nanos(now.saturating_add(budget));
+            state.deadline.store(end, Ordering::Relaxed);
+        }
+        if watch == Watch::InLane {
+            state.watchdog.begin();
+        }
     }
 
     /// Ends measuring; answers what the statement was stopped for.
     pub(super) fn stop(&self) -> Option<Exceeded> {
-        let _turn = self.0.turn();
-        self.0.deadline.store(NEVER, Ordering::Relaxed);
-        match self.0.stopped.load(Ordering::Relaxed) {
+        let state = &self.0;
+        if !state.closely.load(Ordering::Relaxed) {
+            state.watchdog.end();
+        }
+        let _turn = state.turn();
+        state.deadline.store(NEVER, Ordering::Relaxed);
+        match state.stopped.load(Ordering::Relaxed) {
             OUT_OF_TIME => Some(Exceeded::Time),
             OUT_OF_SPACE => Some(Exceeded::Space),
             _ => None,
         }
+    }
+
+    /// The deadline of whatever statement runs.
+    pub(super) fn deadline(&self) -> Deadline {
+        Deadline(Arc::clone(&self.0))
+    }
+}
+
+/// The deadline of the statement that runs on a connection, for functions to look at: SQLite does not interrupt one.
+#[derive(Clone, Debug)]
+pub(super) struct Deadline(Arc<State>);
+
+impl Deadline {
+    /// Fails once the statement's time is over.
+    ///
+    /// # Errors
+    /// SQLite's interruption.
+    pub(super) fn look(&self) -> rusqlite::Result<()> {
+        let state = &self.0;
+        let deadline = state.deadline.load(Ordering::Relaxed);
+        if deadline == NEVER || nanos(state.clock.elapsed()) < deadline {
+            return Ok(());
+        }
+        state.stopped.store(OUT_OF_TIME, Ordering::Relaxed);
+        let interrupted = ffi::Error {
+            code: ErrorCode::OperationInterrupted,
+            extended_code: ffi::SQLITE_INTERRUPT,
+        };
+        Err(Error::SqliteFailure(interrupted, None))
+    }
+
+    /// Begins work that looks now and then.
+    ///
+    /// # Errors
+    /// SQLite's interruption, if the time is over already.
+    pub(super) fn work(&self) -> rusqlite::Result<Work<'_>> {
+        self.look()?;
+        Ok(Work {
+            deadline: self,
+            left: PIECE,
+        })
+    }
+}
+
+/// How much work is done between two looks, in bytes: some tens of microseconds.
+const PIECE: usize = 16 << 10;
+
+/// Work of a function.
+#[derive(Debug)]
+pub(super) struct Work<'d> {
+    deadline: &'d Deadline,
+    left: usize,
+}
+
+impl Work<'_> {
+    /// Notes that so many bytes are about to be worked on.
+    ///
+    /// # Errors
+    /// SQLite's interruption, once the statement's time is over.
+    pub(super) fn spend(&mut self, bytes: usize) -> rusqlite::Result<()> {
+        if let Some(left) = self.left.checked_sub(bytes) {
+            self.left = left;
+            return Ok(());
+        }
+        self.left = PIECE;
+        self.deadline.look()
     }
 }
 
@@ -103,50 +206,7 @@ impl std::fmt::Debug for State {
     }
 }
 
-/// How often the watchdog looks.
-const WATCH: Duration = Duration::from_millis(10);
-
-/// The meters of all connections.
-static WATCHED: Mutex<Vec<Weak<State>>> = Mutex::new(Vec::new());
-
-/// Has the watchdog look at a meter for as long as it lives.
-fn watch(state: &Arc<State>) {
-    static STARTED: Once = Once::new();
-    WATCHED
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .push(Arc::downgrade(state));
-    STARTED.call_once(|| {
-        let started = thread::Builder::new()
-            .name("sql-watchdog".into())
-            .spawn(|| {
-                loop {
-                    thread::sleep(WATCH);
-                    look_at_all();
-                }
-            });
-        if let Err(error) = started {
-            tracing::error!(%error, "statements are stopped by their steps alone");
-        }
-    });
-}
-
-fn look_at_all() {
-    let mut watched = WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
-    watched.retain(|state| match state.upgrade() {
-        Some(state) => {
-            state.interrupt_if_late();
-            true
-        }
-        None => false,
-    });
-}
-
-impl State {
-    fn turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
+impl Watched for State {
     fn interrupt_if_late(&self) {
         if nanos(self.clock.elapsed()) < self.deadline.load(Ordering::Relaxed) {
             return;
@@ -157,10 +217,16 @@ impl State {
             self.interrupt.interrupt();
         }
     }
+}
+
+impl State {
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
     fn exceeded(&self) -> bool {
         let deadline = self.deadline.load(Ordering::Relaxed);
-        if deadline == NEVER {
+        if deadline == NEVER || self.passes() {
             return false;
         }
         let now = self.clock.elapsed();
@@ -173,6 +239,19 @@ impl State {
         };
         self.stopped.store(stopped, Ordering::Relaxed);
         true
+    }
+
+    /// Whether this call of SQLite's is one of those that pass without a look.
+    fn passes(&self) -> bool {
+        if self.closely.load(Ordering::Relaxed) {
+            return false;
+        }
+        // Only the thread that the statement runs on counts.
+        let passed = self.passes.load(Ordering::Relaxed) + 1;
+        let looks = passed >= COARSE;
+        self.passes
+            .store(if looks { 0 } else { passed }, Ordering::Relaxed);
+        !looks
     }
 
     /// A statement runs on one thread, which does nothing else meanwhile: what that writes are its temporary files, and

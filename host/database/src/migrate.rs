@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use rusqlite::params;
+use rusqlite::{Connection, params};
 
 use super::advice::with_advice;
+use super::cost::Cost;
 use super::error::RunError;
 use super::group::{abandon, begin, commit};
 use super::handle::{Failure, Handle, internal};
 use super::place::made;
 use super::schema::{Marker, markers};
 use super::sound::{self, Fault};
-use super::walls::Role;
+use super::walls::{Role, VALUE_BYTES};
 use super::warnings::{SchemaWarning, warnings};
 use svc_base::fault;
 
@@ -173,9 +174,12 @@ pub(super) fn apply(handle: &Handle, script: &Script, budget: Duration) -> Resul
             running = number;
             sql = script.sql.get(range.clone()).unwrap_or_default();
             let mut statement = connection.prepare(sql)?;
+            handle.bound_values(longest(connection, sql)?)?;
             // A seed may answer rows; running it to its end is all that matters.
             let mut rows = statement.raw_query();
             while rows.next()?.is_some() {}
+            // SQLite reads its schema by the bound, too.
+            handle.bound_values(VALUE_BYTES)?;
         }
         Ok::<_, Failure>(())
     });
@@ -196,6 +200,20 @@ fn advised(error: RunError) -> RunError {
             offset,
         },
         other => other,
+    }
+}
+
+/// How long values may be for a statement of a script: what goes through rows is bounded as a call is.
+fn longest(connection: &Connection, sql: &str) -> rusqlite::Result<i32> {
+    let mut words = sql.split_ascii_whitespace();
+    let first = words.next().unwrap_or_default();
+    let goes_through_rows = !first.eq_ignore_ascii_case("ALTER")
+        && (!first.eq_ignore_ascii_case("CREATE")
+            || words.take(2).any(|word| word.eq_ignore_ascii_case("INDEX")));
+    if goes_through_rows {
+        Ok(Cost::of(connection, sql)?.lane)
+    } else {
+        Ok(VALUE_BYTES)
     }
 }
 

@@ -16,6 +16,7 @@ use super::pace::{Lane, Pace};
 use super::reads::Readers;
 use super::run::{Call, ResultJson, ResultLimits};
 use super::schema;
+use super::shares::Owner;
 use super::writer::{Writer, Writers};
 use svc_base::ids::BackendId;
 
@@ -31,6 +32,8 @@ pub struct Database {
     pub(super) settings: Settings,
     pub(super) limits: ResultLimits,
     pub(super) lanes: Arc<Lanes>,
+    /// Whose its work is.
+    pub(super) owner: Owner,
     writers: Writers,
     /// Itself, for the work that it queues.
     me: Weak<Self>,
@@ -75,7 +78,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Database {
     pub(super) fn new(
-        id: BackendId,
+        owner: Owner,
         settings: Settings,
         limits: ResultLimits,
         lanes: Arc<Lanes>,
@@ -86,10 +89,11 @@ impl Database {
             return Err(RunError::Closed);
         }
         Ok(Arc::new_cyclic(|me| Self {
-            id,
+            id: owner.database,
             settings,
             limits,
             lanes,
+            owner,
             writers,
             me: me.clone(),
             readers: Mutex::default(),
@@ -165,6 +169,7 @@ impl Database {
         self.enqueue(Waiting::Alone(Box::new(move |writer| {
             if begun.begin() {
                 let result = work(writer);
+                me.settings.schema_changed();
                 match schema::has_deferred_keys(&writer.handle.connection) {
                     Ok(deferred) => me.deferred_keys.store(deferred, Ordering::Relaxed),
                     Err(error) => tracing::error!(%error, "a schema cannot be read"),
@@ -178,9 +183,7 @@ impl Database {
 
     fn alone(&self, write: Write) -> Waiting {
         let limits = self.limits;
-        Waiting::Alone(Box::new(move |writer| {
-            run_alone(&writer.handle, write, &limits);
-        }))
+        Waiting::Alone(Box::new(move |w| run_alone(&w.handle, write, &limits)))
     }
 
     pub(super) fn myself(&self) -> Result<Arc<Self>, RunError> {
@@ -211,15 +214,18 @@ impl Database {
                 writes.taken = true;
                 let job = Box::new(move || me.commit_group());
                 if from == Some(Lane::Short) {
-                    self.lanes.soon_after_short(self.id, job);
+                    self.lanes.soon_after_short(self.owner, job);
                 } else {
-                    self.lanes.soon(self.id, job);
+                    self.lanes.soon(self.owner, job);
                 }
                 Ok(())
             }
             Some(Waiting::Alone(_)) => {
                 writes.taken = true;
-                if self.lanes.long(self.id, Box::new(move || me.work_alone())) {
+                if self
+                    .lanes
+                    .long(self.owner, Box::new(move || me.work_alone()))
+                {
                     Ok(())
                 } else {
                     writes.taken = false;
@@ -260,9 +266,8 @@ impl Database {
         let writer = match writer {
             Ok(writer) => writer,
             Err(error) => {
-                group
-                    .into_iter()
-                    .for_each(|write| write.answer(Err(error.clone().into())));
+                let told = |write: Write| write.answer(Err(error.clone().into()));
+                group.into_iter().for_each(told);
                 return;
             }
         };

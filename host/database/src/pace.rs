@@ -25,40 +25,28 @@ pub(super) enum Lane {
 #[derive(Debug, Default)]
 pub struct Pace {
     known: AtomicI32,
-    /// Whether a single step of it may be long, so that no short deadline would be kept.
-    has_long_steps: bool,
+    /// How many runs from now on are not tried on the thread of a request.
+    aside: AtomicI32,
 }
-
-/// What one row can take long with, and no deadline interrupts.
-const LONG_STEPS: [&str; 4] = ["like", "glob", "instr", "replace"];
 
 /// The values of [`Pace`]: above zero it is quick, below zero it is in doubt for as many runs.
 const UNKNOWN: i32 = 0;
 const QUICK: i32 = 1;
 
 impl Pace {
-    /// What is known of a statement from its text: finding a word in a literal costs only speed.
-    pub fn of(sql: &str) -> Self {
-        let mut words = sql.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-        let is_long = |word: &str| {
-            LONG_STEPS
-                .iter()
-                .any(|long| word.eq_ignore_ascii_case(long))
-        };
-        Self {
-            known: AtomicI32::new(UNKNOWN),
-            has_long_steps: words.any(is_long),
-        }
-    }
-
     /// Where it runs next.
     pub(super) fn lane(&self) -> Lane {
-        if self.has_long_steps {
-            return Lane::Long;
-        }
         match self.known.load(Ordering::Relaxed) {
             UNKNOWN => Lane::Short,
-            known if known > UNKNOWN => Lane::Inline,
+            known if known > UNKNOWN => {
+                let aside = self.aside.load(Ordering::Relaxed);
+                if aside > 0 {
+                    self.aside.store(aside - 1, Ordering::Relaxed);
+                    Lane::Short
+                } else {
+                    Lane::Inline
+                }
+            }
             _ => Lane::Long,
         }
     }
@@ -81,6 +69,11 @@ impl Pace {
         }
     }
 
+    /// Notes that a run was nothing for the thread of a request, however quick it is.
+    pub(super) fn set_aside(&self) {
+        self.aside.store(DOUBT, Ordering::Relaxed);
+    }
+
     /// Notes that a run did not end within a lane's time.
     pub(super) fn too_long(&self) {
         self.known.store(-DOUBT, Ordering::Relaxed);
@@ -92,17 +85,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_take_long_with_a_row_never_runs_among_short_work() {
-        for long in [
-            "SELECT a LIKE b",
-            "SELECT Replace (a, b, c)",
-            "SELECT instr(a,b)",
-        ] {
-            let pace = Pace::of(long);
+    fn what_is_set_aside_stays_among_short_work_for_a_while() {
+        let pace = Pace::default();
+        pace.took(Duration::from_micros(50));
+        pace.set_aside();
+        for _ in 0..DOUBT {
+            assert_eq!(pace.lane(), Lane::Short);
             pace.took(Duration::from_micros(50));
-            assert_eq!(pace.lane(), Lane::Long, "{long}");
         }
-        assert_eq!(Pace::of("SELECT likes FROM a").lane(), Lane::Short);
+        assert_eq!(pace.lane(), Lane::Inline);
     }
 
     #[test]

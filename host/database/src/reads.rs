@@ -1,7 +1,6 @@
 //! How a database is read: here and now where a statement has been quick, else in a lane.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use rusqlite::Connection;
 use tokio::sync::oneshot;
@@ -11,7 +10,7 @@ use super::group::Turn;
 use super::handle::{Handle, internal};
 use super::open::{Database, answer_of, lock};
 use super::pace::{INLINE, Lane, Pace, SHORT};
-use super::run::{Call, ResultJson, ResultLimits, prepare, run};
+use super::run::{Call, ResultJson, prepare, run, run_inline};
 use svc_base::Stopwatch;
 
 /// How many connections of a database read at once.
@@ -32,14 +31,20 @@ impl Database {
                 Lane::Inline => self.idle_reader()?,
                 Lane::Short | Lane::Long => None,
             };
-            let result = match idle {
-                Some(reader) => {
-                    let result = timed(&reader, &call, &self.limits, pace, INLINE);
-                    self.put_back(reader);
-                    result
+            let mut result = Err(RunError::Elsewhere);
+            if let Some(reader) = idle {
+                // One that has yet to be looked into is prepared in a lane.
+                if reader.knows(&call.sql) {
+                    result = timed(pace, || run_inline(&reader, &call, &self.limits, INLINE));
+                    if matches!(result, Err(RunError::Elsewhere)) {
+                        pace.set_aside();
+                    }
                 }
-                None => self.queue_read(call.clone(), pace, Lane::Short).await,
-            };
+                self.put_back(reader);
+            }
+            if matches!(result, Err(RunError::Elsewhere)) {
+                result = self.queue_read(call.clone(), pace, Lane::Short).await;
+            }
             match result {
                 Err(RunError::Timeout) => pace.too_long(),
                 result => return result,
@@ -61,7 +66,7 @@ impl Database {
             SHORT.min(limits.time)
         };
         self.with_reader(lane, move |reader| {
-            timed(reader, &call, &limits, &pace, budget)
+            timed(&pace, || run(reader, &call, &limits, budget))
         })
         .await
     }
@@ -155,9 +160,9 @@ impl Database {
             }
         });
         let queued = if lane == Lane::Long {
-            self.lanes.long(self.id, job)
+            self.lanes.long(self.owner, job)
         } else {
-            self.lanes.short(self.id, job)
+            self.lanes.short(self.owner, job)
         };
         if !queued {
             return Err(RunError::Busy);
@@ -168,14 +173,11 @@ impl Database {
 
 /// Runs a statement, and notes how long it took.
 fn timed(
-    reader: &Handle,
-    call: &Call,
-    limits: &ResultLimits,
     pace: &Pace,
-    budget: Duration,
+    run: impl FnOnce() -> Result<ResultJson, RunError>,
 ) -> Result<ResultJson, RunError> {
     let watch = Stopwatch::start();
-    let result = run(reader, call, limits, budget);
+    let result = run();
     pace.took(watch.elapsed());
     result
 }

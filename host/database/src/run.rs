@@ -7,6 +7,7 @@ use rusqlite::{CachedStatement, Connection, ErrorCode, Row, Rows, Statement, Sta
 
 use super::error::RunError;
 use super::handle::{Failure, Handle};
+use super::meter::{Deadline, Watch};
 use super::place;
 use super::values::{self, Params, Value};
 use super::walls::Role;
@@ -42,14 +43,14 @@ pub type ResultJson = Vec<u8>;
 /// The first row of a result, by column; empty if there was none.
 pub(super) type FirstRow = Params;
 
-/// Runs a statement within `budget`.
+/// Runs a statement in a lane, within `budget`.
 pub(super) fn run(
     handle: &Handle,
     call: &Call,
     limits: &ResultLimits,
     budget: Duration,
 ) -> Result<ResultJson, RunError> {
-    run_keeping(handle, call, limits, budget, None)
+    run_watched(handle, call, limits, (budget, Watch::InLane), None)
 }
 
 /// The same, with the first row put into `kept` too.
@@ -60,9 +61,36 @@ pub(super) fn run_keeping(
     budget: Duration,
     kept: Option<&mut FirstRow>,
 ) -> Result<ResultJson, RunError> {
+    run_watched(handle, call, limits, (budget, Watch::InLane), kept)
+}
+
+/// Runs a statement on the thread of a request, within `budget`: one that is known to be cheap, else it is for a lane.
+pub(super) fn run_inline(
+    handle: &Handle,
+    call: &Call,
+    limits: &ResultLimits,
+    budget: Duration,
+) -> Result<ResultJson, RunError> {
+    run_watched(handle, call, limits, (budget, Watch::Closely), None)
+}
+
+fn run_watched(
+    handle: &Handle,
+    call: &Call,
+    limits: &ResultLimits,
+    (budget, watch): (Duration, Watch),
+    kept: Option<&mut FirstRow>,
+) -> Result<ResultJson, RunError> {
     let role = if call.writes { Role::Write } else { Role::Read };
-    let result = handle.tenant(role, budget, |connection| {
+    let result = handle.watched(role, budget, watch, |connection| {
+        let cost = handle.cost(&call.sql, watch)?;
+        let longest = match watch {
+            Watch::InLane => cost.lane,
+            Watch::Closely => cost.inline.ok_or(RunError::Elsewhere)?,
+        };
+        // Only then the bound: SQLite reads its schema by it, too.
         let mut statement = connection.prepare_cached(&call.sql)?;
+        handle.bound_values(longest)?;
         bind(&mut statement, &call.params).map_err(Failure::Running)?;
         let mut out = Vec::with_capacity(256);
         out.extend_from_slice(b"{\"rows\":[");
@@ -71,6 +99,7 @@ pub(super) fn run_keeping(
             &call.sql,
             &mut statement.raw_query(),
             limits,
+            &handle.deadline(),
             kept,
         );
         let written = written.map_err(|failure| as_it_ran(connection, &call.sql, failure))?;
@@ -190,8 +219,10 @@ fn write_rows(
     sql: &str,
     rows: &mut Rows<'_>,
     limits: &ResultLimits,
+    deadline: &Deadline,
     mut kept: Option<&mut FirstRow>,
 ) -> Result<Written, Failure> {
+    let mut work = deadline.work()?;
     let mut written = 0;
     let mut names = Vec::new();
     while let Some(row) = rows.next()? {
@@ -208,8 +239,10 @@ fn write_rows(
             out.push(b',');
         }
         for (index, key) in names.iter().enumerate() {
+            let before = out.len();
             out.extend_from_slice(key);
             values::write(out, row.get_ref(index)?);
+            work.spend(out.len() - before)?;
             if out.len() > limits.bytes {
                 return Err(RunError::ResultTooLarge.into());
             }

@@ -11,10 +11,23 @@ use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, Result};
 
-use super::trim;
+use super::cost;
+use super::functions;
+use super::meter::Deadline;
+use svc_base::clock::Clock;
 
-/// The longest value, and the longest statement, in bytes: what functions that no deadline interrupts still end with.
+/// The longest value, and the longest statement, in bytes. What works on values that long takes a [cost] into account.
 pub(super) const VALUE_BYTES: i32 = 262_144;
+/// The longest pattern, in bytes.
+pub(super) const PATTERN_BYTES: i32 = 1000;
+
+/// The longest text of SQL: a statement's listing has a word more.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    reason = "a word"
+)]
+const SQL_BYTES: i32 = VALUE_BYTES + cost::EXPLAIN.len() as i32;
 
 /// For whom a statement is prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +49,11 @@ pub(super) struct Walls(Arc<AtomicU8>);
 
 impl Walls {
     /// Builds the walls around a connection.
-    pub(super) fn build(connection: &mut Connection) -> Result<Self> {
+    pub(super) fn build(
+        connection: &mut Connection,
+        deadline: &Deadline,
+        clock: &Clock,
+    ) -> Result<Self> {
         for (config, value) in [
             (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
             (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
@@ -51,15 +68,17 @@ impl Walls {
         }
         for (limit, value) in [
             (Limit::SQLITE_LIMIT_LENGTH, VALUE_BYTES),
-            (Limit::SQLITE_LIMIT_SQL_LENGTH, VALUE_BYTES),
-            (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000),
+            (Limit::SQLITE_LIMIT_SQL_LENGTH, SQL_BYTES),
+            (Limit::SQLITE_LIMIT_FUNCTION_ARG, cost::ARGUMENTS),
+            (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, cost::CASCADES),
+            (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, PATTERN_BYTES),
             (Limit::SQLITE_LIMIT_ATTACHED, 0),
             (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
             (Limit::SQLITE_LIMIT_VDBE_OP, 100_000),
         ] {
             connection.set_limit(limit, value)?;
         }
-        trim::register(connection)?;
+        functions::register(connection, deadline, clock)?;
         let modules = modules(connection)?;
         let role = Arc::new(AtomicU8::new(Role::Platform as u8));
         let played = Arc::clone(&role);
@@ -207,19 +226,33 @@ pub(super) const OPERATORS: &[&str] = &[
 ];
 
 /// The functions that tenants may call, sorted.
-pub(super) const FUNCTIONS: &[&str] = &[
+pub const FUNCTIONS: &[&str] = &[
     "abs",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
     "avg",
+    "ceil",
+    "ceiling",
     "char",
     "coalesce",
     "concat",
     "concat_ws",
+    "cos",
+    "cosh",
     "count",
     "cume_dist",
     "date",
     "datetime",
+    "degrees",
     "dense_rank",
+    "exp",
     "first_value",
+    "floor",
     "format",
     "glob",
     "group_concat",
@@ -266,17 +299,30 @@ pub(super) const FUNCTIONS: &[&str] = &[
     "like",
     "likelihood",
     "likely",
+    "ln",
+    "log",
+    "log10",
+    "log2",
     "lower",
     "ltrim",
     "max",
+    "median",
     "min",
+    "mod",
     "nth_value",
     "ntile",
     "nullif",
     "octet_length",
     "percent_rank",
+    "percentile",
+    "percentile_cont",
+    "percentile_disc",
+    "pi",
+    "pow",
+    "power",
     "printf",
     "quote",
+    "radians",
     "random",
     "randomblob",
     "rank",
@@ -285,16 +331,22 @@ pub(super) const FUNCTIONS: &[&str] = &[
     "row_number",
     "rtrim",
     "sign",
+    "sin",
+    "sinh",
     "soundex",
+    "sqrt",
     "strftime",
     "string_agg",
     "substr",
     "substring",
     "sum",
+    "tan",
+    "tanh",
     "time",
     "timediff",
     "total",
     "trim",
+    "trunc",
     "typeof",
     "unhex",
     "unicode",
@@ -302,5 +354,6 @@ pub(super) const FUNCTIONS: &[&str] = &[
     "unixepoch",
     "unlikely",
     "upper",
+    "uuid",
     "zeroblob",
 ];

@@ -293,10 +293,7 @@ mod tests {
         let clock = Clock::system();
         let id = BackendId::new(&clock, &Random::system()).unwrap();
         files.make(&id).unwrap();
-        let settings = Settings {
-            path: files.path(&id),
-            most_bytes: 256 << 20,
-        };
+        let settings = Settings::alone(files.path(&id), 256 << 20);
         let terms = Terms {
             clock,
             most_bytes: 0,

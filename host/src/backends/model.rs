@@ -89,7 +89,7 @@ impl From<ActionRow> for Action {
         let statement = row.sql.get(range).unwrap_or_default();
         Self {
             statement: statement.into(),
-            pace: Arc::new(Pace::of(statement)),
+            pace: Arc::default(),
             row,
         }
     }

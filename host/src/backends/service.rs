@@ -111,6 +111,7 @@ impl Backends {
             note: None,
             applied_at: backend.created_at,
         };
+        self.databases.belong([(backend.id, project.workspace.id)]);
         let made = self.databases.create(backend.id, script.clone()).await;
         let inventory = made.map_err(|error| super::migrations::failed(&script, error))?;
         let id = backend.id;
@@ -298,17 +299,20 @@ impl Backends {
         Ok(())
     }
 
-    /// Removes databases that no backend owns: made or deleted when a crash came. Runs before serving.
+    /// Learns whose databases are, and removes those that no backend owns: made or deleted when a crash came. Runs before serving.
     ///
     /// # Errors
     /// The database's or the disk's.
-    pub async fn remove_orphans(&self) -> anyhow::Result<()> {
-        let owned = self.control.read(store::ids).await?;
+    pub async fn settle_owners(&self) -> anyhow::Result<()> {
+        let owned = self.control.read(store::owners).await?;
         for id in self.databases.files().list()? {
-            if !owned.contains(&id) {
+            if !owned.contains_key(&id) {
                 self.databases.files().remove(&id)?;
             }
         }
+        let known = owned.into_iter();
+        self.databases
+            .belong(known.filter_map(|(id, workspace)| Some((id, workspace?))));
         Ok(())
     }
 

@@ -1,10 +1,12 @@
 //! Backends, their ledgers and their actions in the control database.
 
+use std::collections::HashMap;
+
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{ActionRow, Backend, LedgerEntry};
 use crate::control::{Error, Tx};
-use crate::ids::{BackendId, ProjectId};
+use crate::ids::{BackendId, ProjectId, WorkspaceId};
 use crate::sandbox::Statement;
 
 const BACKEND: &str = "SELECT id, project_id, realtime, created_at FROM backends";
@@ -36,6 +38,15 @@ pub(super) fn ids(c: &Connection) -> rusqlite::Result<Vec<BackendId>> {
     c.prepare_cached("SELECT id FROM backends")?
         .query_map([], |row| row.get(0))?
         .collect()
+}
+
+/// All backends, with the workspaces of those whose project has one.
+pub(super) fn owners(c: &Connection) -> rusqlite::Result<HashMap<BackendId, Option<WorkspaceId>>> {
+    c.prepare_cached(
+        "SELECT b.id, p.workspace_id FROM backends AS b LEFT JOIN projects AS p ON p.id = b.project_id",
+    )?
+    .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+    .collect()
 }
 
 /// How many backends there are.

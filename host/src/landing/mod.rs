@@ -12,6 +12,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use maud::{DOCTYPE, PreEscaped, html};
 use tokio::sync::OnceCell;
 
+use crate::backends::database::FUNCTIONS;
 use crate::config::Config;
 use crate::http::document::{Document, REVALIDATE};
 
@@ -19,6 +20,8 @@ use crate::http::document::{Document, REVALIDATE};
 const SAMPLE_ORIGIN: &str = "http://localhost:8080";
 
 const GUIDE: &str = include_str!("../../assets/llms.txt");
+/// What stands in it for the functions that SQL may call.
+const SQL_FUNCTIONS: &str = "SQL_FUNCTIONS";
 const ROBOTS: &str = include_str!("../../assets/robots.txt");
 const ICON_SVG: &str = include_str!("../../assets/favicon.svg");
 const ICON_ICO: &[u8] = include_bytes!("../../assets/favicon.ico");
@@ -83,6 +86,7 @@ impl Documents {
             Document::new(Bytes::from(page.html), &headers)
         };
         let guide = at_origin(&config.limits.said(GUIDE), &config.base_url);
+        let guide = guide.replace(SQL_FUNCTIONS, &FUNCTIONS.join(", "));
         let robots = Bytes::from_static(ROBOTS.as_bytes());
         let svg = Bytes::from_static(ICON_SVG.as_bytes());
         let kind = HeaderValue::from_static;

@@ -82,14 +82,6 @@ SELECT RAISE(IGNORE)
 -- ----
 SELECT unknown_function(1)
 -- ----
-SELECT sqrt(2)
--- ----
-SELECT pow(2, 3)
--- ----
-SELECT median(age) FROM users
--- ----
-SELECT percentile(age, 50) FROM users
--- ----
 SELECT count(*), load_extension('x') OVER () FROM users
 -- ----
 SELECT load_extension(*) FROM users

@@ -1,0 +1,402 @@
+//! How long a program of SQLite's may take between two places where it looks at its deadline, and how long values may be
+//! for that.
+//!
+//! SQLite looks at the ends of loops, at `Goto` and at `Gosub`. Between them a program runs straight on: a row with a thousand
+//! calls in it is one such line, and the text of a statement does not show them, since views, constraints, generated columns,
+//! indexes and cascades bring code of their own. So the program itself is read, as `EXPLAIN` lists it. No instruction takes more
+//! than linear time (functions that would are replaced by ours, which look at the deadline themselves), so each has a weight:
+//! nanoseconds for each byte of the longest value, measured with arguments that are made to be slow. The sum of all weights
+//! bounds every line of the program, whichever way it takes, and the longest value that keeps the line short is
+//! SQLite's limit on lengths while the program runs. An ordinary statement weighs so little that it has the full
+//! length; only one with dozens of costly parts is told that a value is too long for it.
+
+use std::ops::RangeInclusive;
+
+use rusqlite::{Connection, Result, Row};
+
+use super::functions::{self, Weight};
+use super::meter::STEPS;
+use super::walls::VALUE_BYTES;
+
+/// How long a line of a program may take in a lane, in nanoseconds: this much a statement may be past its deadline.
+const LANE_NS: f64 = 50e6;
+/// How long the steps between two looks may take on the thread of a request, in nanoseconds.
+const INLINE_NS: f64 = 1.5e6;
+/// With values of fewer bytes than this, a statement is not worth trying there.
+const LEAST_INLINE: i32 = 1024;
+/// The shortest limit that SQLite takes.
+const LEAST: i32 = 30;
+/// How deep cascades may go, which counts where SQLite does not look at each row that falls.
+pub(super) const CASCADES: i32 = 1000;
+/// What an instruction takes that works on no value, in nanoseconds.
+const STEP_NS: f64 = 20.0;
+/// What a comparison of a key costs for each of its bytes, down a tree: a step of it for each doubling of the rows.
+const KEY: f64 = 8.0;
+/// What it costs to make a number of text, for each byte.
+const NUMBER: f64 = 1.3;
+/// What it costs to read a byte of a row, or to copy one.
+const READ: f64 = 0.4;
+
+/// What runs before a listing.
+pub(super) const EXPLAIN: &str = "EXPLAIN ";
+
+/// The cost of a program.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Cost {
+    /// How long values may be in a lane, in bytes.
+    pub(super) lane: i32,
+    /// How long values may be on the thread of a request, if it may run there.
+    pub(super) inline: Option<i32>,
+}
+
+impl Cost {
+    /// The cost of a statement, as the connection would run it now.
+    ///
+    /// # Errors
+    /// SQLite's, as for preparing the statement.
+    pub(super) fn of(connection: &Connection, sql: &str) -> Result<Self> {
+        let mut listing = connection.prepare(&format!("{EXPLAIN}{sql}"))?;
+        let mut program = Vec::new();
+        // No value is bound: nothing runs.
+        let mut rows = listing.raw_query();
+        while let Some(row) = rows.next()? {
+            program.push(Instruction::of(row)?);
+        }
+        Ok(Self::add(&program))
+    }
+
+    fn add(listing: &[Instruction]) -> Self {
+        let written = Written::by(listing);
+        let mut line = Weight::default();
+        let mut steps = Steps::default();
+        // Each program begins at its first address: the statement's, and behind it those of cascades.
+        let programs = listing.chunk_by(|_, next| next.address != 0);
+        for (number, program) in programs.enumerate() {
+            let mut sum = Weight::default();
+            for instruction in program {
+                let weight = instruction.weight(&written);
+                steps.add(weight);
+                sum = sum.plus(weight);
+            }
+            let falls_on = number > 0
+                && program.iter().any(|one| one.code == "Program")
+                && !program.iter().any(Instruction::is_looked_at);
+            line = line.plus(if falls_on {
+                sum.times(f64::from(CASCADES))
+            } else {
+                sum
+            });
+        }
+        let inline = bytes(INLINE_NS, line.plus(steps.most()));
+        Self {
+            lane: bytes(LANE_NS, line).max(LEAST),
+            inline: (inline >= LEAST_INLINE).then_some(inline),
+        }
+    }
+}
+
+/// How long values may be for `weight` to take no longer than `most` nanoseconds.
+fn bytes(most: f64, weight: Weight) -> i32 {
+    let left = (most - weight.fixed).max(0.0);
+    let bytes = left / weight.byte.max(f64::MIN_POSITIVE);
+    #[allow(clippy::cast_possible_truncation, reason = "it is bounded")]
+    {
+        bytes.min(f64::from(VALUE_BYTES)) as i32
+    }
+}
+
+/// The heaviest instructions of a program.
+#[derive(Default)]
+struct Steps {
+    bytes: Vec<f64>,
+    fixed: f64,
+}
+
+impl Steps {
+    fn add(&mut self, weight: Weight) {
+        if weight.byte > 0.0 {
+            self.bytes.push(weight.byte);
+        }
+        self.fixed = self.fixed.max(weight.fixed);
+    }
+
+    /// What as many steps as run between two looks may weigh: a loop of the heaviest instructions, whatever its length, with one
+    /// that ends it.
+    fn most(mut self) -> Weight {
+        let steps = f64::from(STEPS);
+        self.bytes.sort_unstable_by(|a, b| b.total_cmp(a));
+        let (mut sum, mut most, mut length) = (0.0, 0.0_f64, 1.0);
+        for byte in self.bytes {
+            (sum, length) = (sum + byte, length + 1.0);
+            most = most.max(sum * (steps / length).max(1.0));
+        }
+        Weight {
+            byte: most,
+            fixed: self.fixed * steps / 2.0,
+        }
+    }
+}
+
+/// The registers that a program writes, as runs of neighbours, which bounds how many arguments a call can have.
+struct Written(Vec<RangeInclusive<i32>>);
+
+/// The most arguments of a function.
+pub(super) const ARGUMENTS: i32 = 1000;
+
+impl Written {
+    fn by(program: &[Instruction]) -> Self {
+        let mut written = Vec::with_capacity(3 * program.len());
+        for instruction in program {
+            let Instruction { p1, p2, p3, .. } = *instruction;
+            written.extend([p1, p3]);
+            if !instruction.is_jump() {
+                written.push(p2);
+            }
+            match instruction.code.as_str() {
+                "Copy" | "Move" => written.extend(p2..p2.saturating_add(p3.clamp(0, ARGUMENTS))),
+                "Null" => written.extend(p2..p3.min(p2.saturating_add(ARGUMENTS))),
+                _ => {}
+            }
+        }
+        written.sort_unstable();
+        written.dedup();
+        let runs = written.chunk_by(|one, next| one.checked_add(1) == Some(*next));
+        let runs = runs.filter_map(|run| Some(*run.first()?..=*run.last()?));
+        Self(runs.collect())
+    }
+
+    /// How many arguments a call has at most that begin at a register.
+    fn arguments(&self, first: i32) -> i32 {
+        let run = self.0.partition_point(|run| *run.end() < first);
+        let run = self.0.get(run).filter(|run| run.contains(&first));
+        run.map_or(0, |run| (run.end() - first + 1).min(ARGUMENTS))
+    }
+}
+
+/// An instruction, as it is listed.
+struct Instruction {
+    address: i32,
+    code: String,
+    p1: i32,
+    p2: i32,
+    p3: i32,
+    p4: String,
+}
+
+impl Instruction {
+    fn of(row: &Row<'_>) -> Result<Self> {
+        let code: String = row.get(1)?;
+        // The others' may be as long as a value.
+        let p4 = match code.as_str() {
+            "Function" | "PureFunc" | "AggStep" | "AggStep1" | "AggInverse" | "AggValue"
+            | "AggFinal" | "Affinity" | "MakeRecord" => {
+                let p4 = row.get_ref(5)?.as_bytes_or_null()?.unwrap_or_default();
+                String::from_utf8_lossy(p4).into_owned()
+            }
+            _ => String::new(),
+        };
+        Ok(Self {
+            address: row.get(0)?,
+            code,
+            p1: row.get(2)?,
+            p2: row.get(3)?,
+            p3: row.get(4)?,
+            p4,
+        })
+    }
+
+    /// Whether its second operand is an address. One that is not listed here makes a call look like one of more arguments.
+    fn is_jump(&self) -> bool {
+        matches!(
+            self.code.as_str(),
+            "Init"
+                | "Goto"
+                | "Gosub"
+                | "Once"
+                | "If"
+                | "IfNot"
+                | "IsNull"
+                | "NotNull"
+                | "Eq"
+                | "Ne"
+                | "Lt"
+                | "Le"
+                | "Gt"
+                | "Ge"
+                | "Jump"
+                | "IfPos"
+                | "IfNotZero"
+                | "DecrJumpZero"
+                | "Rewind"
+                | "Last"
+                | "Next"
+                | "Prev"
+                | "Sort"
+                | "SorterSort"
+                | "SorterNext"
+                | "SeekRowid"
+                | "NotExists"
+                | "SeekGE"
+                | "SeekGT"
+                | "SeekLE"
+                | "SeekLT"
+                | "IdxGE"
+                | "IdxGT"
+                | "IdxLE"
+                | "IdxLT"
+                | "Found"
+                | "NotFound"
+                | "NoConflict"
+                | "VFilter"
+                | "VNext"
+                | "Yield"
+                | "InitCoroutine"
+        )
+    }
+
+    /// Whether SQLite looks at its deadline here, whichever way the program goes on.
+    fn is_looked_at(&self) -> bool {
+        matches!(self.code.as_str(), "Next" | "Prev" | "Goto" | "Gosub")
+    }
+
+    fn weight(&self, written: &Written) -> Weight {
+        let byte = match self.code.as_str() {
+            "Function" | "PureFunc" => return self.function(|| written.arguments(self.p2)),
+            "AggStep" | "AggStep1" | "AggInverse" => {
+                return self.function(|| written.arguments(self.p2));
+            }
+            "AggFinal" | "AggValue" => return self.function(|| 1),
+            "Add" | "Subtract" | "Multiply" | "Divide" | "Remainder" | "BitAnd" | "BitOr"
+            | "ShiftLeft" | "ShiftRight" | "Eq" | "Ne" | "Lt" | "Le" | "Gt" | "Ge" => 2.0 * NUMBER,
+            "And" | "Or" | "BitNot" | "Not" | "If" | "IfNot" | "IsTrue" | "Cast" | "MustBeInt"
+            | "RealAffinity" | "SeekRowid" | "NotExists" => NUMBER,
+            "Affinity" => NUMBER * count(self.p2),
+            "MakeRecord" if self.p4.is_empty() => READ * count(self.p2),
+            "MakeRecord" => (READ + NUMBER) * count(self.p2),
+            "Concat" | "Column" | "Copy" | "RowData" | "SorterData" | "Insert" | "Blob"
+            | "Variable" | "Delete" => READ,
+            "VColumn" | "VFilter" => functions::JSON,
+            "Compare" => NUMBER * count(self.p3),
+            "SeekGE" | "SeekGT" | "SeekLE" | "SeekLT" | "IdxInsert" | "IdxDelete" | "IdxGE"
+            | "IdxGT" | "IdxLE" | "IdxLT" | "Found" | "NotFound" | "NoConflict" | "IfNoHope"
+            | "SorterCompare" | "SorterNext" | "DeferredSeek" | "Filter" | "FilterAdd" => KEY,
+            "SorterInsert" => 2.0 * READ,
+            _ => 0.0,
+        };
+        Weight {
+            byte,
+            fixed: STEP_NS,
+        }
+    }
+
+    /// The weight of a function, which is listed with its name and the number of its arguments.
+    fn function(&self, most: impl FnOnce() -> i32) -> Weight {
+        let (name, number) = self.p4.split_once('(').unwrap_or((&self.p4, ""));
+        let number = number.trim_end_matches(')').parse::<i32>().unwrap_or(-1);
+        let arguments = if number < 0 { most() } else { number };
+        functions::weight(name, count(arguments)).plus(Weight {
+            byte: 0.0,
+            fixed: STEP_NS,
+        })
+    }
+}
+
+fn count(number: i32) -> f64 {
+    f64::from(number.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cost(connection: &Connection, sql: &str) -> Cost {
+        Cost::of(connection, sql).unwrap()
+    }
+
+    fn database() -> Connection {
+        let connection = Connection::open_in_memory().unwrap();
+        let calls = vec!["json(a)"; 200].join("||");
+        connection
+            .execute_batch(&format!(
+                "CREATE TABLE t (id INTEGER PRIMARY KEY, a, b, c, d, e, f, g, h);
+                CREATE TABLE u (a CHECK (length({calls}) > 0));
+                CREATE TABLE w (a, n GENERATED ALWAYS AS (length({calls})));
+                CREATE TABLE x (a);
+                CREATE INDEX i ON x (length({calls}));
+                CREATE VIEW v AS SELECT length({calls}) AS n FROM t;
+                CREATE TABLE p (id INTEGER PRIMARY KEY);
+                CREATE TABLE q (id INTEGER PRIMARY KEY, p REFERENCES p ON DELETE CASCADE, a);
+                CREATE INDEX j ON q (length(json(a)));
+                CREATE TABLE r (id PRIMARY KEY REFERENCES r ON DELETE CASCADE, a);
+                CREATE INDEX k ON r (length(json(a)));"
+            ))
+            .unwrap();
+        connection
+    }
+
+    #[test]
+    fn an_ordinary_statement_has_the_full_length() {
+        let connection = database();
+        for sql in [
+            "SELECT * FROM t WHERE id = :id",
+            "SELECT id, a FROM t WHERE b = :b ORDER BY c LIMIT 100",
+            "SELECT b, count(*), max(c), group_concat(d) FROM t GROUP BY b HAVING count(*) > 1",
+            "INSERT INTO t (a, b, c) VALUES (:a, lower(:b), json(:c)) RETURNING id",
+            "UPDATE t SET a = replace(a, 'x', :b), c = json_set(c, '$.a', :b) WHERE id = :id",
+            "SELECT a LIKE '%x%' AND trim(b) <> '' FROM t",
+            "DELETE FROM t WHERE id = :id",
+        ] {
+            assert_eq!(cost(&connection, sql).lane, VALUE_BYTES, "{sql}");
+        }
+        let by_key = cost(&connection, "SELECT * FROM t WHERE id = :id");
+        assert!(by_key.inline > Some(50_000), "{by_key:?}");
+    }
+
+    #[test]
+    fn what_hides_calls_weighs_what_they_weigh() {
+        let connection = database();
+        let bare = vec!["json(a)"; 200].join("||");
+        let bare = cost(&connection, &format!("SELECT length({bare}) FROM t"));
+        assert!(bare.lane < VALUE_BYTES && bare.inline.is_none(), "{bare:?}");
+        for sql in [
+            "INSERT INTO u VALUES (:a)",
+            "UPDATE u SET a = 1",
+            "SELECT n FROM w",
+            "SELECT * FROM w WHERE n > 1",
+            "INSERT INTO x VALUES (:a)",
+            "DELETE FROM x WHERE a = 1",
+            "SELECT n FROM v",
+        ] {
+            let hidden = cost(&connection, sql);
+            assert!(
+                hidden.lane < bare.lane * 11 / 10,
+                "{sql}: {hidden:?}, {bare:?}"
+            );
+            assert_eq!(hidden.inline, None, "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_cascade_that_sqlite_does_not_look_at_weighs_for_every_row_that_may_fall() {
+        let connection = database();
+        let looked_at = cost(&connection, "DELETE FROM p WHERE id = 1");
+        assert_eq!(looked_at.lane, VALUE_BYTES);
+        let chain = cost(&connection, "DELETE FROM r WHERE id = 1");
+        assert!(chain.lane < 20_000, "{chain:?}");
+    }
+
+    #[test]
+    fn every_argument_of_a_call_weighs() {
+        let connection = database();
+        let lane = |arguments: usize| {
+            let list = vec!["a"; arguments].join(",");
+            cost(
+                &connection,
+                &format!("SELECT length(jsonb_array({list})) FROM t"),
+            )
+            .lane
+        };
+        assert_eq!(lane(3), VALUE_BYTES);
+        assert!(lane(400) * 3 < lane(100), "{} {}", lane(400), lane(100));
+    }
+}

@@ -1,0 +1,157 @@
+//! `json_patch` in linear time, where SQLite's own looks for each member among all others, and `json_pretty` that ends with the
+//! longest value, where SQLite's own goes on for gigabytes of indents. SQLite reads the JSON, and writes JSONB.
+
+use rusqlite::functions::{Context, FunctionFlags, SubType};
+use rusqlite::types::ToSqlOutput;
+use rusqlite::{Connection, Result};
+
+use super::super::meter::{Deadline, Work};
+use super::patch::Json;
+use super::pretty::pretty;
+use super::reader::Reader;
+use super::text::Plain;
+use super::{PURE, Text};
+
+/// What SQLite marks JSON with.
+const MARK: SubType = Some('J' as u32);
+
+/// Puts `json_patch`, `jsonb_patch` and `json_pretty` in the place of SQLite's.
+pub(super) fn register(connection: &Connection, deadline: &Deadline, plain: &Plain) -> Result<()> {
+    let (looked_at, plain_json) = (deadline.clone(), plain.clone());
+    let flags = PURE.union(FunctionFlags::SQLITE_RESULT_SUBTYPE);
+    connection.create_scalar_function("json_patch", 2, flags, move |c| {
+        let patched = patched(c, &plain_json, looked_at.work()?)?;
+        let mark = patched.as_ref().and(MARK);
+        Ok((patched.map(Text), mark))
+    })?;
+    let (looked_at, plain_json) = (deadline.clone(), plain.clone());
+    connection.create_scalar_function("jsonb_patch", 2, PURE, move |c| {
+        match patched(c, &plain_json, looked_at.work()?)? {
+            Some(json) => plain_json.ask::<Option<Vec<u8>>>("SELECT jsonb(?1)", Text(json)),
+            None => Ok(None),
+        }
+    })?;
+    for arguments in [1, 2] {
+        let (deadline, plain) = (deadline.clone(), plain.clone());
+        connection.create_scalar_function("json_pretty", arguments, PURE, move |c| {
+            pretty(c, &plain, deadline.work()?)
+        })?;
+    }
+    Ok(())
+}
+
+/// An argument as JSON without spaces, as SQLite writes it.
+pub(super) fn json(context: &Context<'_>, index: usize, plain: &Plain) -> Result<Option<Vec<u8>>> {
+    plain.ask(
+        "SELECT CAST(json(?1) AS BLOB)",
+        ToSqlOutput::Borrowed(context.get_raw(index)),
+    )
+}
+
+fn patched(context: &Context<'_>, plain: &Plain, mut work: Work<'_>) -> Result<Option<Vec<u8>>> {
+    let Some(target) = json(context, 0, plain)? else {
+        return Ok(None);
+    };
+    let Some(patch) = json(context, 1, plain)? else {
+        return Ok(None);
+    };
+    let patch = Json::read(&mut Reader::new(&patch), 0, &mut work)?;
+    let mut target = Json::read(&mut Reader::new(&target), 0, &mut work)?;
+    target.merge(&patch, &mut work)?;
+    let mut out = Vec::new();
+    target.write(&mut out, &mut work)?;
+    Ok(Some(out))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{agree, agree_on, answer};
+    use proptest::prelude::*;
+
+    #[test]
+    fn they_answer_as_sqlite_does() {
+        agree(&[
+            r#"json_patch('{"a":1}', '{"a":2,"b":{"c":null,"d":[1, 2]}}')"#,
+            r#"json_patch('{"a":1,"a":2}', '{"a":null}')"#,
+            r#"json_patch('{"a":1}', '{"a":null,"a":3}')"#,
+            r#"json_patch('{"\u0061":1}', '{"a":2}')"#,
+            r#"json_patch('{"a":1}', '{"\u0061":2}')"#,
+            r#"json_patch('{"\ud83d\ude00":1}', '{"😀":2}')"#,
+            r#"json_patch('{"\ud83d":1}', '{"\ud83d":2}')"#,
+            r#"json_patch('{"a\"b":1}', '{"a\u0022b":2}')"#,
+            r#"json_patch('{"a":{"b":1}}', '{"a":[{"b":null}]}')"#,
+            "json_patch('[1]', '{\"a\":1}')",
+            "json_patch('{}', '5')",
+            "json_patch('{}', 'null')",
+            "json_patch(NULL, '{}')",
+            "json_patch('{}', NULL)",
+            "json_patch('{', '{}')",
+            "json_patch('{}', '[')",
+            "json_patch('{a: +1, b: 0xff}', '{c: ''x'', d: .5}')",
+            "json_patch(jsonb('{\"a\":1}'), jsonb('{\"b\":2}'))",
+            "json_array(json_patch('{}', '{\"a\":1}'))",
+            "json(jsonb_patch('{\"a\":1}', '{\"b\":[2]}'))",
+            "typeof(jsonb_patch('{}', '{}'))",
+            "json_pretty('{\"a\":[1,{},[],{\"b\":null}]}')",
+            "json_pretty('[1,[2]]', '-')",
+            "json_pretty('[1,[2]]', '')",
+            "json_pretty('[1,[2]]', NULL)",
+            "json_pretty('[1]', 7)",
+            "json_pretty('5')",
+            "json_pretty('\"a,b:[]{}\\\"\"')",
+            "json_pretty(NULL)",
+            "json_pretty('[')",
+            "json_array(json_pretty('[]'))",
+            "json_pretty('{\"a,:\":\"[\"}')",
+        ]);
+    }
+
+    #[test]
+    fn they_nest_as_deep_as_sqlite_does() {
+        for depth in [998, 999, 1000, 1001] {
+            let array = format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+            let object = format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth));
+            agree(&[
+                &format!("length(json_pretty('{array}', ''))"),
+                &format!("length(json_pretty('{object}', ''))"),
+                &format!("length(json_patch('{array}', '{array}'))"),
+            ]);
+        }
+        let nested = |depth: usize| {
+            let object = format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth));
+            format!("length(json_patch('{object}', '{object}'))")
+        };
+        agree(&[&nested(super::super::patch::OBJECTS)]);
+        assert!(answer(&nested(super::super::patch::OBJECTS + 1)).contains("no deeper than"));
+    }
+
+    /// JSON of few labels, so that they meet.
+    fn any_json() -> impl Strategy<Value = String> {
+        let leaf = prop_oneof![
+            Just("null".to_owned()),
+            Just("1".to_owned()),
+            Just(" -2.5e3 ".to_owned()),
+            Just("\"x\\\\\"".to_owned()),
+            Just("[]".to_owned()),
+        ];
+        leaf.prop_recursive(4, 32, 4, |inner| {
+            let label = prop::sample::select(&["a", "b", "\\u0061", "\\n", "é"][..]);
+            let member =
+                (label, inner.clone()).prop_map(|(label, value)| format!("\"{label}\": {value}"));
+            prop_oneof![
+                prop::collection::vec(inner, 0..4)
+                    .prop_map(|values| format!("[{}]", values.join(","))),
+                prop::collection::vec(member, 0..5)
+                    .prop_map(|members| format!("{{{}}}", members.join(" ,"))),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn they_answer_any_json_as_sqlite_does(a in any_json(), b in any_json()) {
+            let forms = ["json_patch(?1, ?2)", "json(jsonb_patch(?1, ?2))", "json_pretty(?1)", "json_pretty(?2, '->')"];
+            agree_on(&forms, &[a.into(), b.into()])?;
+        }
+    }
+}

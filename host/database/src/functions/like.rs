@@ -1,0 +1,344 @@
+//! `LIKE` and `GLOB`, step by step as SQLite's own: a pattern can take a time that is quadratic, so each step counts.
+//!
+//! A price is paid: SQLite looks patterns that begin with text up in an index only where the functions are its own. Such a look-up
+//! can be written as a comparison (`a >= 'x' AND a < 'y'`).
+
+use rusqlite::functions::Context;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Result};
+
+use super::super::meter::{Deadline, Work};
+use super::super::walls::PATTERN_BYTES;
+use super::text::{Plain, continues, is_lead, read, to_zero};
+use super::{PURE, failed};
+
+/// Puts `like` and `glob` in the place of SQLite's.
+pub(super) fn register(connection: &Connection, deadline: &Deadline, plain: &Plain) -> Result<()> {
+    for (name, arguments, kind) in [("like", 2, LIKE), ("like", 3, LIKE), ("glob", 2, GLOB)] {
+        let (deadline, plain) = (deadline.clone(), plain.clone());
+        connection.create_scalar_function(name, arguments, PURE, move |c| {
+            matched(c, &plain, kind, deadline.work()?)
+        })?;
+    }
+    Ok(())
+}
+
+/// What stands for other characters. A zero stands for nothing: no text has one.
+#[derive(Clone, Copy)]
+struct Kind {
+    all: u32,
+    one: u32,
+    /// What begins a set, or else what makes the next character stand for itself.
+    other: u32,
+    has_sets: bool,
+    ignores_case: bool,
+}
+
+const LIKE: Kind = Kind {
+    all: '%' as u32,
+    one: '_' as u32,
+    other: 0,
+    has_sets: false,
+    ignores_case: true,
+};
+
+const GLOB: Kind = Kind {
+    all: '*' as u32,
+    one: '?' as u32,
+    other: '[' as u32,
+    has_sets: true,
+    ignores_case: false,
+};
+
+fn matched(
+    context: &Context<'_>,
+    plain: &Plain,
+    mut kind: Kind,
+    work: Work<'_>,
+) -> Result<Option<bool>> {
+    let pattern = plain.text(context.get_raw(0))?;
+    let long =
+        |pattern: &[u8]| pattern.len() > usize::try_from(PATTERN_BYTES).unwrap_or(usize::MAX);
+    if pattern.as_deref().is_some_and(long) {
+        return Err(failed("LIKE or GLOB pattern too complex"));
+    }
+    if context.len() > 2 {
+        let Some(escape) = escape(context.get_raw(2), plain)? else {
+            return Ok(None);
+        };
+        kind.other = escape;
+        if escape == kind.all {
+            kind.all = 0;
+        }
+        if escape == kind.one {
+            kind.one = 0;
+        }
+    }
+    let (Some(pattern), Some(text)) = (pattern, plain.text(context.get_raw(1))?) else {
+        return Ok(None);
+    };
+    let mut matching = Matching {
+        pattern: to_zero(&pattern),
+        text: to_zero(&text),
+        kind,
+        work,
+    };
+    Ok(Some(matching.matches(0, 0)? == Found::Match))
+}
+
+/// The character that makes the next one stand for itself.
+fn escape(value: ValueRef<'_>, plain: &Plain) -> Result<Option<u32>> {
+    let Some(text) = plain.text(value)? else {
+        return Ok(None);
+    };
+    let (text, mut at) = (to_zero(&text), 0);
+    let character = read(text, &mut at);
+    if text.is_empty() || at < text.len() {
+        return Err(failed("ESCAPE expression must be a single character"));
+    }
+    Ok(Some(character))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Found {
+    Match,
+    NoMatch,
+    /// No match, and none with less of the text either.
+    Never,
+}
+
+struct Matching<'t, 'd> {
+    pattern: &'t [u8],
+    text: &'t [u8],
+    kind: Kind,
+    work: Work<'d>,
+}
+
+impl Matching<'_, '_> {
+    /// Whether the text from `t` on matches the pattern from `p` on.
+    fn matches(&mut self, mut p: usize, mut t: usize) -> Result<Found> {
+        let kind = self.kind;
+        // Where the pattern goes on behind a character that stands for itself.
+        let mut literal = None;
+        loop {
+            self.work.spend(8)?;
+            let mut wanted = read(self.pattern, &mut p);
+            if wanted == 0 {
+                let ended = t >= self.text.len();
+                return Ok(if ended { Found::Match } else { Found::NoMatch });
+            }
+            if wanted == kind.all {
+                return self.matches_all(p, t);
+            }
+            if wanted == kind.other {
+                if kind.has_sets {
+                    let character = read(self.text, &mut t);
+                    if character == 0 || !self.is_in_set(&mut p, character)? {
+                        return Ok(Found::NoMatch);
+                    }
+                    continue;
+                }
+                wanted = read(self.pattern, &mut p);
+                if wanted == 0 {
+                    return Ok(Found::NoMatch);
+                }
+                literal = Some(p);
+            }
+            let character = read(self.text, &mut t);
+            let one = wanted == kind.one && literal != Some(p) && character != 0;
+            if !(wanted == character || one || (kind.ignores_case && alike(wanted, character))) {
+                return Ok(Found::NoMatch);
+            }
+        }
+    }
+
+    /// Whether some rest of the text matches what follows the character that stands for any.
+    fn matches_all(&mut self, mut p: usize, mut t: usize) -> Result<Found> {
+        let kind = self.kind;
+        let wanted = loop {
+            self.work.spend(8)?;
+            let next = read(self.pattern, &mut p);
+            if next == kind.one && next != 0 && next != kind.all {
+                if read(self.text, &mut t) == 0 {
+                    return Ok(Found::Never);
+                }
+            } else if next == 0 || next != kind.all {
+                break next;
+            }
+        };
+        if wanted == 0 {
+            return Ok(Found::Match);
+        }
+        if wanted != kind.other {
+            return self.matches_from(wanted, p, t);
+        }
+        if !kind.has_sets {
+            return match read(self.pattern, &mut p) {
+                0 => Ok(Found::Never),
+                wanted => self.matches_from(wanted, p, t),
+            };
+        }
+        while t < self.text.len() {
+            let found = self.matches(p - 1, t)?;
+            if found != Found::NoMatch {
+                return Ok(found);
+            }
+            t = self.behind(t);
+        }
+        Ok(Found::Never)
+    }
+
+    /// Whether, behind some place where `wanted` stands, the text matches the pattern from `p` on.
+    fn matches_from(&mut self, wanted: u32, p: usize, mut t: usize) -> Result<Found> {
+        loop {
+            let Some(rest) = self.text.get(t..) else {
+                return Ok(Found::Never);
+            };
+            match u8::try_from(wanted) {
+                Ok(byte) if byte < 0x80 => {
+                    let place = if self.kind.ignores_case {
+                        memchr::memchr2(byte.to_ascii_lowercase(), byte.to_ascii_uppercase(), rest)
+                    } else {
+                        memchr::memchr(byte, rest)
+                    };
+                    let Some(place) = place else {
+                        return Ok(Found::Never);
+                    };
+                    self.work.spend(place)?;
+                    t += place + 1;
+                }
+                _ => {
+                    self.work.spend(4)?;
+                    match read(self.text, &mut t) {
+                        0 => return Ok(Found::Never),
+                        character if character == wanted => {}
+                        _ => continue,
+                    }
+                }
+            }
+            let found = self.matches(p, t)?;
+            if found != Found::NoMatch {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Whether a character is in the set that begins at `p`, which goes behind it. A set without an end has none.
+    fn is_in_set(&mut self, p: &mut usize, character: u32) -> Result<bool> {
+        let (mut before, mut seen) = (0, false);
+        let mut next = read(self.pattern, p);
+        let inverted = next == '^' as u32;
+        if inverted {
+            next = read(self.pattern, p);
+        }
+        if next == ']' as u32 {
+            seen = character == next;
+            next = read(self.pattern, p);
+        }
+        while next != 0 && next != ']' as u32 {
+            self.work.spend(4)?;
+            let peeked = self.pattern.get(*p).copied();
+            if next == '-' as u32 && before > 0 && peeked.is_some_and(|byte| byte != b']') {
+                next = read(self.pattern, p);
+                seen |= (before..=next).contains(&character);
+                before = 0;
+            } else {
+                seen |= character == next;
+                before = next;
+            }
+            next = read(self.pattern, p);
+        }
+        Ok(next != 0 && seen != inverted)
+    }
+
+    /// The place behind the character at `t`.
+    fn behind(&self, t: usize) -> usize {
+        let more = match self.text.get(t) {
+            Some(first) if is_lead(*first) => {
+                let rest = self.text[t + 1..].iter();
+                rest.take_while(|byte| continues(**byte)).count()
+            }
+            _ => 0,
+        };
+        t + 1 + more
+    }
+}
+
+/// Whether two characters are the same but for the case of an ASCII letter.
+fn alike(a: u32, b: u32) -> bool {
+    match (u8::try_from(a), u8::try_from(b)) {
+        (Ok(a), Ok(b)) => a < 0x80 && b < 0x80 && a.eq_ignore_ascii_case(&b),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{agree, agree_on, text};
+    use proptest::prelude::*;
+
+    #[test]
+    fn they_match_as_sqlite_does() {
+        agree(&[
+            "'abc' LIKE 'A%c'",
+            "'abc' LIKE 'a_c'",
+            "'abc' LIKE '%'",
+            "'' LIKE ''",
+            "'' LIKE '_'",
+            "NULL LIKE 'a'",
+            "'a' LIKE NULL",
+            "'a' LIKE 'a' ESCAPE NULL",
+            "'é' LIKE 'É'",
+            "'é' LIKE '_'",
+            "'100%' LIKE '100\\%' ESCAPE '\\'",
+            "'a_b' LIKE 'a%_b' ESCAPE '%'",
+            "'a_b' LIKE 'a__b' ESCAPE '_'",
+            "'ab' LIKE '%\\' ESCAPE '\\'",
+            "'ab' LIKE 'a\\' ESCAPE '\\'",
+            "'ab' LIKE '%\\b' ESCAPE '\\'",
+            "'aXb' LIKE 'aéXb' ESCAPE 'é'",
+            "12.5 LIKE '12%'",
+            "x'6162' LIKE 'ab'",
+            "('a' || char(0) || 'b') LIKE 'a'",
+            "'a' LIKE ('a' || char(0) || 'b')",
+            "'abc' GLOB 'a*'",
+            "'ABC' GLOB 'a*'",
+            "'a' GLOB '?'",
+            "'b' GLOB '[a-c]'",
+            "'b' GLOB '[^a-c]'",
+            "']' GLOB '[]]'",
+            "'-' GLOB '[a-]'",
+            "'a' GLOB '[a'",
+            "'xb' GLOB '*[a-c]'",
+            "'xb' GLOB '*[^a-c]'",
+            "glob('a*', NULL)",
+            "like('%', 1, '!')",
+        ]);
+    }
+
+    #[test]
+    fn the_longest_pattern_is_matched() {
+        let pattern = "%a".repeat(499);
+        let text = "a".repeat(1000);
+        agree(&[
+            &format!("'{text}' LIKE '{pattern}'"),
+            &format!("'{text}' LIKE '{pattern}%'"),
+            &format!("'{text}' LIKE '{pattern}b'"),
+            &format!("'{text}' LIKE '{pattern}aa'"),
+        ]);
+    }
+
+    proptest! {
+        #[test]
+        fn they_match_any_bytes_as_sqlite_does(
+            text in text(b"abAB\xC3\xA9\xFF\0"),
+            like in text(b"abA%%_!\xC3\xA9\xFF\0"),
+            glob in text(b"ab*?[]-^\xC3\xA9\xFF\0"),
+        ) {
+            agree_on(
+                &["?1 LIKE ?2", "?1 LIKE ?2 ESCAPE '!'", "?1 LIKE ?2 ESCAPE '%'", "?1 LIKE ?2 ESCAPE '_'", "?1 GLOB ?3", "?1 LIKE ?3 ESCAPE '['"],
+                &[text, like, glob],
+            )?;
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Functions of our own: in the place of those of SQLite's that take longer than linear time, and those that SQLite lacks.
+//!
+//! Nothing interrupts a function, so each of these looks at the statement's deadline at every call, and now and then
+//! while it works. What stands in the place of SQLite's answers byte for byte what SQLite's does, whatever the bytes: indexes
+//! are made of the answers, and a database that is exported is read with SQLite's own.
+
+mod find;
+mod hex;
+mod json;
+mod like;
+mod math;
+mod patch;
+mod percentile;
+mod pretty;
+mod reader;
+mod text;
+mod trim;
+mod unique;
+
+use rusqlite::functions::FunctionFlags;
+use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
+use rusqlite::{Connection, Error, Result, ffi};
+
+use super::meter::Deadline;
+use svc_base::clock::Clock;
+use text::Plain;
+
+/// Registers all functions on a connection whose statements have this deadline.
+pub(super) fn register(connection: &Connection, deadline: &Deadline, clock: &Clock) -> Result<()> {
+    let plain = Plain::default();
+    trim::register(connection, deadline, &plain)?;
+    hex::register(connection, deadline, &plain)?;
+    find::register(connection, deadline, &plain)?;
+    like::register(connection, deadline, &plain)?;
+    json::register(connection, deadline, &plain)?;
+    math::register(connection)?;
+    percentile::register(connection, deadline)?;
+    unique::register(connection, clock)
+}
+
+/// A function that answers the same for the same arguments, and that schemas may use.
+const PURE: FunctionFlags = FunctionFlags::SQLITE_UTF8
+    .union(FunctionFlags::SQLITE_DETERMINISTIC)
+    .union(FunctionFlags::SQLITE_INNOCUOUS);
+
+/// How long something takes, in nanoseconds: at all, and for each byte of the longest value.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Weight {
+    pub(super) fixed: f64,
+    pub(super) byte: f64,
+}
+
+impl Weight {
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self {
+            fixed: self.fixed + other.fixed,
+            byte: self.byte + other.byte,
+        }
+    }
+
+    pub(super) fn times(self, times: f64) -> Self {
+        Self {
+            fixed: self.fixed * times,
+            byte: self.byte * times,
+        }
+    }
+}
+
+/// Nanoseconds for each byte of JSON that SQLite reads, and for each that a path or an edit moves.
+pub(super) const JSON: f64 = 7.0;
+
+/// Those that look at the deadline themselves: what they take until then.
+const LOOKING: &[&str] = &[
+    "glob",
+    "instr",
+    "like",
+    "ltrim",
+    "median",
+    "percentile",
+    "percentile_cont",
+    "percentile_disc",
+    "replace",
+    "rtrim",
+    "trim",
+    "unhex",
+];
+
+/// How long a call takes with arguments that are made to be slow. A function that nobody has measured weighs as much as the
+/// slowest of those that only go through their text.
+pub(super) fn weight(name: &str, arguments: f64) -> Weight {
+    let name = name.to_ascii_lowercase();
+    let (fixed, byte) = match name.as_str() {
+        looking if LOOKING.contains(&looking) => (300.0, 0.2),
+        "strftime" => (500.0, 18.0 + arguments),
+        "printf" | "format" => (300.0, 6.0 + 0.5 * arguments),
+        "concat" | "concat_ws" => (200.0, 1.0 + 0.5 * arguments),
+        "min" | "max" => (200.0, 1.0 + arguments),
+        "date" | "time" | "datetime" | "julianday" | "unixepoch" => (400.0, 1.0 + arguments),
+        "->" | "->>" => (500.0, 2.0 * JSON),
+        "json_array" | "json_object" | "json_group_array" | "json_group_object" => {
+            (500.0, 2.0 + 2.5 * arguments)
+        }
+        json if json.starts_with("json") => (500.0, JSON * arguments.max(1.0)),
+        "count" | "row_number" | "rank" | "dense_rank" | "random" | "pi" | "uuid" => (200.0, 0.0),
+        _ => (200.0, 2.0 * arguments.max(1.0)),
+    };
+    Weight { fixed, byte }
+}
+
+/// Text of any bytes, which SQLite makes of blobs.
+struct Text(Vec<u8>);
+
+impl ToSql for Text {
+    fn to_sql(&self) -> Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(ValueRef::Text(&self.0)))
+    }
+}
+
+/// An error in SQLite's own words.
+fn failed(message: &str) -> Error {
+    Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_ERROR), Some(message.to_owned()))
+}
+
+/// The error for a value that is longer than a value may be.
+fn too_big() -> Error {
+    Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_TOOBIG), None)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use proptest::prelude::*;
+    use rusqlite::types::Value;
+
+    use super::super::meter::Meter;
+    use super::super::watchdog::Watchdog;
+    use super::*;
+    use svc_base::clock::Timestamp;
+
+    /// A connection with our functions, and one without.
+    struct Both {
+        ours: Connection,
+        theirs: Connection,
+        _meter: Meter,
+    }
+
+    impl Both {
+        fn new() -> Self {
+            let [mut ours, theirs] = [(); 2].map(|()| Connection::open_in_memory().unwrap());
+            let meter = Meter::install(&mut ours, &Watchdog::default()).unwrap();
+            register(&ours, &meter.deadline(), &Clock::manual(Timestamp(0))).unwrap();
+            Self {
+                ours,
+                theirs,
+                _meter: meter,
+            }
+        }
+
+        /// What an expression answers: its type and its bytes, or the error.
+        fn answers(&self, expression: &str, values: &[Value]) -> [String; 2] {
+            let sql =
+                format!("SELECT typeof({expression}) || ' ' || coalesce(hex({expression}), '')");
+            [&self.ours, &self.theirs].map(|connection| {
+                let answer = connection.prepare_cached(&sql).and_then(|mut statement| {
+                    for index in 1..=statement.parameter_count() {
+                        statement.raw_bind_parameter(index, &values[index - 1])?;
+                    }
+                    let mut rows = statement.raw_query();
+                    rows.next()?.map_or(Ok(String::new()), |row| row.get(0))
+                });
+                answer.unwrap_or_else(|error| error.to_string())
+            })
+        }
+    }
+
+    thread_local! {
+        static BOTH: Both = Both::new();
+    }
+
+    /// Fails if an expression is answered otherwise than by SQLite alone.
+    pub(super) fn agree(expressions: &[&str]) {
+        BOTH.with(|both| {
+            for expression in expressions {
+                let [ours, theirs] = both.answers(expression, &[]);
+                assert_eq!(ours, theirs, "{expression}");
+            }
+        });
+    }
+
+    /// The same for expressions of some values.
+    pub(super) fn agree_on(forms: &[&str], values: &[Value]) -> Result<(), TestCaseError> {
+        BOTH.with(|both| {
+            for form in forms {
+                let [ours, theirs] = both.answers(form, values);
+                prop_assert_eq!(ours, theirs, "{}", form);
+            }
+            Ok(())
+        })
+    }
+
+    /// Bytes of an alphabet.
+    pub(super) fn text(alphabet: &'static [u8]) -> impl Strategy<Value = Value> {
+        prop::collection::vec(prop::sample::select(alphabet), 0..10).prop_map(Value::Blob)
+    }
+
+    /// What functions answer that SQLite's build lacks.
+    pub(super) fn answer(expression: &str) -> String {
+        BOTH.with(|both| {
+            let sql = format!("SELECT quote({expression})");
+            let answer = both.ours.query_row(&sql, [], |row| row.get(0));
+            answer.unwrap_or_else(|error| error.to_string())
+        })
+    }
+}

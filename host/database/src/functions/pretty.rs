@@ -1,0 +1,108 @@
+//! JSON on lines of its own, which ends with the longest value.
+
+use rusqlite::Result;
+use rusqlite::functions::Context;
+
+use super::super::meter::Work;
+use super::super::walls::VALUE_BYTES;
+use super::json::json;
+use super::reader::Reader;
+use super::text::{Plain, to_zero};
+use super::{Text, failed, too_big};
+
+/// How deep SQLite lets JSON nest.
+const DEPTH: usize = 1000;
+
+/// `json_pretty`.
+pub(super) fn pretty(
+    context: &Context<'_>,
+    plain: &Plain,
+    mut work: Work<'_>,
+) -> Result<Option<Text>> {
+    let Some(json) = json(context, 0, plain)? else {
+        return Ok(None);
+    };
+    let indent = if context.len() > 1 {
+        plain.text(context.get_raw(1))?
+    } else {
+        None
+    };
+    let mut printer = Printer {
+        out: Vec::with_capacity(json.len()),
+        indent: indent.as_deref().map_or(b"    ".as_slice(), to_zero),
+        depth: 0,
+    };
+    let mut reader = Reader::new(&json);
+    while reader.at < json.len() {
+        work.spend(16)?;
+        printer.print(&mut reader, &mut work)?;
+    }
+    Ok(Some(Text(printer.out)))
+}
+
+/// Writes JSON on lines of their own.
+struct Printer<'i> {
+    out: Vec<u8>,
+    indent: &'i [u8],
+    depth: usize,
+}
+
+impl Printer<'_> {
+    /// Writes the next part of what is read.
+    fn print(&mut self, reader: &mut Reader<'_>, work: &mut Work<'_>) -> Result<()> {
+        let byte = reader.peek()?;
+        match byte {
+            b'[' | b'{' => {
+                self.out.push(byte);
+                reader.at += 1;
+                if matches!(reader.peek()?, b']' | b'}') {
+                    self.out.push(reader.peek()?);
+                    reader.at += 1;
+                    return Ok(());
+                }
+                self.depth += 1;
+                if self.depth >= DEPTH {
+                    return Err(failed("JSON nested too deep"));
+                }
+                self.begin_line(work)
+            }
+            b']' | b'}' => {
+                reader.at += 1;
+                self.depth = self.depth.saturating_sub(1);
+                self.begin_line(work)?;
+                self.out.push(byte);
+                Ok(())
+            }
+            b',' => {
+                reader.at += 1;
+                self.out.push(b',');
+                self.begin_line(work)
+            }
+            b':' => {
+                reader.at += 1;
+                self.out.extend_from_slice(b": ");
+                Ok(())
+            }
+            _ => {
+                let start = reader.at;
+                reader.skip(work)?;
+                self.out.extend_from_slice(&reader.text[start..reader.at]);
+                Ok(())
+            }
+        }
+    }
+
+    fn begin_line(&mut self, work: &mut Work<'_>) -> Result<()> {
+        self.out.push(b'\n');
+        let indents = self.indent.len().saturating_mul(self.depth);
+        let most = usize::try_from(VALUE_BYTES).unwrap_or(usize::MAX);
+        if self.out.len().saturating_add(indents) > most {
+            return Err(too_big());
+        }
+        work.spend(indents)?;
+        for _ in 0..self.depth {
+            self.out.extend_from_slice(self.indent);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,61 @@
+//! Reads JSON without spaces, value by value.
+
+use rusqlite::Result;
+
+use super::super::meter::Work;
+use super::failed;
+
+/// Reads JSON that SQLite wrote.
+pub(super) struct Reader<'t> {
+    pub(super) text: &'t [u8],
+    pub(super) at: usize,
+}
+
+impl<'t> Reader<'t> {
+    /// Reads from the beginning.
+    pub(super) fn new(text: &'t [u8]) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// The next byte.
+    pub(super) fn peek(&self) -> Result<u8> {
+        let byte = self.text.get(self.at).copied();
+        byte.ok_or_else(|| failed("malformed JSON"))
+    }
+
+    /// Goes behind a value of any kind.
+    pub(super) fn skip(&mut self, work: &mut Work<'_>) -> Result<()> {
+        let start = self.at;
+        let mut depth = 0_usize;
+        loop {
+            match self.peek()? {
+                b'"' => self.skip_string()?,
+                b'[' | b'{' => {
+                    depth += 1;
+                    self.at += 1;
+                }
+                b']' | b'}' => {
+                    depth = depth.saturating_sub(1);
+                    self.at += 1;
+                }
+                b',' | b':' => self.at += 1,
+                _ => {
+                    let rest = self.text[self.at..].iter();
+                    self.at += rest.take_while(|byte| !b",:]}".contains(byte)).count();
+                }
+            }
+            if depth == 0 {
+                return work.spend(self.at - start);
+            }
+        }
+    }
+
+    fn skip_string(&mut self) -> Result<()> {
+        self.at += 1;
+        while self.peek()? != b'"' {
+            self.at += if self.peek()? == b'\\' { 2 } else { 1 };
+        }
+        self.at += 1;
+        Ok(())
+    }
+}

@@ -1,0 +1,81 @@
+//! Values as SQLite makes text of them, and text as SQLite reads it.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::types::{FromSql, ToSql, ValueRef};
+use rusqlite::{Connection, Result};
+
+/// SQLite's own way to write things, on a connection without functions of ours, which is opened when it is first needed.
+#[derive(Clone, Default)]
+pub(super) struct Plain(Arc<Mutex<Option<Connection>>>);
+
+impl Plain {
+    /// What an expression of one value answers.
+    pub(super) fn ask<T: FromSql>(&self, sql: &str, value: impl ToSql) -> Result<T> {
+        let mut connection = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let connection = match &mut *connection {
+            Some(connection) => connection,
+            none => none.insert(Connection::open_in_memory()?),
+        };
+        connection
+            .prepare_cached(sql)?
+            .query_row([value], |row| row.get(0))
+    }
+
+    /// A value as SQLite makes text of it; `None` for NULL.
+    pub(super) fn text<'v>(&self, value: ValueRef<'v>) -> Result<Option<Cow<'v, [u8]>>> {
+        Ok(match value {
+            ValueRef::Null => None,
+            ValueRef::Integer(integer) => Some(Cow::Owned(integer.to_string().into_bytes())),
+            ValueRef::Real(real) => {
+                let text: String = self.ask("SELECT CAST(?1 AS TEXT)", real)?;
+                Some(Cow::Owned(text.into_bytes()))
+            }
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Some(Cow::Borrowed(bytes)),
+        })
+    }
+}
+
+/// Text up to its first zero, where many of SQLite's functions end.
+pub(super) fn to_zero(text: &[u8]) -> &[u8] {
+    memchr::memchr(0, text).map_or(text, |end| &text[..end])
+}
+
+/// Whether a byte continues a character.
+pub(super) fn continues(byte: u8) -> bool {
+    byte & 0xC0 == 0x80
+}
+
+/// Whether a byte leads a character of several.
+pub(super) fn is_lead(byte: u8) -> bool {
+    byte >= 0xC0
+}
+
+/// Reads the character at `at`, whatever the bytes, and goes behind it; zero at the end.
+pub(super) fn read(text: &[u8], at: &mut usize) -> u32 {
+    let Some(&first) = text.get(*at) else {
+        return 0;
+    };
+    *at += 1;
+    if !is_lead(first) {
+        return u32::from(first);
+    }
+    let bits = match first {
+        0xC0..0xE0 => 0x1F,
+        0xE0..0xF0 => 0x0F,
+        0xF0..0xF8 => 0x07,
+        0xF8..0xFC => 0x03,
+        0xFC..0xFE => 0x01,
+        _ => 0,
+    };
+    let mut character = u32::from(first & bits);
+    while let Some(&next) = text.get(*at).filter(|next| continues(**next)) {
+        character = (character << 6).wrapping_add(u32::from(next & 0x3F));
+        *at += 1;
+    }
+    if character < 0x80 || character & 0xFFFF_F800 == 0xD800 {
+        return 0xFFFD;
+    }
+    character
+}

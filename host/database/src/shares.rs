@@ -1,0 +1,247 @@
+//! Work that waits in a lane, by workspace and by database, taken in turn and in shares.
+
+use std::collections::{HashMap, VecDeque};
+
+use svc_base::ids::{BackendId, WorkspaceId};
+
+/// How many pieces of work of one database may wait in a lane.
+const WAITING: usize = 256;
+
+/// A piece of work.
+pub(super) type Job = Box<dyn FnOnce() + Send>;
+
+/// Whose work it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Owner {
+    pub(super) workspace: Option<WorkspaceId>,
+    pub(super) database: BackendId,
+}
+
+/// How many threads of a lane one may hold.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Share {
+    pub(super) workspace: usize,
+    pub(super) database: usize,
+}
+
+impl Share {
+    /// Of a lane for long work: half of the threads, and half of that.
+    pub(super) fn of_long(threads: usize) -> Self {
+        Self {
+            workspace: (threads / 2).max(1),
+            database: (threads / 4).max(1),
+        }
+    }
+}
+
+/// Whose turn it is in a lane: a workspace's, or that of a database which is known to be nobody's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Holder {
+    Workspace(WorkspaceId),
+    Database(BackendId),
+}
+
+impl Owner {
+    fn holder(&self) -> Holder {
+        self.workspace
+            .map_or(Holder::Database(self.database), Holder::Workspace)
+    }
+}
+
+/// Work by workspace, taken in turn.
+#[derive(Default)]
+pub(super) struct Shares {
+    by_holder: HashMap<Holder, Line>,
+    /// Those whose work waits.
+    turns: VecDeque<Holder>,
+}
+
+/// The work of a workspace, by database.
+#[derive(Default)]
+struct Line {
+    waiting: HashMap<BackendId, VecDeque<(Owner, Job)>>,
+    running: HashMap<BackendId, usize>,
+    /// Databases whose work waits.
+    turns: VecDeque<BackendId>,
+}
+
+impl Line {
+    fn holds(&self) -> usize {
+        self.running.values().sum()
+    }
+
+    /// The place of the database whose turn it is and that has not got its share already.
+    fn place(&self, share: Share) -> Option<usize> {
+        if self.holds() >= share.workspace {
+            return None;
+        }
+        let free = |id: &BackendId| self.running.get(id).is_none_or(|n| *n < share.database);
+        self.turns.iter().position(free)
+    }
+
+    /// The next job of the database whose turn it is.
+    fn take(&mut self, share: Share) -> Option<(Owner, Job)> {
+        let place = self.place(share)?;
+        let id = self.turns.remove(place)?;
+        let queue = self.waiting.get_mut(&id)?;
+        let job = queue.pop_front()?;
+        if queue.is_empty() {
+            self.waiting.remove(&id);
+        } else {
+            self.turns.push_back(id);
+        }
+        *self.running.entry(id).or_default() += 1;
+        Some(job)
+    }
+}
+
+impl Shares {
+    /// Adds work of a database, unless too much of it waits; what comes first is always taken in.
+    pub(super) fn add(&mut self, owner: Owner, job: Job, first: bool) -> bool {
+        let holder = owner.holder();
+        let line = self.by_holder.entry(holder).or_default();
+        let queue = line.waiting.entry(owner.database).or_default();
+        if queue.len() >= WAITING && !first {
+            return false;
+        }
+        if line.turns.is_empty() {
+            self.turns.push_back(holder);
+        }
+        if queue.is_empty() {
+            line.turns.push_back(owner.database);
+        }
+        if first {
+            queue.push_front((owner, job));
+        } else {
+            queue.push_back((owner, job));
+        }
+        true
+    }
+
+    /// The place of the workspace whose turn it is and that may take work.
+    fn place(&self, share: Share) -> Option<usize> {
+        let may = |holder: &Holder| {
+            let line = self.by_holder.get(holder);
+            line.is_some_and(|line| line.place(share).is_some())
+        };
+        self.turns.iter().position(may)
+    }
+
+    /// Whether there is work to take.
+    pub(super) fn has_some(&self, share: Share) -> bool {
+        self.place(share).is_some()
+    }
+
+    /// The next job of the workspace whose turn it is.
+    pub(super) fn take(&mut self, share: Share) -> Option<(Owner, Job)> {
+        let place = self.place(share)?;
+        let holder = self.turns.remove(place)?;
+        let line = self.by_holder.get_mut(&holder)?;
+        let job = line.take(share)?;
+        if !line.turns.is_empty() {
+            self.turns.push_back(holder);
+        }
+        Some(job)
+    }
+
+    pub(super) fn done(&mut self, owner: Owner) {
+        let holder = owner.holder();
+        let Some(line) = self.by_holder.get_mut(&holder) else {
+            return;
+        };
+        if let Some(running) = line.running.get_mut(&owner.database) {
+            *running -= 1;
+            if *running == 0 {
+                line.running.remove(&owner.database);
+            }
+        }
+        if line.running.is_empty() && line.waiting.is_empty() {
+            self.by_holder.remove(&holder);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use svc_base::clock::{Clock, Timestamp};
+    use svc_base::random::Random;
+
+    const ONE: Share = Share {
+        workspace: 2,
+        database: 1,
+    };
+
+    fn owners<const N: usize>() -> [Owner; N] {
+        let clock = Clock::manual(Timestamp(0));
+        let random = Random::system();
+        [(); N].map(|()| Owner {
+            workspace: Some(WorkspaceId::new(&clock, &random).unwrap()),
+            database: BackendId::new(&clock, &random).unwrap(),
+        })
+    }
+
+    fn add(shares: &mut Shares, owner: Owner) -> bool {
+        shares.add(owner, Box::new(|| {}), false)
+    }
+
+    fn taken(shares: &mut Shares) -> Option<Owner> {
+        shares.take(ONE).map(|(owner, _)| owner)
+    }
+
+    #[test]
+    fn shares_are_taken_in_turn_and_bounded() {
+        let [greedy, modest] = owners();
+        let mut shares = Shares::default();
+        for _ in 0..WAITING {
+            assert!(add(&mut shares, greedy));
+        }
+        assert!(!add(&mut shares, greedy));
+        assert!(add(&mut shares, modest));
+        assert_eq!(taken(&mut shares), Some(greedy));
+        assert_eq!(taken(&mut shares), Some(modest));
+        assert_eq!(taken(&mut shares), None);
+        shares.done(greedy);
+        assert_eq!(taken(&mut shares), Some(greedy));
+    }
+
+    #[test]
+    fn a_workspace_holds_its_share_however_many_databases_it_has() {
+        let [one, two, three, other] = owners();
+        let same = |owner: Owner| Owner {
+            workspace: one.workspace,
+            ..owner
+        };
+        let (two, three) = (same(two), same(three));
+        let mut shares = Shares::default();
+        for owner in [one, one, two, three, other] {
+            assert!(add(&mut shares, owner));
+        }
+        assert_eq!(taken(&mut shares), Some(one));
+        assert_eq!(taken(&mut shares), Some(other));
+        // One database has its share, and the next of its workspace follows.
+        assert_eq!(taken(&mut shares), Some(two));
+        // The workspace has its share.
+        assert_eq!(taken(&mut shares), None);
+        shares.done(two);
+        assert_eq!(taken(&mut shares), Some(three));
+        shares.done(one);
+        assert_eq!(taken(&mut shares), Some(one));
+        for owner in [one, three, other] {
+            shares.done(owner);
+        }
+        assert!(shares.by_holder.is_empty() && shares.turns.is_empty());
+    }
+
+    #[test]
+    fn what_nobody_owns_is_a_holder_of_its_own() {
+        let [one, two] = owners().map(|owner| Owner {
+            workspace: None,
+            ..owner
+        });
+        let mut shares = Shares::default();
+        assert!(add(&mut shares, one) && add(&mut shares, two));
+        assert_eq!(taken(&mut shares), Some(one));
+        assert_eq!(taken(&mut shares), Some(two));
+    }
+}
