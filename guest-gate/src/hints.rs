@@ -111,7 +111,7 @@ const FUNCTIONS: &[(&[&str], &str)] = &[
             "uuidv4",
             "uuidv7",
         ],
-        "write lower(hex(randomblob(16)))",
+        "write uuid()",
     ),
     (
         &[
