@@ -79,8 +79,11 @@ impl ProjectId {
     pub const FREE: Self = Self(Uuid::from_u128(0x0000_0000_0000_7000_8000_0000_0000_0000));
 }
 
-/// A new UUID of version 7: ordered by time, unguessable in its last 74 bits.
-pub(crate) fn uuid_v7(clock: &Clock, random: &Random) -> Result<Uuid, NoRandomness> {
+/// Makes a UUID of version 7: ordered by time, unguessable in its last 74 bits.
+///
+/// # Errors
+/// When the system has no randomness.
+pub fn uuid_v7(clock: &Clock, random: &Random) -> Result<Uuid, NoRandomness> {
     let millis = u64::try_from(clock.now().0).unwrap_or(0);
     Ok(uuid::Builder::from_unix_timestamp_millis(millis, &random.bytes::<10>()?).into_uuid())
 }

@@ -65,10 +65,7 @@ pub(super) fn warnings(c: &Connection) -> rusqlite::Result<Vec<SchemaWarning>> {
         return Ok(found);
     }
     // A connection that only reads knows no CHECKs: they are looked at where the tables are made once more, empty.
-    let settings = Settings {
-        path: PathBuf::new(),
-        most_bytes: SCRATCH_BYTES,
-    };
+    let settings = Settings::alone(PathBuf::new(), SCRATCH_BYTES);
     let Ok(scratch) = Handle::in_memory(&settings, |_| Ok(())) else {
         return Ok(found);
     };
@@ -187,10 +184,7 @@ mod tests {
 
     #[test]
     fn functions_of_checks_are_seen() {
-        let settings = Settings {
-            path: std::path::PathBuf::new(),
-            most_bytes: 64 << 20,
-        };
+        let settings = Settings::alone(std::path::PathBuf::new(), 64 << 20);
         let handle = Handle::in_memory(&settings, |_| Ok(())).unwrap();
         let c = &handle.connection;
         c.execute_batch(

@@ -657,10 +657,8 @@ fn what_is_taken_aside_ends_where_it_was_lent_out() {
     let site = Site::new(1 << 30);
     let mut history = site.history();
     history.take(&mut site.connection.borrow_mut()).unwrap();
-    let settings = crate::handle::Settings {
-        path: site.directory.path().canonicalize().unwrap().join(FILE),
-        most_bytes: 1 << 30,
-    };
+    let path = site.directory.path().canonicalize().unwrap().join(FILE);
+    let settings = crate::handle::Settings::alone(path, 1 << 30);
     let packer = Packer::start().unwrap();
     let mut made = Vec::new();
     for round in 0..6 {
