@@ -50,6 +50,8 @@ mod releases;
 mod rendering;
 mod restores;
 mod serving;
+mod sharing;
+mod sharing_crashes;
 mod statements;
 mod tidy;
 mod values;

@@ -1,12 +1,17 @@
-//! The first answers to idempotency keys, kept in the transaction of their effect.
+//! The first answers to idempotency keys, kept in the transaction of their effect, and sealed: an answer may hold a secret
+//! that is shown once, and only who sends the same request again has the key to it.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::hmac;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{Error, Tx};
 use crate::clock::Timestamp;
 
 /// What names an answer: who asked, where, with which key, and for what.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct AnswerKey {
     /// A principal, or an anonymous client's address.
     pub principal: String,
@@ -16,6 +21,82 @@ pub struct AnswerKey {
     pub key: String,
     /// A keyed hash of the request's body.
     pub body_mac: Vec<u8>,
+    /// What the answer is sealed with: made of the request's body, and stored nowhere.
+    seal: [u8; 32],
+}
+
+impl std::fmt::Debug for AnswerKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AnswerKey")
+            .field("route", &self.route)
+            .finish_non_exhaustive()
+    }
+}
+
+impl AnswerKey {
+    /// The name of the answer to a request with this body.
+    pub fn new(
+        secret: &hmac::Key,
+        principal: String,
+        route: String,
+        key: String,
+        body: &[u8],
+    ) -> Self {
+        let mut seal = hmac::Context::with_key(secret);
+        // No body that is compared begins like this, because none that is read begins with a zero byte.
+        for part in [
+            &b"\0seal"[..],
+            principal.as_bytes(),
+            route.as_bytes(),
+            key.as_bytes(),
+        ] {
+            seal.update(part);
+            seal.update(b"\0");
+        }
+        seal.update(body);
+        let mut key_of_seal = [0; 32];
+        key_of_seal.copy_from_slice(seal.sign().as_ref());
+        Self {
+            body_mac: hmac::sign(secret, body).as_ref().to_vec(),
+            seal: key_of_seal,
+            principal,
+            route,
+            key,
+        }
+    }
+
+    /// Seals an answer. One key has one answer at a time, so the time makes its nonce.
+    fn sealed(&self, body: &str, now: Timestamp) -> Result<String, Error> {
+        let mut sealed = body.as_bytes().to_vec();
+        let key = self.cipher().ok_or(Error::Sealed)?;
+        key.seal_in_place_append_tag(nonce(now), Aad::empty(), &mut sealed)
+            .map_err(|_| Error::Sealed)?;
+        Ok(STANDARD.encode(sealed))
+    }
+
+    /// Opens a sealed answer, if it was sealed for this request.
+    fn opened(&self, text: &str, at: Timestamp) -> Option<String> {
+        // As it was kept before answers were sealed.
+        if text.starts_with('{') {
+            return Some(text.to_owned());
+        }
+        let mut sealed = STANDARD.decode(text).ok()?;
+        let opened = self
+            .cipher()?
+            .open_in_place(nonce(at), Aad::empty(), &mut sealed);
+        String::from_utf8(opened.ok()?.to_vec()).ok()
+    }
+
+    fn cipher(&self) -> Option<LessSafeKey> {
+        let key = UnboundKey::new(&CHACHA20_POLY1305, &self.seal).ok()?;
+        Some(LessSafeKey::new(key))
+    }
+}
+
+fn nonce(at: Timestamp) -> Nonce {
+    let mut nonce = [0; NONCE_LEN];
+    nonce[..8].copy_from_slice(&at.0.to_le_bytes());
+    Nonce::assume_unique_for_key(nonce)
 }
 
 /// A kept answer.
@@ -25,8 +106,8 @@ pub struct KeptAnswer {
     pub body_mac: Vec<u8>,
     /// The HTTP status.
     pub status: u16,
-    /// The JSON body.
-    pub body: String,
+    /// The JSON body; `None` if it answered another request.
+    pub body: Option<String>,
 }
 
 /// The answer kept for a key since `after`.
@@ -36,14 +117,14 @@ pub fn kept(
     after: Timestamp,
 ) -> rusqlite::Result<Option<KeptAnswer>> {
     c.prepare_cached(
-        "SELECT body_mac, status, body FROM idempotency
+        "SELECT body_mac, status, body, created_at FROM idempotency
          WHERE principal = ?1 AND route = ?2 AND key = ?3 AND created_at > ?4",
     )?
     .query_row(params![key.principal, key.route, key.key, after], |row| {
         Ok(KeptAnswer {
             body_mac: row.get(0)?,
             status: row.get(1)?,
-            body: row.get(2)?,
+            body: key.opened(&row.get::<_, String>(2)?, row.get(3)?),
         })
     })
     .optional()
@@ -71,7 +152,7 @@ pub fn keep(
         key.key,
         key.body_mac,
         status,
-        body,
+        key.sealed(body, now)?,
         now
     ])?;
     Ok(())

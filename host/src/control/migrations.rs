@@ -10,6 +10,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("../../migrations/0002_projects.sql"),
     include_str!("../../migrations/0003_backends.sql"),
     include_str!("../../migrations/0004_guests.sql"),
+    include_str!("../../migrations/0005_sharing.sql"),
 ];
 
 /// The number of the newest schema.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::publication::{Address, announce};
-use super::{Deployments, frontends, store};
+use super::{Deployments, frontends, sharing, store};
 use crate::clock::Timestamp;
 use crate::content::Hold;
 use crate::control::{self, answers};
@@ -40,8 +40,11 @@ impl Deployments {
                 self.control
                     .write(move |tx| {
                         for (id, address) in &ends {
-                            store::remove(tx, id, now)?;
-                            announce(tx, &config, address, now)?;
+                            // An owner may have claimed it between the two looks.
+                            if store::has_expired(tx, id, now)? {
+                                store::remove(tx, id, now)?;
+                                announce(tx, &config, address, now)?;
+                            }
                         }
                         Ok::<_, control::Error>(())
                     })
@@ -67,14 +70,17 @@ impl Deployments {
         }
     }
 
-    /// Forgets what is kept for a time only: answers to idempotency keys.
+    /// Forgets what is kept for a time only: answers to idempotency keys, and tokens of shares that are gone.
     ///
     /// # Errors
     /// The database's.
     pub async fn forget_old(&self) -> Result<(), control::Error> {
         let now = self.clock.now();
         self.control
-            .write(move |tx| answers::forget(tx, now.plus_seconds(-ANSWERS)))
+            .write(move |tx| {
+                sharing::forget_tokens(tx, now)?;
+                answers::forget(tx, now.plus_seconds(-ANSWERS))
+            })
             .await
     }
 

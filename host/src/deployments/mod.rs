@@ -19,6 +19,7 @@ pub mod revisions;
 pub mod routes;
 pub mod runtime;
 pub mod serve;
+pub mod sharing;
 pub mod visits;
 
 mod store;
@@ -51,7 +52,7 @@ pub struct Deployments {
     /// How long the parts of publishes take.
     pub parts: parts::Parts,
     /// Pages in memory.
-    pub(crate) pages: Arc<pages::Pages>,
+    pub pages: Arc<pages::Pages>,
     /// Views not yet written down.
     pub visits: visits::Visits,
 }

@@ -24,13 +24,14 @@ use super::requests::DeployRequest;
 use super::serve::{LookupError, UnlockError};
 use super::{forms, runtime};
 use crate::app::{App, SharedApp};
-use crate::http::extract::{MaybePrincipal, UnreadBody, check_characters, invalid};
+use crate::http::extract::{MaybePrincipal, ReadBody, UnreadBody, check_characters, invalid};
 use crate::http::front::Context;
 use crate::http::hosts::Host;
 use crate::http::idempotency::Repeatable;
 use crate::http::problem::{Code, Problem};
 use crate::http::problem_page;
 use crate::http::serve::to_the_end;
+use crate::landing::forms::routes as forms_of_landing;
 
 /// The longest details of a report, in characters.
 const DETAILS: usize = 4_000;
@@ -90,7 +91,7 @@ pub async fn deploy(
 ) -> Result<Response, Problem> {
     let body = body.json::<DeployRequest>().await?;
     let work = |key| async move {
-        let share = body.value.checked()?;
+        let share = body.value.checked(&app.config.limits)?;
         let deployed = app.deployments.publish_share(share, key).await?;
         let location = HeaderValue::try_from(&deployed.url).map_err(|e| Problem::internal(&e))?;
         let headers = [(header::LOCATION, location)];
@@ -177,19 +178,38 @@ pub async fn unlock(
 #[utoipa::path(
     post, path = "/api/v1/reports", tag = "quick share",
     params(("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request answer what the first did, for 24 hours.")),
-    request_body = ReportRequest,
-    responses((status = 202, description = "The operator will see it.", body = Reported)),
-    extensions(("x-problems" = json!("invalid_request invalid_json unauthorized not_found timeout idempotency_conflict payload_too_large unsupported_media_type rate_limited capacity_reached"))),
+    request_body(content((ReportRequest = "application/json"), (ReportRequest = "application/x-www-form-urlencoded"))),
+    responses((status = 202, description = "The operator will see it; a form gets a page.", content((Reported = "application/json"), (String = "text/html")))),
+    extensions(("x-problems" = json!("invalid_request invalid_json unauthorized origin_refused not_found timeout idempotency_conflict payload_too_large unsupported_media_type rate_limited capacity_reached"))),
     security((), ("bearer" = []))
 )]
 pub async fn report(
     State(app): State<SharedApp>,
+    context: Context,
+    headers: HeaderMap,
     request: Repeatable,
     principal: MaybePrincipal,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    let body = body.json::<ReportRequest>().await?;
+    let body = body.form_or_json::<ReportRequest>().await?;
+    if !body.form {
+        return take_report(app, request, principal, body).await;
+    }
+    check_origin(&app, &context, &headers)?;
+    let slug = body.value.slug.clone();
+    let reported = take_report(Arc::clone(&app), request, principal, body).await;
+    forms_of_landing::after_report(&app, &slug, reported)
+}
+
+/// Takes a report, once for each idempotency key.
+async fn take_report(
+    app: SharedApp,
+    request: Repeatable,
+    principal: MaybePrincipal,
+    body: ReadBody<ReportRequest>,
+) -> Result<Response, Problem> {
     let wanted = body.value;
+    let given = |text: Option<String>| text.filter(|text| !text.is_empty());
     let work = |key| async move {
         check_characters("details", wanted.details.as_deref(), DETAILS)?;
         check_characters("contact", wanted.contact.as_deref(), CONTACT)?;
@@ -197,8 +217,8 @@ pub async fn report(
         let report = NewReport {
             slug: wanted.slug,
             reason: wanted.reason,
-            details: wanted.details,
-            contact: wanted.contact,
+            details: given(wanted.details),
+            contact: given(wanted.contact),
         };
         let reported = app.deployments.report(report, key).await?;
         Ok((StatusCode::ACCEPTED, axum::Json(reported)).into_response())
@@ -479,7 +499,10 @@ fn unlock_cookie(headers: &HeaderMap) -> Option<String> {
 }
 
 /// A form is believed only from a page of ours; a client that is no browser sends no `Origin`.
-fn check_origin(app: &App, context: &Context, headers: &HeaderMap) -> Result<(), Problem> {
+///
+/// # Errors
+/// `origin_refused`.
+pub fn check_origin(app: &App, context: &Context, headers: &HeaderMap) -> Result<(), Problem> {
     let Some(origin) = headers.get(header::ORIGIN) else {
         return Ok(());
     };
@@ -510,7 +533,7 @@ pub(super) fn disabled_page() -> Response {
 }
 
 /// One of the platform's own pages: its own policy, never stored, never indexed.
-fn platform_page(status: StatusCode, page: &Markup) -> Response {
+pub fn platform_page(status: StatusCode, page: &Markup) -> Response {
     let headers = [
         (
             header::CONTENT_TYPE,

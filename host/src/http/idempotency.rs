@@ -10,7 +10,6 @@ use axum::extract::FromRequestParts;
 use axum::response::{IntoResponse, Response};
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, StatusCode, header};
-use ring::hmac;
 
 use super::front::Context;
 use super::problem::{Code, Problem};
@@ -73,14 +72,9 @@ impl Repeatable {
         let Some(key) = self.key()? else {
             return to_the_end(work(None)).await?;
         };
-        let key = AnswerKey {
-            principal: by.map_or(self.client, ToString::to_string),
-            route: format!("{route}/{parent}"),
-            key,
-            body_mac: hmac::sign(&self.app.deployments.secrets.idempotency, body)
-                .as_ref()
-                .to_vec(),
-        };
+        let secret = &self.app.deployments.secrets.idempotency;
+        let principal = by.map_or(self.client, ToString::to_string);
+        let key = AnswerKey::new(secret, principal, format!("{route}/{parent}"), key, body);
         let running = Running::begin(&self.app.in_flight, &key)?;
         if let Some(kept) = kept(&self.app, key.clone()).await? {
             return replay(kept, &key);
@@ -157,12 +151,13 @@ fn same(a: &[u8], b: &[u8]) -> bool {
 }
 
 fn replay(kept: KeptAnswer, key: &AnswerKey) -> Result<Response, Problem> {
-    if !same(&kept.body_mac, &key.body_mac) {
+    let body = kept.body.filter(|_| same(&kept.body_mac, &key.body_mac));
+    let Some(body) = body else {
         return Err(Problem::new(
             Code::IdempotencyConflict,
             "This Idempotency-Key was used with another body. Use a new key for a new request.",
         ));
-    }
+    };
     let status = StatusCode::from_u16(kept.status).map_err(|error| Problem::internal(&error))?;
     let headers = [
         (
@@ -172,12 +167,12 @@ fn replay(kept: KeptAnswer, key: &AnswerKey) -> Result<Response, Problem> {
         (REPLAYED, HeaderValue::from_static("true")),
     ];
     // What was made is where its answer says.
-    let made: serde_json::Value = serde_json::from_str(&kept.body).unwrap_or_default();
+    let made: serde_json::Value = serde_json::from_str(&body).unwrap_or_default();
     let location = made["url"]
         .as_str()
         .filter(|_| status == StatusCode::CREATED)
         .and_then(|url| HeaderValue::from_str(url).ok());
-    let mut response = (status, headers, kept.body).into_response();
+    let mut response = (status, headers, body).into_response();
     if let Some(location) = location {
         response.headers_mut().insert(header::LOCATION, location);
     }

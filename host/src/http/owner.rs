@@ -7,7 +7,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, header};
 
-use super::extract::{bearer, credential_invalid, credential_missing};
+use super::extract::{Presented, credential_invalid, credential_missing};
 use super::problem::Problem;
 use crate::app::App;
 use crate::workspaces::Principal;
@@ -25,10 +25,13 @@ pub async fn admit(State(app): State<Arc<App>>, mut request: Request, next: Next
 }
 
 async fn authenticate(app: &App, header: Option<HeaderValue>) -> Result<Principal, Problem> {
-    let value = header.ok_or_else(credential_missing)?;
-    let token = bearer(&value).ok_or_else(credential_invalid)?;
-    app.workspaces
-        .authenticate(token)
-        .await?
-        .ok_or_else(credential_invalid)
+    let presented = header
+        .as_ref()
+        .map_or(Presented::Nothing, Presented::in_value);
+    let found = match presented {
+        Presented::Nothing => return Err(credential_missing()),
+        Presented::Malformed => None,
+        Presented::Token(token) => app.workspaces.authenticate(token).await?,
+    };
+    found.ok_or_else(credential_invalid)
 }

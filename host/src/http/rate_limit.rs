@@ -32,6 +32,8 @@ const STATE: HeaderName = HeaderName::from_static("ratelimit");
 pub enum Rule {
     /// Publishing.
     Deploy,
+    /// Deleting shares.
+    Delete,
     /// Looking at what is yet to be published.
     Preview,
     /// Password attempts.
@@ -48,6 +50,7 @@ pub enum Rule {
 #[derive(Debug)]
 pub struct RateLimits {
     deploy: Buckets<IpAddr>,
+    delete: Buckets<IpAddr>,
     preview: Buckets<IpAddr>,
     auth: Buckets<IpAddr>,
     report: Buckets<IpAddr>,
@@ -65,6 +68,13 @@ impl RateLimits {
         Self {
             deploy: Buckets::new(
                 "deploy",
+                limits.deploy_per_minute,
+                limits.deploy_burst,
+                clock,
+            ),
+            // As often as one publishes.
+            delete: Buckets::new(
+                "delete",
                 limits.deploy_per_minute,
                 limits.deploy_burst,
                 clock,
@@ -97,6 +107,7 @@ impl RateLimits {
     /// Forgets whoever's bucket is full again.
     pub fn tidy(&self) {
         self.deploy.tidy();
+        self.delete.tidy();
         self.preview.tidy();
         self.auth.tidy();
         self.report.tidy();
@@ -110,6 +121,7 @@ impl RateLimits {
     pub fn by_client(&self, rule: Rule) -> &Buckets<IpAddr> {
         match rule {
             Rule::Deploy => &self.deploy,
+            Rule::Delete => &self.delete,
             Rule::Preview => &self.preview,
             Rule::Auth => &self.auth,
             Rule::Report => &self.report,

@@ -1,7 +1,10 @@
 //! The landing page and what stands beside it: the guide for agents, rules for crawlers, icons, and the stage that
 //! previews play on. All of it is made once, at the first request for any of it.
 
+mod form;
+pub mod forms;
 mod page;
+mod qr;
 pub mod routes;
 
 use std::io;

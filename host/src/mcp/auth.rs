@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderValue, header};
 
 use super::tools;
 use crate::app::App;
-use crate::http::extract::{bearer, credential_invalid};
+use crate::http::extract::{Presented, credential_invalid};
 use crate::http::problem::{Code, Problem};
 use crate::workspaces::Principal;
 
@@ -30,12 +30,10 @@ pub(super) enum Refusal {
 
 /// Who calls, by the headers alone: a credential in an argument is nobody's.
 pub(super) async fn identify(app: &App, headers: &HeaderMap) -> Caller {
-    let Some(value) = headers.get(header::AUTHORIZATION) else {
-        return Caller::Anonymous;
-    };
-    let found = match bearer(value) {
-        Some(token) => app.workspaces.authenticate(token).await,
-        None => Ok(None),
+    let found = match Presented::of(headers) {
+        Presented::Nothing => return Caller::Anonymous,
+        Presented::Malformed => Ok(None),
+        Presented::Token(token) => app.workspaces.authenticate(token).await,
     };
     match found {
         Ok(Some(principal)) => Caller::Known(principal),

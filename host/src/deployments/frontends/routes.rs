@@ -29,7 +29,13 @@ fn body_of(frontend: &Frontend, project: &Project, config: &Config) -> String {
 /// The second part of a frontend's address.
 #[derive(Debug, Deserialize)]
 pub struct TargetPath {
+    #[serde(default = "claim")]
     target: String,
+}
+
+/// The slug of the frontend whose address is that of claims, too.
+fn claim() -> String {
+    "claim".to_owned()
 }
 
 impl TargetPath {
@@ -218,8 +224,8 @@ pub async fn content(
     Ok(axum::Json(source.into()))
 }
 
-/// A project's origin leads to its only frontend, if it has just one.
-pub async fn only(State(app): State<SharedApp>, context: Context) -> Result<Response, Problem> {
+/// A project's origin leads to its home, else to its oldest frontend.
+pub async fn home(State(app): State<SharedApp>, context: Context) -> Result<Response, Problem> {
     let Host::Project(label) = &context.host else {
         return Err(Problem::not_found());
     };
@@ -230,9 +236,9 @@ pub async fn only(State(app): State<SharedApp>, context: Context) -> Result<Resp
         .ok_or_else(Problem::not_found)?;
     let slug = app
         .deployments
-        .only_frontend(project.id)
+        .home(project)
         .await?
-        .ok_or_else(Problem::not_found)?;
+        .ok_or_else(|| Problem::new(Code::NotFound, "Nothing is published here yet."))?;
     let headers = [
         (header::LOCATION, format!("/{slug}")),
         (header::CACHE_CONTROL, "no-store".to_owned()),
