@@ -381,7 +381,8 @@ function row(share) {
   end.append(share.once ? 'Opens once. ' : '', 'Expires ', time(share.expires_at));
   const button = document.createElement('button');
   Object.assign(button, { type: 'button', className: 'plain', textContent: 'Delete' });
-  button.setAttribute('aria-label', `Delete ${link.textContent}`);
+  link.id = `share-${share.id}`;
+  button.setAttribute('aria-describedby', link.id);
   deletes(button, () => share);
   item.append(link, end, button);
   return item;

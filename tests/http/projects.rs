@@ -411,11 +411,8 @@ async fn a_projects_origin_has_its_own_frontends_and_nothing_else() {
         "a quick share has no runtime"
     );
     owner.frontend(&server, &house, "hall").await;
-    assert_eq!(
-        server.get_raw(&home, "/").await.status,
-        404,
-        "no longer the only one"
-    );
+    let root = server.get_raw(&home, "/").await.expect(302);
+    assert_eq!(root.header("location"), Some("/room"), "the oldest stays");
 }
 
 #[tokio::test]

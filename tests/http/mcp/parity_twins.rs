@@ -62,9 +62,11 @@ impl Steps {
     }
 
     fn shares(&mut self) {
-        let mine = json!({ "content": "# Mine", "type": "markdown" });
-        let (rest, path) = (mine.clone(), "/api/v1/deploy".to_owned());
-        self.add("deploy_asset", mine, Method::POST, path, rest, 201);
+        let mine = json!({ "content": "# Mine", "type": "markdown", "title": "Mine", "name": "mine" });
+        let path = "/api/v1/deploy".to_owned();
+        let mut arguments = mine.clone();
+        arguments["slug"] = arguments.as_object_mut().unwrap().remove("name").unwrap();
+        self.add("deploy_asset", arguments, Method::POST, path, mine, 201);
         self.keep("share", "/id");
         self.keep("token", "/delete_token");
         for (mut body, status) in [
