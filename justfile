@@ -29,8 +29,8 @@ fuzz seconds="300" rounds="200":
 
 # Measure a release build against minimal servers
 bench *arguments:
-    cargo build --release --locked --bin svc --bin bench
-    target/release/bench {{arguments}}
+    cargo build --profile dist --locked --bin svc --bin bench
+    target/dist/bench {{arguments}}
 
 # Drive the pages in Chromium
 browser *arguments:

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use axum::extract::FromRef;
 use tokio::sync::OnceCell;
 
+use crate::access::idempotency::Idempotency;
 use crate::backends::Backends;
+use crate::backends::operate::routes::Calls;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::content::{Content, OnceFiles};
@@ -15,57 +18,84 @@ use crate::deployments::pages::Pages;
 use crate::deployments::parts::Parts;
 use crate::deployments::visits::Visits;
 use crate::edge::Purger;
+use crate::envelope::Teardown;
 use crate::guests;
-use crate::http::front::RequestIds;
 use crate::http::hosts::Hosts;
-use crate::http::idempotency::InFlight;
 use crate::http::rate_limit::RateLimits;
+use crate::http::request_ids::RequestIds;
 use crate::landing::Landing;
+use crate::mcp::Tools;
+use crate::outbound::Outbound;
 use crate::projects::Projects;
 use crate::random::Random;
 use crate::sandbox::{Sandbox, SandboxConfig};
-use crate::teardown::Teardown;
 use crate::telemetry::Metrics;
 use crate::workspaces::Workspaces;
 
-/// What handlers share.
-pub type SharedApp = Arc<App>;
+/// The application as handlers share it: each takes the services that it uses.
+#[derive(Clone, Debug)]
+pub struct SharedApp(Arc<App>);
 
-/// The application.
-#[derive(Debug)]
-pub struct App {
+impl std::ops::Deref for SharedApp {
+    type Target = App;
+    fn deref(&self) -> &App {
+        &self.0
+    }
+}
+
+macro_rules! services {
+    ($($(#[$doc:meta])* $name:ident: $type:ty,)+) => {
+        /// The application.
+        #[derive(Debug)]
+        pub struct App {
+            $($(#[$doc])* pub $name: $type,)+
+        }
+
+        $(impl FromRef<SharedApp> for $type {
+            fn from_ref(app: &SharedApp) -> Self {
+                app.$name.clone()
+            }
+        })+
+    };
+}
+
+services! {
     /// The effective settings.
-    pub config: Arc<Config>,
+    config: Arc<Config>,
     /// The time.
-    pub clock: Clock,
+    clock: Clock,
     /// The control database.
-    pub control: Control,
+    control: Control,
     /// The guests.
-    pub sandbox: Sandbox,
-    /// Whatever answers at a slug.
-    pub deployments: Arc<Deployments>,
+    sandbox: Sandbox,
+    /// What answers at slugs.
+    deployments: Arc<Deployments>,
     /// Projects' databases and their actions.
-    pub backends: Arc<Backends>,
+    backends: Arc<Backends>,
     /// Envelopes of frontends.
-    pub projects: Projects,
-    /// The end of projects.
-    pub teardown: Teardown,
+    projects: Projects,
+    /// Projects with all that is in them.
+    teardown: Teardown,
+    /// What calls of visitors need.
+    calls: Calls,
+    /// What tools need.
+    tools: Tools,
     /// Tells the edge what to forget, if there is one.
-    pub purger: Option<Purger>,
+    purger: Option<Arc<Purger>>,
     /// Accounts and their keys.
-    pub workspaces: Workspaces,
+    workspaces: Workspaces,
     /// The landing page and what stands beside it.
-    pub landing: Landing,
+    landing: Arc<Landing>,
     /// The names that we answer for.
-    pub hosts: Hosts,
+    hosts: Arc<Hosts>,
     /// The buckets of all clients.
-    pub rate_limits: RateLimits,
-    /// Idempotency keys whose first request is still running.
-    pub in_flight: InFlight,
+    rate_limits: Arc<RateLimits>,
+    /// First answers to repeated requests.
+    idempotency: Idempotency,
     /// Names for requests.
-    pub request_ids: RequestIds,
+    request_ids: Arc<RequestIds>,
     /// What operators measure.
-    pub metrics: Metrics,
+    metrics: Arc<Metrics>,
 }
 
 impl App {
@@ -134,24 +164,52 @@ impl App {
             Arc::clone(&config),
             workspaces.clone(),
         );
-        let purger = match &config.edge {
-            Some(edge) => Some(Purger::new(control.clone(), clock.clone(), edge)?),
-            None => None,
-        };
-        Ok(Arc::new(Self {
-            teardown: Teardown::new(
-                projects.clone(),
-                Arc::clone(&deployments),
-                Arc::clone(&backends),
+        let outbound = Outbound::new()?;
+        let purger = config
+            .edge
+            .as_ref()
+            .map(|edge| Arc::new(Purger::new(control.clone(), clock.clone(), outbound, edge)));
+        let rate_limits = Arc::new(RateLimits::new(&config.limits, &clock));
+        let metrics = Arc::new(Metrics::new(|registry| {
+            deployments.register(registry);
+            sandbox.metrics().register(registry);
+        }));
+        let teardown = Teardown::new(
+            projects.clone(),
+            Arc::clone(&deployments),
+            Arc::clone(&backends),
+        );
+        let app = Self {
+            calls: Calls {
+                backends: Arc::clone(&backends),
+                deployments: Arc::clone(&deployments),
+                projects: projects.clone(),
+                rate_limits: Arc::clone(&rate_limits),
+                config: Arc::clone(&config),
+            },
+            tools: Tools {
+                workspaces: workspaces.clone(),
+                projects: projects.clone(),
+                envelope: teardown.clone(),
+                deployments: Arc::clone(&deployments),
+                backends: Arc::clone(&backends),
+                metrics: Arc::clone(&metrics),
+                clock: clock.clone(),
+                config: Arc::clone(&config),
+            },
+            landing: Arc::new(Landing::new(Arc::clone(&config))),
+            hosts: Arc::new(Hosts::new(&config)),
+            request_ids: Arc::new(RequestIds::new(u32::from_le_bytes(random.bytes()?))),
+            idempotency: Idempotency::new(
+                control.clone(),
+                clock.clone(),
+                deployments.secrets.idempotency.clone(),
             ),
+            teardown,
             projects,
             purger,
-            landing: Landing::default(),
-            hosts: Hosts::new(&config),
-            rate_limits: RateLimits::new(&config.limits, &clock),
-            in_flight: InFlight::default(),
-            request_ids: RequestIds::new(u32::from_le_bytes(random.bytes()?)),
-            metrics: Metrics::new(&sandbox, &deployments),
+            rate_limits,
+            metrics,
             workspaces,
             config,
             clock,
@@ -159,7 +217,8 @@ impl App {
             sandbox,
             deployments,
             backends,
-        }))
+        };
+        Ok(SharedApp(Arc::new(app)))
     }
 }
 

@@ -12,9 +12,12 @@ use utoipa::openapi::OpenApi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 
 use crate::http::extract::NoQuery;
-use crate::http::front;
+use crate::http::paths;
 use crate::http::problem::Code;
+use crate::operations;
 
+/// The least role that an operation takes, in the description.
+const ROLE: &str = "x-role";
 /// Where a handler names the codes that it can answer; [`finish`] makes responses of them.
 const PROBLEMS: &str = "x-problems";
 
@@ -86,19 +89,25 @@ pub fn finish(description: OpenApi, base_url: &str) -> Document {
     document["servers"] = json!([{ "url": base_url }]);
     document["components"]["schemas"]["Problem"] = problem_schema();
     let examples = examples::all(base_url);
+    let operations = operations::all();
     for (path, item) in document["paths"].as_object_mut().into_iter().flatten() {
-        let operations = item.as_object_mut().into_iter().flatten();
-        for operation in operations.filter_map(|(_, operation)| operation.as_object_mut()) {
+        let methods = item.as_object_mut().into_iter().flatten();
+        for operation in methods.filter_map(|(_, operation)| operation.as_object_mut()) {
             let id = operation["operationId"].as_str().unwrap_or_default();
             let probe = matches!(id, "healthz" | "readyz");
+            let row = operations.iter().find(|row| row.id == id);
+            let floor = row.map(|row| row.floor.as_str());
             if let Some(examples) = examples.get(id) {
                 examples.add_to(operation);
+            }
+            if let Some(floor) = floor {
+                operation.insert(ROLE.to_owned(), floor.into());
             }
             let own = operation.remove(PROBLEMS);
             let own = own.as_ref().and_then(Value::as_str).unwrap_or_default();
             let routed = if probe { "" } else { ROUTED };
             let codes = format!("{own} {EVERYWHERE} {routed}");
-            add_problems(operation, &codes, base_url, !front::is_data(path));
+            add_problems(operation, &codes, base_url, !paths::is_data(path));
         }
     }
     Document(document.to_string().into())

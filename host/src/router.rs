@@ -1,6 +1,6 @@
 //! All routes, and the layers that each passes: a newcomer starts here.
 //!
-//! Before a request comes here it has passed the front (`http/front.rs`): its id, its host, its path in canonical
+//! Before a request comes here it has passed the front (`server/front.rs`): its id, its host, its path in canonical
 //! form. The order from there is the order of the specification: path and method by the router, the rate limit by
 //! a route's layer, the credential and the declared length by a handler's extractors, then the handler.
 
@@ -13,23 +13,25 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode, Uri, header};
+use svc_base::names::is_slug;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
 use utoipa_axum::routes;
 
+use crate::access::{Admission, admit};
 use crate::app::{App, SharedApp};
 use crate::backends::export::routes as exports;
 use crate::backends::history::routes as history;
 use crate::backends::operate::routes as visitors;
 use crate::backends::routes as backends;
 use crate::deployments::frontends::routes as frontends;
-use crate::deployments::model::{is_reserved, is_slug};
+use crate::deployments::model::is_reserved;
 use crate::deployments::revisions::routes as revisions;
 use crate::deployments::routes as deployments;
 use crate::deployments::sharing::routes as sharing;
+use crate::envelope::routes as envelope;
 use crate::http::client_ip::ClientIp;
-use crate::http::front::Context;
+use crate::http::context::Context;
 use crate::http::hosts::Host;
-use crate::http::owner;
 use crate::http::problem::{Code, Problem};
 use crate::http::problem_page;
 use crate::http::rate_limit::{self, Rule};
@@ -64,7 +66,7 @@ impl Routers {
                 app,
             )
             .layer(middleware::from_fn_with_state(
-                Arc::clone(app),
+                app.clone(),
                 only_known_labels,
             )),
             landing: finish(self::landing(app), app),
@@ -90,9 +92,15 @@ pub fn is_view(host: &Host, request: &Request) -> bool {
 /// Answers a page view: by far the most requests, and the router's boxes would cost it as much as the page does.
 pub async fn view(app: &App, host: &Host, request: &Parts) -> Response {
     let slug = slug(&request.uri).unwrap_or_default();
-    deployments::show(app, host, slug, &request.method, &request.headers)
-        .await
-        .into_response()
+    deployments::show(
+        &app.deployments,
+        host,
+        slug,
+        &request.method,
+        &request.headers,
+    )
+    .await
+    .into_response()
 }
 
 /// Whether a request is a call of an action, which `call` answers as the route `POST /{slug}/api/op` does.
@@ -105,7 +113,7 @@ pub fn is_call(host: &Host, request: &Request) -> bool {
 pub async fn call(app: &App, host: &Host, client: &ClientIp, request: Request) -> Response {
     let uri = request.uri().clone();
     let slug = called_slug(&uri).unwrap_or_default();
-    visitors::call(app, host, client, slug, request).await
+    visitors::call(&app.calls, host, client, slug, request).await
 }
 
 /// The slug of the path of a call in its only form.
@@ -138,7 +146,7 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
 /// scripts the form calls the API host.
 fn landing(app: &SharedApp) -> Router<SharedApp> {
     let limited = |rule, routes: MethodRouter<SharedApp>| {
-        let state = (Arc::clone(app), rule);
+        let state = (Arc::clone(&app.rate_limits), rule);
         routes.route_layer(middleware::from_fn_with_state(state, rate_limit::enforce))
     };
     Router::new()
@@ -157,30 +165,32 @@ fn landing(app: &SharedApp) -> Router<SharedApp> {
 
 /// The layer of calls of a backend: a token of the client's bucket, then one of the deployment's.
 fn called(routes: MethodRouter<SharedApp>, app: &SharedApp) -> MethodRouter<SharedApp> {
-    let app = Arc::clone(app);
-    routes.route_layer(middleware::from_fn_with_state(app, visitors::limit))
+    let calls = app.calls.clone();
+    routes.route_layer(middleware::from_fn_with_state(calls, visitors::limit))
 }
 
 /// The routes of the API and sites hosts that the OpenAPI description describes.
 fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
     let limited = |rule| {
-        let app = Arc::clone(app);
+        let limits = Arc::clone(&app.rate_limits);
         move |routes: MethodRouter<SharedApp>| {
             routes.route_layer(middleware::from_fn_with_state(
-                (app, rule),
+                (limits, rule),
                 rate_limit::enforce,
             ))
         }
     };
     let owned = {
-        let app = Arc::clone(app);
+        let admission = Admission {
+            workspaces: app.workspaces.clone(),
+            rate_limits: Arc::clone(&app.rate_limits),
+        };
         move |routes: MethodRouter<SharedApp>| {
-            let app = Arc::clone(&app);
-            routes.route_layer(middleware::from_fn_with_state(app, owner::admit))
+            routes.route_layer(middleware::from_fn_with_state(admission.clone(), admit))
         }
     };
     let called = {
-        let app = Arc::clone(app);
+        let app = app.clone();
         move |routes: MethodRouter<SharedApp>| called(routes, &app)
     };
     OpenApiRouter::with_openapi(openapi::about())
@@ -191,7 +201,7 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(deployments::unlock).map(limited(Rule::Auth)))
         .routes(routes!(deployments::report).map(limited(Rule::Report)))
         .routes(routes!(projects::create, projects::list).map(&owned))
-        .routes(routes!(projects::get, projects::update, projects::delete).map(&owned))
+        .routes(routes!(envelope::get, projects::update, envelope::delete).map(&owned))
         .routes(routes!(frontends::create, frontends::list).map(&owned))
         .routes(routes!(frontends::get, frontends::republish, frontends::delete).map(&owned))
         .routes(routes!(sharing::claim).map(&owned))
@@ -247,8 +257,8 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(forms::share).map(limited(Rule::Deploy)))
         .routes(routes!(forms::delete).map(limited(Rule::Delete)))
         .routes(routes!(forms::qr_code))
-        .routes(routes!(forms::report))
-        .routes(routes!(forms::report_any))
+        .routes(routes!(deployments::report_form))
+        .routes(routes!(deployments::report_form_of_any))
         .routes(routes!(forms::security))
 }
 
@@ -257,7 +267,7 @@ fn finish(router: Router<SharedApp>, app: &SharedApp) -> Router {
     router
         .fallback(|| async { Problem::not_found() })
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
-        .with_state(Arc::clone(app))
+        .with_state(app.clone())
 }
 
 /// Refuses an origin that no live project has; every other host is known by its name alone.

@@ -1,7 +1,6 @@
 //! What operators see: the log on standard error, and the numbers of `/metrics`.
 
 use std::io::IsTerminal;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::response::Response;
@@ -15,8 +14,6 @@ use prometheus_client::registry::Registry;
 use tracing_subscriber::EnvFilter;
 
 use crate::config::LogFormat;
-use crate::deployments::Deployments;
-use crate::sandbox::Sandbox;
 
 /// From a tenth of a millisecond to ten seconds.
 const BUCKETS: [f64; 16] = [
@@ -92,8 +89,8 @@ struct RouteMetrics {
 }
 
 impl Metrics {
-    /// All numbers at zero.
-    pub fn new(sandbox: &Sandbox, deployments: &Deployments) -> Self {
+    /// All numbers at zero, with those that `register` adds.
+    pub fn new(register: impl FnOnce(&mut Registry)) -> Self {
         let mut registry = Registry::default();
         let requests = Family::<Answered, Counter>::default();
         registry.register("svc_http_requests", "Requests answered", requests.clone());
@@ -109,36 +106,7 @@ impl Metrics {
         let tool_latency =
             Family::<ByTool, Histogram>::new_with_constructor(|| Histogram::new(BUCKETS));
         registry.register("svc_tool_seconds", "Time of a call", tool_latency.clone());
-        let pages = &deployments.pages;
-        registry.register(
-            "svc_page_cache_hits",
-            "Pages found in memory",
-            pages.hits.clone(),
-        );
-        registry.register(
-            "svc_page_cache_misses",
-            "Pages loaded from disk",
-            pages.misses.clone(),
-        );
-        let held = Arc::clone(pages);
-        let bytes = Reading::new(
-            "svc_page_cache_bytes",
-            "Bytes of pages in memory",
-            move || held.size().1,
-        );
-        registry.register_collector(Box::new(bytes));
-        let held = Arc::clone(pages);
-        let entries = Reading::new("svc_page_cache_pages", "Pages in memory", move || {
-            held.size().0 as u64
-        });
-        registry.register_collector(Box::new(entries));
-        registry.register(
-            "svc_visits",
-            "Views counted",
-            deployments.visits.total.clone(),
-        );
-        deployments.parts.register(&mut registry);
-        sandbox.metrics().register(&mut registry);
+        register(&mut registry);
         let of_route = |route: &'static str, usual: &[u16]| RouteMetrics {
             route,
             usual: usual
@@ -248,14 +216,15 @@ const PAGE: &str = "/{slug}";
 const CALL: &str = "/{slug}/api/op";
 
 /// A number that is read when it is asked for.
-struct Reading {
+pub struct Reading {
     name: &'static str,
     help: &'static str,
     read: Box<dyn Fn() -> u64 + Send + Sync>,
 }
 
 impl Reading {
-    fn new(
+    /// A gauge with a name, a help text, and how it is read.
+    pub fn new(
         name: &'static str,
         help: &'static str,
         read: impl Fn() -> u64 + Send + Sync + 'static,

@@ -4,6 +4,7 @@ mod answer;
 pub mod disk;
 pub mod guests;
 pub mod hostile;
+mod http_client;
 mod kills;
 mod numbers;
 mod process;
@@ -11,6 +12,7 @@ mod server;
 mod wait;
 
 pub use answer::{Answer, Ask, exchange};
+pub use http_client::http_client;
 pub use kills::Installation;
 pub use numbers::Numbers;
 pub use process::{Binary, Output, Process, finish};

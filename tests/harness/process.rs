@@ -141,7 +141,7 @@ impl Process {
             rest.read_to_string(&mut all).unwrap();
             all
         });
-        let client = svc::http_client::builder()
+        let client = crate::http_client()
             .redirect(reqwest::redirect::Policy::none())
             .timeout(DEADLINE)
             .no_proxy()

@@ -141,7 +141,7 @@ impl TestServer {
         let server = Server::start(settings.clone(), clock.clone())
             .await
             .expect("the server starts");
-        let client = svc::http_client::builder()
+        let client = crate::http_client()
             .redirect(reqwest::redirect::Policy::none())
             .timeout(DEADLINE)
             .no_proxy()

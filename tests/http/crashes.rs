@@ -136,7 +136,7 @@ fn page_after(point: &str) -> Option<&'static str> {
 
 /// Every point that the sources name.
 pub(crate) fn points() -> BTreeSet<String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/src");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host");
     let mut points = BTreeSet::new();
     let mut open = vec![root];
     while let Some(directory) = open.pop() {
@@ -146,6 +146,9 @@ pub(crate) fn points() -> BTreeSet<String> {
         {
             if entry.is_dir() {
                 open.push(entry);
+                continue;
+            }
+            if entry.extension().is_none_or(|extension| extension != "rs") {
                 continue;
             }
             let source = std::fs::read_to_string(&entry).unwrap();

@@ -67,7 +67,10 @@ async fn its_page_may_load_nothing_but_itself() {
     let html = page.html();
     let base = format!("http://localhost:{}", server.address().port());
     assert!(!html.contains(" src=\""), "it loads something");
-    assert!(html.contains(" data-keeps=\"yes\""), "no owner's page is of this origin");
+    assert!(
+        html.contains(" data-keeps=\"yes\""),
+        "no owner's page is of this origin"
+    );
     for link in html.split(" href=\"").skip(1) {
         let link = link.split('"').next().unwrap();
         assert!(link.starts_with('/') || link.starts_with(&base), "{link}");
@@ -145,8 +148,16 @@ async fn a_projects_origin_has_none_of_it() {
     let host = format!("house-acme.localhost:{}", server.address().port());
     let root = server.get_raw(&host, "/").await.expect(302);
     assert_eq!(root.header("location"), Some("/room"));
-    let files = FILES.iter().map(|(path, _)| *path).filter(|path| *path != "/");
-    for path in files.chain(["/_svc/preview", "/_svc/report", "/_svc/qr/room", "/.well-known/security.txt"]) {
+    let files = FILES
+        .iter()
+        .map(|(path, _)| *path)
+        .filter(|path| *path != "/");
+    for path in files.chain([
+        "/_svc/preview",
+        "/_svc/report",
+        "/_svc/qr/room",
+        "/.well-known/security.txt",
+    ]) {
         let answer = server.get_raw(&host, path).await;
         answer.problem(404, "not_found");
     }

@@ -54,6 +54,8 @@ mod sharing;
 mod sharing_crashes;
 mod statements;
 mod tidy;
+mod tidy_order;
+mod tidy_tables;
 mod values;
 mod visits;
 

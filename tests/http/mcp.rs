@@ -5,6 +5,7 @@ mod client;
 mod framing;
 mod job;
 mod listing;
+mod operations;
 mod parity;
 mod parity_history;
 mod parity_order;

@@ -148,10 +148,10 @@ async fn bad_bodies_of_calls_and_members_of_problems_are_described() {
     // Every member that a problem is ever given.
     let mut given = 0;
     for source in [
-        include_str!("../../host/src/backends/routes.rs"),
+        include_str!("../../host/src/backends/problems.rs"),
         include_str!("../../host/src/backends/operate/requests.rs"),
-        include_str!("../../host/src/deployments/frontends/routes.rs"),
-        include_str!("../../host/src/deployments/routes.rs"),
+        include_str!("../../host/src/deployments/frontends/problems.rs"),
+        include_str!("../../host/src/deployments/problems.rs"),
     ] {
         for with in source.split(".with(").skip(1) {
             let name = with.trim_start().trim_start_matches('"');

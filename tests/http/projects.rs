@@ -483,7 +483,7 @@ async fn a_client_who_hangs_up_and_repeats_gets_one_project() {
         let request = owner.request(&server, Method::POST, "/api/v1/projects");
         request.header("idempotency-key", "k").json(&body).answer()
     };
-    let running = || !server.server().app().in_flight.lock().unwrap().is_empty();
+    let running = || !server.server().app().idempotency.is_idle();
     let begun = until("the first request to run", async || running().then_some(()));
     tokio::select! {
         _ = ask() => panic!("it is answered before it is written"),

@@ -381,7 +381,7 @@ async fn operators_numbers_are_on_their_own_listener() {
     server.get("/page").answer().await.expect(200);
     let ops = server.server().ops_address().unwrap();
     let url = format!("http://{ops}/metrics");
-    let ops = svc::http_client::builder().build().unwrap();
+    let ops = svc_tests::http_client().build().unwrap();
     let numbers = ops.get(&url).answer().await.expect(200);
     assert!(numbers.header("x-request-id").is_some());
     for (request, status, code) in [
@@ -429,7 +429,7 @@ async fn a_page_as_heavy_as_is_allowed_stays_in_memory() {
 #[tokio::test]
 async fn head_has_no_body_over_http_2_either() {
     let server = with_page().await;
-    let client = svc::http_client::builder()
+    let client = svc_tests::http_client()
         .http2_prior_knowledge()
         .no_proxy()
         .build()

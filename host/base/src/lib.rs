@@ -9,6 +9,7 @@ pub mod disk;
 pub mod fault;
 pub mod ids;
 pub mod memory_cache;
+pub mod names;
 pub mod random;
 pub mod sqlite;
 mod stopwatch;

@@ -11,10 +11,13 @@ mod migrations;
 pub mod model;
 mod nesting;
 pub mod operate;
+pub mod operations;
+mod problems;
 #[cfg(test)]
 mod regate_tests;
 pub mod requests;
 pub mod routes;
+pub mod scope;
 mod service;
 mod store;
 mod verdicts;

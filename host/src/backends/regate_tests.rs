@@ -8,6 +8,7 @@ use super::model::NewAction;
 use super::service::NewBackend;
 use crate::clock::{Clock, Timestamp};
 use crate::config::Settings;
+use crate::control::answers::Keep;
 use crate::projects::model::NewProject;
 use crate::server::Server;
 use crate::workspaces::Plan;
@@ -42,19 +43,16 @@ async fn another_gate_judges_what_the_last_one_did() {
         description: None,
         ttl_seconds: None,
     };
-    let body = |_: &crate::projects::Project, _: &crate::config::Config| String::new();
     let project = app
         .projects
-        .create(workspace, new, None, body)
+        .create(workspace, new, Keep::nothing())
         .await
         .unwrap();
     let new = NewBackend {
         ddl: "CREATE TABLE a (x)".to_owned(),
         realtime: false,
     };
-    let made = app
-        .backends
-        .create(&project, new, None, |_, _| String::new());
+    let made = app.backends.create(&project, new, Keep::nothing());
     let id = made.await.unwrap().backend.id;
     let action = NewAction {
         name: "count".to_owned(),

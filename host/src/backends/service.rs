@@ -11,7 +11,7 @@ use super::store;
 use super::verdicts::Verdicts;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::control::answers::{self, AnswerKey};
+use crate::control::answers::Keep;
 use crate::control::{self, Control};
 use crate::deployments::publish::PublishError;
 use crate::deployments::{self, Deployments};
@@ -91,8 +91,7 @@ impl Backends {
         &self,
         project: &Project,
         new: NewBackend,
-        answer: Option<AnswerKey>,
-        body: fn(&Detail, &Config) -> String,
+        keep: Keep<Detail>,
     ) -> Result<Detail, BackendError> {
         if self.of_project(project.id).await?.is_some() {
             return Err(BackendError::Exists);
@@ -123,7 +122,7 @@ impl Backends {
                 ledger: vec![entry],
                 actions: Vec::new(),
             };
-            self.record(detail, answer, body).await
+            self.record(detail, keep).await
         };
         let recorded = recorded.await;
         if recorded.is_err()
@@ -138,12 +137,7 @@ impl Backends {
     }
 
     /// Makes a new database the project's backend, and its frontends' that never had one.
-    async fn record(
-        &self,
-        detail: Detail,
-        answer: Option<AnswerKey>,
-        body: fn(&Detail, &Config) -> String,
-    ) -> Result<Detail, BackendError> {
+    async fn record(&self, detail: Detail, keep: Keep<Detail>) -> Result<Detail, BackendError> {
         let (config, now) = (Arc::clone(&self.config), self.clock.now());
         self.control
             .write(move |tx| {
@@ -163,12 +157,15 @@ impl Backends {
                     store::append(tx, &backend.id, entry)?;
                 }
                 deployments::bind_backend(tx, &backend.project, &backend.id)?;
-                if let Some(key) = answer {
-                    answers::keep(tx, &key, 201, &body(&detail, &config), now)?;
-                }
+                keep.keep(tx, &detail)?;
                 Ok(detail)
             })
             .await
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &Arc<Config> {
+        &self.config
     }
 
     /// Whether the disk has room for what an author adds.

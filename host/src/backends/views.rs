@@ -272,3 +272,25 @@ fn warnings(detail: &Detail) -> Vec<WarningView> {
         })
         .collect()
 }
+
+/// What a change of a backend answers.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum Updated {
+    /// Of a migration that was only tried.
+    Tried(DryRunView),
+    /// Of a migration.
+    Migrated(MigrationView),
+    /// Of a switch: the backend as it is now.
+    Switched(Box<BackendView>),
+}
+
+/// What a batch of actions answers.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum Defined {
+    /// The newest version of every action.
+    Actions(ActionList),
+    /// Of a batch that was only tried.
+    Tried(DryRunView),
+}

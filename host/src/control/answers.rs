@@ -6,6 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hmac;
 use rusqlite::{Connection, OptionalExtension, params};
+use serde::Serialize;
 
 use super::{Error, Tx};
 use crate::clock::Timestamp;
@@ -110,6 +111,51 @@ pub struct KeptAnswer {
     pub body: Option<String>,
 }
 
+/// Keeps what an operation answers, in the transaction of its effect; or nothing, where nobody can ask for it again.
+pub struct Keep<T>(Option<Keeper<T>>);
+
+type Keeper<T> = Box<dyn FnOnce(&Tx<'_>, &T) -> Result<(), Error> + Send>;
+
+impl<T> Keep<T> {
+    /// Keeps nothing.
+    pub fn nothing() -> Self {
+        Self(None)
+    }
+
+    /// Keeps an answer.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn keep(self, tx: &Tx<'_>, answer: &T) -> Result<(), Error> {
+        self.0.map_or(Ok(()), |keeper| keeper(tx, answer))
+    }
+}
+
+impl<T: Serialize + 'static> Keep<T> {
+    /// Keeps an answer as JSON, with its HTTP status, under a key.
+    pub fn under(key: AnswerKey, status: u16, now: Timestamp) -> Self {
+        Self(Some(Box::new(move |tx, answer| {
+            let body = serde_json::to_string(answer)
+                .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+            keep(tx, &key, status, &body, now)
+        })))
+    }
+
+    /// Keeps, of what the operation made, the view that is answered.
+    pub fn of<U>(self, view: impl FnOnce(&U) -> T + Send + 'static) -> Keep<U> {
+        Keep(
+            self.0
+                .map(|keeper| -> Keeper<U> { Box::new(move |tx, made| keeper(tx, &view(made))) }),
+        )
+    }
+}
+
+impl<T> std::fmt::Debug for Keep<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Keep").finish_non_exhaustive()
+    }
+}
+
 /// The answer kept for a key since `after`.
 pub fn kept(
     c: &Connection,
@@ -130,11 +176,7 @@ pub fn kept(
     .optional()
 }
 
-/// Keeps an answer.
-///
-/// # Errors
-/// The database's.
-pub fn keep(
+fn keep(
     tx: &Tx<'_>,
     key: &AnswerKey,
     status: u16,

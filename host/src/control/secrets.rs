@@ -4,39 +4,39 @@ use ring::hmac;
 use rusqlite::{OptionalExtension, params};
 
 use super::{Control, Error, Tx};
-use crate::random::{NoRandomness, Random};
+use crate::random::Random;
 
-/// Keys for what this installation signs or compares.
-#[derive(Clone, Debug)]
-pub struct Secrets {
-    /// Signs the cookies that unlock protected pages.
-    pub unlock: hmac::Key,
-    /// Compares the bodies of requests with one idempotency key, without keeping them.
-    pub idempotency: hmac::Key,
+macro_rules! secrets {
+    ($($(#[$doc:meta])* $name:ident,)+) => {
+        /// Keys for what this installation signs or compares.
+        #[derive(Clone, Debug)]
+        pub struct Secrets {
+            $($(#[$doc])* pub $name: hmac::Key,)+
+        }
+
+        impl Secrets {
+            /// Reads the keys, making those that are missing.
+            ///
+            /// # Errors
+            /// When the control database cannot be written or there is no randomness.
+            pub async fn load(control: &Control, random: &Random) -> anyhow::Result<Self> {
+                $(let $name: [u8; 32] = random.bytes()?;)+
+                let loaded = control.write(move |tx| {
+                    Ok::<_, Error>(Self {
+                        $($name: key(tx, stringify!($name), &$name)?,)+
+                    })
+                });
+                Ok(loaded.await?)
+            }
+        }
+    };
 }
 
-impl Secrets {
-    /// Reads the keys, making those that are missing.
-    ///
-    /// # Errors
-    /// When the control database cannot be written or there is no randomness.
-    pub async fn load(control: &Control, random: &Random) -> anyhow::Result<Self> {
-        let fresh: Result<[[u8; 32]; 2], NoRandomness> =
-            (|| Ok([random.bytes()?, random.bytes()?]))();
-        let [unlock, idempotency] = fresh?;
-        let (unlock, idempotency) = control
-            .write(move |tx| {
-                Ok::<_, Error>((
-                    key(tx, "unlock", &unlock)?,
-                    key(tx, "idempotency", &idempotency)?,
-                ))
-            })
-            .await?;
-        Ok(Self {
-            unlock,
-            idempotency,
-        })
-    }
+secrets! {
+    /// Signs the cookies that unlock protected pages.
+    unlock,
+    /// Compares the bodies of requests with one idempotency key, without keeping them.
+    idempotency,
 }
 
 fn key(tx: &Tx<'_>, name: &str, fresh: &[u8; 32]) -> Result<hmac::Key, Error> {

@@ -8,7 +8,7 @@ use super::publication::{Address, announce};
 use super::{Deployments, frontends, sharing, store};
 use crate::clock::Timestamp;
 use crate::content::Hold;
-use crate::control::{self, answers};
+use crate::control;
 use crate::ids::ProjectId;
 use crate::projects;
 
@@ -16,8 +16,6 @@ use crate::projects;
 const STEP: u32 = 500;
 /// How long content without a reference is kept, in seconds.
 const GRACE: i64 = 60;
-/// How long answers to idempotency keys are kept, in seconds.
-pub const ANSWERS: i64 = 24 * 3600;
 
 impl Deployments {
     /// Removes what has expired; answers how many deployments that were.
@@ -70,17 +68,14 @@ impl Deployments {
         }
     }
 
-    /// Forgets what is kept for a time only: answers to idempotency keys, and tokens of shares that are gone.
+    /// Forgets tokens of shares that have been gone for long.
     ///
     /// # Errors
     /// The database's.
     pub async fn forget_old(&self) -> Result<(), control::Error> {
         let now = self.clock.now();
         self.control
-            .write(move |tx| {
-                sharing::forget_tokens(tx, now)?;
-                answers::forget(tx, now.plus_seconds(-ANSWERS))
-            })
+            .write(move |tx| sharing::forget_tokens(tx, now))
             .await
     }
 

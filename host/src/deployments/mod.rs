@@ -9,6 +9,7 @@ pub mod operate;
 pub mod pages;
 pub mod parts;
 pub mod password;
+mod problems;
 mod publication;
 pub mod publish;
 pub mod quick_share;
@@ -29,12 +30,15 @@ pub use publication::backend_changed;
 
 use std::sync::Arc;
 
+use prometheus_client::registry::Registry;
+
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::content::{Content, OnceFiles};
 use crate::control::{Control, Secrets};
 use crate::random::Random;
 use crate::sandbox::Sandbox;
+use crate::telemetry::Reading;
 
 /// The services of this domain; each file adds its own.
 #[derive(Debug)]
@@ -55,4 +59,35 @@ pub struct Deployments {
     pub pages: Arc<pages::Pages>,
     /// Views not yet written down.
     pub visits: visits::Visits,
+}
+
+impl Deployments {
+    /// Adds the numbers of this domain to those of the server.
+    pub fn register(&self, registry: &mut Registry) {
+        let pages = &self.pages;
+        registry.register(
+            "svc_page_cache_hits",
+            "Pages found in memory",
+            pages.hits.clone(),
+        );
+        registry.register(
+            "svc_page_cache_misses",
+            "Pages loaded from disk",
+            pages.misses.clone(),
+        );
+        let held = Arc::clone(pages);
+        let bytes = Reading::new(
+            "svc_page_cache_bytes",
+            "Bytes of pages in memory",
+            move || held.size().1,
+        );
+        registry.register_collector(Box::new(bytes));
+        let held = Arc::clone(pages);
+        let entries = Reading::new("svc_page_cache_pages", "Pages in memory", move || {
+            held.size().0 as u64
+        });
+        registry.register_collector(Box::new(entries));
+        registry.register("svc_visits", "Views counted", self.visits.total.clone());
+        self.parts.register(registry);
+    }
 }

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-use super::model::{is_reserved, with_suffix};
+use svc_base::names::{numbered, with_suffix};
+
+use super::model::is_reserved;
 use super::parts::Part;
 use super::{Deployments, runtime, store};
 use crate::content::{self, Artifact, Digest, Pin};
@@ -19,8 +21,7 @@ use crate::sandbox::{
 const CHOSEN_LENGTH: usize = 10;
 /// How long a random suffix is.
 const SUFFIX_LENGTH: usize = 6;
-/// How many names are tried: numbered, then random ones that only a fault could find taken.
-const NUMBERED: u32 = 9;
+/// How many random names are tried: only a fault could find them taken.
 const RANDOM: u32 = 4;
 
 /// Why nothing was published.
@@ -219,8 +220,7 @@ impl Deployments {
             {
                 return Ok(reserved);
             }
-            for number in 2..=NUMBERED {
-                let slug = with_suffix(wanted, &number.to_string());
+            for slug in numbered(wanted) {
                 if let Some(reserved) = self.try_reserve(slug).await? {
                     return Ok(reserved);
                 }

@@ -11,7 +11,7 @@ use super::publish::{Made, MadeBy, PublishError};
 use super::sharing::DeleteToken;
 use super::{Deployments, store};
 use crate::clock::Timestamp;
-use crate::control::answers::{self, AnswerKey};
+use crate::control::answers::Keep;
 use crate::control::{self, Change, Tx};
 use crate::ids::DeploymentId;
 use crate::sandbox::ContentType;
@@ -62,7 +62,7 @@ pub struct Deployed {
 }
 
 impl Deployments {
-    /// Publishes a quick share; `answer` keeps what is answered for an idempotency key. Durable when it answers.
+    /// Publishes a quick share. Durable when it returns.
     ///
     /// # Errors
     /// See [`PublishError`]; nothing is stored then.
@@ -70,7 +70,7 @@ impl Deployments {
     pub async fn publish_share(
         &self,
         share: NewShare,
-        answer: Option<AnswerKey>,
+        keep: Keep<Deployed>,
     ) -> Result<Deployed, PublishError> {
         self.check_room().await?;
         let slug = self.reserve_slug(share.name.as_deref()).await?;
@@ -109,7 +109,7 @@ impl Deployments {
         };
         let deployed = self.deployed(&deployment, shown_title(title), token);
         if share.one_time {
-            return self.publish_once(deployment, page, deployed, answer).await;
+            return self.publish_once(deployment, page, deployed, keep).await;
         }
         let stored = self.store_made(share.content, page).await?;
         let (address, now) = (deployment.address(), deployment.created_at);
@@ -118,7 +118,7 @@ impl Deployments {
             deployment.source = Some(published.source);
             deployment.artifact = Some(published.artifact);
             add(tx, &deployment, &published.by, most)?;
-            keep(tx, answer, &deployed)?;
+            keep.keep(tx, &deployed)?;
             Ok(deployed)
         })
         .await
@@ -130,14 +130,14 @@ impl Deployments {
         deployment: Deployment,
         page: Made,
         deployed: Deployed,
-        answer: Option<AnswerKey>,
+        keep: Keep<Deployed>,
     ) -> Result<Deployed, PublishError> {
         let id = deployment.id;
         self.write_once(id, page.html).await?;
         let most = self.config.limits.active_deployments;
         let committing = self.control.write(move |tx| {
             add(tx, &deployment, &page.by, most)?;
-            keep(tx, answer, &deployed)?;
+            keep.keep(tx, &deployed)?;
             Ok(deployed)
         });
         let added = self.parts.time(Part::Commit, committing).await;
@@ -226,16 +226,6 @@ fn add(
 ) -> Result<(), PublishError> {
     Deployments::check_room_in(tx, deployment.created_at, most)?;
     Ok(store::insert(tx, deployment, made_by)?)
-}
-
-/// Keeps the answer to an idempotency key.
-fn keep(tx: &Tx<'_>, key: Option<AnswerKey>, deployed: &Deployed) -> Result<(), PublishError> {
-    let Some(key) = key else {
-        return Ok(());
-    };
-    let body = serde_json::to_string(deployed).map_err(anyhow::Error::from);
-    let body = body.map_err(PublishError::Internal)?;
-    Ok(answers::keep(tx, &key, 201, &body, deployed.created_at)?)
 }
 
 /// Runs disk work off the request threads.

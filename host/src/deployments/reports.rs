@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use super::{Deployments, store};
 use crate::clock::Timestamp;
-use crate::control::answers::{self, AnswerKey};
+use crate::control::answers::Keep;
 use crate::control::{Control, Error};
 use crate::ids::ReportId;
 use crate::random::NoRandomness;
@@ -92,14 +92,14 @@ pub enum ReportError {
 }
 
 impl Deployments {
-    /// Takes a report; `answer` keeps what is answered for an idempotency key. Durable when it answers.
+    /// Takes a report. Durable when it returns.
     ///
     /// # Errors
     /// [`ReportError`].
     pub async fn report(
         &self,
         report: NewReport,
-        answer: Option<AnswerKey>,
+        keep: Keep<Reported>,
     ) -> Result<Reported, ReportError> {
         let id = ReportId::new(&self.clock, &self.random)?;
         let now = self.clock.now();
@@ -110,14 +110,11 @@ impl Deployments {
                     return Err(ReportError::NotFound);
                 }
                 store::insert_report(tx, &id, &report, now)?;
-                if let Some(key) = answer {
-                    let body = serde_json::json!({ "id": id }).to_string();
-                    answers::keep(tx, &key, 202, &body, now)?;
-                }
-                Ok(())
+                let reported = Reported { id };
+                keep.keep(tx, &reported)?;
+                Ok(reported)
             })
-            .await?;
-        Ok(Reported { id })
+            .await
     }
 }
 

@@ -3,13 +3,13 @@
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::model::is_slug;
 use super::password::PASSWORD_BYTES;
 use super::quick_share::NewShare;
 use crate::config::Limits;
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::Problem;
 use crate::sandbox::ContentType;
+use svc_base::names::is_slug;
 
 /// The shortest life that a share may be given, in seconds.
 const LIFE_LEAST: u64 = 60;

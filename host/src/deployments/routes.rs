@@ -11,27 +11,25 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use maud::Markup;
 use serde::{Deserialize, Serialize};
+use svc_base::names::is_slug;
 use utoipa::ToSchema;
 
 use super::answer::{self, Place};
-use super::model::is_slug;
-use super::pages::{self, Kind, Page};
+use super::pages::{self, Kind};
 use super::password::{PASSWORD_BYTES, UNLOCKED_SECONDS};
-use super::publish::PublishError;
 use super::quick_share::Deployed;
-use super::reports::{NewReport, Reason, ReportError, Reported};
+use super::reports::{NewReport, Reason, Reported};
 use super::requests::DeployRequest;
 use super::serve::{LookupError, UnlockError};
-use super::{forms, runtime};
-use crate::app::{App, SharedApp};
-use crate::http::extract::{MaybePrincipal, ReadBody, UnreadBody, check_characters, invalid};
-use crate::http::front::Context;
+use super::{Deployments, forms, runtime};
+use crate::access::idempotency::{Repeatable, Route};
+use crate::access::{MaybeCaller, to_the_end};
+use crate::config::Config;
+use crate::http::context::Context;
+use crate::http::extract::{ReadBody, UnreadBody, check_characters, invalid};
 use crate::http::hosts::Host;
-use crate::http::idempotency::Repeatable;
 use crate::http::problem::{Code, Problem};
 use crate::http::problem_page;
-use crate::http::serve::to_the_end;
-use crate::landing::forms::routes as forms_of_landing;
 
 /// The longest details of a report, in characters.
 const DETAILS: usize = 4_000;
@@ -84,21 +82,24 @@ pub struct ReportRequest {
     security((), ("bearer" = []))
 )]
 pub async fn deploy(
-    State(app): State<SharedApp>,
+    State(deployments): State<Arc<Deployments>>,
     request: Repeatable,
-    principal: MaybePrincipal,
+    MaybeCaller(caller): MaybeCaller,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body.json::<DeployRequest>().await?;
-    let work = |key| async move {
-        let share = body.value.checked(&app.config.limits)?;
-        let deployed = app.deployments.publish_share(share, key).await?;
-        let location = HeaderValue::try_from(&deployed.url).map_err(|e| Problem::internal(&e))?;
-        let headers = [(header::LOCATION, location)];
-        Ok((StatusCode::CREATED, headers, axum::Json(deployed)).into_response())
+    let route = Route {
+        name: "deploy",
+        parent: "",
     };
-    let by = principal.0.as_ref();
-    request.once(by, "deploy", "", &body.raw, work).await
+    let work = |keep| async move {
+        let share = body.value.checked(&deployments.config.limits)?;
+        Ok::<_, Problem>(deployments.publish_share(share, keep).await?)
+    };
+    let by = caller.as_ref();
+    request
+        .once(by, route, &body.raw, StatusCode::CREATED, work)
+        .await
 }
 
 /// Unlock a protected page
@@ -119,12 +120,12 @@ pub async fn deploy(
     extensions(("x-problems" = json!("invalid_request invalid_json unauthorized disabled not_found timeout payload_too_large unsupported_media_type rate_limited capacity_reached")))
 )]
 pub async fn unlock(
-    State(app): State<SharedApp>,
+    State(deployments): State<Arc<Deployments>>,
     context: Context,
     Path(slug): Path<String>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    let page = find(&app, &context.host, &slug).await?;
+    let page = deployments.visited(&context.host, &slug).await?;
     if !page.is_protected() {
         return Err(Problem::not_found());
     }
@@ -134,7 +135,7 @@ pub async fn unlock(
             "`password` is longer than {PASSWORD_BYTES} bytes."
         )));
     }
-    let unlocked = match app.deployments.unlock(&page, body.value.password).await {
+    let unlocked = match deployments.unlock(&page, body.value.password).await {
         Ok(unlocked) => unlocked,
         Err(UnlockError::Wrong) if body.form => {
             return Ok(platform_page(
@@ -148,7 +149,7 @@ pub async fn unlock(
         .path(format!("/{slug}"))
         .http_only(true)
         .same_site(SameSite::Lax)
-        .secure(app.config.secure)
+        .secure(deployments.config.secure)
         .max_age(time::Duration::seconds(UNLOCKED_SECONDS))
         .build();
     let mut response = if body.form {
@@ -184,33 +185,38 @@ pub async fn unlock(
     security((), ("bearer" = []))
 )]
 pub async fn report(
-    State(app): State<SharedApp>,
+    State(deployments): State<Arc<Deployments>>,
     context: Context,
     headers: HeaderMap,
     request: Repeatable,
-    principal: MaybePrincipal,
+    caller: MaybeCaller,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body.form_or_json::<ReportRequest>().await?;
     if !body.form {
-        return take_report(app, request, principal, body).await;
+        return take_report(deployments, request, caller, body).await;
     }
-    check_origin(&app, &context, &headers)?;
+    let config = Arc::clone(&deployments.config);
+    check_origin(&config, &context, &headers)?;
     let slug = body.value.slug.clone();
-    let reported = take_report(Arc::clone(&app), request, principal, body).await;
-    forms_of_landing::after_report(&app, &slug, reported)
+    let reported = take_report(deployments, request, caller, body).await;
+    after_report(&config, &slug, reported)
 }
 
 /// Takes a report, once for each idempotency key.
 async fn take_report(
-    app: SharedApp,
+    deployments: Arc<Deployments>,
     request: Repeatable,
-    principal: MaybePrincipal,
+    MaybeCaller(caller): MaybeCaller,
     body: ReadBody<ReportRequest>,
 ) -> Result<Response, Problem> {
-    let wanted = body.value;
     let given = |text: Option<String>| text.filter(|text| !text.is_empty());
-    let work = |key| async move {
+    let route = Route {
+        name: "reports",
+        parent: "",
+    };
+    let wanted = body.value;
+    let work = |keep| async move {
         check_characters("details", wanted.details.as_deref(), DETAILS)?;
         check_characters("contact", wanted.contact.as_deref(), CONTACT)?;
         check_slug(&wanted.slug)?;
@@ -220,11 +226,61 @@ async fn take_report(
             details: given(wanted.details),
             contact: given(wanted.contact),
         };
-        let reported = app.deployments.report(report, key).await?;
-        Ok((StatusCode::ACCEPTED, axum::Json(reported)).into_response())
+        Ok::<_, Problem>(deployments.report(report, keep).await?)
     };
-    let by = principal.0.as_ref();
-    request.once(by, "reports", "", &body.raw, work).await
+    let by = caller.as_ref();
+    request
+        .once(by, route, &body.raw, StatusCode::ACCEPTED, work)
+        .await
+}
+
+/// The form that reports a page
+///
+/// For people; it posts to `/api/v1/reports`. An extension of this implementation.
+#[utoipa::path(
+    get, path = "/_svc/report/{slug}", tag = "quick share", operation_id = "report_form",
+    params(("slug" = String, Path, description = "The page.")),
+    responses((status = 200, description = "The form.", content_type = "text/html", body = String)),
+    extensions(("x-problems" = json!("not_found")))
+)]
+pub async fn report_form(
+    State(config): State<Arc<Config>>,
+    Path(slug): Path<String>,
+) -> Result<Response, Problem> {
+    if !is_slug(&slug) {
+        return Err(Problem::not_found());
+    }
+    let page = forms::report(&slug, None, &config);
+    Ok(platform_page(StatusCode::OK, &page))
+}
+
+/// The form that reports any page
+#[utoipa::path(
+    get, path = "/_svc/report", tag = "quick share", operation_id = "report_form_of_any",
+    responses((status = 200, description = "The form.", content_type = "text/html", body = String))
+)]
+pub async fn report_form_of_any(State(config): State<Arc<Config>>) -> Response {
+    platform_page(StatusCode::OK, &forms::report("", None, &config))
+}
+
+/// The answer to the form that reports a page: thanks, or the form once more with what is wrong with it.
+fn after_report(
+    config: &Config,
+    slug: &str,
+    reported: Result<Response, Problem>,
+) -> Result<Response, Problem> {
+    let (status, page) = match reported {
+        Ok(_) => (StatusCode::ACCEPTED, forms::reported(config)),
+        Err(problem) if problem.code == Code::NotFound => {
+            let wrong = "There is no such page. It may have expired, or been deleted.";
+            (
+                StatusCode::NOT_FOUND,
+                forms::report(slug, Some(wrong), config),
+            )
+        }
+        Err(problem) => return Err(problem),
+    };
+    Ok(platform_page(status, &page))
 }
 
 /// Read a page
@@ -242,13 +298,13 @@ async fn take_report(
     extensions(("x-problems" = json!("disabled origin_refused not_found range_not_satisfiable")))
 )]
 pub async fn page(
-    State(app): State<SharedApp>,
+    State(deployments): State<Arc<Deployments>>,
     context: Context,
     Path(slug): Path<String>,
     method: Method,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    show(&app, &context.host, &slug, &method, &headers).await
+    show(&deployments, &context.host, &slug, &method, &headers).await
 }
 
 /// A page, its form or its error.
@@ -256,21 +312,18 @@ pub async fn page(
 /// # Errors
 /// What the route describes.
 pub async fn show(
-    app: &App,
+    deployments: &Deployments,
     host: &Host,
     slug: &str,
     method: &Method,
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
-    let page = match find(app, host, slug).await {
+    let page = match deployments.visited(host, slug).await {
         Ok(page) => page,
         Err(LookupError::Disabled) => return Ok(disabled_page()),
         Err(error) => return Err(error.into()),
     };
-    if !app
-        .deployments
-        .is_unlocked(&page, unlock_cookie(headers).as_deref())
-    {
+    if !deployments.is_unlocked(&page, unlock_cookie(headers).as_deref()) {
         return Ok(platform_page(
             StatusCode::UNAUTHORIZED,
             &forms::locked(slug, false),
@@ -287,10 +340,10 @@ pub async fn show(
         Host::Sites => Place::Sites,
         Host::Api | Host::Landing => Place::Elsewhere,
     };
-    let response = answer::page(&page, place, app.clock.now(), headers)?;
+    let response = answer::page(&page, place, deployments.clock.now(), headers)?;
     let counted = matches!(response.status(), StatusCode::OK | StatusCode::NOT_MODIFIED);
     if counted && *method == Method::GET {
-        app.deployments.visits.count(&page.visits);
+        deployments.visits.count(&page.visits);
     }
     Ok(response)
 }
@@ -308,12 +361,12 @@ pub async fn show(
     extensions(("x-problems" = json!("timeout payload_too_large unsupported_media_type disabled origin_refused not_found method_not_allowed capacity_reached")))
 )]
 pub async fn reveal(
-    State(app): State<SharedApp>,
+    State(deployments): State<Arc<Deployments>>,
     context: Context,
     Path(slug): Path<String>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    let page = match find(&app, &context.host, &slug).await {
+    let page = match deployments.visited(&context.host, &slug).await {
         Ok(page) => page,
         Err(LookupError::Disabled) => return Ok(disabled_page()),
         Err(error) => return Err(error.into()),
@@ -327,20 +380,17 @@ pub async fn reveal(
     }
     // A form's body says nothing here, and one that is refused must not burn the page.
     let (Parts { headers, .. }, _) = body.raw().await?;
-    check_origin(&app, &context, &headers)?;
+    check_origin(&deployments.config, &context, &headers)?;
     check_navigation(&headers)?;
-    if !app
-        .deployments
-        .is_unlocked(&page, unlock_cookie(&headers).as_deref())
-    {
+    if !deployments.is_unlocked(&page, unlock_cookie(&headers).as_deref()) {
         return Ok(platform_page(
             StatusCode::UNAUTHORIZED,
             &forms::locked(&slug, false),
         ));
     }
-    let (deployments, id) = (Arc::clone(&app.deployments), page.id);
+    let id = page.id;
     let burning = async move { deployments.burn(&slug, id).await };
-    let content = to_the_end(burning).await??.ok_or_else(Problem::not_found)?;
+    let content = to_the_end(burning).await?.ok_or_else(Problem::not_found)?;
     let mut headers = pages::headers(&Kind::Share, true, true);
     headers.insert(
         header::CONTENT_TYPE,
@@ -363,19 +413,16 @@ pub async fn reveal(
     extensions(("x-problems" = json!("unauthorized disabled origin_refused not_found range_not_satisfiable")))
 )]
 pub async fn raw(
-    State(app): State<SharedApp>,
+    State(deployments): State<Arc<Deployments>>,
     context: Context,
     Path(slug): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let page = find(&app, &context.host, &slug).await?;
+    let page = deployments.visited(&context.host, &slug).await?;
     if page.one_time {
         return Err(Problem::not_found());
     }
-    if !app
-        .deployments
-        .is_unlocked(&page, unlock_cookie(&headers).as_deref())
-    {
+    if !deployments.is_unlocked(&page, unlock_cookie(&headers).as_deref()) {
         return Err(Problem::new(
             Code::Unauthorized,
             "This page is protected. Unlock it with its password first.",
@@ -384,13 +431,8 @@ pub async fn raw(
     if page.is_protected() {
         check_navigation(&headers)?;
     }
-    let source = app.deployments.raw_source(&page).await?;
-    answer::raw(
-        &page,
-        &source,
-        app.deployments.page_policy().origins,
-        &headers,
-    )
+    let source = deployments.raw_source(&page).await?;
+    answer::raw(&page, &source, deployments.page_policy().origins, &headers)
 }
 
 /// The script of a page
@@ -407,12 +449,12 @@ pub async fn raw(
     extensions(("x-problems" = json!("not_found range_not_satisfiable")))
 )]
 pub async fn runtime(
-    State(app): State<SharedApp>,
+    State(deployments): State<Arc<Deployments>>,
     Path(file): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let name = file.strip_suffix(".js").ok_or_else(Problem::not_found)?;
-    let found = app.deployments.runtime(name).await;
+    let found = deployments.runtime(name).await;
     let found = found.map_err(|error| Problem::internal(&format!("{error:#}")))?;
     let (digest, bytes) = found.ok_or_else(Problem::not_found)?;
     answer::immutable("text/javascript; charset=utf-8", &digest, &bytes, &headers)
@@ -440,11 +482,11 @@ pub async fn typings() -> Response {
     extensions(("x-problems" = json!("disabled not_found")))
 )]
 pub async fn without_slash(
-    State(app): State<SharedApp>,
+    State(deployments): State<Arc<Deployments>>,
     context: Context,
     Path(slug): Path<String>,
 ) -> Result<Response, Problem> {
-    match find(&app, &context.host, &slug).await {
+    match deployments.visited(&context.host, &slug).await {
         Ok(_) => {}
         Err(LookupError::Disabled) => return Ok(disabled_page()),
         Err(error) => return Err(error.into()),
@@ -454,28 +496,6 @@ pub async fn without_slash(
         (header::CACHE_CONTROL, "no-store".into()),
     ];
     Ok((StatusCode::PERMANENT_REDIRECT, headers).into_response())
-}
-
-/// The page at a slug, on the host that was asked: a project's origin has its own frontends and nothing else.
-///
-/// # Errors
-/// [`LookupError`].
-pub async fn find(app: &App, host: &Host, slug: &str) -> Result<Arc<Page>, LookupError> {
-    if !is_slug(slug) {
-        return Err(LookupError::NotFound);
-    }
-    let page = app.deployments.page(slug).await?;
-    let here = match host {
-        Host::Project(label) => {
-            matches!(&page.kind, Kind::Frontend { host_label } if host_label == label)
-        }
-        Host::Api | Host::Sites | Host::Landing => true,
-    };
-    if !here {
-        return Err(LookupError::NotFound);
-    }
-    app.deployments.check(&page)?;
-    Ok(page)
 }
 
 fn check_slug(slug: &str) -> Result<(), Problem> {
@@ -502,11 +522,15 @@ fn unlock_cookie(headers: &HeaderMap) -> Option<String> {
 ///
 /// # Errors
 /// `origin_refused`.
-pub fn check_origin(app: &App, context: &Context, headers: &HeaderMap) -> Result<(), Problem> {
+pub fn check_origin(
+    config: &Config,
+    context: &Context,
+    headers: &HeaderMap,
+) -> Result<(), Problem> {
     let Some(origin) = headers.get(header::ORIGIN) else {
         return Ok(());
     };
-    let ours = format!("{}://{}", app.config.scheme, context.authority);
+    let ours = format!("{}://{}", config.scheme, context.authority);
     if origin.as_bytes().eq_ignore_ascii_case(ours.as_bytes()) {
         return Ok(());
     }
@@ -557,59 +581,4 @@ pub fn platform_page(status: StatusCode, page: &Markup) -> Response {
     ];
     let body = Bytes::from(page.clone().into_string());
     (status, headers, body).into_response()
-}
-
-impl From<PublishError> for Problem {
-    fn from(error: PublishError) -> Self {
-        let detail = error.to_string();
-        match error {
-            PublishError::Malformed { line, column, .. } => {
-                Self::new(Code::RenderFailed, detail).with("line", line).with("column", column)
-            }
-            PublishError::Budget(budget) => Self::new(
-                Code::RenderFailed,
-                format!("The content needs more than the {} budget of a page allows. Make it smaller or simpler.", budget.as_str()),
-            )
-            .with("budget", budget.as_str()),
-            PublishError::Capacity(detail) => Self::new(Code::CapacityReached, detail),
-            PublishError::Internal(error) => Self::internal(&format!("{error:#}")),
-        }
-    }
-}
-
-impl From<LookupError> for Problem {
-    fn from(error: LookupError) -> Self {
-        match error {
-            LookupError::NotFound => Self::not_found(),
-            LookupError::Disabled => Self::new(
-                Code::Disabled,
-                "The operator of this service has disabled this page for safety.",
-            ),
-            LookupError::Render(error) => error.into(),
-            LookupError::Internal(error) => Self::internal(&format!("{error:#}")),
-        }
-    }
-}
-
-impl From<UnlockError> for Problem {
-    fn from(error: UnlockError) -> Self {
-        match error {
-            UnlockError::Lookup(error) => error.into(),
-            UnlockError::Wrong => Self::new(Code::Unauthorized, "That is not the page's password."),
-            UnlockError::Busy => Self::new(
-                Code::CapacityReached,
-                "No worker is free to check the password. Try again in a minute.",
-            ),
-        }
-    }
-}
-
-impl From<ReportError> for Problem {
-    fn from(error: ReportError) -> Self {
-        match error {
-            ReportError::NotFound => Self::not_found(),
-            ReportError::Store(error) => error.into(),
-            ReportError::Random(error) => Self::internal(&error),
-        }
-    }
 }

@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::pages::{Guard, Page, Policy};
+use svc_base::names::is_slug;
+
+use super::pages::{Guard, Kind, Page, Policy};
 use super::password;
 use super::publish::PublishError;
 use super::{Deployments, store};
 use crate::clock::Timestamp;
 use crate::content::{Artifact, Digest};
+use crate::http::hosts::Host;
 use crate::sandbox::Workers;
 
 /// Why there is nothing to show.
@@ -70,6 +73,28 @@ impl Deployments {
             // Boxed, so that a view that finds its page does not carry the state of a load around.
             None => Box::pin(self.pages.get_or_load(slug, self.load(slug))).await,
         }
+    }
+
+    /// The page at a slug, on the host that was asked: a project's origin has its own frontends and nothing else.
+    ///
+    /// # Errors
+    /// [`LookupError`].
+    pub async fn visited(&self, host: &Host, slug: &str) -> Result<Arc<Page>, LookupError> {
+        if !is_slug(slug) {
+            return Err(LookupError::NotFound);
+        }
+        let page = self.page(slug).await?;
+        let here = match host {
+            Host::Project(label) => {
+                matches!(&page.kind, Kind::Frontend { host_label } if host_label == label)
+            }
+            Host::Api | Host::Sites | Host::Landing => true,
+        };
+        if !here {
+            return Err(LookupError::NotFound);
+        }
+        self.check(&page)?;
+        Ok(page)
     }
 
     /// Whether a page may still be shown at all.

@@ -8,7 +8,7 @@ use super::store::{self, Purge};
 use crate::clock::Clock;
 use crate::config::Edge;
 use crate::control::{Control, Error};
-use crate::http_client;
+use crate::outbound::Outbound;
 
 /// Prefixes in one call, as the API allows.
 const BATCH: u32 = 30;
@@ -25,7 +25,7 @@ const CALL_TIME: Duration = Duration::from_secs(10);
 pub struct Purger {
     control: Control,
     clock: Clock,
-    client: reqwest::Client,
+    outbound: Outbound,
     url: String,
     token: String,
 }
@@ -41,20 +41,16 @@ enum Outcome {
 
 impl Purger {
     /// A sender for the configured zone.
-    ///
-    /// # Errors
-    /// When no HTTP client can be made.
-    pub fn new(control: Control, clock: Clock, edge: &Edge) -> anyhow::Result<Self> {
-        let client = http_client::builder().timeout(CALL_TIME).build()?;
+    pub fn new(control: Control, clock: Clock, outbound: Outbound, edge: &Edge) -> Self {
         let base = edge.api_base.as_str().trim_end_matches('/');
         let url = format!("{base}/zones/{}/purge_cache", edge.zone_id);
-        Ok(Self {
+        Self {
             control,
             clock,
-            client,
+            outbound,
             url,
             token: edge.api_token.clone(),
-        })
+        }
     }
 
     /// Sends what is due, a batch at a time; what fails comes again later.
@@ -81,19 +77,21 @@ impl Purger {
 
     async fn send(&self, due: &[Purge]) -> Outcome {
         let prefixes: Vec<&str> = due.iter().map(|purge| purge.prefix.as_str()).collect();
-        let call = self.client.post(&self.url).bearer_auth(&self.token);
-        match call.json(&json!({ "prefixes": prefixes })).send().await {
-            Ok(answer) if answer.status().is_success() => Outcome::Purged,
+        let call = self.outbound.call(CALL_TIME, |client| {
+            let call = client.post(&self.url).bearer_auth(&self.token);
+            call.json(&json!({ "prefixes": prefixes }))
+        });
+        match call.await {
+            Ok(answer) if answer.status.is_success() => Outcome::Purged,
             Ok(answer) => {
-                let status = answer.status();
+                let status = answer.status;
                 if status.as_u16() == 429 || status.is_server_error() {
                     Outcome::Busy(format!("the edge answered {status}"))
                 } else {
                     Outcome::Refused(format!("the edge answered {status}"))
                 }
             }
-            // The URL holds the zone, which is not for the log.
-            Err(error) => Outcome::Busy(error.without_url().to_string()),
+            Err(error) => Outcome::Busy(error.to_string()),
         }
     }
 

@@ -1,110 +1,26 @@
 //! Extractors: what a handler is given has been checked, and a handler cannot forget to ask.
 //!
-//! A handler lists them in the order in which the checks run: credential, then body.
+//! A handler lists them in the order in which the checks run.
 
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::extract::{FromRef, FromRequest, FromRequestParts, Request};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 
-use super::front::Context;
 use super::problem::{Code, Problem};
 use super::query;
 pub use super::query::{NoQuery, Query, UnreadQuery};
-use crate::app::SharedApp;
-use crate::workspaces::Principal;
+use crate::config::Config;
 
 /// How long a body may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(30);
-
-impl<S: Send + Sync> FromRequestParts<S> for Context {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        parts
-            .extensions
-            .get::<Self>()
-            .cloned()
-            .ok_or_else(|| Problem::internal(&"a request without a context"))
-    }
-}
-
-/// Who calls, if they say so: a credential that is present is valid.
-#[derive(Clone, Debug)]
-pub struct MaybePrincipal(pub Option<Principal>);
-
-impl FromRequestParts<SharedApp> for MaybePrincipal {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, app: &SharedApp) -> Result<Self, Problem> {
-        let principal = match Presented::of(&parts.headers) {
-            Presented::Nothing => return Ok(Self(None)),
-            Presented::Malformed => None,
-            Presented::Token(token) => app.workspaces.authenticate(token).await?,
-        };
-        principal
-            .map(|principal| Self(Some(principal)))
-            .ok_or_else(credential_invalid)
-    }
-}
-
-/// The 401 of a credential that is none (RFC 6750, section 3.1).
-pub fn credential_invalid() -> Problem {
-    Problem::new(
-        Code::Unauthorized,
-        "The credential is not valid: it is malformed, unknown or revoked. Send a valid one as Authorization: Bearer.",
-    )
-    .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer error=\"invalid_token\""))
-}
-
-/// The workspace's key that calls, proven by the layer of owner routes (`owner.rs`).
-#[derive(Clone, Debug)]
-pub struct Owner(pub Principal);
-
-impl<S: Send + Sync> FromRequestParts<S> for Owner {
-    type Rejection = Problem;
-
-    /// Without the layer there is no principal, and so no authority.
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let principal = parts.extensions.get::<Principal>().cloned();
-        principal.map(Self).ok_or_else(credential_missing)
-    }
-}
-
-/// The 401 of an owner route without a credential (RFC 6750, section 3).
-pub fn credential_missing() -> Problem {
-    Problem::new(
-        Code::Unauthorized,
-        "This route needs the credential of a namespace: send it as Authorization: Bearer.",
-    )
-    .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
-}
-
-/// The bearer of a route that takes a share's token; empty where it is none, so that it is nobody's.
-#[derive(Clone)]
-pub struct ShareToken(pub String);
-
-impl<S: Send + Sync> FromRequestParts<S> for ShareToken {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        match Presented::of(&parts.headers) {
-            Presented::Token(token) => Ok(Self(token.to_owned())),
-            Presented::Malformed => Ok(Self(String::new())),
-            Presented::Nothing => Err(Problem::new(
-                Code::Unauthorized,
-                "This route needs the share's `delete_token`, which publishing it answered: send it as Authorization: Bearer.",
-            )
-            .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))),
-        }
-    }
-}
 
 /// An `invalid_request`.
 pub fn invalid(detail: impl Into<String>) -> Problem {
@@ -176,11 +92,15 @@ pub struct ReadBody<T> {
     pub form: bool,
 }
 
-impl FromRequest<SharedApp> for UnreadBody {
+impl<S> FromRequest<S> for UnreadBody
+where
+    S: Send + Sync,
+    Arc<Config>: FromRef<S>,
+{
     type Rejection = Problem;
 
-    async fn from_request(request: Request, app: &SharedApp) -> Result<Self, Problem> {
-        Self::of(request, app.config.limits.body_bytes)
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        Self::of(request, Arc::from_ref(state).limits.body_bytes)
     }
 }
 
@@ -291,11 +211,15 @@ fn is_form(headers: &HeaderMap) -> bool {
 #[derive(Clone, Copy, Debug)]
 pub struct DeclaredLength;
 
-impl FromRequestParts<SharedApp> for DeclaredLength {
+impl<S> FromRequestParts<S> for DeclaredLength
+where
+    S: Send + Sync,
+    Arc<Config>: FromRef<S>,
+{
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, app: &SharedApp) -> Result<Self, Problem> {
-        check_length(&parts.headers, app.config.limits.body_bytes)?;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        check_length(&parts.headers, Arc::from_ref(state).limits.body_bytes)?;
         Ok(Self)
     }
 }

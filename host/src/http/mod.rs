@@ -1,17 +1,14 @@
-//! What every route shares: errors, extractors, limits, and the front that each request passes.
+//! The protocol, and nothing of a domain: errors, bodies, queries, documents, hosts and rate limits.
 
 pub mod client_ip;
+pub mod context;
 pub mod document;
 pub mod extract;
-pub mod front;
 pub mod hosts;
-pub mod idempotency;
-mod linger;
 pub mod negotiate;
-pub mod owner;
+pub mod paths;
 pub mod problem;
 pub mod problem_page;
 pub mod query;
 pub mod rate_limit;
-pub mod serve;
-mod stall;
+pub mod request_ids;

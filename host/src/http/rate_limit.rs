@@ -17,9 +17,8 @@ use governor::state::keyed::DashMapStateStore;
 use governor::{Quota, RateLimiter};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::front::Context;
+use super::context::Context;
 use super::problem::{Code, Problem};
-use crate::app::App;
 use crate::clock::Clock;
 use crate::config::Limits;
 use crate::ids::DeploymentId;
@@ -27,38 +26,46 @@ use crate::ids::DeploymentId;
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const STATE: HeaderName = HeaderName::from_static("ratelimit");
 
-/// Which of the clients' buckets a route draws from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
+macro_rules! rules {
+    ($($(#[$doc:meta])* $rule:ident $name:literal $per_minute:ident $burst:ident;)+) => {
+        /// Which of the clients' buckets a route draws from.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Rule {
+            $($(#[$doc])* $rule,)+
+        }
+
+        fn by_client(limits: &Limits, clock: &Clock) -> Vec<Buckets<IpAddr>> {
+            vec![$(Buckets::new($name, limits.$per_minute, limits.$burst, clock),)+]
+        }
+    };
+}
+
+// Each is a row here, and two keys of the settings' `[limits]`.
+rules! {
     /// Publishing.
-    Deploy,
-    /// Deleting shares.
-    Delete,
+    Deploy "deploy" deploy_per_minute deploy_burst;
+    /// Deleting shares, as often as one publishes.
+    Delete "delete" deploy_per_minute deploy_burst;
     /// Looking at what is yet to be published.
-    Preview,
+    Preview "preview" preview_per_minute preview_burst;
     /// Password attempts.
-    Auth,
+    Auth "auth" auth_per_minute auth_burst;
     /// Reports of abuse.
-    Report,
+    Report "report" report_per_minute report_burst;
     /// The tool endpoint.
-    Mcp,
+    Mcp "mcp" mcp_per_minute mcp_burst;
     /// Calls of a backend; a deployment has a bucket for them too.
-    Op,
+    Op "op" op_per_minute op_burst;
 }
 
 /// All buckets.
 #[derive(Debug)]
 pub struct RateLimits {
-    deploy: Buckets<IpAddr>,
-    delete: Buckets<IpAddr>,
-    preview: Buckets<IpAddr>,
-    auth: Buckets<IpAddr>,
-    report: Buckets<IpAddr>,
-    mcp: Buckets<IpAddr>,
-    op: Buckets<IpAddr>,
+    /// In the order of the rules.
+    by_client: Vec<Buckets<IpAddr>>,
     /// Calls of the backend behind a deployment, by deployment, whoever makes them.
     pub op_deployment: Buckets<DeploymentId>,
-    /// Owner routes without a limit of their own, by principal.
+    /// Owner routes without a limit of their own, by caller.
     pub owner: Buckets<String>,
 }
 
@@ -66,34 +73,7 @@ impl RateLimits {
     /// Full buckets of the configured sizes.
     pub fn new(limits: &Limits, clock: &Clock) -> Self {
         Self {
-            deploy: Buckets::new(
-                "deploy",
-                limits.deploy_per_minute,
-                limits.deploy_burst,
-                clock,
-            ),
-            // As often as one publishes.
-            delete: Buckets::new(
-                "delete",
-                limits.deploy_per_minute,
-                limits.deploy_burst,
-                clock,
-            ),
-            preview: Buckets::new(
-                "preview",
-                limits.preview_per_minute,
-                limits.preview_burst,
-                clock,
-            ),
-            auth: Buckets::new("auth", limits.auth_per_minute, limits.auth_burst, clock),
-            report: Buckets::new(
-                "report",
-                limits.report_per_minute,
-                limits.report_burst,
-                clock,
-            ),
-            mcp: Buckets::new("mcp", limits.mcp_per_minute, limits.mcp_burst, clock),
-            op: Buckets::new("op", limits.op_per_minute, limits.op_burst, clock),
+            by_client: by_client(limits, clock),
             op_deployment: Buckets::new(
                 "op_deployment",
                 limits.op_deployment_per_minute,
@@ -104,30 +84,16 @@ impl RateLimits {
         }
     }
 
-    /// Forgets whoever's bucket is full again.
+    /// Forgets the buckets that are full again.
     pub fn tidy(&self) {
-        self.deploy.tidy();
-        self.delete.tidy();
-        self.preview.tidy();
-        self.auth.tidy();
-        self.report.tidy();
-        self.mcp.tidy();
-        self.op.tidy();
+        self.by_client.iter().for_each(Buckets::tidy);
         self.op_deployment.tidy();
         self.owner.tidy();
     }
 
     /// The clients' buckets of a rule.
     pub fn by_client(&self, rule: Rule) -> &Buckets<IpAddr> {
-        match rule {
-            Rule::Deploy => &self.deploy,
-            Rule::Delete => &self.delete,
-            Rule::Preview => &self.preview,
-            Rule::Auth => &self.auth,
-            Rule::Report => &self.report,
-            Rule::Mcp => &self.mcp,
-            Rule::Op => &self.op,
-        }
+        &self.by_client[rule as usize]
     }
 }
 
@@ -225,9 +191,9 @@ fn header(text: String) -> HeaderValue {
     HeaderValue::from_maybe_shared(Bytes::from(text)).unwrap_or(HeaderValue::from_static(""))
 }
 
-/// The layer by client: `post(handler).route_layer(from_fn_with_state((app, rule), rate_limit::enforce))`.
+/// The layer by client: `post(handler).route_layer(from_fn_with_state((limits, rule), rate_limit::enforce))`.
 pub async fn enforce(
-    State((app, rule)): State<(Arc<App>, Rule)>,
+    State((limits, rule)): State<(Arc<RateLimits>, Rule)>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -236,12 +202,7 @@ pub async fn enforce(
         .get::<Context>()
         .map(|context| context.client.bucket())
     {
-        Some(client) => {
-            app.rate_limits
-                .by_client(rule)
-                .draw(&client, request, next)
-                .await
-        }
+        Some(client) => limits.by_client(rule).draw(&client, request, next).await,
         None => Problem::internal(&"a request without a context").into_response(),
     }
 }

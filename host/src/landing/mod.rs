@@ -8,6 +8,7 @@ mod qr;
 pub mod routes;
 
 use std::io;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -32,8 +33,11 @@ const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 /// Everything of the landing page, once somebody has asked for it.
-#[derive(Debug, Default)]
-pub struct Landing(OnceCell<Documents>);
+#[derive(Debug)]
+pub struct Landing {
+    config: Arc<Config>,
+    documents: OnceCell<Documents>,
+}
 
 /// Finished bytes.
 #[derive(Debug)]
@@ -55,13 +59,21 @@ pub struct Documents {
 }
 
 impl Landing {
+    /// The landing page of an installation.
+    pub fn new(config: Arc<Config>) -> Self {
+        Self {
+            config,
+            documents: OnceCell::new(),
+        }
+    }
+
     /// The documents, made at the first call: a start need not wait for their compression.
     ///
     /// # Errors
     /// Only when a compressor fails.
-    pub async fn documents(&self, config: &Config) -> io::Result<&Documents> {
-        self.0
-            .get_or_try_init(async || Documents::new(config))
+    pub async fn documents(&self) -> io::Result<&Documents> {
+        self.documents
+            .get_or_try_init(async || Documents::new(&self.config))
             .await
     }
 }

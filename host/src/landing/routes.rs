@@ -1,16 +1,18 @@
 //! The routes of the landing page, and of the preview in it.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Documents;
-use crate::app::{App, SharedApp};
+use super::{Documents, Landing};
+use crate::deployments::Deployments;
 use crate::deployments::requests::{TITLE, check_content};
+use crate::http::context::Context;
 use crate::http::extract::{UnreadBody, check_characters};
-use crate::http::front::Context;
 use crate::http::hosts::Host;
 use crate::http::problem::Problem;
 use crate::sandbox::ContentType;
@@ -52,11 +54,11 @@ pub struct PreviewAnswer {
     extensions(("x-problems" = json!("not_found range_not_satisfiable")))
 )]
 pub async fn page(
-    State(app): State<SharedApp>,
+    State(landing): State<Arc<Landing>>,
     context: Context,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let documents = documents(&app).await?;
+    let documents = documents(&landing).await?;
     match context.host {
         Host::Landing => documents.page_elsewhere.answer(&headers),
         Host::Api | Host::Sites | Host::Project(_) => documents.page.answer(&headers),
@@ -75,8 +77,11 @@ pub async fn page(
     ),
     extensions(("x-problems" = json!("range_not_satisfiable")))
 )]
-pub async fn guide(State(app): State<SharedApp>, headers: HeaderMap) -> Result<Response, Problem> {
-    documents(&app).await?.guide.answer(&headers)
+pub async fn guide(
+    State(landing): State<Arc<Landing>>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    documents(&landing).await?.guide.answer(&headers)
 }
 
 /// Rules for crawlers
@@ -89,8 +94,11 @@ pub async fn guide(State(app): State<SharedApp>, headers: HeaderMap) -> Result<R
     ),
     extensions(("x-problems" = json!("range_not_satisfiable")))
 )]
-pub async fn robots(State(app): State<SharedApp>, headers: HeaderMap) -> Result<Response, Problem> {
-    documents(&app).await?.robots.answer(&headers)
+pub async fn robots(
+    State(landing): State<Arc<Landing>>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    documents(&landing).await?.robots.answer(&headers)
 }
 
 /// The platform's icon
@@ -104,10 +112,10 @@ pub async fn robots(State(app): State<SharedApp>, headers: HeaderMap) -> Result<
     extensions(("x-problems" = json!("range_not_satisfiable")))
 )]
 pub async fn icon_svg(
-    State(app): State<SharedApp>,
+    State(landing): State<Arc<Landing>>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    documents(&app).await?.icon_svg.answer(&headers)
+    documents(&landing).await?.icon_svg.answer(&headers)
 }
 
 /// The platform's icon, for browsers that ask without being told
@@ -121,10 +129,10 @@ pub async fn icon_svg(
     extensions(("x-problems" = json!("range_not_satisfiable")))
 )]
 pub async fn icon_ico(
-    State(app): State<SharedApp>,
+    State(landing): State<Arc<Landing>>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    documents(&app).await?.icon_ico.answer(&headers)
+    documents(&landing).await?.icon_ico.answer(&headers)
 }
 
 /// The stage that previews play on
@@ -139,8 +147,11 @@ pub async fn icon_ico(
     ),
     extensions(("x-problems" = json!("range_not_satisfiable")))
 )]
-pub async fn stage(State(app): State<SharedApp>, headers: HeaderMap) -> Result<Response, Problem> {
-    documents(&app).await?.stage.answer(&headers)
+pub async fn stage(
+    State(landing): State<Arc<Landing>>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    documents(&landing).await?.stage.answer(&headers)
 }
 
 /// Look at a page before it is published
@@ -153,14 +164,16 @@ pub async fn stage(State(app): State<SharedApp>, headers: HeaderMap) -> Result<R
     responses((status = 200, description = "The page, as data: nobody is led to it as to a page of this host.", body = PreviewAnswer)),
     extensions(("x-problems" = json!("invalid_request invalid_json render_failed timeout payload_too_large unsupported_media_type rate_limited capacity_reached")))
 )]
-pub async fn preview(State(app): State<SharedApp>, body: UnreadBody) -> Result<Response, Problem> {
+pub async fn preview(
+    State(deployments): State<Arc<Deployments>>,
+    body: UnreadBody,
+) -> Result<Response, Problem> {
     let request = body.json::<PreviewRequest>().await?.value;
     check_content(&request.content)?;
     check_characters("title", request.title.as_deref(), TITLE)?;
     let content_type = request.content_type.unwrap_or(ContentType::Html);
     let title = request.title.unwrap_or_default();
-    let page = app
-        .deployments
+    let page = deployments
         .render(content_type, &title, &request.content)
         .await?;
     let html = String::from_utf8(page.html.into()).map_err(|error| Problem::internal(&error))?;
@@ -174,7 +187,7 @@ pub async fn preview(State(app): State<SharedApp>, body: UnreadBody) -> Result<R
     Ok((headers, axum::Json(PreviewAnswer { html })).into_response())
 }
 
-async fn documents(app: &App) -> Result<&Documents, Problem> {
-    let documents = app.landing.documents(&app.config).await;
+async fn documents(landing: &Landing) -> Result<&Documents, Problem> {
+    let documents = landing.documents().await;
     documents.map_err(|error| Problem::internal(&error))
 }

@@ -2,19 +2,18 @@
 
 use http::{HeaderMap, HeaderValue, header};
 
-use super::tools;
-use crate::app::App;
-use crate::http::extract::{Presented, credential_invalid};
+use super::{Tools, tools};
+use crate::access::{self, Identity, credential_invalid};
 use crate::http::problem::{Code, Problem};
-use crate::workspaces::Principal;
+use crate::workspaces::Caller;
 
-/// Who calls.
+/// Sender of a message.
 #[derive(Clone, Debug)]
-pub(super) enum Caller {
+pub(super) enum Client {
     /// Somebody without a credential.
     Anonymous,
     /// Somebody with a valid one.
-    Known(Principal),
+    Known(Caller),
     /// Somebody with one that is not, or that could not be checked.
     Refused(Problem),
 }
@@ -28,26 +27,22 @@ pub(super) enum Refusal {
     Result(Problem),
 }
 
-/// Who calls, by the headers alone: a credential in an argument is nobody's.
-pub(super) async fn identify(app: &App, headers: &HeaderMap) -> Caller {
-    let found = match Presented::of(headers) {
-        Presented::Nothing => return Caller::Anonymous,
-        Presented::Malformed => Ok(None),
-        Presented::Token(token) => app.workspaces.authenticate(token).await,
-    };
-    match found {
-        Ok(Some(principal)) => Caller::Known(principal),
-        Ok(None) => Caller::Refused(challenge(&app.config.base_url)),
-        Err(error) => Caller::Refused(error.into()),
+/// Tells who calls.
+pub(super) async fn identify(services: &Tools, headers: &HeaderMap) -> Client {
+    match access::identify(&services.workspaces, headers).await {
+        Ok(Identity::Nobody) => Client::Anonymous,
+        Ok(Identity::Known(caller)) => Client::Known(caller),
+        Ok(Identity::Invalid) => Client::Refused(challenge(&services.config.base_url)),
+        Err(error) => Client::Refused(error.into()),
     }
 }
 
 /// Why this caller may not call this tool, or, without one, do anything at all. The only place that decides so.
-pub(super) fn refusal(caller: &Caller, tool: Option<&str>) -> Option<Refusal> {
-    match caller {
-        Caller::Known(_) => None,
-        Caller::Refused(problem) => Some(Refusal::Transport(problem.clone())),
-        Caller::Anonymous => match tool {
+pub(super) fn refusal(client: &Client, tool: Option<&str>) -> Option<Refusal> {
+    match client {
+        Client::Known(_) => None,
+        Client::Refused(problem) => Some(Refusal::Transport(problem.clone())),
+        Client::Anonymous => match tool {
             Some(tool) if !tools::is_open(tool) => Some(Refusal::Result(anonymous(tool))),
             _ => None,
         },

@@ -14,12 +14,12 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::value::RawValue;
 use tracing::Instrument;
 
+use super::Tools;
 use super::arguments::Arguments;
-use super::auth::{self, Caller, Refusal};
+use super::auth::{self, Client, Refusal};
 use super::results;
 use super::tools::{self, Outcome};
-use crate::app::SharedApp;
-use crate::http::front::Context;
+use crate::http::context::Context;
 use crate::http::problem::Problem;
 
 /// What a model is told that has never seen this service.
@@ -32,8 +32,8 @@ const LEGACY: [&str; 2] = ["initialize", "ping"];
 /// The handler of one request.
 #[derive(Clone, Debug)]
 pub(super) struct Handler {
-    app: SharedApp,
-    caller: Caller,
+    services: Tools,
+    client: Client,
     request_id: Arc<str>,
     /// Of a call of a tool; the library has been given none.
     arguments: Option<Arc<RawValue>>,
@@ -41,14 +41,14 @@ pub(super) struct Handler {
 
 impl Handler {
     pub(super) fn new(
-        app: SharedApp,
-        caller: Caller,
+        services: Tools,
+        client: Client,
         context: &Context,
         arguments: Option<Box<RawValue>>,
     ) -> Self {
         Self {
-            app,
-            caller,
+            services,
+            client,
             request_id: Arc::clone(&context.request_id),
             arguments: arguments.map(Arc::from),
         }
@@ -56,12 +56,12 @@ impl Handler {
 
     async fn run(&self, tool: tools::Tool) -> Outcome {
         if let Some(Refusal::Transport(problem) | Refusal::Result(problem)) =
-            auth::refusal(&self.caller, Some(tool.name()))
+            auth::refusal(&self.client, Some(tool.name()))
         {
             return Outcome::refused(problem);
         }
-        let principal = match &self.caller {
-            Caller::Known(principal) => Some(principal.clone()),
+        let caller = match &self.client {
+            Client::Known(caller) => Some(caller.clone()),
             _ => None,
         };
         let arguments = match self.arguments.as_deref().map(|given| tool.arguments(given)) {
@@ -69,7 +69,7 @@ impl Handler {
             Some(Ok(arguments)) => arguments,
             Some(Err(problem)) => return Outcome::refused(problem),
         };
-        tool.call(&self.app, principal, arguments).await
+        tool.call(&self.services, caller, arguments).await
     }
 }
 
@@ -104,7 +104,7 @@ impl ServerHandler for Handler {
             );
             return Err(ErrorData::invalid_params(message, None));
         };
-        let started = self.app.clock.elapsed();
+        let started = self.services.clock.elapsed();
         let id = &*self.request_id;
         let span = tracing::debug_span!(
             "tool",
@@ -114,18 +114,18 @@ impl ServerHandler for Handler {
         );
         let outcome = self.run(tool).instrument(span.clone()).await;
         span.record("action", outcome.action);
-        let took = self.app.clock.elapsed().saturating_sub(started);
+        let took = self.services.clock.elapsed().saturating_sub(started);
         let code = match &outcome.result {
             Ok(_) => "ok",
             Err(problem) => problem.code.as_str(),
         };
-        let metrics = &self.app.metrics;
+        let metrics = &self.services.metrics;
         metrics.count_tool(tool.name(), outcome.action, code, took);
         Ok(match outcome.result {
             Ok(value) => results::success(value),
             Err(problem) => {
                 problem.log(id);
-                results::failure(problem.document(&self.app.config.base_url, id))
+                results::failure(problem.document(&self.services.config.base_url, id))
             }
         }
         .into())

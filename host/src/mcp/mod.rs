@@ -11,3 +11,35 @@ mod members;
 mod results;
 pub mod routes;
 pub mod tools;
+
+use std::sync::Arc;
+
+use crate::backends::Backends;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::deployments::Deployments;
+use crate::envelope::Teardown;
+use crate::projects::Projects;
+use crate::telemetry::Metrics;
+use crate::workspaces::Workspaces;
+
+/// Services that tools are shells over.
+#[derive(Clone, Debug)]
+pub struct Tools {
+    /// Accounts and their keys.
+    pub workspaces: Workspaces,
+    /// Envelopes of frontends.
+    pub projects: Projects,
+    /// Projects with all that is in them.
+    pub envelope: Teardown,
+    /// What answers at slugs.
+    pub deployments: Arc<Deployments>,
+    /// Projects' databases and their actions.
+    pub backends: Arc<Backends>,
+    /// What operators measure.
+    pub metrics: Arc<Metrics>,
+    /// The time.
+    pub clock: Clock,
+    /// The effective settings.
+    pub config: Arc<Config>,
+}

@@ -11,12 +11,12 @@ use http_body_util::{BodyExt, Full};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
+use super::Tools;
 use super::auth::{self, Refusal};
 use super::framing::{self, Refused};
 use super::handler::Handler;
-use crate::app::SharedApp;
+use crate::http::context::Context;
 use crate::http::extract::UnreadBody;
-use crate::http::front::Context;
 use crate::http::problem::Problem;
 
 /// Call a tool
@@ -41,7 +41,7 @@ use crate::http::problem::Problem;
     security((), ("bearer" = []))
 )]
 pub async fn serve(
-    State(app): State<SharedApp>,
+    State(services): State<Tools>,
     context: Context,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
@@ -50,11 +50,11 @@ pub async fn serve(
         Ok(message) => message,
         Err(refused) => return Ok(refused.into_response()),
     };
-    let caller = auth::identify(&app, &parts.headers).await;
-    let refusal = auth::refusal(&caller, message.tool.as_deref());
+    let client = auth::identify(&services, &parts.headers).await;
+    let refusal = auth::refusal(&client, message.tool.as_deref());
     framing::relax(&mut parts.headers);
-    let most = usize::try_from(app.config.limits.body_bytes).unwrap_or(usize::MAX);
-    let handler = Handler::new(app, caller, &context, message.arguments.take());
+    let most = usize::try_from(services.config.limits.body_bytes).unwrap_or(usize::MAX);
+    let handler = Handler::new(services, client, &context, message.arguments.take());
     // The front has checked the host, and any origin may call: a browser sends no credential by itself.
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)

@@ -1,7 +1,7 @@
 //! Host labels: the name of a project's origin, from its own name and its namespace's.
 
-/// The longest label of a host name (RFC 1035, section 2.3.4), in characters.
-const LENGTH: usize = 63;
+use svc_base::names::LENGTH;
+
 /// What stands for a name that leaves nothing usable.
 const NAMELESS: &str = "project";
 
@@ -11,11 +11,6 @@ pub fn host_label(name: &str, namespace: &str) -> String {
     let name = slugified(name);
     let name = if name.is_empty() { NAMELESS } else { &name };
     cut(&format!("{name}-{}", slugified(namespace)), LENGTH).to_owned()
-}
-
-/// A label with a suffix, cut so that both fit.
-pub fn with_suffix(label: &str, suffix: &str) -> String {
-    format!("{}-{suffix}", cut(label, LENGTH - suffix.len() - 1))
 }
 
 /// Letters and digits of ASCII in lower case, with one hyphen for whatever is between them.
@@ -56,7 +51,5 @@ mod tests {
         ] {
             assert_eq!(host_label(name, namespace), expected, "{name}");
         }
-        assert_eq!(with_suffix("shop-acme", "2"), "shop-acme-2");
-        assert_eq!(with_suffix(&"x".repeat(63), "2").len(), 63);
     }
 }

@@ -2,6 +2,8 @@
 
 pub mod label;
 pub mod model;
+pub mod operations;
+mod problems;
 pub mod requests;
 pub mod routes;
 pub mod scope;

@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
-use super::label::{host_label, with_suffix};
+use svc_base::names::{numbered, with_suffix};
+
+use super::label::host_label;
 use super::model::{NewProject, OwnerRef, Project, ProjectChanges, ProjectError};
+use super::scope::ProjectScope;
 use super::store;
+use crate::access::{Authority, Floor};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::control::answers::{self, AnswerKey};
+use crate::control::answers::Keep;
 use crate::control::{Control, Error};
 use crate::ids::{ProjectId, WorkspaceId};
 use crate::random::Random;
-use crate::workspaces::{Plan, Principal, Workspaces};
-
-/// How many numbered labels are tried before random ones.
-const NUMBERED: u32 = 9;
+use crate::workspaces::{Caller, Plan, Workspaces};
 
 /// The projects of an installation.
 #[derive(Clone, Debug)]
@@ -44,7 +45,17 @@ impl Projects {
         }
     }
 
-    /// Makes a project in a workspace; `answer` keeps what `body` makes of it for an idempotency key.
+    /// The settings.
+    pub fn config(&self) -> &Arc<Config> {
+        &self.config
+    }
+
+    /// The workspaces that own projects.
+    pub fn workspaces(&self) -> &Workspaces {
+        &self.workspaces
+    }
+
+    /// Makes a project in a workspace.
     ///
     /// # Errors
     /// [`ProjectError`].
@@ -52,8 +63,7 @@ impl Projects {
         &self,
         workspace: WorkspaceId,
         new: NewProject,
-        answer: Option<AnswerKey>,
-        body: fn(&Project, &Config) -> String,
+        keep: Keep<Project>,
     ) -> Result<Project, ProjectError> {
         let owner = self
             .workspaces
@@ -83,7 +93,6 @@ impl Projects {
             expires_at: new.ttl_seconds.map(|ttl| now.plus_seconds(seconds(ttl))),
         };
         let spare = self.random.slug(6)?;
-        let config = Arc::clone(&self.config);
         self.control
             .write(move |tx| {
                 let count = store::count(tx, &project.workspace.id, now).map_err(Error::from)?;
@@ -91,9 +100,8 @@ impl Projects {
                     return Err(ProjectError::PlanLimit(most));
                 }
                 let wanted = host_label(&project.name, &project.workspace.slug);
-                let numbered = (2..=NUMBERED).map(|n| with_suffix(&wanted, &n.to_string()));
                 let candidates = std::iter::once(wanted.clone())
-                    .chain(numbered)
+                    .chain(numbered(&wanted))
                     .chain([with_suffix(&wanted, &spare)]);
                 for label in candidates {
                     if !store::label_taken(tx, &label).map_err(Error::from)? {
@@ -102,19 +110,21 @@ impl Projects {
                     }
                 }
                 store::insert(tx, &project)?;
-                if let Some(key) = answer {
-                    answers::keep(tx, &key, 201, &body(&project, &config), now)?;
-                }
+                keep.keep(tx, &project)?;
                 Ok(project)
             })
             .await
     }
 
-    /// A live project of the caller's.
+    /// A live project, for a caller whose role in its workspace suffices.
     ///
     /// # Errors
-    /// `NotFound` if nobody has it, `Forbidden` if somebody else or nobody in particular does.
-    pub async fn owned(&self, caller: &Principal, id: ProjectId) -> Result<Project, ProjectError> {
+    /// `NotFound` if nobody has it, `Forbidden` if it is another workspace's or nobody's.
+    pub async fn scoped<F: Floor>(
+        &self,
+        caller: &Caller,
+        id: ProjectId,
+    ) -> Result<ProjectScope<F>, ProjectError> {
         if id == ProjectId::FREE {
             return Err(ProjectError::Forbidden);
         }
@@ -124,33 +134,35 @@ impl Projects {
             .read(move |c| store::by_id(c, &id, now))
             .await?;
         let project = found.ok_or(ProjectError::NotFound)?;
-        if project.workspace.id == caller.workspace {
-            Ok(project)
-        } else {
-            Err(ProjectError::Forbidden)
-        }
+        let authority = Authority::of(caller, project.workspace.id);
+        let authority = authority.ok_or(ProjectError::Forbidden)?;
+        Ok(ProjectScope { authority, project })
     }
 
-    /// The same, by an id as somebody wrote it.
+    /// A live project by its id as the caller wrote it.
     ///
     /// # Errors
-    /// Like [`Projects::owned`]; what is no id at all is nobody's.
-    pub async fn named(&self, caller: &Principal, id: &str) -> Result<Project, ProjectError> {
+    /// Like [`Projects::scoped`]; a text that is no id names no project.
+    pub async fn named<F: Floor>(
+        &self,
+        caller: &Caller,
+        id: &str,
+    ) -> Result<ProjectScope<F>, ProjectError> {
         let id = id.parse().map_err(|_| ProjectError::NotFound)?;
-        self.owned(caller, id).await
+        self.scoped(caller, id).await
     }
 
-    /// The same for who wants to delete it: `None` if it is gone already, or never was.
+    /// A project that a caller wants to delete: `None` if it is gone already, or never was.
     ///
     /// # Errors
     /// `Forbidden`.
-    pub async fn to_delete(
+    pub async fn to_delete<F: Floor>(
         &self,
-        caller: &Principal,
+        caller: &Caller,
         id: &str,
-    ) -> Result<Option<Project>, ProjectError> {
+    ) -> Result<Option<ProjectScope<F>>, ProjectError> {
         match self.named(caller, id).await {
-            Ok(project) => Ok(Some(project)),
+            Ok(scope) => Ok(Some(scope)),
             Err(ProjectError::NotFound) => Ok(None),
             Err(error) => Err(error),
         }

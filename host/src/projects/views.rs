@@ -6,9 +6,7 @@ use utoipa::ToSchema;
 use super::model::{OwnerRef, Project};
 use crate::clock::Timestamp;
 use crate::config::Config;
-use crate::deployments::frontends::{FrontendState, MemberSummary};
-use crate::ids::{BackendId, DeploymentId, ProjectId};
-use crate::sandbox::ContentType;
+use crate::ids::{BackendId, ProjectId};
 
 /// A project.
 #[derive(Debug, Serialize, ToSchema)]
@@ -54,41 +52,6 @@ pub struct BackendRef {
     id: BackendId,
 }
 
-/// A project with what is in it.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct ProjectDetail {
-    #[serde(flatten)]
-    project: ProjectView,
-    /// Views of all members.
-    visits: VisitTotal,
-    /// Its frontends, oldest first.
-    members: Vec<Member>,
-}
-
-/// Views.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct VisitTotal {
-    /// All of them; those of the last seconds may be missing.
-    total: u64,
-}
-
-/// A frontend, in short.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct Member {
-    /// Its identity.
-    #[schema(value_type = String, format = "uuid")]
-    id: DeploymentId,
-    /// Where it answers.
-    slug: String,
-    /// What its source is written in.
-    #[serde(rename = "type")]
-    content_type: ContentType,
-    /// Where it is in its life.
-    state: FrontendState,
-    /// Its views.
-    visits: u64,
-}
-
 /// All projects of a workspace.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ProjectList {
@@ -113,31 +76,6 @@ impl ProjectView {
             allowed_providers: project.allowed_providers.clone(),
             home: project.home.clone(),
             backend: project.backend.map(|id| BackendRef { id }),
-        }
-    }
-}
-
-impl From<MemberSummary> for Member {
-    fn from(member: MemberSummary) -> Self {
-        Self {
-            id: member.id,
-            slug: member.slug,
-            content_type: member.content_type,
-            state: member.state,
-            visits: member.visits,
-        }
-    }
-}
-
-impl ProjectDetail {
-    /// A project with its members as it is answered.
-    pub fn new(project: &Project, members: Vec<MemberSummary>, config: &Config) -> Self {
-        let members: Vec<Member> = members.into_iter().map(Member::from).collect();
-        let total = members.iter().map(|member| member.visits).sum();
-        Self {
-            project: ProjectView::new(project, config),
-            visits: VisitTotal { total },
-            members,
         }
     }
 }

@@ -7,5 +7,5 @@ pub mod service;
 
 mod store;
 
-pub use model::{Plan, Principal, Workspace};
+pub use model::{Caller, Plan, Role, Workspace};
 pub use service::{WorkspaceError, Workspaces};

@@ -67,16 +67,48 @@ pub struct Key {
     pub revoked_at: Option<Timestamp>,
 }
 
-/// Who calls.
+/// Role of a member in a workspace: each may do what those before it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// Reads.
+    Viewer,
+    /// Changes projects and their parts, too.
+    Editor,
+    /// Changes members and the display name, too.
+    Admin,
+    /// Changes the plan and ends the workspace, too.
+    Owner,
+}
+
+impl Role {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Editor => "editor",
+            Self::Admin => "admin",
+            Self::Owner => "owner",
+        }
+    }
+}
+
+/// Sender of a request that was proven by a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Principal {
-    /// The workspace that the credential belongs to.
+pub struct Caller {
+    /// The workspace that the key belongs to.
     pub workspace: WorkspaceId,
-    /// Which of its keys.
+    /// The public part of the key.
     pub key_id: String,
 }
 
-impl fmt::Display for Principal {
+impl Caller {
+    /// The caller's role in a workspace; `None` if it is no member. A key is an editor of its own workspace.
+    pub fn role_in(&self, workspace: &WorkspaceId) -> Option<Role> {
+        (self.workspace == *workspace).then_some(Role::Editor)
+    }
+}
+
+impl fmt::Display for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "key:{}", self.key_id)
     }

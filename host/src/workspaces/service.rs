@@ -1,14 +1,14 @@
 //! Making workspaces and keys, and telling who calls.
 
 use serde::Serialize;
+use svc_base::names::is_slug;
 
 use super::credential::{self, Credential};
-use super::model::{Key, Plan, Principal, Workspace};
+use super::model::{Caller, Key, Plan, Workspace};
 use super::store;
 use crate::clock::{Clock, Timestamp};
 use crate::content::Digest;
 use crate::control::{Control, Error};
-use crate::deployments::model::is_slug;
 use crate::ids::WorkspaceId;
 use crate::random::{NoRandomness, Random};
 
@@ -205,7 +205,7 @@ impl Workspaces {
     /// `Unknown` if there is none of that name, `Foreign` if the caller is no member of it.
     pub async fn chosen(
         &self,
-        caller: &Principal,
+        caller: &Caller,
         named: Option<&str>,
     ) -> Result<WorkspaceId, WorkspaceError> {
         let Some(name) = named else {
@@ -239,7 +239,7 @@ impl Workspaces {
     ///
     /// # Errors
     /// The database's.
-    pub async fn authenticate(&self, token: &str) -> Result<Option<Principal>, Error> {
+    pub async fn authenticate(&self, token: &str) -> Result<Option<Caller>, Error> {
         let Some(key_id) = credential::key_id(token) else {
             return Ok(None);
         };
@@ -256,7 +256,7 @@ impl Workspaces {
             return Ok(None);
         }
         self.touch(&key_id, last_used);
-        Ok(Some(Principal { workspace, key_id }))
+        Ok(Some(Caller { workspace, key_id }))
     }
 
     /// Notes that a key was used, now and then and behind the request.

@@ -62,7 +62,8 @@ impl Steps {
     }
 
     fn shares(&mut self) {
-        let mine = json!({ "content": "# Mine", "type": "markdown", "title": "Mine", "name": "mine" });
+        let mine =
+            json!({ "content": "# Mine", "type": "markdown", "title": "Mine", "name": "mine" });
         let path = "/api/v1/deploy".to_owned();
         let mut arguments = mine.clone();
         arguments["slug"] = arguments.as_object_mut().unwrap().remove("name").unwrap();

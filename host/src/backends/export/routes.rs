@@ -1,14 +1,17 @@
 //! The route of exports.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, header};
 
 use super::{MEDIA_TYPE, file_name};
-use crate::app::SharedApp;
+use crate::access::Viewer;
+use crate::backends::scope::BackendScope;
+use crate::backends::{Backends, operations};
 use crate::http::extract::NoQuery;
 use crate::http::problem::Problem;
-use crate::projects::scope::ProjectScope;
 
 /// Export the database
 ///
@@ -27,16 +30,12 @@ use crate::projects::scope::ProjectScope;
     security(("bearer" = []))
 )]
 pub async fn export(
-    State(app): State<SharedApp>,
-    scope: ProjectScope,
-    query: Result<NoQuery, Problem>,
+    State(backends): State<Arc<Backends>>,
+    at: BackendScope<Viewer>,
+    _: NoQuery,
 ) -> Result<Response, Problem> {
-    if app.backends.of_project(scope.project.id).await?.is_none() {
-        return Err(super::BackendError::NotFound.into());
-    }
-    query?;
-    let file = app.backends.export(scope.project.id).await?;
-    let disposition = format!("attachment; filename=\"{}\"", file_name(&scope.project));
+    let disposition = format!("attachment; filename=\"{}\"", file_name(&at.at.project));
+    let file = operations::export(backends, at).await?;
     let disposition =
         HeaderValue::try_from(disposition).map_err(|error| Problem::internal(&error))?;
     let headers = [

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 
 use super::requests::{RestoreBackend, WhichMoments};
 use super::views::{HistoryView, RestoredView};
-use crate::app::SharedApp;
-use crate::backends::BackendError;
-use crate::http::extract::{UnreadBody, UnreadQuery};
+use crate::access::{Editor, Viewer, to_the_end};
+use crate::backends::scope::BackendScope;
+use crate::backends::{Backends, operations};
+use crate::http::extract::{Query, UnreadBody};
 use crate::http::problem::Problem;
-use crate::http::serve::to_the_end;
-use crate::projects::scope::ProjectScope;
 
 /// List the moments that the backend can be restored to
 ///
@@ -25,17 +25,11 @@ use crate::projects::scope::ProjectScope;
     security(("bearer" = []))
 )]
 pub async fn list(
-    State(app): State<SharedApp>,
-    scope: ProjectScope,
-    query: UnreadQuery,
-) -> Result<axum::Json<HistoryView>, Problem> {
-    let project = scope.project.id;
-    if app.backends.of_project(project).await?.is_none() {
-        return Err(BackendError::NotFound.into());
-    }
-    let part = query.read::<WhichMoments>()?.checked()?;
-    let past = app.backends.history(project, part).await?;
-    Ok(axum::Json(past.into()))
+    State(backends): State<Arc<Backends>>,
+    at: BackendScope<Viewer>,
+    Query(query): Query<WhichMoments>,
+) -> Result<Json<HistoryView>, Problem> {
+    operations::history(backends, at, query).await.map(Json)
 }
 
 /// Restore the backend
@@ -53,16 +47,12 @@ pub async fn list(
     security(("bearer" = []))
 )]
 pub async fn restore(
-    State(app): State<SharedApp>,
-    scope: ProjectScope,
+    State(backends): State<Arc<Backends>>,
+    at: BackendScope<Editor>,
     body: UnreadBody,
-) -> Result<axum::Json<RestoredView>, Problem> {
-    let project = scope.project.id;
-    if app.backends.of_project(project).await?.is_none() {
-        return Err(BackendError::NotFound.into());
-    }
-    let at = body.json::<RestoreBackend>().await?.value.checked()?;
-    let backends = Arc::clone(&app.backends);
-    let restored = to_the_end(async move { backends.restore(project, at).await });
-    Ok(axum::Json(restored.await??.into()))
+) -> Result<Json<RestoredView>, Problem> {
+    let input = body.json().await?.value;
+    to_the_end(operations::restore(backends, at, input))
+        .await
+        .map(Json)
 }

@@ -10,21 +10,37 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};
 
 use super::requests::{CallOrBatch, OpAnswer, OpBody, QueryResult, RunQuery, Wanted};
-use crate::app::{App, SharedApp};
-use crate::backends::BackendError;
+use crate::access::{Editor, MaybeCaller, to_the_end};
 use crate::backends::database::Schema;
+use crate::backends::{BackendError, Backends};
+use crate::config::Config;
+use crate::deployments::Deployments;
 use crate::deployments::pages::{Kind, Page};
-use crate::deployments::routes::find;
 use crate::deployments::serve::LookupError;
 use crate::http::client_ip::ClientIp;
-use crate::http::extract::{MaybePrincipal, NoQuery, UnreadBody, invalid};
-use crate::http::front::Context;
+use crate::http::context::Context;
+use crate::http::extract::{NoQuery, UnreadBody, invalid};
 use crate::http::hosts::Host;
 use crate::http::problem::{Code, Problem};
-use crate::http::rate_limit::Rule;
-use crate::http::serve::to_the_end;
+use crate::http::rate_limit::{RateLimits, Rule};
 use crate::ids::BackendId;
-use crate::workspaces::Principal;
+use crate::projects::Projects;
+use crate::workspaces::Caller;
+
+/// Services that calls of visitors need.
+#[derive(Clone, Debug)]
+pub struct Calls {
+    /// Databases and their actions.
+    pub backends: Arc<Backends>,
+    /// Pages that are called.
+    pub deployments: Arc<Deployments>,
+    /// Projects of the pages' owners.
+    pub projects: Projects,
+    /// Buckets that calls draw from.
+    pub rate_limits: Arc<RateLimits>,
+    /// Settings.
+    pub config: Arc<Config>,
+}
 
 /// Call an action
 ///
@@ -38,48 +54,48 @@ use crate::workspaces::Principal;
     extensions(("x-problems" = json!("body rate_limited not_found disabled params_mismatch reserved_param identity_required statement_refused query_timeout constraint_violation database_full database_busy capacity_reached")))
 )]
 pub async fn op(
-    State(app): State<SharedApp>,
+    State(calls): State<Calls>,
     context: Context,
     Path(slug): Path<String>,
     request: Request,
 ) -> Response {
-    call(&app, &context.host, &context.client, &slug, request).await
+    call(&calls, &context.host, &context.client, &slug, request).await
 }
 
 /// Answers a call: past the router, whose boxes cost as much as a read, where its path is in its plain form.
 pub async fn call(
-    app: &App,
+    calls: &Calls,
     host: &Host,
     client: &ClientIp,
     slug: &str,
     request: Request,
 ) -> Response {
-    let (mut tokens, page) = Tokens::draw(app, host, client, slug).await;
-    let mut response = match (tokens.refusal(app), page) {
-        (None, Some(page)) => answer(app, page, client, &mut tokens, request)
+    let (mut tokens, page) = Tokens::draw(calls, host, client, slug).await;
+    let mut response = match (tokens.refusal(calls), page) {
+        (None, Some(page)) => answer(calls, page, client, &mut tokens, request)
             .await
             .unwrap_or_else(IntoResponse::into_response),
         (refusal, _) => refusal.unwrap_or_else(Problem::not_found).into_response(),
     };
-    tokens.announce(app, response.headers_mut());
+    tokens.announce(calls, response.headers_mut());
     response
 }
 
 async fn answer(
-    app: &App,
+    calls: &Calls,
     page: Result<Arc<Page>, LookupError>,
     client: &ClientIp,
     tokens: &mut Tokens,
     request: Request,
 ) -> Result<Response, Problem> {
-    let body = UnreadBody::of(request, app.config.limits.op_body_bytes)?;
+    let body = UnreadBody::of(request, calls.config.limits.op_body_bytes)?;
     let page = page?;
     let backend = bound(&page)?;
     let json = match body.json::<OpBody>().await?.value.checked()? {
-        Wanted::Call { action, params } => app.backends.op(backend, &action, params).await?,
+        Wanted::Call { action, params } => calls.backends.op(backend, &action, params).await?,
         Wanted::Batch(ops) => {
-            tokens.draw_more(app, client, &page, ops.len() - 1)?;
-            app.backends.batch(backend, ops).await?
+            tokens.draw_more(calls, client, &page, ops.len() - 1)?;
+            calls.backends.batch(backend, ops).await?
         }
     };
     Ok(json_answer(json))
@@ -98,15 +114,15 @@ async fn answer(
     security(("bearer" = []))
 )]
 pub async fn query(
-    State(app): State<SharedApp>,
+    State(calls): State<Calls>,
     context: Context,
     Path(slug): Path<String>,
-    principal: Result<MaybePrincipal, Problem>,
+    caller: Result<MaybeCaller, Problem>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    let principal = owner(principal)?;
-    let body = body.at_most(app.config.limits.op_body_bytes)?;
-    let backend = owned(&app, &context, &slug, &principal).await?;
+    let caller = owner(caller)?;
+    let body = body.at_most(calls.config.limits.op_body_bytes)?;
+    let backend = owned(&calls, &context, &slug, &caller).await?;
     let request = body.json::<RunQuery>().await?.value;
     let most = crate::sandbox::STATEMENT_BYTES;
     if request.sql.len() > most {
@@ -115,9 +131,9 @@ pub async fn query(
             request.sql.len()
         )));
     }
-    let backends = Arc::clone(&app.backends);
+    let backends = Arc::clone(&calls.backends);
     let work = async move { backends.query(backend, request.sql, request.params.0).await };
-    Ok(json_answer(to_the_end(work).await??))
+    Ok(json_answer(to_the_end(work).await?))
 }
 
 /// Get the schema
@@ -132,31 +148,31 @@ pub async fn query(
     security(("bearer" = []))
 )]
 pub async fn schema(
-    State(app): State<SharedApp>,
+    State(calls): State<Calls>,
     context: Context,
     Path(slug): Path<String>,
-    principal: Result<MaybePrincipal, Problem>,
+    caller: Result<MaybeCaller, Problem>,
     query: Result<NoQuery, Problem>,
 ) -> Result<Response, Problem> {
-    let principal = owner(principal)?;
-    let backend = owned(&app, &context, &slug, &principal).await?;
+    let caller = owner(caller)?;
+    let backend = owned(&calls, &context, &slug, &caller).await?;
     query?;
-    let schema = app.backends.schema(backend).await?;
+    let schema = calls.backends.schema(backend).await?;
     Ok((no_store(), axum::Json(schema)).into_response())
 }
 
 /// The layer of these routes: a token of the client's bucket, then one of the deployment's, if there is one.
-pub async fn limit(State(app): State<SharedApp>, request: Request, next: Next) -> Response {
+pub async fn limit(State(calls): State<Calls>, request: Request, next: Next) -> Response {
     let Some(context) = request.extensions().get::<Context>().cloned() else {
         return Problem::internal(&"a request without a context").into_response();
     };
     let slug = request.uri().path().split('/').nth(1).unwrap_or_default();
-    let (tokens, _) = Tokens::draw(&app, &context.host, &context.client, slug).await;
-    let mut response = match tokens.refusal(&app) {
+    let (tokens, _) = Tokens::draw(&calls, &context.host, &context.client, slug).await;
+    let mut response = match tokens.refusal(&calls) {
         Some(problem) => problem.into_response(),
         None => next.run(request).await,
     };
-    tokens.announce(&app, response.headers_mut());
+    tokens.announce(&calls, response.headers_mut());
     response
 }
 
@@ -170,15 +186,15 @@ struct Tokens {
 impl Tokens {
     /// Draws; answers the page too, unless the client's bucket was empty.
     async fn draw(
-        app: &App,
+        calls: &Calls,
         host: &Host,
         client: &ClientIp,
         slug: &str,
     ) -> (Self, Option<Result<Arc<Page>, LookupError>>) {
-        let limits = &app.rate_limits;
+        let limits = &calls.rate_limits;
         let of_client = limits.by_client(Rule::Op).take(&client.bucket());
         let page = match of_client {
-            Some(_) => Some(find(app, host, slug).await),
+            Some(_) => Some(calls.deployments.visited(host, slug).await),
             // One that is refused by the client's bucket never touches the deployment's.
             None => None,
         };
@@ -193,7 +209,7 @@ impl Tokens {
     /// Draws the tokens of a batch's other ops: all of them, or none and the batch is refused.
     fn draw_more(
         &mut self,
-        app: &App,
+        calls: &Calls,
         client: &ClientIp,
         page: &Page,
         more: usize,
@@ -201,23 +217,23 @@ impl Tokens {
         let Some(more) = u32::try_from(more).ok().and_then(NonZeroU32::new) else {
             return Ok(());
         };
-        let limits = &app.rate_limits;
+        let limits = &calls.rate_limits;
         let of_client = limits.by_client(Rule::Op);
         self.of_client = Some(of_client.take_all(&client.bucket(), more)?);
         self.of_deployment = Some(Some(limits.op_deployment.take_all(&page.id, more)?));
         Ok(())
     }
 
-    fn refusal(&self, app: &App) -> Option<Problem> {
+    fn refusal(&self, calls: &Calls) -> Option<Problem> {
         match (self.of_client, self.of_deployment) {
-            (None, _) => Some(app.rate_limits.by_client(Rule::Op).refusal()),
-            (_, Some(None)) => Some(app.rate_limits.op_deployment.refusal()),
+            (None, _) => Some(calls.rate_limits.by_client(Rule::Op).refusal()),
+            (_, Some(None)) => Some(calls.rate_limits.op_deployment.refusal()),
             _ => None,
         }
     }
 
-    fn announce(&self, app: &App, headers: &mut HeaderMap) {
-        let limits = &app.rate_limits;
+    fn announce(&self, calls: &Calls, headers: &mut HeaderMap) {
+        let limits = &calls.rate_limits;
         limits.by_client(Rule::Op).announce(self.of_client, headers);
         if let Some(left) = self.of_deployment {
             limits.op_deployment.announce(left, headers);
@@ -233,11 +249,11 @@ fn bound(page: &Page) -> Result<BackendId, Problem> {
     }
 }
 
-/// Who calls, if they say so.
-fn owner(principal: Result<MaybePrincipal, Problem>) -> Result<Principal, Problem> {
-    match principal {
-        Ok(MaybePrincipal(Some(principal))) => Ok(principal),
-        Ok(MaybePrincipal(None)) => Err(owners_only()),
+/// The caller, who must be there.
+fn owner(caller: Result<MaybeCaller, Problem>) -> Result<Caller, Problem> {
+    match caller {
+        Ok(MaybeCaller(Some(caller))) => Ok(caller),
+        Ok(MaybeCaller(None)) => Err(owners_only()),
         // What was wrong with the credential stays in its header.
         Err(problem) if problem.code == Code::Unauthorized => Err(Problem {
             headers: problem.headers,
@@ -249,21 +265,21 @@ fn owner(principal: Result<MaybePrincipal, Problem>) -> Result<Principal, Proble
 
 /// The backend of a page whose owner calls.
 async fn owned(
-    app: &SharedApp,
+    calls: &Calls,
     context: &Context,
     slug: &str,
-    principal: &Principal,
+    caller: &Caller,
 ) -> Result<BackendId, Problem> {
-    let page = find(app, &context.host, slug).await?;
+    let page = calls.deployments.visited(&context.host, slug).await?;
     let Kind::Frontend { host_label } = &page.kind else {
         return Err(BackendError::NotFound.into());
     };
-    let project = app
+    let project = calls
         .projects
         .by_label(host_label)
         .await?
         .ok_or_else(Problem::not_found)?;
-    match app.projects.owned(principal, project.id).await {
+    match calls.projects.scoped::<Editor>(caller, project.id).await {
         Ok(_) => bound(&page),
         Err(crate::projects::ProjectError::Forbidden) => Err(owners_only()),
         Err(error) => Err(error.into()),

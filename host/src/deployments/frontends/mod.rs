@@ -1,8 +1,11 @@
 //! Frontends: a project's published pages, with an address that lasts and a content that changes.
 
 mod model;
+pub mod operations;
+mod problems;
 pub mod requests;
 pub mod routes;
+pub mod scope;
 mod service;
 mod store;
 pub mod views;

@@ -5,12 +5,12 @@ use utoipa::ToSchema;
 
 use super::{FrontendError, NewContent, NewFrontend};
 use crate::content::Digest;
-use crate::deployments::model::is_slug;
 use crate::deployments::requests::{TITLE, check_content};
 use crate::deployments::revisions::WantedSource;
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::Problem;
 use crate::sandbox::ContentType;
+use svc_base::names::is_slug;
 
 /// A frontend to make.
 #[derive(Debug, Deserialize, ToSchema)]

@@ -2,48 +2,24 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use http::{HeaderValue, StatusCode, header};
-use serde::Deserialize;
+use http::{StatusCode, header};
 
+use super::operations;
 use super::requests::{CreateFrontend, Republish, WhichContent};
+use super::scope::{FrontendScope, TargetPath};
 use super::views::{ContentView, FrontendList, FrontendView};
-use super::{Frontend, FrontendError, Target};
-use crate::app::SharedApp;
-use crate::config::Config;
-use crate::http::extract::{NoQuery, UnreadBody, UnreadQuery};
-use crate::http::front::Context;
+use crate::access::idempotency::{Repeatable, Route};
+use crate::access::{Editor, Viewer, to_the_end};
+use crate::deployments::Deployments;
+use crate::http::context::Context;
+use crate::http::extract::{NoQuery, Query, UnreadBody};
 use crate::http::hosts::Host;
-use crate::http::idempotency::Repeatable;
 use crate::http::problem::{Code, Problem};
-use crate::http::serve::to_the_end;
-use crate::projects::Project;
+use crate::projects::Projects;
 use crate::projects::scope::ProjectScope;
-
-fn body_of(frontend: &Frontend, project: &Project, config: &Config) -> String {
-    // Plain data always has a JSON form.
-    serde_json::to_string(&FrontendView::new(frontend, project, config)).unwrap_or_default()
-}
-
-/// The second part of a frontend's address.
-#[derive(Debug, Deserialize)]
-pub struct TargetPath {
-    #[serde(default = "claim")]
-    target: String,
-}
-
-/// The slug of the frontend whose address is that of claims, too.
-fn claim() -> String {
-    "claim".to_owned()
-}
-
-impl TargetPath {
-    /// What it names.
-    pub fn target(&self) -> Target {
-        Target::from(self.target.as_str())
-    }
-}
 
 /// Publish a frontend
 #[utoipa::path(
@@ -59,27 +35,20 @@ impl TargetPath {
     security(("bearer" = []))
 )]
 pub async fn create(
-    State(app): State<SharedApp>,
+    State(deployments): State<Arc<Deployments>>,
     request: Repeatable,
-    scope: ProjectScope,
+    at: ProjectScope<Editor>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let body = body.json::<CreateFrontend>().await?;
-    let (by, parent) = (Some(&scope.principal), scope.project.id.to_string());
-    let project = scope.project;
-    let work = |key| async move {
-        let new = body.value.checked()?;
-        let frontend = app
-            .deployments
-            .create_frontend(project.clone(), new, key, body_of)
-            .await?;
-        let view = FrontendView::new(&frontend, &project, &app.config);
-        let location = HeaderValue::try_from(&view.url).map_err(|e| Problem::internal(&e))?;
-        let headers = [(header::LOCATION, location)];
-        Ok((StatusCode::CREATED, headers, axum::Json(view)).into_response())
+    let (caller, parent) = (at.authority.caller.clone(), at.project.id.to_string());
+    let route = Route {
+        name: "frontends",
+        parent: &parent,
     };
+    let work = |keep| operations::create(deployments, at, body.value, keep);
     request
-        .once(by, "frontends", &parent, &body.raw, work)
+        .once(Some(&caller), route, &body.raw, StatusCode::CREATED, work)
         .await
 }
 
@@ -93,15 +62,11 @@ pub async fn create(
     security(("bearer" = []))
 )]
 pub async fn list(
-    State(app): State<SharedApp>,
-    scope: ProjectScope,
+    State(deployments): State<Arc<Deployments>>,
+    at: ProjectScope<Viewer>,
     _: NoQuery,
-) -> Result<axum::Json<FrontendList>, Problem> {
-    let frontends = app.deployments.frontends(scope.project.id).await?;
-    let view = |frontend| FrontendView::new(frontend, &scope.project, &app.config);
-    Ok(axum::Json(FrontendList {
-        frontends: frontends.iter().map(view).collect(),
-    }))
+) -> Result<Json<FrontendList>, Problem> {
+    operations::list(deployments, at).await.map(Json)
 }
 
 /// Get a frontend
@@ -117,21 +82,11 @@ pub async fn list(
     security(("bearer" = []))
 )]
 pub async fn get(
-    State(app): State<SharedApp>,
-    scope: ProjectScope,
-    Path(path): Path<TargetPath>,
-    query: UnreadQuery,
-) -> Result<axum::Json<FrontendView>, Problem> {
-    let frontend = app
-        .deployments
-        .frontend(scope.project.id, &path.target())
-        .await?;
-    query.none()?;
-    Ok(axum::Json(FrontendView::new(
-        &frontend,
-        &scope.project,
-        &app.config,
-    )))
+    State(deployments): State<Arc<Deployments>>,
+    at: FrontendScope<Viewer>,
+    _: NoQuery,
+) -> Result<Json<FrontendView>, Problem> {
+    operations::get(deployments, at).await.map(Json)
 }
 
 /// Republish a frontend
@@ -150,22 +105,13 @@ pub async fn get(
     security(("bearer" = []))
 )]
 pub async fn republish(
-    State(app): State<SharedApp>,
-    scope: ProjectScope,
-    Path(path): Path<TargetPath>,
+    State(deployments): State<Arc<Deployments>>,
+    at: FrontendScope<Editor>,
     body: UnreadBody,
-) -> Result<axum::Json<FrontendView>, Problem> {
-    let target = path.target();
-    app.deployments.frontend(scope.project.id, &target).await?;
-    let new = body.json::<Republish>().await?.value.checked()?;
-    let (deployments, project) = (Arc::clone(&app.deployments), scope.project.clone());
-    let frontend =
-        to_the_end(async move { deployments.republish(project, target, new).await }).await??;
-    Ok(axum::Json(FrontendView::new(
-        &frontend,
-        &scope.project,
-        &app.config,
-    )))
+) -> Result<Json<FrontendView>, Problem> {
+    let input = body.json().await?.value;
+    let republishing = operations::republish(deployments, at, input);
+    to_the_end(republishing).await.map(Json)
 }
 
 /// Delete a frontend
@@ -183,13 +129,12 @@ pub async fn republish(
     security(("bearer" = []))
 )]
 pub async fn delete(
-    State(app): State<SharedApp>,
-    scope: ProjectScope,
+    State(deployments): State<Arc<Deployments>>,
+    at: ProjectScope<Editor>,
     Path(path): Path<TargetPath>,
     _: NoQuery,
 ) -> Result<StatusCode, Problem> {
-    let (deployments, target) = (Arc::clone(&app.deployments), path.target());
-    to_the_end(async move { deployments.delete_frontend(scope.project, target).await }).await??;
+    to_the_end(operations::delete(deployments, at, path.target())).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -209,33 +154,27 @@ pub async fn delete(
     security(("bearer" = []))
 )]
 pub async fn content(
-    State(app): State<SharedApp>,
-    scope: ProjectScope,
-    Path(path): Path<TargetPath>,
-    query: UnreadQuery,
-) -> Result<axum::Json<ContentView>, Problem> {
-    let target = path.target();
-    app.deployments.frontend(scope.project.id, &target).await?;
-    let wanted = query.read::<WhichContent>()?.checked()?;
-    let source = app
-        .deployments
-        .source(&scope.project, &target, wanted)
-        .await?;
-    Ok(axum::Json(source.into()))
+    State(deployments): State<Arc<Deployments>>,
+    at: FrontendScope<Viewer>,
+    Query(query): Query<WhichContent>,
+) -> Result<Json<ContentView>, Problem> {
+    operations::content(deployments, at, query).await.map(Json)
 }
 
 /// A project's origin leads to its home, else to its oldest frontend.
-pub async fn home(State(app): State<SharedApp>, context: Context) -> Result<Response, Problem> {
+pub async fn home(
+    State(projects): State<Projects>,
+    State(deployments): State<Arc<Deployments>>,
+    context: Context,
+) -> Result<Response, Problem> {
     let Host::Project(label) = &context.host else {
         return Err(Problem::not_found());
     };
-    let project = app
-        .projects
+    let project = projects
         .by_label(label)
         .await?
         .ok_or_else(Problem::not_found)?;
-    let slug = app
-        .deployments
+    let slug = deployments
         .home(project)
         .await?
         .ok_or_else(|| Problem::new(Code::NotFound, "Nothing is published here yet."))?;
@@ -244,37 +183,4 @@ pub async fn home(State(app): State<SharedApp>, context: Context) -> Result<Resp
         (header::CACHE_CONTROL, "no-store".to_owned()),
     ];
     Ok((StatusCode::FOUND, headers).into_response())
-}
-
-impl From<FrontendError> for Problem {
-    fn from(error: FrontendError) -> Self {
-        let detail = error.to_string();
-        match error {
-            FrontendError::NotFound => Self::new(
-                Code::NotFound,
-                "The project has no such active frontend. List them to see what it has.",
-            ),
-            FrontendError::NoRevision => Self::new(
-                Code::NotFound,
-                "The frontend has no such revision. List its revisions to see what it has.",
-            ),
-            FrontendError::Conflict(active) => Self::new(
-                Code::RevisionConflict,
-                format!("Another revision is active: {active}. Read it, make your change on top of it, and send that."),
-            )
-            .with("active_revision_id", active.to_string()),
-            FrontendError::NeverReleased | FrontendError::Edit(_) => {
-                Self::new(Code::InvalidRequest, detail)
-            }
-            FrontendError::TypeMismatch(_) => Self::new(
-                Code::TypeMismatch,
-                format!("{detail}, and keeps it. Leave `type` out, or make a new frontend."),
-            ),
-            FrontendError::TooLarge(_) => Self::new(
-                Code::PayloadTooLarge,
-                format!("{detail}, which is more than a source may have."),
-            ),
-            FrontendError::Publish(error) => error.into(),
-        }
-    }
 }

@@ -6,8 +6,7 @@ use super::model::{
     Frontend, FrontendError, FrontendState, MemberSummary, NewContent, NewFrontend, Target,
 };
 use super::store;
-use crate::config::Config;
-use crate::control::answers::{self, AnswerKey};
+use crate::control::answers::Keep;
 use crate::control::events::{self, OperatorEvent};
 use crate::control::{self, Tx};
 use crate::deployments::publication::{Address, announce, announce_slug};
@@ -34,7 +33,7 @@ impl Deployments {
             .await
     }
 
-    /// Publishes a frontend; `answer` keeps what `body` makes of it for an idempotency key. Durable when it answers.
+    /// Publishes a frontend. Durable when it returns.
     ///
     /// # Errors
     /// [`FrontendError`]; nothing is left of the attempt then.
@@ -42,8 +41,7 @@ impl Deployments {
         &self,
         project: Project,
         new: NewFrontend,
-        answer: Option<AnswerKey>,
-        body: fn(&Frontend, &Project, &Config) -> String,
+        keep: Keep<Frontend>,
     ) -> Result<Frontend, FrontendError> {
         self.check_room().await?;
         let slug = self.reserve_slug(new.requested_slug.as_deref()).await?;
@@ -66,9 +64,7 @@ impl Deployments {
         drop(slug);
         fault::point("create.claimed");
         let id = frontend.id;
-        let made = self
-            .fill(project, frontend, new.content, answer, body)
-            .await;
+        let made = self.fill(project, frontend, new.content, keep).await;
         if made.is_err() {
             self.control
                 .write(move |tx| store::remove_unfinished(tx, &id))
@@ -99,8 +95,7 @@ impl Deployments {
         project: Project,
         mut frontend: Frontend,
         content: String,
-        answer: Option<AnswerKey>,
-        body: fn(&Frontend, &Project, &Config) -> String,
+        keep: Keep<Frontend>,
     ) -> Result<Frontend, FrontendError> {
         let page = self
             .render_live(
@@ -112,7 +107,7 @@ impl Deployments {
             .await?;
         let stored = self.store_made(content, page).await?;
         fault::point("create.stored");
-        let (config, now) = (Arc::clone(&self.config), frontend.created_at);
+        let now = frontend.created_at;
         let address = address_of(&frontend, &project);
         let frontend = self
             .publish(stored, address, now, move |tx, published| {
@@ -123,9 +118,7 @@ impl Deployments {
                 }
                 frontend.state = FrontendState::Active;
                 frontend.source = Some(published.source);
-                if let Some(key) = answer {
-                    answers::keep(tx, &key, 201, &body(&frontend, &project, &config), now)?;
-                }
+                keep.keep(tx, &frontend)?;
                 Ok(frontend)
             })
             .await?;

@@ -1,6 +1,7 @@
 //! Revisions: a frontend's history. Drafts are looked at, promoted, and rolled back, without a lost update.
 
 mod model;
+pub mod operations;
 mod preview;
 mod releases;
 pub mod requests;

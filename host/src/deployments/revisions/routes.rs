@@ -2,25 +2,24 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
 
-use super::model::RevisionKind;
+use super::operations;
 use super::requests::{CreateRevision, ReleaseRequest, WhichRevisions};
 use super::views::{ReleaseList, ReleaseView, RevisionCreated, RevisionList, RevisionView};
-use crate::app::SharedApp;
+use crate::access::idempotency::{Repeatable, Route};
+use crate::access::{Editor, Viewer, to_the_end};
+use crate::deployments::Deployments;
 use crate::deployments::answer::{self, Place};
-use crate::deployments::frontends::routes::TargetPath;
-use crate::deployments::frontends::views::FrontendView;
+use crate::deployments::frontends::scope::FrontendScope;
 use crate::deployments::routes::disabled_page;
 use crate::deployments::serve::LookupError;
-use crate::http::extract::{UnreadBody, UnreadQuery};
-use crate::http::idempotency::Repeatable;
+use crate::http::extract::{NoQuery, Query, UnreadBody, UnreadQuery};
 use crate::http::problem::Problem;
-use crate::http::serve::to_the_end;
-use crate::projects::scope::ProjectScope;
 
 /// List revisions
 ///
@@ -38,19 +37,12 @@ use crate::projects::scope::ProjectScope;
     security(("bearer" = []))
 )]
 pub async fn list(
-    State(app): State<SharedApp>,
-    scope: ProjectScope,
-    Path(path): Path<TargetPath>,
-    query: UnreadQuery,
-) -> Result<axum::Json<RevisionList>, Problem> {
-    let target = path.target();
-    app.deployments.frontend(scope.project.id, &target).await?;
-    let page = query.read::<WhichRevisions>()?.checked()?;
-    let history = app
-        .deployments
-        .history(&scope.project, &target, page)
-        .await?;
-    Ok(axum::Json(history.into()))
+    State(deployments): State<Arc<Deployments>>,
+    at: FrontendScope<Viewer>,
+    Query(query): Query<WhichRevisions>,
+) -> Result<Json<RevisionList>, Problem> {
+    let page = query.checked()?;
+    operations::list(deployments, at, page).await.map(Json)
 }
 
 /// Get a revision
@@ -67,22 +59,14 @@ pub async fn list(
     security(("bearer" = []))
 )]
 pub async fn get(
-    State(app): State<SharedApp>,
-    scope: ProjectScope,
-    Path(path): Path<TargetPath>,
-    Path(which): Path<RevisionPath>,
+    State(deployments): State<Arc<Deployments>>,
+    at: FrontendScope<Viewer>,
+    Path(path): Path<RevisionPath>,
     query: UnreadQuery,
-) -> Result<axum::Json<RevisionView>, Problem> {
-    let id = which
-        .revision_id
-        .parse()
-        .map_err(|_| Problem::not_found())?;
-    let revision = app
-        .deployments
-        .revision(&scope.project, &path.target(), id)
-        .await?;
+) -> Result<Json<RevisionView>, Problem> {
+    let revision = operations::get(deployments, at, path.revision_id).await?;
     query.none()?;
-    Ok(axum::Json(RevisionView::from(&revision)))
+    Ok(Json(revision))
 }
 
 /// The last part of a revision's address.
@@ -109,34 +93,20 @@ pub struct RevisionPath {
     security(("bearer" = []))
 )]
 pub async fn create(
-    State(app): State<SharedApp>,
+    State(deployments): State<Arc<Deployments>>,
     request: Repeatable,
-    scope: ProjectScope,
-    Path(path): Path<TargetPath>,
+    at: FrontendScope<Editor>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    let target = path.target();
-    let frontend = app.deployments.frontend(scope.project.id, &target).await?;
     let body = body.json::<CreateRevision>().await?;
-    let (by, parent) = (Some(&scope.principal), frontend.id.to_string());
-    let project = scope.project;
-    let work = |key| async move {
-        let new = body.value.checked()?;
-        let answered = Arc::clone(&app.deployments);
-        // Plain data always has a JSON form.
-        let kept = move |drafted: &_| {
-            let view = RevisionCreated::new(drafted, &answered);
-            serde_json::to_string(&view).unwrap_or_default()
-        };
-        let drafted = app
-            .deployments
-            .create_draft(project, target, new, key, kept)
-            .await?;
-        let view = RevisionCreated::new(&drafted, &app.deployments);
-        Ok(axum::Json(view).into_response())
+    let (caller, parent) = (at.at.authority.caller.clone(), at.frontend.id.to_string());
+    let route = Route {
+        name: "revisions",
+        parent: &parent,
     };
+    let work = |keep| operations::create(deployments, at, body.value, keep);
     request
-        .once(by, "revisions", &parent, &body.raw, work)
+        .once(Some(&caller), route, &body.raw, StatusCode::OK, work)
         .await
 }
 
@@ -156,12 +126,14 @@ pub async fn create(
     security(("bearer" = []))
 )]
 pub async fn promote(
-    State(app): State<SharedApp>,
-    scope: ProjectScope,
-    Path(path): Path<TargetPath>,
+    State(deployments): State<Arc<Deployments>>,
+    at: FrontendScope<Editor>,
     body: UnreadBody,
-) -> Result<axum::Json<ReleaseView>, Problem> {
-    release(app, scope, path, body, RevisionKind::Promote).await
+) -> Result<Json<ReleaseView>, Problem> {
+    let input = body.json().await?.value;
+    to_the_end(operations::promote(deployments, at, input))
+        .await
+        .map(Json)
 }
 
 /// Roll back to a revision
@@ -180,31 +152,14 @@ pub async fn promote(
     security(("bearer" = []))
 )]
 pub async fn rollback(
-    State(app): State<SharedApp>,
-    scope: ProjectScope,
-    Path(path): Path<TargetPath>,
+    State(deployments): State<Arc<Deployments>>,
+    at: FrontendScope<Editor>,
     body: UnreadBody,
-) -> Result<axum::Json<ReleaseView>, Problem> {
-    release(app, scope, path, body, RevisionKind::Rollback).await
-}
-
-async fn release(
-    app: SharedApp,
-    scope: ProjectScope,
-    path: TargetPath,
-    body: UnreadBody,
-    kind: RevisionKind,
-) -> Result<axum::Json<ReleaseView>, Problem> {
-    let target = path.target();
-    app.deployments.frontend(scope.project.id, &target).await?;
-    let new = body.json::<ReleaseRequest>().await?.value.checked(kind)?;
-    let (deployments, project) = (Arc::clone(&app.deployments), scope.project.clone());
-    let (frontend, revision) =
-        to_the_end(async move { deployments.release(project, target, new).await }).await??;
-    Ok(axum::Json(ReleaseView {
-        frontend: FrontendView::new(&frontend, &scope.project, &app.config),
-        revision: RevisionView::from(&revision),
-    }))
+) -> Result<Json<ReleaseView>, Problem> {
+    let input = body.json().await?.value;
+    to_the_end(operations::rollback(deployments, at, input))
+        .await
+        .map(Json)
 }
 
 /// List releases
@@ -222,16 +177,11 @@ async fn release(
     security(("bearer" = []))
 )]
 pub async fn releases(
-    State(app): State<SharedApp>,
-    scope: ProjectScope,
-    Path(path): Path<TargetPath>,
-    query: UnreadQuery,
-) -> Result<axum::Json<ReleaseList>, Problem> {
-    let target = path.target();
-    app.deployments.frontend(scope.project.id, &target).await?;
-    query.none()?;
-    let releases = app.deployments.releases(&scope.project, &target).await?;
-    Ok(axum::Json(releases.into()))
+    State(deployments): State<Arc<Deployments>>,
+    at: FrontendScope<Viewer>,
+    _: NoQuery,
+) -> Result<Json<ReleaseList>, Problem> {
+    operations::releases(deployments, at).await.map(Json)
 }
 
 /// Look at a revision
@@ -252,19 +202,19 @@ pub async fn releases(
     extensions(("x-problems" = json!("disabled not_found range_not_satisfiable render_failed capacity_reached")))
 )]
 pub async fn preview(
-    State(app): State<SharedApp>,
+    State(deployments): State<Arc<Deployments>>,
     Path((deployment, revision)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let (Ok(deployment), Ok(revision)) = (deployment.parse(), revision.parse()) else {
         return Err(Problem::not_found());
     };
-    let page = match app.deployments.preview(deployment, revision).await {
+    let page = match deployments.preview(deployment, revision).await {
         Ok(page) => page,
         Err(LookupError::Disabled) => return Ok(disabled_page()),
         Err(error) => return Err(error.into()),
     };
-    answer::page(&page, Place::Elsewhere, app.clock.now(), &headers)
+    answer::page(&page, Place::Elsewhere, deployments.clock.now(), &headers)
 }
 
 /// Add the slash
@@ -281,13 +231,13 @@ pub async fn preview(
     extensions(("x-problems" = json!("disabled not_found")))
 )]
 pub async fn preview_with_slash(
-    State(app): State<SharedApp>,
+    State(deployments): State<Arc<Deployments>>,
     Path((deployment, revision)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
     let (Ok(deployment), Ok(revision)) = (deployment.parse(), revision.parse()) else {
         return Err(Problem::not_found());
     };
-    match app.deployments.previewed(deployment, revision).await {
+    match deployments.previewed(deployment, revision).await {
         Ok(_) => {}
         Err(LookupError::Disabled) => return Ok(disabled_page()),
         Err(error) => return Err(error.into()),

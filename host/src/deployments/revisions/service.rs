@@ -10,7 +10,7 @@ use super::model::{
 use super::store;
 use crate::clock::Timestamp;
 use crate::content::Digest;
-use crate::control::answers::{self, AnswerKey};
+use crate::control::answers::Keep;
 use crate::control::{self, Tx};
 use crate::deployments::Deployments;
 use crate::deployments::frontends::{Frontend, FrontendError, Target};
@@ -185,7 +185,7 @@ impl Deployments {
         text.ok_or_else(|| PublishError::Internal(anyhow::anyhow!("source {digest} is missing")))
     }
 
-    /// Makes a draft; `answer` keeps what `body` makes of it for an idempotency key.
+    /// Makes a draft.
     ///
     /// # Errors
     /// [`FrontendError`]: a conflict if `base` is not the active revision.
@@ -194,8 +194,7 @@ impl Deployments {
         project: Project,
         target: Target,
         new: NewDraft,
-        answer: Option<AnswerKey>,
-        body: impl FnOnce(&Drafted) -> String + Send + 'static,
+        keep: Keep<Drafted>,
     ) -> Result<Drafted, FrontendError> {
         let (frontend, active) = self.in_workflow(&project, &target).await?;
         if new.base != Some(active) {
@@ -245,9 +244,7 @@ impl Deployments {
                     revision,
                     deduplicated,
                 };
-                if let Some(key) = answer {
-                    answers::keep(tx, &key, 200, &body(&drafted), now)?;
-                }
+                keep.keep(tx, &drafted)?;
                 Ok(drafted)
             })
             .await

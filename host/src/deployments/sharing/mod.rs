@@ -1,8 +1,11 @@
 //! What becomes of shares: their publishers delete them, owners claim them for projects, and files are published as they are.
 
 mod languages;
+pub mod operations;
+mod problems;
 pub mod requests;
 pub mod routes;
+mod scope;
 mod service;
 mod store;
 mod token;

@@ -2,19 +2,22 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
-use super::ShareError;
+use super::operations;
 use super::requests::{ClaimRequest, UploadOptions};
-use crate::app::SharedApp;
+use super::scope::ShareToken;
+use crate::access::{Editor, MaybeCaller, to_the_end};
+use crate::control::answers::Keep;
+use crate::deployments::Deployments;
 use crate::deployments::frontends::views::FrontendView;
 use crate::deployments::quick_share::Deployed;
-use crate::http::extract::{DeclaredLength, MaybePrincipal, ShareToken, UnreadBody, UnreadQuery};
+use crate::http::extract::{DeclaredLength, UnreadBody, UnreadQuery};
 use crate::http::negotiate;
-use crate::http::problem::{Code, Problem};
-use crate::http::serve::to_the_end;
+use crate::http::problem::Problem;
 use crate::projects::scope::ProjectScope;
 
 /// Publish a file as it is
@@ -31,13 +34,13 @@ use crate::projects::scope::ProjectScope;
     security((), ("bearer" = []))
 )]
 pub async fn put(
-    State(app): State<SharedApp>,
+    State(deployments): State<Arc<Deployments>>,
     Path(file): Path<String>,
     headers: HeaderMap,
-    _: MaybePrincipal,
+    _: MaybeCaller,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    publish(app, file, &headers, body).await
+    publish(deployments, file, &headers, body).await
 }
 
 /// Publish a text as it is
@@ -52,28 +55,27 @@ pub async fn put(
     security((), ("bearer" = []))
 )]
 pub async fn put_unnamed(
-    State(app): State<SharedApp>,
+    State(deployments): State<Arc<Deployments>>,
     headers: HeaderMap,
-    _: MaybePrincipal,
+    _: MaybeCaller,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    publish(app, String::new(), &headers, body).await
+    publish(deployments, String::new(), &headers, body).await
 }
 
 async fn publish(
-    app: SharedApp,
+    deployments: Arc<Deployments>,
     file: String,
     headers: &HeaderMap,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let (bytes, options) = body.bytes_and_query::<UploadOptions>().await?;
-    let share = options.checked(&file, &bytes, &app.config.limits)?;
-    let deployments = Arc::clone(&app.deployments);
-    let deployed =
-        to_the_end(async move { deployments.publish_share(share, None).await }).await??;
+    let share = options.checked(&file, &bytes, &deployments.config.limits)?;
+    let publishing = async move { deployments.publish_share(share, Keep::nothing()).await };
+    let deployed = to_the_end(publishing).await?;
     let location = HeaderValue::try_from(&deployed.url).map_err(|e| Problem::internal(&e))?;
     let answer = if negotiate::names(headers, "application/json") {
-        axum::Json(deployed).into_response()
+        Json(deployed).into_response()
     } else {
         format!("{}\n", deployed.url).into_response()
     };
@@ -92,16 +94,15 @@ async fn publish(
     security(("delete_token" = []))
 )]
 pub async fn delete(
-    State(app): State<SharedApp>,
+    State(deployments): State<Arc<Deployments>>,
     Path(id): Path<String>,
     ShareToken(token): ShareToken,
     _: DeclaredLength,
     query: UnreadQuery,
 ) -> Result<StatusCode, Problem> {
-    let deployments = Arc::clone(&app.deployments);
     let proven = deployments.prove_share(&id, &token).await?;
     query.none()?;
-    to_the_end(async move { deployments.delete_share(proven).await }).await??;
+    to_the_end(async move { deployments.delete_share(proven).await }).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -118,37 +119,13 @@ pub async fn delete(
     security(("bearer" = []))
 )]
 pub async fn claim(
-    State(app): State<SharedApp>,
-    scope: ProjectScope,
+    State(deployments): State<Arc<Deployments>>,
+    at: ProjectScope<Editor>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    let wanted = body.json::<ClaimRequest>().await?.value;
-    let (deployments, project) = (Arc::clone(&app.deployments), scope.project.clone());
-    let claiming = async move {
-        let share = deployments.prove_share(&wanted.id, &wanted.delete_token);
-        deployments.claim_share(project, share.await?).await
-    };
-    let frontend = to_the_end(claiming).await??;
-    let view = FrontendView::new(&frontend, &scope.project, &app.config);
+    let input = body.json::<ClaimRequest>().await?.value;
+    let view = to_the_end(operations::claim(deployments, at, input)).await?;
     let location = HeaderValue::try_from(&view.url).map_err(|e| Problem::internal(&e))?;
     let headers = [(header::LOCATION, location)];
-    Ok((StatusCode::CREATED, headers, axum::Json(view)).into_response())
-}
-
-impl From<ShareError> for Problem {
-    fn from(error: ShareError) -> Self {
-        let detail = error.to_string();
-        match error {
-            ShareError::NotFound => Self::new(
-                Code::NotFound,
-                "There is no share of this id with this token. Send the `id` and the `delete_token` of one publishing.",
-            ),
-            ShareError::Disabled => Self::new(
-                Code::Disabled,
-                "The operator of this service has disabled this share for safety.",
-            ),
-            ShareError::Guarded(_) => Self::new(Code::InvalidRequest, format!("{detail}.")),
-            ShareError::Frontend(error) => error.into(),
-        }
-    }
+    Ok((StatusCode::CREATED, headers, Json(view)).into_response())
 }

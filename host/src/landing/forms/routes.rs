@@ -6,17 +6,20 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Deserialize;
+use svc_base::names::is_slug;
 use utoipa::ToSchema;
 
 use super::Shared;
-use crate::app::SharedApp;
-use crate::deployments::model::is_slug;
+use crate::access::to_the_end;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::control::answers::Keep;
+use crate::deployments::Deployments;
 use crate::deployments::requests::DeployRequest;
 use crate::deployments::routes::{check_origin, platform_page};
+use crate::http::context::Context;
 use crate::http::extract::{UnreadBody, invalid};
-use crate::http::front::Context;
-use crate::http::problem::{Code, Problem};
-use crate::http::serve::to_the_end;
+use crate::http::problem::Problem;
 use crate::landing::qr;
 use crate::sandbox::ContentType;
 
@@ -81,24 +84,24 @@ pub struct DeleteForm {
     extensions(("x-problems" = json!("invalid_request invalid_json render_failed origin_refused timeout payload_too_large unsupported_media_type rate_limited capacity_reached")))
 )]
 pub async fn share(
-    State(app): State<SharedApp>,
+    State(deployments): State<Arc<Deployments>>,
+    State(config): State<Arc<Config>>,
     context: Context,
     headers: HeaderMap,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    check_origin(&app, &context, &headers)?;
+    check_origin(&config, &context, &headers)?;
     let form = body.form_or_json::<ShareForm>().await?.value;
-    let share = form.request()?.checked(&app.config.limits)?;
+    let share = form.request()?.checked(&config.limits)?;
     let (password, one_time) = (share.password.clone(), share.one_time);
-    let deployments = Arc::clone(&app.deployments);
-    let deployed =
-        to_the_end(async move { deployments.publish_share(share, None).await }).await??;
+    let publishing = async move { deployments.publish_share(share, Keep::nothing()).await };
+    let deployed = to_the_end(publishing).await?;
     let shared = Shared {
         deployed: &deployed,
         password: password.as_deref(),
         one_time,
     };
-    let page = super::published(&shared, &app.config);
+    let page = super::published(&shared, &config);
     Ok(platform_page(StatusCode::CREATED, &page))
 }
 
@@ -112,18 +115,18 @@ pub async fn share(
     extensions(("x-problems" = json!("invalid_request invalid_json not_found origin_refused timeout payload_too_large unsupported_media_type rate_limited capacity_reached")))
 )]
 pub async fn delete(
-    State(app): State<SharedApp>,
+    State(deployments): State<Arc<Deployments>>,
+    State(config): State<Arc<Config>>,
     context: Context,
     headers: HeaderMap,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    check_origin(&app, &context, &headers)?;
+    check_origin(&config, &context, &headers)?;
     let form = body.form_or_json::<DeleteForm>().await?.value;
-    let deployments = Arc::clone(&app.deployments);
     let share = deployments
         .prove_share(&form.id, &form.delete_token)
         .await?;
-    to_the_end(async move { deployments.delete_share(share).await }).await??;
+    to_the_end(async move { deployments.delete_share(share).await }).await?;
     Ok(platform_page(StatusCode::OK, &super::deleted()))
 }
 
@@ -137,13 +140,13 @@ pub async fn delete(
     extensions(("x-problems" = json!("not_found")))
 )]
 pub async fn qr_code(
-    State(app): State<SharedApp>,
+    State(config): State<Arc<Config>>,
     Path(slug): Path<String>,
 ) -> Result<Response, Problem> {
     if !is_slug(&slug) {
         return Err(Problem::not_found());
     }
-    let code = qr::svg(&format!("{}/{slug}", app.config.sites_url));
+    let code = qr::svg(&format!("{}/{slug}", config.sites_url));
     let code = code.map_err(|error| Problem::internal(&error))?;
     let headers = [
         (
@@ -166,55 +169,6 @@ pub async fn qr_code(
     Ok((headers, code).into_response())
 }
 
-/// The form that reports a page
-///
-/// For people; it posts to `/api/v1/reports`. An extension of this implementation.
-#[utoipa::path(
-    get, path = "/_svc/report/{slug}", tag = "quick share", operation_id = "report_form",
-    params(("slug" = String, Path, description = "The page.")),
-    responses((status = 200, description = "The form.", content_type = "text/html", body = String)),
-    extensions(("x-problems" = json!("not_found")))
-)]
-pub async fn report(
-    State(app): State<SharedApp>,
-    Path(slug): Path<String>,
-) -> Result<Response, Problem> {
-    if !is_slug(&slug) {
-        return Err(Problem::not_found());
-    }
-    let page = super::report(&slug, None, &app.config);
-    Ok(platform_page(StatusCode::OK, &page))
-}
-
-/// The form that reports any page
-#[utoipa::path(
-    get, path = "/_svc/report", tag = "quick share", operation_id = "report_form_of_any",
-    responses((status = 200, description = "The form.", content_type = "text/html", body = String))
-)]
-pub async fn report_any(State(app): State<SharedApp>) -> Response {
-    platform_page(StatusCode::OK, &super::report("", None, &app.config))
-}
-
-/// The answer to the form that reports a page: thanks, or the form once more with what is wrong with it.
-pub fn after_report(
-    app: &SharedApp,
-    slug: &str,
-    reported: Result<Response, Problem>,
-) -> Result<Response, Problem> {
-    let (status, page) = match reported {
-        Ok(_) => (StatusCode::ACCEPTED, super::reported(&app.config)),
-        Err(problem) if problem.code == Code::NotFound => {
-            let wrong = "There is no such page. It may have expired, or been deleted.";
-            (
-                StatusCode::NOT_FOUND,
-                super::report(slug, Some(wrong), &app.config),
-            )
-        }
-        Err(problem) => return Err(problem),
-    };
-    Ok(platform_page(status, &page))
-}
-
 /// Whom to tell about weaknesses
 ///
 /// RFC 9116, where the operator has set a contact.
@@ -223,14 +177,13 @@ pub fn after_report(
     responses((status = 200, description = "The contact.", content_type = "text/plain", body = String)),
     extensions(("x-problems" = json!("not_found")))
 )]
-pub async fn security(State(app): State<SharedApp>) -> Result<Response, Problem> {
-    let contact = app
-        .config
-        .contact
-        .as_deref()
-        .ok_or_else(Problem::not_found)?;
-    let until = app.clock.now().plus_seconds(BELIEVED);
-    let base = &app.config.base_url;
+pub async fn security(
+    State(config): State<Arc<Config>>,
+    State(clock): State<Clock>,
+) -> Result<Response, Problem> {
+    let contact = config.contact.as_deref().ok_or_else(Problem::not_found)?;
+    let until = clock.now().plus_seconds(BELIEVED);
+    let base = &config.base_url;
     let text = format!(
         "Contact: {contact}\nExpires: {until}\nPreferred-Languages: en\nCanonical: {base}/.well-known/security.txt\n"
     );

@@ -1,21 +1,20 @@
 //! `deploy_asset`: a quick share, which anybody may publish.
 
-use std::sync::Arc;
-
 use rmcp::model::{Tool as Description, ToolAnnotations};
 use serde_json::{Value, json};
 
 use super::{answer, describe, string};
-use crate::app::SharedApp;
+use crate::access::to_the_end;
+use crate::control::answers::Keep;
 use crate::deployments::requests::DeployRequest;
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
-use crate::http::serve::to_the_end;
+use crate::mcp::Tools;
 use crate::mcp::arguments::Arguments;
 
 const ABOUT: &str = "Publish one page at a public URL for 7 days, without an account: HTML, Markdown, a Mermaid diagram, JSON or CSV. \
-Answers {id, slug, url, created_at, expires_at, title, delete_token}: give the user the url, and keep id and delete_token: \
-DELETE /api/v1/deploy/{id} with the token as bearer deletes the page, and manage_frontend claim makes it a project's. They are shown once. \
+Answers {id, slug, url, created_at, expires_at, title, delete_token}: give the user the url, and keep id and delete_token, which are shown once: \
+DELETE /api/v1/deploy/{id} with the token as bearer deletes the page, and manage_frontend claim makes it a project's. \
 Its scripts run in a sandbox without cookies, storage and svc.db. It cannot be changed afterwards; \
 for a page that lasts or has a backend, use manage_project and manage_frontend.";
 
@@ -37,7 +36,7 @@ pub(super) fn description() -> Description {
     describe("deploy_asset", ABOUT, hints, &arguments, &["content"])
 }
 
-pub(super) async fn call(app: SharedApp, mut arguments: Arguments) -> Result<Value, Problem> {
+pub(super) async fn call(services: Tools, mut arguments: Arguments) -> Result<Value, Problem> {
     if arguments.has("name") {
         return Err(invalid(
             "In the arguments: unknown field `name`: the wanted name is `slug`.",
@@ -49,7 +48,10 @@ pub(super) async fn call(app: SharedApp, mut arguments: Arguments) -> Result<Val
     }
     let share = arguments
         .rest::<DeployRequest>()?
-        .checked(&app.config.limits)?;
-    let deployments = Arc::clone(&app.deployments);
-    answer(to_the_end(async move { deployments.publish_share(share, None).await }).await??)
+        .checked(&services.config.limits)?;
+    let publishing = async move {
+        let keep = Keep::nothing();
+        services.deployments.publish_share(share, keep).await
+    };
+    answer(to_the_end(publishing).await?)
 }

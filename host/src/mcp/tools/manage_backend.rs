@@ -5,16 +5,14 @@ use std::sync::Arc;
 use rmcp::model::{Tool as Description, ToolAnnotations};
 use serde_json::{Value, json};
 
-use super::{Caller, answer, deleted, describe, string};
-use crate::backends::history::requests::{RestoreBackend, WhichMoments};
-use crate::backends::history::views::{HistoryView, RestoredView};
-use crate::backends::operate::requests::{CallBatch, check_ops};
-use crate::backends::requests::{Change, CreateBackend, DefineActions, HowToChange, UpdateBackend};
-use crate::backends::views::{ActionList, BackendView, DryRunView, MigrationView};
-use crate::backends::{Backend, BackendError, export};
+use super::{Session, answer, deleted, describe, string};
+use crate::access::{Viewer, to_the_end};
+use crate::backends::requests::{DefineActions, HowToChange};
+use crate::backends::scope::BackendScope;
+use crate::backends::{export, operations};
+use crate::control::answers::Keep;
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
-use crate::http::serve::to_the_end;
 use crate::mcp::arguments::{Action as _, Arguments, actions};
 use crate::projects::Project;
 
@@ -87,80 +85,63 @@ pub(super) fn description() -> Description {
 }
 
 pub(super) async fn call(
-    caller: Caller,
+    session: Session,
     mut arguments: Arguments,
     action: &mut &'static str,
 ) -> Result<Value, Problem> {
     let wanted: Action = arguments.action()?;
     *action = wanted.name();
-    let project = caller.project(&arguments.text("project_id")?).await?;
-    let app = &caller.app;
+    let backends = Arc::clone(&session.services.backends);
+    let given = &mut arguments;
     match wanted {
         Action::Create => {
-            let new = arguments.rest::<CreateBackend>()?.checked();
-            let backends = Arc::clone(&app.backends);
-            let body = |_: &_, _: &_| String::new();
-            let made = to_the_end(async move { backends.create(&project, new, None, body).await });
-            answer(BackendView::new(&made.await??, &app.config))
+            let (at, keep) = (session.project(given).await?, Keep::nothing());
+            let creating = operations::create(backends, at, arguments.rest()?, keep);
+            answer(to_the_end(creating).await?)
         }
         Action::Get => {
-            let detail = app.backends.detail(project.id).await?;
+            let at = session.project(given).await?;
+            let backend = operations::get(backends, at).await?;
             arguments.none()?;
-            answer(BackendView::new(&detail, &app.config))
+            answer(backend)
         }
-        Action::Update if defines(&arguments) => define(&caller, &project, arguments).await,
         Action::Update => {
-            existing(&caller, &project).await?;
-            let how = how(&mut arguments)?;
-            let request: UpdateBackend = arguments.rest()?;
-            let (project, backends) = (project.id, Arc::clone(&app.backends));
-            match request.checked(how)? {
-                Change::Try(ddl) => {
-                    let tried = async move { backends.try_migration(project, ddl).await };
-                    answer(DryRunView::from(to_the_end(tried).await??))
-                }
-                Change::Migrate { ddl, note } => {
-                    let done = async move { backends.migrate(project, ddl, note).await };
-                    answer(MigrationView::from(to_the_end(done).await??))
-                }
-                Change::Switch(realtime) => {
-                    let done = async move { backends.set_realtime(project, realtime).await };
-                    answer(BackendView::new(&to_the_end(done).await??, &app.config))
-                }
+            let defines = defines(given);
+            let at = session.backend(given).await?;
+            if defines {
+                let input = actions_of(arguments)?;
+                answer(to_the_end(operations::define(backends, at, input)).await?)
+            } else {
+                let how = how(given)?;
+                let input = (arguments.rest()?, how);
+                answer(to_the_end(operations::update(backends, at, input)).await?)
             }
         }
         Action::Batch => {
-            let backend = existing(&caller, &project).await?.id;
-            let ops = check_ops(arguments.rest::<CallBatch>()?.ops)?;
-            let backends = Arc::clone(&app.backends);
-            let done = to_the_end(async move { backends.batch(backend, ops).await });
-            let json = done.await??;
+            let at = session.backend(given).await?;
+            let batch = operations::batch(backends, at, arguments.rest()?);
+            let json = to_the_end(batch).await?;
             serde_json::from_slice(&json).map_err(|error| Problem::internal(&error))
         }
         Action::History => {
-            existing(&caller, &project).await?;
-            let part = arguments.rest::<WhichMoments>()?.checked()?;
-            answer(HistoryView::from(
-                app.backends.history(project.id, part).await?,
-            ))
+            let at = session.backend(given).await?;
+            answer(operations::history(backends, at, arguments.rest()?).await?)
         }
         Action::Restore => {
-            existing(&caller, &project).await?;
-            let at = arguments.rest::<RestoreBackend>()?.checked()?;
-            let (project, backends) = (project.id, Arc::clone(&app.backends));
-            let restored = to_the_end(async move { backends.restore(project, at).await });
-            answer(RestoredView::from(restored.await??))
+            let at = session.backend(given).await?;
+            let restoring = operations::restore(backends, at, arguments.rest()?);
+            answer(to_the_end(restoring).await?)
         }
         Action::Delete => {
+            let at = session.project(given).await?;
             arguments.none()?;
-            let backends = Arc::clone(&app.backends);
-            to_the_end(async move { backends.delete(project.id).await }).await??;
+            to_the_end(operations::delete(backends, at)).await?;
             Ok(deleted())
         }
         Action::Export => {
-            existing(&caller, &project).await?;
+            let at: BackendScope<Viewer> = session.backend(given).await?;
             arguments.none()?;
-            Ok(exported(&caller, &project))
+            Ok(exported(&session.services.config.base_url, &at.at.project))
         }
     }
 }
@@ -172,13 +153,8 @@ fn defines(arguments: &Arguments) -> bool {
     arguments.has("actions") || arguments.has_null("actions") && !other
 }
 
-/// Defines actions.
-async fn define(
-    caller: &Caller,
-    project: &Project,
-    mut arguments: Arguments,
-) -> Result<Value, Problem> {
-    existing(caller, project).await?;
+/// The actions to define, and how that is meant.
+fn actions_of(mut arguments: Arguments) -> Result<(DefineActions, HowToChange), Problem> {
     let others = ["ddl", "realtime", "note"];
     if let Some(other) = others.iter().find(|name| arguments.has(name)) {
         return Err(invalid(format!(
@@ -189,16 +165,7 @@ async fn define(
     if !arguments.has("actions") {
         arguments.give("actions", &())?;
     }
-    let request: DefineActions = arguments.rest()?;
-    let project = project.id;
-    let (batch, backends) = (request.checked(), Arc::clone(&caller.app.backends));
-    if how.dry_run {
-        let tried = async move { backends.try_actions(project, batch).await };
-        answer(DryRunView::from(to_the_end(tried).await??))
-    } else {
-        let defined = async move { backends.define(project, batch).await };
-        answer(ActionList::new(&to_the_end(defined).await??))
-    }
+    Ok((arguments.rest()?, how))
 }
 
 /// How a change is meant, which REST says in the query.
@@ -208,18 +175,11 @@ fn how(arguments: &mut Arguments) -> Result<HowToChange, Problem> {
 }
 
 /// Where REST answers the file: a result is text, and short.
-fn exported(caller: &Caller, project: &Project) -> Value {
-    let base_url = &caller.app.config.base_url;
+fn exported(base_url: &str, project: &Project) -> Value {
     json!({
         "url": format!("{base_url}/api/v1/projects/{}/backend/export", project.id),
         "content_type": export::MEDIA_TYPE,
         "file_name": export::file_name(project),
         "note": "GET the url with the header Authorization: Bearer <the credential of this connection>, which never goes into a URL or a page. If you cannot see the credential, give the user this command: curl -fsSOJ -H \"Authorization: Bearer $CREDENTIAL\" <url>",
     })
-}
-
-/// The backend of a project of the caller's.
-async fn existing(caller: &Caller, project: &Project) -> Result<Backend, Problem> {
-    let backend = caller.app.backends.of_project(project.id).await?;
-    backend.ok_or_else(|| BackendError::NotFound.into())
 }

@@ -5,22 +5,20 @@ use std::sync::Arc;
 use rmcp::model::{Tool as Description, ToolAnnotations};
 use serde_json::{Value, json};
 
-use super::{Caller, answer, deleted, describe, string};
-use crate::deployments::frontends::Target;
-use crate::deployments::frontends::requests::{CreateFrontend, Republish, WhichContent};
-use crate::deployments::frontends::views::{ContentView, FrontendList, FrontendView};
-use crate::deployments::revisions::requests::{CreateRevision, ReleaseRequest, WhichRevisions};
-use crate::deployments::revisions::views::{
-    ReleaseList, ReleaseView, RevisionCreated, RevisionList, RevisionView,
-};
-use crate::deployments::revisions::{HistoryPage, RevisionKind};
-use crate::deployments::sharing::requests::ClaimRequest;
+use super::{Session, answer, deleted, describe, string};
+use crate::access::{Viewer, to_the_end};
+use crate::control::answers::Keep;
+use crate::deployments::Deployments;
+use crate::deployments::frontends::operations as frontends;
+use crate::deployments::frontends::scope::FrontendScope;
+use crate::deployments::frontends::views::ContentView;
+use crate::deployments::revisions::requests::WhichRevisions;
+use crate::deployments::revisions::{HistoryPage, operations as revisions};
+use crate::deployments::sharing::operations as sharing;
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
-use crate::http::serve::to_the_end;
 use crate::mcp::arguments::{Action as _, Arguments, actions};
 use crate::mcp::results;
-use crate::projects::Project;
 
 actions!(Action {
     Create "create",
@@ -91,146 +89,98 @@ pub(super) fn description() -> Description {
 }
 
 pub(super) async fn call(
-    caller: Caller,
+    session: Session,
     mut arguments: Arguments,
     action: &mut &'static str,
 ) -> Result<Value, Problem> {
     let wanted: Action = arguments.action()?;
     *action = wanted.name();
-    let project = caller.project(&arguments.text("project_id")?).await?;
-    let app = &caller.app;
+    let deployments = Arc::clone(&session.services.deployments);
+    let given = &mut arguments;
     match wanted {
         Action::Create => {
-            let new = arguments.rest::<CreateFrontend>()?.checked()?;
-            let deployments = Arc::clone(&app.deployments);
-            let (body, owner) = (|_: &_, _: &_, _: &_| String::new(), project.clone());
-            let made =
-                to_the_end(
-                    async move { deployments.create_frontend(owner, new, None, body).await },
-                );
-            answer(FrontendView::new(&made.await??, &project, &app.config))
+            let (at, keep) = (session.project(given).await?, Keep::nothing());
+            let creating = frontends::create(deployments, at, arguments.rest()?, keep);
+            answer(to_the_end(creating).await?)
         }
         Action::Claim => {
-            let wanted = arguments.rest::<ClaimRequest>()?;
-            let (deployments, owner) = (Arc::clone(&app.deployments), project.clone());
-            let claiming = async move {
-                let share = deployments.prove_share(&wanted.id, &wanted.delete_token);
-                deployments.claim_share(owner, share.await?).await
-            };
-            let frontend = to_the_end(claiming).await??;
-            answer(FrontendView::new(&frontend, &project, &app.config))
+            let at = session.project(given).await?;
+            let claiming = sharing::claim(deployments, at, arguments.rest()?);
+            answer(to_the_end(claiming).await?)
         }
         Action::List => {
+            let at = session.project(given).await?;
             arguments.none()?;
-            let frontends = app.deployments.frontends(project.id).await?;
-            let view = |frontend| FrontendView::new(frontend, &project, &app.config);
-            answer(FrontendList {
-                frontends: frontends.iter().map(view).collect(),
-            })
+            answer(frontends::list(deployments, at).await?)
         }
-        Action::Delete => {
-            let target = arguments.frontend()?;
-            arguments.none()?;
-            let deployments = Arc::clone(&app.deployments);
-            to_the_end(async move { deployments.delete_frontend(project, target).await }).await??;
-            Ok(deleted())
-        }
-        Action::GetRevision => {
-            let target = arguments.frontend()?;
-            let revision = arguments.text("revision_id")?;
-            let revision = revision.parse().map_err(|_| Problem::not_found())?;
-            let revision = app
-                .deployments
-                .revision(&project, &target, revision)
-                .await?;
-            arguments.none()?;
-            answer(RevisionView::from(&revision))
-        }
-        _ => {
-            let target = arguments.frontend()?;
-            one(&caller, project, target, wanted, arguments).await
-        }
-    }
-}
-
-/// The actions on one frontend, which must be there before anything else is looked at.
-async fn one(
-    caller: &Caller,
-    project: Project,
-    target: Target,
-    wanted: Action,
-    mut arguments: Arguments,
-) -> Result<Value, Problem> {
-    let deployments = Arc::clone(&caller.app.deployments);
-    let config = &caller.app.config;
-    let frontend = deployments.frontend(project.id, &target).await?;
-    match wanted {
         Action::Get => {
+            let at = session.frontend(given).await?;
             arguments.none()?;
-            answer(FrontendView::new(&frontend, &project, config))
+            answer(frontends::get(deployments, at).await?)
         }
         Action::Content => {
+            let at = session.frontend(given).await?;
             let (offset, limit) = (arguments.count("offset")?, arguments.count("limit")?);
-            let wanted = arguments.rest::<WhichContent>()?.checked()?;
-            let source = deployments.source(&project, &target, wanted).await?;
-            range(&source.into(), offset, limit)
+            let source = frontends::content(deployments, at, arguments.rest()?).await?;
+            range(&source, offset, limit)
         }
         Action::Update => {
-            let new = arguments.rest::<Republish>()?.checked()?;
-            let (owner, shared) = (project.clone(), Arc::clone(&deployments));
-            let done = to_the_end(async move { shared.republish(owner, target, new).await });
-            answer(FrontendView::new(&done.await??, &project, config))
+            let at = session.frontend(given).await?;
+            let republishing = frontends::republish(deployments, at, arguments.rest()?);
+            answer(to_the_end(republishing).await?)
+        }
+        Action::Delete => {
+            let (at, target) = (session.project(given).await?, arguments.frontend()?);
+            arguments.none()?;
+            to_the_end(frontends::delete(deployments, at, target)).await?;
+            Ok(deleted())
         }
         Action::CreateRevision => {
-            let new = arguments.rest::<CreateRevision>()?.checked()?;
-            let shared = Arc::clone(&deployments);
-            let body = |_: &_| String::new();
-            let drafted =
-                to_the_end(
-                    async move { shared.create_draft(project, target, new, None, body).await },
-                );
-            answer(RevisionCreated::new(&drafted.await??, &deployments))
+            let (at, keep) = (session.frontend(given).await?, Keep::nothing());
+            let drafting = revisions::create(deployments, at, arguments.rest()?, keep);
+            answer(to_the_end(drafting).await?)
         }
         Action::ListRevisions => {
+            let at = session.frontend(given).await?;
             let page = arguments.rest::<WhichRevisions>()?.checked()?;
-            revisions(caller, &project, &target, page).await
+            fitting(deployments, at, page).await
         }
-        Action::Promote | Action::Rollback => {
-            let kind = match wanted {
-                Action::Promote => RevisionKind::Promote,
-                _ => RevisionKind::Rollback,
-            };
-            let new = arguments.rest::<ReleaseRequest>()?.checked(kind)?;
-            let (owner, shared) = (project.clone(), Arc::clone(&deployments));
-            let done = to_the_end(async move { shared.release(owner, target, new).await });
-            let (frontend, revision) = done.await??;
-            answer(ReleaseView {
-                frontend: FrontendView::new(&frontend, &project, config),
-                revision: RevisionView::from(&revision),
-            })
+        Action::GetRevision => {
+            let (at, id) = (
+                session.frontend(given).await?,
+                arguments.text("revision_id")?,
+            );
+            let revision = revisions::get(deployments, at, id).await?;
+            arguments.none()?;
+            answer(revision)
+        }
+        Action::Promote => {
+            let at = session.frontend(given).await?;
+            let promoting = revisions::promote(deployments, at, arguments.rest()?);
+            answer(to_the_end(promoting).await?)
+        }
+        Action::Rollback => {
+            let at = session.frontend(given).await?;
+            let rolling = revisions::rollback(deployments, at, arguments.rest()?);
+            answer(to_the_end(rolling).await?)
         }
         Action::Releases => {
+            let at = session.frontend(given).await?;
             arguments.none()?;
-            let releases = deployments.releases(&project, &target).await?;
-            answer(ReleaseList::from(releases))
-        }
-        Action::Create | Action::Claim | Action::List | Action::Delete | Action::GetRevision => {
-            Err(Problem::internal(&"not an action on one frontend"))
+            answer(revisions::releases(deployments, at).await?)
         }
     }
 }
 
 /// A page of the history that fits into a result: as much of what was asked for as does.
-async fn revisions(
-    caller: &Caller,
-    project: &Project,
-    target: &Target,
+async fn fitting(
+    deployments: Arc<Deployments>,
+    at: FrontendScope<Viewer>,
     mut page: HistoryPage,
 ) -> Result<Value, Problem> {
-    let deployments = &caller.app.deployments;
     loop {
-        let history = deployments.history(project, target, page).await?;
-        let document = answer(RevisionList::from(history))?;
+        let history = revisions::list(Arc::clone(&deployments), at.clone(), page);
+        let document = answer(history.await?)?;
         if page.limit == 1 || results::fits(&document) {
             return Ok(document);
         }

@@ -3,12 +3,13 @@
 use rmcp::model::{Tool as Description, ToolAnnotations};
 use serde_json::{Value, json};
 
-use super::{Caller, answer, deleted, describe, string};
+use super::{Session, answer, deleted, describe, string};
+use crate::access::{Asking, to_the_end};
+use crate::control::answers::Keep;
+use crate::envelope;
 use crate::http::problem::Problem;
-use crate::http::serve::to_the_end;
 use crate::mcp::arguments::{Action as _, Arguments, actions};
-use crate::projects::requests::{CreateProject, ListProjects, UpdateProject};
-use crate::projects::views::{ProjectDetail, ProjectList, ProjectView};
+use crate::projects::operations;
 
 actions!(Action {
     Create "create",
@@ -46,54 +47,47 @@ pub(super) fn description() -> Description {
 }
 
 pub(super) async fn call(
-    caller: Caller,
+    session: Session,
     mut arguments: Arguments,
     action: &mut &'static str,
 ) -> Result<Value, Problem> {
     let wanted: Action = arguments.action()?;
     *action = wanted.name();
-    let app = &caller.app;
+    let (projects, envelope) = (
+        session.services.projects.clone(),
+        session.services.envelope.clone(),
+    );
     match wanted {
         Action::Create => {
-            let request: CreateProject = arguments.rest()?;
-            let named = request.workspace.as_deref();
-            let workspace = app.workspaces.chosen(&caller.principal, named).await?;
-            let new = request.checked()?;
-            let projects = app.projects.clone();
-            let body = |_: &_, _: &_| String::new();
-            let made = to_the_end(async move { projects.create(workspace, new, None, body).await });
-            answer(ProjectView::new(&made.await??, &app.config))
+            let (by, input) = (Asking::new(session.caller), arguments.rest()?);
+            let creating = operations::create(projects, by, input, Keep::nothing());
+            answer(to_the_end(creating).await?)
         }
         Action::List => {
-            let request: ListProjects = arguments.rest()?;
-            let named = request.workspace.as_deref();
-            let workspace = app.workspaces.chosen(&caller.principal, named).await?;
-            let projects = app.projects.list(workspace).await?;
-            answer(ProjectList::new(&projects, &app.config))
+            let (by, input) = (Asking::new(session.caller), arguments.rest()?);
+            answer(operations::list(projects, by, input).await?)
         }
         Action::Get => {
-            let project = caller.project(&arguments.text("project_id")?).await?;
+            let at = session.project(&mut arguments).await?;
             arguments.none()?;
-            let members = app.deployments.members(project.id).await?;
-            answer(ProjectDetail::new(&project, members, &app.config))
+            answer(envelope::operations::get(envelope, at).await?)
         }
         Action::Update => {
-            let project = caller.project(&arguments.text("project_id")?).await?;
+            let at = session.project(&mut arguments).await?;
             // Where REST leaves the list alone, a tool's explicit null clears it.
             if arguments.has_null("allowed_providers") {
                 arguments.give("allowed_providers", &[(); 0])?;
             }
-            let changes = arguments.rest::<UpdateProject>()?.checked()?;
-            let project = app.projects.update(project.id, changes).await?;
-            answer(ProjectView::new(&project, &app.config))
+            let updating = operations::update(projects, at, arguments.rest()?);
+            answer(to_the_end(updating).await?)
         }
         Action::Delete => {
             let id = arguments.text("project_id")?;
-            let found = app.projects.to_delete(&caller.principal, &id).await?;
-            if let Some(project) = found {
+            let at = projects.to_delete(&session.caller, &id).await?;
+            if at.is_some() {
                 arguments.none()?;
-                app.teardown.end(project.id).await?;
             }
+            to_the_end(envelope::operations::delete(envelope, at)).await?;
             Ok(deleted())
         }
     }

@@ -5,7 +5,7 @@ mod manage_backend;
 mod manage_frontend;
 mod manage_project;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use rmcp::model::{Tool as Description, ToolAnnotations};
 use serde::Serialize;
@@ -13,11 +13,13 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::arguments::Arguments;
-use super::auth;
-use crate::app::SharedApp;
+use super::{Tools, auth};
+use crate::access::Floor;
+use crate::backends::scope::BackendScope;
+use crate::deployments::frontends::scope::FrontendScope;
 use crate::http::problem::Problem;
-use crate::projects::Project;
-use crate::workspaces::Principal;
+use crate::projects::scope::ProjectScope;
+use crate::workspaces::Caller;
 
 /// A tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,45 +103,68 @@ impl Tool {
         Arguments::read(given, takes)
     }
 
-    /// Calls it. Who has no principal can only publish.
+    /// Calls it. Without a caller only publishing works.
     pub(super) async fn call(
         self,
-        app: &SharedApp,
-        principal: Option<Principal>,
+        services: &Tools,
+        caller: Option<Caller>,
         arguments: Arguments,
     ) -> Outcome {
-        let app = Arc::clone(app);
+        let services = services.clone();
         let mut action = "none";
-        let result = match (self, principal) {
-            (Self::DeployAsset, _) => deploy_asset::call(app, arguments).await,
+        let result = match (self, caller) {
+            (Self::DeployAsset, _) => deploy_asset::call(services, arguments).await,
             (_, None) => Err(auth::anonymous(self.name())),
-            (Self::Project, Some(principal)) => {
-                let caller = Caller { app, principal };
-                manage_project::call(caller, arguments, &mut action).await
+            (Self::Project, Some(caller)) => {
+                let session = Session { services, caller };
+                manage_project::call(session, arguments, &mut action).await
             }
-            (Self::Frontend, Some(principal)) => {
-                let caller = Caller { app, principal };
-                manage_frontend::call(caller, arguments, &mut action).await
+            (Self::Frontend, Some(caller)) => {
+                let session = Session { services, caller };
+                manage_frontend::call(session, arguments, &mut action).await
             }
-            (Self::Backend, Some(principal)) => {
-                let caller = Caller { app, principal };
-                manage_backend::call(caller, arguments, &mut action).await
+            (Self::Backend, Some(caller)) => {
+                let session = Session { services, caller };
+                manage_backend::call(session, arguments, &mut action).await
             }
         };
         Outcome { action, result }
     }
 }
 
-/// Whoever calls with a credential, and what they call.
-struct Caller {
-    app: SharedApp,
-    principal: Principal,
+/// A caller, and the services that it calls.
+struct Session {
+    services: Tools,
+    caller: Caller,
 }
 
-impl Caller {
-    /// A live project of theirs.
-    async fn project(&self, id: &str) -> Result<Project, Problem> {
-        Ok(self.app.projects.named(&self.principal, id).await?)
+impl Session {
+    /// A live project that the caller has a role in.
+    async fn project<F: Floor>(
+        &self,
+        arguments: &mut Arguments,
+    ) -> Result<ProjectScope<F>, Problem> {
+        let id = arguments.text("project_id")?;
+        Ok(self.services.projects.named(&self.caller, &id).await?)
+    }
+
+    /// One of its frontends.
+    async fn frontend<F: Floor>(
+        &self,
+        arguments: &mut Arguments,
+    ) -> Result<FrontendScope<F>, Problem> {
+        let at = self.project(arguments).await?;
+        let target = arguments.frontend()?;
+        Ok(FrontendScope::find(&self.services.deployments, at, &target).await?)
+    }
+
+    /// Its backend.
+    async fn backend<F: Floor>(
+        &self,
+        arguments: &mut Arguments,
+    ) -> Result<BackendScope<F>, Problem> {
+        let at = self.project(arguments).await?;
+        Ok(BackendScope::find(&self.services.backends, at).await?)
     }
 }
 

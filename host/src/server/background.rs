@@ -1,6 +1,5 @@
 //! What runs beside requests: views written down, what has expired swept, operators' commands noticed.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -19,60 +18,50 @@ const FORGET: Duration = Duration::from_secs(3600);
 /// Four times a second, so that a command takes effect within one.
 const LISTEN: Duration = Duration::from_millis(250);
 
+/// The application, and the end of it.
+type Task = (SharedApp, watch::Receiver<bool>);
+
 /// Starts all of it; each ends when `stop` becomes true.
-pub fn start(app: &SharedApp, guests: Watch, stop: &watch::Receiver<bool>) -> Vec<JoinHandle<()>> {
-    let task = |app: &SharedApp| (Arc::clone(app), stop.clone());
-    let (flush, sweep, collect) = (task(app), task(app), task(app));
-    let (end, purge, forget) = (task(app), task(app), task(app));
-    let (tidy, listen, orphans) = (task(app), task(app), task(app));
-    let pages = task(app);
-    vec![
-        tokio::spawn(every(
-            FLUSH_VISITS,
-            flush,
-            "writing views down",
-            async |app| Ok(app.deployments.flush_visits().await?),
-        )),
-        tokio::spawn(every(
-            SWEEP,
-            sweep,
-            "sweeping what has expired",
-            async |app| app.deployments.sweep().await.map(|_| ()),
-        )),
-        tokio::spawn(every(
-            COLLECT,
-            collect,
-            "collecting unused content",
-            async |app| app.deployments.collect().await.map(|_| ()),
-        )),
-        tokio::spawn(every(TIDY, tidy, "forgetting what is old", async |app| {
-            app.rate_limits.tidy();
-            app.backends.tidy();
-            Ok(app.deployments.forget_old().await?)
-        })),
-        tokio::spawn(every(FORGET, forget, "forgetting history", async |app| {
-            app.backends.forget_old().await
-        })),
-        tokio::spawn(every(SWEEP, end, "ending projects", async |app| {
-            app.teardown.run().await
-        })),
-        tokio::spawn(every(
-            PURGE,
-            purge,
-            "purging the edge",
-            async |app| match &app.purger {
-                Some(purger) => purger.run().await,
-                None => Ok(()),
-            },
-        )),
-        tokio::spawn(hear_operators(listen)),
-        tokio::spawn(mark_orphans(orphans)),
-        tokio::spawn(watch_guests(guests, stop.clone())),
-        tokio::spawn(rerender(pages)),
-    ]
+pub(super) fn start(
+    app: &SharedApp,
+    guests: Watch,
+    stop: &watch::Receiver<bool>,
+) -> Vec<JoinHandle<()>> {
+    let task = || (app.clone(), stop.clone());
+    let mut tasks = periodic(&task);
+    tasks.push(tokio::spawn(hear_operators(task())));
+    tasks.push(tokio::spawn(mark_orphans(task())));
+    tasks.push(tokio::spawn(watch_guests(guests, stop.clone())));
+    tasks.push(tokio::spawn(rerender(task())));
+    tasks
 }
 
-type Task = (SharedApp, watch::Receiver<bool>);
+macro_rules! periodic {
+    ($task:expr; $($period:ident $what:literal $work:expr;)+) => {
+        vec![$(tokio::spawn(every($period, $task(), $what, $work)),)+]
+    };
+}
+
+/// What is done again and again: a line each.
+fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
+    periodic! { task;
+        FLUSH_VISITS "writing views down" async |app| Ok(app.deployments.flush_visits().await?);
+        SWEEP "sweeping what has expired" async |app| app.deployments.sweep().await.map(|_| ());
+        COLLECT "collecting unused content" async |app| app.deployments.collect().await.map(|_| ());
+        SWEEP "ending projects" async |app| app.teardown.run().await;
+        PURGE "purging the edge" async |app| match &app.purger {
+            Some(purger) => purger.run().await,
+            None => Ok(()),
+        };
+        TIDY "forgetting what is old" async |app| {
+            app.rate_limits.tidy();
+            app.backends.tidy();
+            app.deployments.forget_old().await?;
+            Ok(app.idempotency.forget_old().await?)
+        };
+        FORGET "forgetting history" async |app| app.backends.forget_old().await;
+    }
+}
 
 /// Does `work` again and again; a failure is logged and the work tried again in its turn.
 async fn every<F>(period: Duration, (app, mut stop): Task, what: &'static str, work: F)

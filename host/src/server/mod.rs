@@ -1,5 +1,11 @@
 //! A running server: its listeners, its background work, and its end.
 
+mod background;
+mod connections;
+mod front;
+mod linger;
+mod stall;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -9,13 +15,11 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::app::{App, SharedApp};
-use crate::background;
 use crate::backup;
 use crate::clock::Clock;
 use crate::config::Settings;
 use crate::data_lock::DataLock;
 use crate::guests::watch::Watch;
-use crate::http::serve;
 use crate::random::Random;
 use crate::router::Routers;
 
@@ -63,17 +67,17 @@ impl Server {
         };
         let app = App::open(config, clock, random).await?;
         let (stop, stopped) = watch::channel(false);
-        let mut serving = vec![tokio::spawn(serve::serve(
+        let mut serving = vec![tokio::spawn(connections::serve(
             listener,
-            Arc::clone(&app),
+            app.clone(),
             Arc::new(Routers::new(&app)),
             stopped.clone(),
         ))];
         let ops_address = ops.as_ref().and_then(|ops| ops.local_addr().ok());
         if let Some(ops) = ops {
-            serving.push(tokio::spawn(serve::serve_operators(
+            serving.push(tokio::spawn(connections::serve_operators(
                 ops,
-                Arc::clone(&app),
+                app.clone(),
                 stopped.clone(),
             )));
         }

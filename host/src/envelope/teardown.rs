@@ -29,6 +29,16 @@ impl Teardown {
         }
     }
 
+    /// The projects.
+    pub fn projects(&self) -> &Projects {
+        &self.projects
+    }
+
+    /// What is published in them.
+    pub fn deployments(&self) -> &Deployments {
+        &self.deployments
+    }
+
     /// Makes a project and all that is in it unreachable; durable when it answers.
     ///
     /// # Errors

@@ -6,7 +6,6 @@
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -19,14 +18,14 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use tower::Service;
 use tracing::Instrument;
 
-use super::client_ip::ClientIp;
-use super::extract::check_once;
-use super::hosts::Host;
 use super::linger;
-use super::negotiate;
-use super::problem::{Code, Problem};
-use super::problem_page;
-use crate::app::App;
+use crate::app::{App, SharedApp};
+use crate::http::client_ip::ClientIp;
+use crate::http::context::Context;
+use crate::http::extract::check_once;
+use crate::http::hosts::Host;
+use crate::http::problem::{Code, Problem};
+use crate::http::{negotiate, paths, problem_page};
 use crate::router::{self, Routers};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -47,58 +46,8 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'~');
 
-/// What the front found out about a request, for extractors and handlers.
-#[derive(Clone, Debug)]
-pub struct Context {
-    /// Who the client is.
-    pub client: ClientIp,
-    /// Which of our hosts was asked.
-    pub host: Host,
-    /// The `Host` itself, as it was sent.
-    pub authority: Arc<str>,
-    /// The request's id.
-    pub request_id: Arc<str>,
-}
-
-/// Makes the ids of requests: unique in this process, and unlikely to meet those of another.
-#[derive(Debug)]
-pub struct RequestIds {
-    prefix: u32,
-    next: AtomicU64,
-}
-
-impl RequestIds {
-    /// Ids that begin with `prefix`.
-    pub fn new(prefix: u32) -> Self {
-        Self {
-            prefix,
-            next: AtomicU64::new(1),
-        }
-    }
-
-    fn next(&self) -> String {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let mut id = String::with_capacity(25);
-        push_hex(&mut id, u64::from(self.prefix));
-        id.push('-');
-        push_hex(&mut id, number);
-        id
-    }
-}
-
-/// Writes a number in at least eight hexadecimal digits: what `{:08x}` writes, at a tenth of its price.
-fn push_hex(text: &mut String, number: u64) {
-    let digits = (16 - number.leading_zeros() / 4).max(8);
-    for digit in (0..digits).rev() {
-        let digit = (number >> (4 * digit)) & 0xf;
-        text.push(char::from(
-            b"0123456789abcdef"[usize::try_from(digit).unwrap_or(0)],
-        ));
-    }
-}
-
 /// Answers one request.
-pub async fn handle(
+pub(super) async fn handle(
     app: &App,
     routers: &Routers,
     peer: IpAddr,
@@ -174,7 +123,11 @@ async fn guarded(answer: impl Future<Output = Response>) -> Response {
 }
 
 /// What every answer to operators has, too: an id, and its problem written out.
-pub async fn complete(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+pub(super) async fn complete(
+    State(app): State<SharedApp>,
+    request: Request,
+    next: Next,
+) -> Response {
     let request_id = app.request_ids.next();
     let shape = Shape::of(&request);
     let mut response = next.run(request).await;
@@ -200,33 +153,13 @@ struct Shape {
 impl Shape {
     fn of(request: &Request) -> Self {
         let path = request.uri().path();
-        let (first, second) = first_segments(path);
-        let private = !is_platform(first) && matches!(second, "auth" | "payments");
         Self {
             options: request.method() == Method::OPTIONS,
             head: request.method() == Method::HEAD,
-            cors: !private,
-            html_errors: !is_data(path) && negotiate::wants_html(request.headers()),
+            cors: !paths::is_private(path),
+            html_errors: !paths::is_data(path) && negotiate::wants_html(request.headers()),
         }
     }
-}
-
-/// Whether a path is for programs alone: its errors are problems, whatever a client accepts.
-pub fn is_data(path: &str) -> bool {
-    let (first, second) = first_segments(path);
-    is_platform(first) || matches!(second, "api" | "raw")
-}
-
-fn is_platform(first: &str) -> bool {
-    matches!(first, "api" | "mcp")
-}
-
-fn first_segments(path: &str) -> (&str, &str) {
-    let mut segments = path.splitn(4, '/').skip(1);
-    (
-        segments.next().unwrap_or_default(),
-        segments.next().unwrap_or_default(),
-    )
 }
 
 enum Admitted {

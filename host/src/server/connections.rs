@@ -13,12 +13,11 @@ use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tracing::Instrument;
 
 use super::front;
-use super::problem::Problem;
 use super::stall::Stalling;
 use crate::app::SharedApp;
+use crate::http::problem::Problem;
 use crate::router::Routers;
 
 /// How long a request's head may take to arrive.
@@ -30,19 +29,8 @@ const STOP_TIME: Duration = Duration::from_secs(10);
 /// How long to wait when no connection can be accepted, as when file descriptors have run out.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 
-/// Does work to its end even if the client who asked for it hangs up, which drops the handler half-way.
-///
-/// # Errors
-/// When the work panicked.
-pub async fn to_the_end<T: Send + 'static>(
-    work: impl Future<Output = T> + Send + 'static,
-) -> Result<T, Problem> {
-    let done = tokio::spawn(work.in_current_span()).await;
-    done.map_err(|error| Problem::internal(&error))
-}
-
 /// Serves until `stop` becomes true, then finishes what is running.
-pub async fn serve(
+pub(super) async fn serve(
     listener: TcpListener,
     app: SharedApp,
     routers: Arc<Routers>,
@@ -94,11 +82,11 @@ fn connect(
 ) {
     // Answers are written whole: waiting to fill a segment only delays them. A socket that refuses works anyway.
     let _ = stream.set_nodelay(true);
-    let (app, routers, builder) = (Arc::clone(app), Arc::clone(routers), Arc::clone(builder));
+    let (app, routers, builder) = (app.clone(), Arc::clone(routers), Arc::clone(builder));
     let watcher = graceful.watcher();
     tokio::spawn(async move {
         let service = service_fn(move |request| {
-            let (app, routers) = (Arc::clone(&app), Arc::clone(&routers));
+            let (app, routers) = (app.clone(), Arc::clone(&routers));
             async move { Ok::<_, Infallible>(front::handle(&app, &routers, peer.ip(), request).await) }
         });
         let connection =
@@ -110,14 +98,14 @@ fn connect(
 }
 
 /// Serves operators: `GET /metrics` and nothing else.
-pub async fn serve_operators(
+pub(super) async fn serve_operators(
     listener: TcpListener,
     app: SharedApp,
     mut stop: watch::Receiver<bool>,
 ) {
-    let completed = axum::middleware::from_fn_with_state(Arc::clone(&app), front::complete);
+    let completed = axum::middleware::from_fn_with_state(app.clone(), front::complete);
     let metrics = axum::routing::get(move || {
-        let app = Arc::clone(&app);
+        let app = app.clone();
         async move {
             let kind = [(
                 CONTENT_TYPE,

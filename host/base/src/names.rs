@@ -1,0 +1,63 @@
+//! Names in addresses: which texts are slugs, and which names are tried where one is taken.
+
+/// The longest slug, and the longest label of a host name (RFC 1035, section 2.3.4), in characters.
+pub const LENGTH: usize = 63;
+/// How many names are tried with a number before those with a random suffix.
+const NUMBERED: u32 = 9;
+
+/// Whether `text` can be a slug: `^[a-z0-9]([a-z0-9\-]*[a-z0-9])?$`, 63 characters at most.
+pub fn is_slug(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let alphanumeric = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    bytes.len() <= LENGTH
+        && bytes.first().is_some_and(alphanumeric)
+        && bytes.last().is_some_and(alphanumeric)
+        && bytes.iter().all(|b| alphanumeric(b) || *b == b'-')
+}
+
+/// `name` with a suffix, cut so that both fit.
+pub fn with_suffix(name: &str, suffix: &str) -> String {
+    let room = LENGTH - suffix.len() - 1;
+    let stem = name
+        .get(..room.min(name.len()))
+        .unwrap_or(name)
+        .trim_end_matches('-');
+    format!("{stem}-{suffix}")
+}
+
+/// The numbered names that are tried where `name` is taken: `name-2` to `name-9`.
+pub fn numbered(name: &str) -> impl Iterator<Item = String> {
+    (2..=NUMBERED).map(move |number| with_suffix(name, &number.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slugs() {
+        let long = "a".repeat(63);
+        for good in ["a", "7", "a-b", "a--b", "x1", &long] {
+            assert!(is_slug(good), "{good}");
+        }
+        let longer = "a".repeat(64);
+        for bad in ["", "-a", "a-", "A", "a_b", "a.b", "ä", "a b", &longer] {
+            assert!(!is_slug(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn suffixes_fit() {
+        assert_eq!(with_suffix("notes", "2"), "notes-2");
+        let long = with_suffix(&"a".repeat(63), "23");
+        assert_eq!(long.len(), 63);
+        assert!(is_slug(&long));
+        assert!(is_slug(&with_suffix(
+            &format!("{}-b", "a".repeat(59)),
+            "23"
+        )));
+        let tried: Vec<String> = numbered("notes").collect();
+        assert_eq!(tried.len(), 8);
+        assert_eq!(tried[7], "notes-9");
+    }
+}

@@ -1,0 +1,41 @@
+//! The layer of owner routes: a valid credential, then the bucket of its caller.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::identity::{Identity, credential_invalid, credential_missing, identify};
+use crate::http::rate_limit::RateLimits;
+use crate::workspaces::Workspaces;
+
+/// What the layer needs to admit a request.
+#[derive(Clone, Debug)]
+pub struct Admission {
+    /// Tells whose credential it is.
+    pub workspaces: Workspaces,
+    /// Has the bucket of each caller.
+    pub rate_limits: Arc<RateLimits>,
+}
+
+/// Admits a request with a valid credential and puts its caller where the extractors find it.
+pub async fn admit(
+    State(admission): State<Admission>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let caller = match identify(&admission.workspaces, request.headers()).await {
+        Ok(Identity::Known(caller)) => caller,
+        Ok(Identity::Nobody) => return credential_missing().into_response(),
+        Ok(Identity::Invalid) => return credential_invalid().into_response(),
+        Err(error) => return crate::http::problem::Problem::from(error).into_response(),
+    };
+    let bucket = caller.to_string();
+    request.extensions_mut().insert(caller);
+    admission
+        .rate_limits
+        .owner
+        .draw(&bucket, request, next)
+        .await
+}

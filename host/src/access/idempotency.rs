@@ -1,0 +1,262 @@
+//! `Idempotency-Key`: a repeated POST answers what the first did, and does nothing more.
+//!
+//! The first answer is kept in the transaction of its effect (`control/answers.rs`), so that the two cannot
+//! come apart. Two requests with one key never run at once.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::extract::{FromRef, FromRequestParts};
+use axum::response::{IntoResponse, Response};
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, StatusCode, header};
+use ring::hmac;
+use serde::{Deserialize, Serialize};
+
+use super::operation::to_the_end;
+use crate::clock::Clock;
+use crate::control::answers::{self, AnswerKey, Keep, KeptAnswer};
+use crate::control::{self, Control};
+use crate::http::context::Context;
+use crate::http::problem::{Code, Problem};
+use crate::workspaces::Caller;
+
+const HEADER: &str = "idempotency-key";
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+/// The longest key, in characters.
+const LENGTH: usize = 128;
+
+/// How long first answers are kept, in seconds.
+const KEPT: i64 = 24 * 3600;
+
+/// Keys whose first request is still running: its caller, its route and the key.
+type InFlight = Arc<Mutex<HashSet<(String, String, String)>>>;
+
+/// The first answers to all keys.
+#[derive(Clone, Debug)]
+pub struct Idempotency {
+    control: Control,
+    clock: Clock,
+    secret: hmac::Key,
+    in_flight: InFlight,
+}
+
+impl Idempotency {
+    /// The answers in a control database, whose bodies are compared by means of `secret`.
+    pub fn new(control: Control, clock: Clock, secret: hmac::Key) -> Self {
+        Self {
+            control,
+            clock,
+            secret,
+            in_flight: InFlight::default(),
+        }
+    }
+
+    /// Whether no first request with a key is running.
+    pub fn is_idle(&self) -> bool {
+        let running = self.in_flight.lock();
+        running.unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// Forgets answers that are kept long enough.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn forget_old(&self) -> Result<(), control::Error> {
+        let before = self.clock.now().plus_seconds(-KEPT);
+        self.control
+            .write(move |tx| answers::forget(tx, before))
+            .await
+    }
+
+    async fn kept(&self, key: AnswerKey) -> Result<Option<KeptAnswer>, control::Error> {
+        let after = self.clock.now().plus_seconds(-KEPT);
+        self.control
+            .read(move |c| answers::kept(c, &key, after))
+            .await
+    }
+}
+
+/// A request that may be the repetition of another.
+#[derive(Debug)]
+pub struct Repeatable {
+    idempotency: Idempotency,
+    client: String,
+    header: Option<HeaderValue>,
+}
+
+impl<S> FromRequestParts<S> for Repeatable
+where
+    S: Send + Sync,
+    Idempotency: FromRef<S>,
+{
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let context = Context::from_request_parts(parts, state).await?;
+        Ok(Self {
+            idempotency: Idempotency::from_ref(state),
+            client: format!("ip:{}", context.client.bucket()),
+            header: parts.headers.get(HEADER).cloned(),
+        })
+    }
+}
+
+/// What names a request among those with the same key.
+#[derive(Clone, Copy, Debug)]
+pub struct Route<'a> {
+    /// The route.
+    pub name: &'static str,
+    /// What stands in the route's path: a key used below one parent says nothing below another.
+    pub parent: &'a str,
+}
+
+impl Repeatable {
+    /// Answers what the first request with the key did, or does `work`, to its end whatever becomes of the client, and answers
+    /// what it made with `status`.
+    ///
+    /// A key belongs to `by`, else to the client's address, and to a route. `work` is given what keeps its answer, in the
+    /// transaction of its effect.
+    ///
+    /// # Errors
+    /// `invalid_request` for a malformed key, `idempotency_conflict` for one that is used for something else or
+    /// whose first request is still running; those of `work`.
+    pub async fn once<T, E, W>(
+        self,
+        by: Option<&Caller>,
+        route: Route<'_>,
+        body: &[u8],
+        status: StatusCode,
+        work: impl FnOnce(Keep<T>) -> W,
+    ) -> Result<Response, Problem>
+    where
+        T: Serialize + Send + 'static,
+        E: Send + 'static,
+        W: Future<Output = Result<T, E>> + Send + 'static,
+        Problem: From<E>,
+    {
+        let Some(key) = self.key()? else {
+            return respond(status, &to_the_end(work(Keep::nothing())).await?);
+        };
+        let idempotency = self.idempotency;
+        let principal = by.map_or(self.client, ToString::to_string);
+        let route = format!("{}/{}", route.name, route.parent);
+        let key = AnswerKey::new(&idempotency.secret, principal, route, key, body);
+        let running = Running::begin(&idempotency.in_flight, &key)?;
+        if let Some(kept) = idempotency.kept(key.clone()).await? {
+            return replay(kept, &idempotency.secret, body);
+        }
+        let work = work(Keep::under(key, status.as_u16(), idempotency.clock.now()));
+        let made = to_the_end(async move {
+            let _running = running;
+            work.await
+        });
+        respond(status, &made.await?)
+    }
+
+    fn key(&self) -> Result<Option<String>, Problem> {
+        let Some(value) = &self.header else {
+            return Ok(None);
+        };
+        let key = value.to_str().ok().filter(|key| {
+            (1..=LENGTH).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic())
+        });
+        match key {
+            Some(key) => Ok(Some(key.to_owned())),
+            None => Err(Problem::new(
+                Code::InvalidRequest,
+                format!("`Idempotency-Key` must be 1 to {LENGTH} visible ASCII characters."),
+            )),
+        }
+    }
+}
+
+/// The first request of a key, until it is dropped.
+#[derive(Debug)]
+struct Running {
+    key: (String, String, String),
+    in_flight: InFlight,
+}
+
+impl Running {
+    fn begin(in_flight: &InFlight, key: &AnswerKey) -> Result<Self, Problem> {
+        let key = (key.principal.clone(), key.route.clone(), key.key.clone());
+        let mut running = in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+        if !running.insert(key.clone()) {
+            return Err(Problem::new(
+                Code::IdempotencyConflict,
+                "The first request with this Idempotency-Key is still running. Repeat it in a second.",
+            )
+            .header(header::RETRY_AFTER, HeaderValue::from_static("1")));
+        }
+        Ok(Self {
+            key,
+            in_flight: Arc::clone(in_flight),
+        })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let mut running = self
+            .in_flight
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        running.remove(&self.key);
+    }
+}
+
+fn replay(kept: KeptAnswer, secret: &hmac::Key, body: &[u8]) -> Result<Response, Problem> {
+    let same = hmac::verify(secret, body, &kept.body_mac).is_ok();
+    let Some(body) = kept.body.filter(|_| same) else {
+        return Err(Problem::new(
+            Code::IdempotencyConflict,
+            "This Idempotency-Key was used with another body. Use a new key for a new request.",
+        ));
+    };
+    let status = StatusCode::from_u16(kept.status).map_err(|error| Problem::internal(&error))?;
+    let mut response = answer(status, body);
+    let replayed = HeaderValue::from_static("true");
+    response.headers_mut().insert(REPLAYED, replayed);
+    Ok(response)
+}
+
+/// Answers what an operation made as JSON.
+///
+/// # Errors
+/// `internal`: plain data always has a JSON form.
+fn respond(status: StatusCode, made: &impl Serialize) -> Result<Response, Problem> {
+    let body = serde_json::to_string(made).map_err(|error| Problem::internal(&error))?;
+    Ok(answer(status, body))
+}
+
+/// An answer in JSON. What was made is where it says.
+fn answer(status: StatusCode, body: String) -> Response {
+    #[derive(Deserialize)]
+    struct Made {
+        url: Option<String>,
+    }
+    let location = (status == StatusCode::CREATED)
+        .then(|| serde_json::from_str::<Made>(&body).ok()?.url)
+        .flatten()
+        .and_then(|url| HeaderValue::try_from(url).ok());
+    let kind = HeaderValue::from_static("application/json");
+    let mut response = (status, [(header::CONTENT_TYPE, kind)], body).into_response();
+    if let Some(location) = location {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    response
+}
+
+impl From<control::Error> for Problem {
+    fn from(error: control::Error) -> Self {
+        use control::Error::{Busy, Full};
+        match error {
+            Full | Busy => Self::new(
+                Code::CapacityReached,
+                "The server has no room or is busy with maintenance. Try again in a minute.",
+            ),
+            other => Self::internal(&other),
+        }
+    }
+}

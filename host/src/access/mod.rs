@@ -1,0 +1,14 @@
+//! From a request to a caller and its authority: what extractors and tools are made of.
+
+mod admit;
+mod authority;
+pub mod idempotency;
+mod identity;
+mod operation;
+
+pub use admit::{Admission, admit};
+pub use authority::{Admin, Asking, Authority, Editor, Floor, HasFloor, Owner, Viewer};
+pub use identity::{
+    Authenticated, Identity, MaybeCaller, credential_invalid, credential_missing, identify,
+};
+pub use operation::{Row, floor, to_the_end};

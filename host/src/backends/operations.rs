@@ -1,0 +1,140 @@
+//! Operations on backends.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::Backends;
+use super::history::requests::{RestoreBackend, WhichMoments};
+use super::history::views::{HistoryView, RestoredView};
+use super::operate::requests::{CallBatch, check_ops};
+use super::requests::{Change, CreateBackend, DefineActions, HowToChange, UpdateBackend};
+use super::scope::BackendScope;
+use super::views::{ActionList, BackendView, Defined, Updated};
+use crate::access::{Editor, Viewer};
+use crate::control::answers::Keep;
+use crate::http::problem::Problem;
+use crate::projects::scope::ProjectScope;
+
+/// Makes the backend of a project. Durable when it returns.
+///
+/// # Errors
+/// `ddl_refused`, `backend_exists`, `constraint_violation`, `capacity_reached`; nothing is left of the attempt then.
+pub async fn create(
+    backends: Arc<Backends>,
+    at: ProjectScope<Editor>,
+    input: CreateBackend,
+    keep: Keep<BackendView>,
+) -> Result<BackendView, Problem> {
+    let config = Arc::clone(backends.config());
+    let keep = keep.of(move |detail| BackendView::new(detail, &config));
+    let detail = backends.create(&at.project, input.checked(), keep).await?;
+    Ok(BackendView::new(&detail, backends.config()))
+}
+
+/// Returns the backend of a project.
+///
+/// # Errors
+/// `not_found`, `database_busy`.
+pub async fn get(
+    backends: Arc<Backends>,
+    at: ProjectScope<Viewer>,
+) -> Result<BackendView, Problem> {
+    let detail = backends.detail(at.project.id).await?;
+    Ok(BackendView::new(&detail, backends.config()))
+}
+
+/// Applies a migration, tries one, or switches realtime.
+///
+/// # Errors
+/// `nothing_to_update`, `ddl_refused`, `constraint_violation`, `migration_not_recorded`, `database_full`, `database_busy`.
+pub async fn update(
+    backends: Arc<Backends>,
+    at: BackendScope<Editor>,
+    (input, how): (UpdateBackend, HowToChange),
+) -> Result<Updated, Problem> {
+    let project = at.at.project.id;
+    Ok(match input.checked(how)? {
+        Change::Try(ddl) => Updated::Tried(backends.try_migration(project, ddl).await?.into()),
+        Change::Migrate { ddl, note } => {
+            Updated::Migrated(backends.migrate(project, ddl, note).await?.into())
+        }
+        Change::Switch(realtime) => {
+            let detail = backends.set_realtime(project, realtime).await?;
+            let view = BackendView::new(&detail, backends.config());
+            Updated::Switched(Box::new(view))
+        }
+    })
+}
+
+/// Removes the backend of a project with its data; one that is gone already is removed.
+///
+/// # Errors
+/// The disk's.
+pub async fn delete(backends: Arc<Backends>, at: ProjectScope<Editor>) -> Result<(), Problem> {
+    Ok(backends.delete(at.project.id).await?)
+}
+
+/// Defines actions, all or none of a batch, or tries them.
+///
+/// # Errors
+/// `invalid_request`, `statement_refused`, with every failing entry.
+pub async fn define(
+    backends: Arc<Backends>,
+    at: BackendScope<Editor>,
+    (input, how): (DefineActions, HowToChange),
+) -> Result<Defined, Problem> {
+    let (project, batch) = (at.at.project.id, input.checked());
+    Ok(if how.dry_run {
+        Defined::Tried(backends.try_actions(project, batch).await?.into())
+    } else {
+        Defined::Actions(ActionList::new(&backends.define(project, batch).await?))
+    })
+}
+
+/// Calls actions in one transaction, as their visitors would.
+///
+/// # Errors
+/// Those of a call, with the `index` of the op.
+pub async fn batch(
+    backends: Arc<Backends>,
+    at: BackendScope<Editor>,
+    input: CallBatch,
+) -> Result<Vec<u8>, Problem> {
+    let ops = check_ops(input.ops)?;
+    Ok(backends.batch(at.backend.id, ops).await?)
+}
+
+/// Lists the moments that a database can be restored to.
+///
+/// # Errors
+/// `invalid_request`, `database_busy`.
+pub async fn history(
+    backends: Arc<Backends>,
+    at: BackendScope<Viewer>,
+    input: WhichMoments,
+) -> Result<HistoryView, Problem> {
+    let part = input.checked()?;
+    Ok(backends.history(at.at.project.id, part).await?.into())
+}
+
+/// Puts a database back to a moment of its history.
+///
+/// # Errors
+/// `not_found` for the moment, `constraint_violation`, `database_busy`.
+pub async fn restore(
+    backends: Arc<Backends>,
+    at: BackendScope<Editor>,
+    input: RestoreBackend,
+) -> Result<RestoredView, Problem> {
+    let moment = input.checked()?;
+    Ok(backends.restore(at.at.project.id, moment).await?.into())
+}
+
+/// Returns a database as one file.
+///
+/// # Errors
+/// `query_timeout`, `database_busy`.
+pub async fn export(backends: Arc<Backends>, at: BackendScope<Viewer>) -> Result<Bytes, Problem> {
+    Ok(backends.export(at.at.project.id).await?)
+}

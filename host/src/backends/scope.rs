@@ -1,0 +1,54 @@
+//! Authority over a backend, by extractor: a handler that is given a [`BackendScope`] acts for a caller who may.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRef, FromRequestParts};
+use http::request::Parts;
+
+use super::{Backend, BackendError, Backends};
+use crate::access::{Floor, HasFloor};
+use crate::config::Config;
+use crate::http::problem::Problem;
+use crate::projects::Projects;
+use crate::projects::scope::ProjectScope;
+use crate::workspaces::Role;
+
+/// The backend of a live project, and a caller whose role in its workspace is `F` or above.
+#[derive(Clone, Debug)]
+pub struct BackendScope<F> {
+    /// The caller's authority over the project.
+    pub at: ProjectScope<F>,
+    /// The backend.
+    pub backend: Backend,
+}
+
+impl<F: Floor> BackendScope<F> {
+    /// Finds the backend of a project.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub async fn find(backends: &Backends, at: ProjectScope<F>) -> Result<Self, BackendError> {
+        let backend = backends.of_project(at.project.id).await?;
+        let backend = backend.ok_or(BackendError::NotFound)?;
+        Ok(Self { at, backend })
+    }
+}
+
+impl<F: Floor> HasFloor for BackendScope<F> {
+    const ROLE: Role = F::ROLE;
+}
+
+impl<F: Floor, S> FromRequestParts<S> for BackendScope<F>
+where
+    S: Send + Sync,
+    Projects: FromRef<S>,
+    Arc<Backends>: FromRef<S>,
+    Arc<Config>: FromRef<S>,
+{
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let at = ProjectScope::from_request_parts(parts, state).await?;
+        Ok(Self::find(&Arc::<Backends>::from_ref(state), at).await?)
+    }
+}

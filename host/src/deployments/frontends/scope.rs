@@ -1,0 +1,92 @@
+//! Authority over a frontend, by extractor: a handler that is given a [`FrontendScope`] acts for a caller who may.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRef, FromRequestParts, Path};
+use http::request::Parts;
+use serde::Deserialize;
+
+use super::{Frontend, FrontendError, Target};
+use crate::access::{Floor, HasFloor};
+use crate::config::Config;
+use crate::deployments::Deployments;
+use crate::http::problem::Problem;
+use crate::projects::scope::ProjectScope;
+use crate::projects::{Project, Projects};
+use crate::workspaces::Role;
+
+/// An active frontend of a live project, and a caller whose role in its workspace is `F` or above.
+#[derive(Clone, Debug)]
+pub struct FrontendScope<F> {
+    /// The caller's authority over the project.
+    pub at: ProjectScope<F>,
+    /// The frontend.
+    pub frontend: Frontend,
+}
+
+impl<F: Floor> FrontendScope<F> {
+    /// Finds an active frontend of a project.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub async fn find(
+        deployments: &Deployments,
+        at: ProjectScope<F>,
+        target: &Target,
+    ) -> Result<Self, FrontendError> {
+        let frontend = deployments.frontend(at.project.id, target).await?;
+        Ok(Self { at, frontend })
+    }
+
+    /// The project.
+    pub fn project(&self) -> &Project {
+        &self.at.project
+    }
+
+    /// The frontend by its id.
+    pub fn target(&self) -> Target {
+        Target::Id(self.frontend.id)
+    }
+}
+
+impl<F: Floor> HasFloor for FrontendScope<F> {
+    const ROLE: Role = F::ROLE;
+}
+
+/// The second part of a frontend's address.
+#[derive(Debug, Deserialize)]
+pub struct TargetPath {
+    #[serde(default = "claim")]
+    target: String,
+}
+
+/// The slug of the frontend whose address is that of claims, too.
+fn claim() -> String {
+    "claim".to_owned()
+}
+
+impl TargetPath {
+    /// What it names.
+    pub fn target(&self) -> Target {
+        Target::from(self.target.as_str())
+    }
+}
+
+impl<F: Floor, S> FromRequestParts<S> for FrontendScope<F>
+where
+    S: Send + Sync,
+    Projects: FromRef<S>,
+    Arc<Deployments>: FromRef<S>,
+    Arc<Config>: FromRef<S>,
+{
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let at = ProjectScope::from_request_parts(parts, state).await?;
+        let Path(path) = Path::<TargetPath>::from_request_parts(parts, state)
+            .await
+            .map_err(|_| Problem::not_found())?;
+        let deployments = Arc::<Deployments>::from_ref(state);
+        Ok(Self::find(&deployments, at, &path.target()).await?)
+    }
+}

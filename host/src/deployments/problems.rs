@@ -1,0 +1,61 @@
+//! Errors of deployments as problems.
+
+use super::publish::PublishError;
+use super::reports::ReportError;
+use super::serve::{LookupError, UnlockError};
+use crate::http::problem::{Code, Problem};
+
+impl From<PublishError> for Problem {
+    fn from(error: PublishError) -> Self {
+        let detail = error.to_string();
+        match error {
+            PublishError::Malformed { line, column, .. } => {
+                Self::new(Code::RenderFailed, detail).with("line", line).with("column", column)
+            }
+            PublishError::Budget(budget) => Self::new(
+                Code::RenderFailed,
+                format!("The content needs more than the {} budget of a page allows. Make it smaller or simpler.", budget.as_str()),
+            )
+            .with("budget", budget.as_str()),
+            PublishError::Capacity(detail) => Self::new(Code::CapacityReached, detail),
+            PublishError::Internal(error) => Self::internal(&format!("{error:#}")),
+        }
+    }
+}
+
+impl From<LookupError> for Problem {
+    fn from(error: LookupError) -> Self {
+        match error {
+            LookupError::NotFound => Self::not_found(),
+            LookupError::Disabled => Self::new(
+                Code::Disabled,
+                "The operator of this service has disabled this page for safety.",
+            ),
+            LookupError::Render(error) => error.into(),
+            LookupError::Internal(error) => Self::internal(&format!("{error:#}")),
+        }
+    }
+}
+
+impl From<UnlockError> for Problem {
+    fn from(error: UnlockError) -> Self {
+        match error {
+            UnlockError::Lookup(error) => error.into(),
+            UnlockError::Wrong => Self::new(Code::Unauthorized, "That is not the page's password."),
+            UnlockError::Busy => Self::new(
+                Code::CapacityReached,
+                "No worker is free to check the password. Try again in a minute.",
+            ),
+        }
+    }
+}
+
+impl From<ReportError> for Problem {
+    fn from(error: ReportError) -> Self {
+        match error {
+            ReportError::NotFound => Self::not_found(),
+            ReportError::Store(error) => error.into(),
+            ReportError::Random(error) => Self::internal(&error),
+        }
+    }
+}

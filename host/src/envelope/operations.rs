@@ -1,0 +1,32 @@
+//! Operations on a project with all that is in it.
+
+use super::Teardown;
+use super::views::ProjectDetail;
+use crate::access::{Editor, Viewer};
+use crate::http::problem::Problem;
+use crate::projects::scope::ProjectScope;
+
+/// Returns a project with its frontends and their views.
+///
+/// # Errors
+/// The database's.
+pub async fn get(envelope: Teardown, at: ProjectScope<Viewer>) -> Result<ProjectDetail, Problem> {
+    let members = envelope.deployments().members(at.project.id).await?;
+    Ok(ProjectDetail::new(
+        &at.project,
+        members,
+        envelope.projects().config(),
+    ))
+}
+
+/// Ends a project with all that is in it; `None` is one that is gone already. Its addresses stop resolving before this
+/// returns.
+///
+/// # Errors
+/// The database's.
+pub async fn delete(envelope: Teardown, at: Option<ProjectScope<Editor>>) -> Result<(), Problem> {
+    match at {
+        Some(at) => Ok(envelope.end(at.project.id).await?),
+        None => Ok(()),
+    }
+}

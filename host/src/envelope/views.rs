@@ -1,0 +1,71 @@
+//! A project with what is in it, as it is answered.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::config::Config;
+use crate::deployments::frontends::{FrontendState, MemberSummary};
+use crate::ids::DeploymentId;
+use crate::projects::Project;
+use crate::projects::views::ProjectView;
+use crate::sandbox::ContentType;
+
+/// A project with what is in it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ProjectDetail {
+    #[serde(flatten)]
+    project: ProjectView,
+    /// Views of all members.
+    visits: VisitTotal,
+    /// Its frontends, oldest first.
+    members: Vec<Member>,
+}
+
+/// Views.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct VisitTotal {
+    /// All of them; those of the last seconds may be missing.
+    total: u64,
+}
+
+/// A frontend, in short.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Member {
+    /// Its identity.
+    #[schema(value_type = String, format = "uuid")]
+    id: DeploymentId,
+    /// Where it answers.
+    slug: String,
+    /// What its source is written in.
+    #[serde(rename = "type")]
+    content_type: ContentType,
+    /// Where it is in its life.
+    state: FrontendState,
+    /// Its views.
+    visits: u64,
+}
+
+impl From<MemberSummary> for Member {
+    fn from(member: MemberSummary) -> Self {
+        Self {
+            id: member.id,
+            slug: member.slug,
+            content_type: member.content_type,
+            state: member.state,
+            visits: member.visits,
+        }
+    }
+}
+
+impl ProjectDetail {
+    /// A project with its members as it is answered.
+    pub fn new(project: &Project, members: Vec<MemberSummary>, config: &Config) -> Self {
+        let members: Vec<Member> = members.into_iter().map(Member::from).collect();
+        let total = members.iter().map(|member| member.visits).sum();
+        Self {
+            project: ProjectView::new(project, config),
+            visits: VisitTotal { total },
+            members,
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! What the front found out about a request, for extractors and handlers.
+
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use http::request::Parts;
+
+use super::client_ip::ClientIp;
+use super::hosts::Host;
+use super::problem::Problem;
+
+/// Who asks, and which of our hosts.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// Address of the client.
+    pub client: ClientIp,
+    /// The host that was asked.
+    pub host: Host,
+    /// The `Host` itself, as it was sent.
+    pub authority: Arc<str>,
+    /// The request's id.
+    pub request_id: Arc<str>,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Context {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        parts
+            .extensions
+            .get::<Self>()
+            .cloned()
+            .ok_or_else(|| Problem::internal(&"a request without a context"))
+    }
+}

@@ -1,0 +1,25 @@
+//! Which paths are for programs, which for browsers, and which are private to their page.
+
+/// Whether a path is for programs alone: its errors are problems, whatever a client accepts.
+pub fn is_data(path: &str) -> bool {
+    let (first, second) = first_segments(path);
+    is_platform(first) || matches!(second, "api" | "raw")
+}
+
+/// Whether only pages of its own origin may read what a path answers.
+pub fn is_private(path: &str) -> bool {
+    let (first, second) = first_segments(path);
+    !is_platform(first) && matches!(second, "auth" | "payments")
+}
+
+fn is_platform(first: &str) -> bool {
+    matches!(first, "api" | "mcp")
+}
+
+fn first_segments(path: &str) -> (&str, &str) {
+    let mut segments = path.splitn(4, '/').skip(1);
+    (
+        segments.next().unwrap_or_default(),
+        segments.next().unwrap_or_default(),
+    )
+}

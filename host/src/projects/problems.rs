@@ -1,0 +1,37 @@
+//! Errors of projects as problems.
+
+use super::ProjectError;
+use crate::http::problem::{Code, Problem};
+
+impl From<ProjectError> for Problem {
+    fn from(error: ProjectError) -> Self {
+        let detail = error.to_string();
+        match error {
+            ProjectError::NotFound => Self::new(
+                Code::NotFound,
+                "There is no such project: it was deleted, has expired, or never was.",
+            ),
+            ProjectError::Forbidden => Self::new(
+                Code::Forbidden,
+                "The project belongs to another namespace, or to nobody. Use the credential of its owner.",
+            ),
+            ProjectError::PlanLimit(_) => Self::new(
+                Code::PlanLimit,
+                format!("{detail}. Delete one, or ask for a larger plan."),
+            ),
+            ProjectError::NoSuchHome(_) => Self::new(
+                Code::InvalidRequest,
+                format!(
+                    "In `home`: {detail}. Publish it first, or send an empty text for the oldest."
+                ),
+            ),
+            ProjectError::UnknownProvider(_) => Self::new(
+                Code::InvalidRequest,
+                format!("In `allowed_providers`: {detail} on this server."),
+            ),
+            ProjectError::Store(error) => error.into(),
+            ProjectError::Random(error) => Self::internal(&error),
+            ProjectError::Internal(error) => Self::internal(&format!("{error:#}")),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The list of operations holds: each is a route and an action of a tool, and there is no other of either.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use svc::operations;
+use svc_tests::{Ask, TestServer};
+
+use super::client::Client;
+use super::listing::tools;
+
+/// Actions of tools without a route of their own: visitors call several actions through `/op`.
+const TOOL_ONLY: [(&str, &str); 1] = [("manage_backend", "batch")];
+
+/// The operations of the description that need an owner's credential, with the roles that it names.
+async fn described(server: &TestServer) -> BTreeSet<(String, String)> {
+    let document = server.get("/api/v1/openapi.json").answer().await.json();
+    let mut found = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        let owners = path.starts_with("/api/v1/projects");
+        for operation in item.as_object().unwrap().values().filter(|_| owners) {
+            let id = operation["operationId"].as_str().unwrap();
+            let role = operation["x-role"].as_str().unwrap_or("none");
+            found.insert((id.to_owned(), role.to_owned()));
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn every_operation_is_a_route_with_its_floor() {
+    let server = TestServer::start().await;
+    let listed: BTreeSet<_> = operations::all()
+        .iter()
+        .map(|row| (row.id.to_owned(), row.floor.as_str().to_owned()))
+        .collect();
+    assert_eq!(listed, described(&server).await);
+}
+
+#[tokio::test]
+async fn every_operation_is_an_action_of_a_tool() {
+    let server = TestServer::start().await;
+    let mut offered = BTreeSet::new();
+    for tool in tools(&Client::anonymous(&server)).await {
+        let name = tool["name"].as_str().unwrap().to_owned();
+        let actions = tool["inputSchema"]["properties"]["action"]["enum"].as_array();
+        let actions = actions.into_iter().flatten().filter_map(Value::as_str);
+        offered.extend(actions.map(|action| (name.clone(), action.to_owned())));
+    }
+    let owned = |(tool, action): (&str, &str)| (tool.to_owned(), action.to_owned());
+    let listed = operations::all().into_iter().map(|row| owned(row.tool));
+    let listed: BTreeSet<_> = listed.chain(TOOL_ONLY.map(owned)).collect();
+    assert_eq!(listed, offered);
+}
+
+#[tokio::test]
+async fn what_only_reads_takes_the_lowest_role() {
+    for row in operations::all() {
+        let reads = ["get_", "list_", "export_"];
+        let reads = reads.iter().any(|prefix| row.id.starts_with(prefix));
+        let expected = if reads { "viewer" } else { "editor" };
+        assert_eq!(row.floor.as_str(), expected, "{}", row.id);
+    }
+}
