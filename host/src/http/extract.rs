@@ -176,7 +176,8 @@ impl UnreadBody {
         })
     }
 
-    /// Reads `application/x-www-form-urlencoded` as a form, and everything else as JSON.
+    /// Reads `application/x-www-form-urlencoded` as a form, and everything else as JSON: an object, too, that is sent as a form,
+    /// as `curl -d` sends everything. No form begins like one.
     ///
     /// # Errors
     /// Like [`UnreadBody::json`].
@@ -186,6 +187,14 @@ impl UnreadBody {
         }
         NoQuery::check(self.request.uri().query())?;
         let raw = read_body(self.request.into_body(), self.limit).await?;
+        if raw.trim_ascii_start().first() == Some(&b'{') {
+            let value = parse_json(&raw)?;
+            return Ok(ReadBody {
+                value,
+                raw,
+                form: false,
+            });
+        }
         let value = serde_urlencoded::from_bytes(&raw).map_err(|error| {
             Problem::new(Code::InvalidRequest, format!("In the form: {error}."))
         })?;

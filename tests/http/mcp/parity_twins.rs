@@ -68,7 +68,7 @@ impl Steps {
         let mut arguments = mine.clone();
         arguments["slug"] = arguments.as_object_mut().unwrap().remove("name").unwrap();
         self.add("deploy_asset", arguments, Method::POST, path, mine, 201);
-        self.keep("share", "/id");
+        self.keep("mine", "/id");
         self.keep("token", "/delete_token");
         for (mut body, status) in [
             (
@@ -225,10 +225,10 @@ impl Steps {
         }
         let claim = format!("{all}/claim");
         for (body, status) in [
-            (json!({ "id": "$share" }), 400),
-            (json!({ "id": "$share", "delete_token": "svcd-wrong" }), 404),
-            (json!({ "id": "$share", "delete_token": "$token" }), 201),
-            (json!({ "id": "$share", "delete_token": "$token" }), 404),
+            (json!({ "id": "$mine" }), 400),
+            (json!({ "id": "$mine", "delete_token": "svcd-wrong" }), 404),
+            (json!({ "id": "$mine", "delete_token": "$token" }), 201),
+            (json!({ "id": "$mine", "delete_token": "$token" }), 404),
         ] {
             self.frontend("claim", "", Method::POST, &claim, body, status);
         }
