@@ -171,14 +171,14 @@ test('a draft survives a reload, but for its password', async () => {
   try {
     await options();
     await content.fill('{"a": 1}');
-    assert.equal(await page.getByLabel('JSON').isChecked(), true);
+    assert.equal(await page.getByLabel('JSON', { exact: true }).isChecked(), true);
     await page.getByLabel('Title').fill('A draft');
     await page.getByLabel('Password', { exact: false }).first().fill('sesame');
     await page.reload();
     await preview.locator('.tree').waitFor();
     assert.equal(await content.inputValue(), '{"a": 1}');
     assert.equal(await page.getByLabel('Title').inputValue(), 'A draft');
-    assert.equal(await page.getByLabel('JSON').isChecked(), true);
+    assert.equal(await page.getByLabel('JSON', { exact: true }).isChecked(), true);
     assert.equal(await page.getByLabel('Password', { exact: false }).first().inputValue(), '');
     assert.equal(await page.evaluate(() => JSON.stringify({ ...sessionStorage }).includes('sesame')), false);
     await content.fill('');

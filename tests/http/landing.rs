@@ -64,6 +64,8 @@ async fn its_page_may_load_nothing_but_itself() {
     }
     assert!(!policy.contains("unsafe"), "{policy}");
     assert_eq!(page.header("set-cookie"), None);
+    let referrer = page.header("referrer-policy");
+    assert_eq!(referrer, Some("same-origin"), "its form has an origin");
     let html = page.html();
     let base = format!("http://localhost:{}", server.address().port());
     assert!(!html.contains(" src=\""), "it loads something");

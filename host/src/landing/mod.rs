@@ -87,7 +87,12 @@ impl Documents {
     fn new(config: &Config) -> io::Result<Self> {
         let page = |api| {
             let page = page::landing(config, api);
-            let headers = headers(HTML, REVALIDATE, Some(page.policy));
+            let mut headers = headers(HTML, REVALIDATE, Some(page.policy));
+            // Without scripts the form's POST must carry its origin, which `no-referrer` would turn into `null`.
+            headers.insert(
+                header::REFERRER_POLICY,
+                HeaderValue::from_static("same-origin"),
+            );
             Document::new(Bytes::from(page.html), &headers)
         };
         let guide = at_origin(GUIDE, &config.base_url);
