@@ -54,6 +54,13 @@ mcp-conformance:
     cargo build --locked --bin svc
     cd tests/mcp/conformance && npm ci --no-audit --no-fund && npm test
 
+# Hold the server to its OpenAPI description by schemathesis; SVC_SEED chooses the cases (needs Python 3.10 or newer)
+schemathesis *arguments:
+    cargo build --locked --bin svc
+    python3 -m venv target/schemathesis
+    target/schemathesis/bin/pip install --quiet --requirement tests/schemathesis/requirements.txt
+    target/schemathesis/bin/python tests/schemathesis/run.py {{arguments}}
+
 # Check dependencies for advisories, licences, bans and sources (needs cargo-deny)
 audit:
     cargo deny --locked --all-features check

@@ -2,6 +2,7 @@
 
 use sqlite3_parser::dialect::TokenType::*;
 
+use crate::hints;
 use crate::place::{Fault, quoted};
 use crate::statement::Purpose;
 use crate::token::Token;
@@ -72,7 +73,22 @@ fn script(sql: &str, tokens: &[Token], first: &Token, purpose: Purpose) -> Resul
     if second.is(TK_TABLE) || second.is(TK_INDEX) || second.is(TK_VIEW) || second.is(TK_UNIQUE) {
         return Ok(());
     }
-    refused(second, &format!("CREATE {}", upper(second, sql)))
+    let word = upper(second, sql);
+    let what_made = match word.as_str() {
+        // Nothing temporary is made; what matters is what comes next.
+        "TEMP" | "TEMPORARY" => tokens.get(2).map(|third| upper(third, sql)),
+        _ => None,
+    };
+    if let Some(instead) = hints::creation(what_made.as_ref().unwrap_or(&word)) {
+        return Err(Fault::new(
+            second.start,
+            format!(
+                "{} is not allowed: {instead}.",
+                quoted(&format!("CREATE {word}"))
+            ),
+        ));
+    }
+    refused(second, &format!("CREATE {word}"))
 }
 
 fn upper(token: &Token, sql: &str) -> String {

@@ -131,7 +131,12 @@ pub(crate) fn fault(name: &str) -> Option<String> {
         _ if TABLE_VALUED.binary_search(&name).is_ok() => {
             format!("The function {shown} makes a table: write it behind FROM.")
         }
-        _ => format!("The function {shown} is not available here."),
+        _ => match crate::hints::function(name) {
+            Some(instead) => format!("The function {shown} is not available here: {instead}."),
+            None => format!(
+                "The function {shown} is not available here: /llms.txt lists those that are."
+            ),
+        },
     })
 }
 

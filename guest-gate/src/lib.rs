@@ -2,6 +2,7 @@
 
 mod class;
 pub mod functions;
+mod hints;
 pub mod names;
 pub mod params;
 pub mod parse;

@@ -11,6 +11,7 @@ use sqlite3_parser::dialect::TokenType;
 use sqlite3_parser::lexer::sql::{Error, Parser, ParserError};
 use sqlite3_parser::{Bump, FallibleIterator as _};
 
+use crate::hints;
 use crate::place::{Fault, quoted};
 use crate::token::{Kind, Token};
 
@@ -109,6 +110,9 @@ fn syntax_fault(error: &Error, sql: &str, tokens: &[Token], starts: &[usize]) ->
     let index = starts
         .partition_point(|start| *start <= column)
         .saturating_sub(1);
+    if let Some((start, reason)) = hints::words(sql, tokens, index) {
+        return Fault::new(start, reason);
+    }
     match (error, tokens.get(index)) {
         (Some(ParserError::Custom(message)), _) => {
             // The parser objects to a clause when it meets what follows it.

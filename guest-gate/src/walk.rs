@@ -8,6 +8,7 @@ mod expression;
 mod reads;
 mod select;
 mod statement;
+mod stored;
 
 use sqlite3_parser::ast::{Expr, Name, QualifiedName, Select, Stmt};
 use sqlite3_parser::dialect::TokenType;
@@ -44,6 +45,8 @@ enum Task<'b> {
     Leave,
     /// What comes next is of this body.
     Within(Body),
+    /// From here on an expression is one that a table or an index keeps, or no longer is.
+    Stored(bool),
 }
 
 struct Walk<'s, 'b> {
@@ -56,6 +59,8 @@ struct Walk<'s, 'b> {
     /// Which tokens the walk has come across.
     seen: Vec<bool>,
     reads: Reads,
+    /// Whether the expression is one that a table or an index keeps.
+    stored: bool,
     /// The first thing to refuse, in the order of the text.
     fault: Option<Fault>,
 }
@@ -81,6 +86,7 @@ pub(crate) fn walk<'b>(
         scopes: Vec::new(),
         seen: vec![false; tokens.len()],
         reads: Reads::default(),
+        stored: false,
         fault: None,
     };
     let mut found = walk.statement(statement);
@@ -128,6 +134,7 @@ impl<'b> Walk<'_, 'b> {
                 }
                 Task::Leave => drop(self.scopes.pop()),
                 Task::Within(body) => self.reads.enter(body),
+                Task::Stored(stored) => self.stored = stored,
             }
         }
     }

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-pub use svc_base::{clock, disk, fault, ids, memory_cache, random, sqlite};
+pub use svc_base::{clock, disk, fault, ids, memory_cache, numbers, random, sqlite};
 pub use svc_sandbox as sandbox;
 
 pub mod access;

@@ -57,7 +57,7 @@ impl Routers {
         let description = openapi::finish(description, &app.config.base_url);
         let api = api.route(
             "/api/v1/openapi.json",
-            get(openapi::serve).with_state(description),
+            get(openapi::serve).with_state(Arc::new(description)),
         );
         Self {
             api: finish(api.route_layer(middleware::from_fn(name_route)), app),

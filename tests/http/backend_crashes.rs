@@ -14,13 +14,14 @@ use crate::house::{GUESTS, named, names};
 use crate::svc;
 
 /// What an owner does to a backend, as fault points are named: `provision.committed`.
-pub(crate) const DEEDS: [&str; 6] = [
+pub(crate) const DEEDS: [&str; 7] = [
     "provision",
     "migrate",
     "define",
     "raze",
     "history",
     "rewind",
+    "settle",
 ];
 
 const MORE: &str = "CREATE TABLE more (a); INSERT INTO more VALUES (1), (2)";
@@ -29,10 +30,16 @@ const MORE: &str = "CREATE TABLE more (a); INSERT INTO more VALUES (1), (2)";
 const BULK: &str = "CREATE TABLE bulk (a); WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 300)
     INSERT INTO bulk SELECT hex(randomblob(500)) FROM c";
 
+/// Rows that fill a log: what it holds is taken and copied beside the writer. Their history is small.
+const LONG: &str = "CREATE TABLE long (a); WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 1100)
+    INSERT INTO long SELECT zeroblob(3900) FROM c";
+
 /// How a server is started: with little history, so that what seldom happens to it does.
 fn arguments(data: &Path) -> [String; 2] {
     let config = data.join("svc.toml");
-    std::fs::write(&config, "[limits]\nhistory_bytes = 1048576\n").unwrap();
+    if !config.exists() {
+        std::fs::write(&config, "[limits]\nhistory_bytes = 1048576\n").unwrap();
+    }
     ["--config".to_owned(), config.to_str().unwrap().to_owned()]
 }
 
@@ -144,6 +151,7 @@ fn deed(deed: &str, backend: &str, first: &Value) -> (Method, String, Option<Val
         "rewind" => (Method::POST, "/restore", Some(first.clone())),
         "provision" => (Method::POST, "", Some(json!({ "ddl": GUESTS }))),
         "migrate" => (Method::PATCH, "", Some(json!({ "ddl": MORE }))),
+        "settle" => (Method::PATCH, "", Some(json!({ "ddl": LONG }))),
         "define" => (Method::PUT, "/actions", Some(saying(2))),
         "raze" => (Method::DELETE, "", None),
         other => panic!("nobody does {other}"),
@@ -183,6 +191,32 @@ fn agree(detail: &Value) -> bool {
     };
     assert_eq!(codes, expected, "{detail}");
     agree
+}
+
+/// That what filled the log is there, once, and that history has the state before and after it.
+async fn follow_settling(site: &Site<'_>, point: &str, backend: &str) {
+    let ddl = Some(json!({ "ddl": LONG }));
+    let again = site.ask(Method::PATCH, backend, ddl).await;
+    let (status, again) = again.expect("the server answers");
+    assert_eq!(status, 200, "{point}: {again}");
+    assert_ne!(again["status"], "applied", "{point}: it was committed");
+    let (_, detail) = site.get(backend).await;
+    assert_eq!(rows(&detail, "long"), 1100, "{point}");
+    let (status, history) = site.get(&format!("{backend}/history")).await;
+    assert_eq!(status, 200, "{point}: {history}");
+    let moments = history["moments"].as_array().unwrap();
+    assert!(moments.len() >= 2, "{point}: {history}");
+    let first = moments.last().unwrap().clone();
+    let restore = format!("{backend}/restore");
+    let (status, done) = site.post(&restore, first).await;
+    assert_eq!(status, 200, "{point}: {done}");
+    let (_, detail) = site.get(backend).await;
+    assert_eq!(rows(&detail, "long"), 0, "{point}");
+    let undo = json!({ "at": done["previous"] });
+    let (status, undone) = site.post(&restore, undo).await;
+    assert_eq!(status, 200, "{point}: {undone}");
+    let (_, detail) = site.get(backend).await;
+    assert_eq!(rows(&detail, "long"), 1100, "{point}");
 }
 
 /// The state after a death, that repeating the deed leads on, and the state then.
@@ -251,6 +285,11 @@ async fn whatever_the_point_of_a_backends_death_it_can_be_gone_on_with() {
         let create = ["namespace", "create", "acme", "--json"];
         let made = svc().run(data.path(), &create).await.json();
         let credential = &*text(&made["credential"]);
+        if deed_of(&point) == "settle" {
+            // A copy of the database is not to be larger than its history.
+            let more = "[limits]\nhistory_bytes = 67108864\n";
+            std::fs::write(data.path().join("svc.toml"), more).unwrap();
+        }
         let backend = furnish(data.path(), credential, deed_of(&point)).await;
 
         let mut first = Value::Null;
@@ -282,6 +321,8 @@ async fn whatever_the_point_of_a_backends_death_it_can_be_gone_on_with() {
         site.process.get("/room").await.expect(200);
         if matches!(deed_of(&point), "history" | "rewind") {
             follow_restore(&site, &point, &backend).await;
+        } else if deed_of(&point) == "settle" {
+            follow_settling(&site, &point, &backend).await;
         } else {
             follow(&site, &point, &backend).await;
         }

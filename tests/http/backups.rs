@@ -254,7 +254,7 @@ async fn damage_is_found_and_mended_by_the_next_backup() {
 async fn what_a_tenant_declares_keeps_nobody_from_a_backup() {
     let (house, vault) = (furnished().await, Vault::new());
     for ddl in [
-        "CREATE TABLE p (a); CREATE TABLE c (b REFERENCES p (a))",
+        "CREATE TABLE p (a UNIQUE); CREATE TABLE c (b REFERENCES p (a))",
         "CREATE TABLE odd (a CHECK (random() % 2))",
         "CREATE TABLE n (a)",
     ] {

@@ -63,6 +63,58 @@ async fn what_decides_something_is_said_once() {
 }
 
 #[tokio::test]
+async fn http_11_names_a_host_and_http_10_need_not() {
+    let server = with_page().await;
+    let ours = server.address();
+    let missing = async |head: &str| {
+        let answer = server
+            .raw(format!("{head}\r\nConnection: close\r\n\r\n"))
+            .await;
+        let problem = answer.problem(400, "invalid_request");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains("`Host`"), "{head}: {detail}");
+    };
+    for path in [
+        "/page",
+        "/page/raw",
+        "/",
+        "/healthz",
+        "/readyz",
+        "/api/v1/openapi.json",
+    ] {
+        for method in ["GET", "POST", "OPTIONS"] {
+            missing(&format!("{method} {path} HTTP/1.1")).await;
+        }
+    }
+    missing("POST /page/api/op HTTP/1.1\r\nContent-Length: 0").await;
+    // A target in absolute form names a host, and yet the header must be there.
+    missing(&format!("GET http://{ours}/page HTTP/1.1")).await;
+    for (head, status) in [
+        (
+            format!("GET http://{ours}/page HTTP/1.1\r\nHost: {ours}"),
+            200,
+        ),
+        (
+            format!("GET http://{ours}/page HTTP/1.1\r\nHost: evil.example"),
+            200,
+        ),
+        (
+            format!("GET http://evil.example/page HTTP/1.1\r\nHost: {ours}"),
+            421,
+        ),
+        ("GET /page HTTP/1.0".to_owned(), 200),
+        ("GET /page/raw HTTP/1.0".to_owned(), 200),
+        ("GET /nowhere HTTP/1.0".to_owned(), 404),
+        (format!("GET /page HTTP/1.0\r\nHost: {ours}"), 200),
+        ("GET /page HTTP/1.0\r\nHost: evil.example".to_owned(), 421),
+        ("GET /page HTTP/1.0\r\nHost:".to_owned(), 421),
+    ] {
+        let request = format!("{head}\r\nConnection: close\r\n\r\n");
+        assert_eq!(server.raw(request).await.status, status, "{head}");
+    }
+}
+
+#[tokio::test]
 async fn probes_answer_any_host() {
     let server = with_page().await;
     for host in [

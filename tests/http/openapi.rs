@@ -208,6 +208,16 @@ async fn every_code_is_answered_somewhere_with_its_status() {
 }
 
 #[tokio::test]
+async fn every_code_that_a_route_names_is_one() {
+    let server = TestServer::start().await;
+    for (path, method, operation) in operations(&description(&server).await) {
+        // What is no code stays where the route has named it.
+        let unknown = &operation["x-problems"];
+        assert!(unknown.is_null(), "{method} {path}: {unknown} is no code");
+    }
+}
+
+#[tokio::test]
 async fn references_lead_somewhere() {
     let server = TestServer::start().await;
     let description = description(&server).await;
@@ -219,6 +229,15 @@ async fn references_lead_somewhere() {
         seen += 1;
     }
     assert!(seen > 10);
+    // What nothing refers to is left over: of a type that has another name now.
+    for name in description["components"]["schemas"]
+        .as_object()
+        .unwrap()
+        .keys()
+    {
+        let used = format!("\"#/components/schemas/{name}\"");
+        assert!(text.contains(&used), "{name} is unused");
+    }
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use svc_tests::TestServer;
 use crate::openapi::{description, operations};
 
 /// Why a document does not fit a schema, as far as the description's schemas go.
-fn misfit(description: &Value, schema: &Value, document: &Value) -> Option<String> {
+pub(crate) fn misfit(description: &Value, schema: &Value, document: &Value) -> Option<String> {
     let fits = |schema: &Value| misfit(description, schema, document).is_none();
     if let Some(reference) = schema["$ref"].as_str() {
         let schema = description.pointer(&reference[1..]).unwrap();
@@ -17,6 +17,14 @@ fn misfit(description: &Value, schema: &Value, document: &Value) -> Option<Strin
         if fitting != 1 {
             return Some(format!("{document} is {fitting} of {choices:?}"));
         }
+    }
+    if let Some(choices) = schema["anyOf"].as_array()
+        && !choices.iter().any(fits)
+    {
+        return Some(format!("{document} is none of {choices:?}"));
+    }
+    if schema.get("not").is_some_and(fits) {
+        return Some(format!("{document} is what it must not be"));
     }
     let all = schema["allOf"].as_array().into_iter().flatten();
     let parts = all.filter_map(|part| misfit(description, part, document));
@@ -36,7 +44,9 @@ fn kind(schema: &Value, document: &Value) -> Option<String> {
     let is = |kind: &Value| match kind.as_str().unwrap() {
         "null" => document.is_null(),
         "boolean" => document.is_boolean(),
-        "integer" => document.is_i64() || document.is_u64(),
+        "integer" => document
+            .as_f64()
+            .is_some_and(|number| number.fract() == 0.0),
         "number" => document.is_number(),
         "string" => document.is_string(),
         "array" => document.is_array(),
@@ -48,12 +58,21 @@ fn kind(schema: &Value, document: &Value) -> Option<String> {
 
 fn value(schema: &Value, document: &Value) -> Option<String> {
     let choices = schema["enum"].as_array();
-    let known = choices.is_none_or(|choices| choices.contains(document));
+    let known = choices.is_none_or(|choices| choices.contains(document))
+        && schema.get("const").is_none_or(|only| only == document);
     let least = schema["minimum"].as_f64().unwrap_or(f64::MIN);
-    let enough = document.as_f64().is_none_or(|number| number >= least);
-    let most = schema["maxLength"].as_u64().unwrap_or(u64::MAX);
-    let length = document.as_str().map(|text| text.chars().count() as u64);
-    let short = length.is_none_or(|length| length <= most);
+    let largest = schema["maximum"].as_f64().unwrap_or(f64::MAX);
+    let enough = document
+        .as_f64()
+        .is_none_or(|number| (least..=largest).contains(&number));
+    let within = |length: Option<usize>, least: &str, most: &str| {
+        let least = schema[least].as_u64().unwrap_or(0);
+        let most = schema[most].as_u64().unwrap_or(u64::MAX);
+        length.is_none_or(|length| (least..=most).contains(&(length as u64)))
+    };
+    let length = document.as_str().map(|text| text.chars().count());
+    let short = within(length, "minLength", "maxLength")
+        && within(document.as_array().map(Vec::len), "minItems", "maxItems");
     (!(known && enough && short)).then(|| format!("{document} is not within {schema}"))
 }
 

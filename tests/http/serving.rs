@@ -83,7 +83,7 @@ async fn each_encoding_decodes_to_the_page_and_has_its_own_etag() {
     assert_eq!(etags.len(), 4, "{etags:?}");
 }
 
-fn decoded(encoding: Option<&str>, body: &Bytes) -> String {
+pub(crate) fn decoded(encoding: Option<&str>, body: &Bytes) -> String {
     let mut text = String::new();
     let mut reader: Box<dyn Read> = match encoding {
         None => Box::new(&**body),

@@ -49,16 +49,15 @@ impl<'b> Walk<'_, 'b> {
         for NamedColumnConstraint { name, constraint } in *constraints {
             self.harmless_all(name);
             match constraint {
-                ColumnConstraint::Check(expr) | ColumnConstraint::Default(expr) => {
-                    self.expr(expr, TOP);
-                }
+                ColumnConstraint::Check(expr) => self.stored(expr, TOP),
+                ColumnConstraint::Default(expr) => self.expr(expr, TOP),
                 ColumnConstraint::Collate { collation_name } => self.harmless(collation_name.0),
                 ColumnConstraint::ForeignKey {
                     clause,
                     defer_clause: _,
                 } => self.foreign_key(clause),
                 ColumnConstraint::Generated { expr, typ } => {
-                    self.expr(expr, TOP);
+                    self.stored(expr, TOP);
                     if let Some(kind) = typ {
                         self.harmless(kind.0);
                     }
@@ -84,7 +83,7 @@ impl<'b> Walk<'_, 'b> {
                 columns,
                 conflict_clause: _,
             } => self.sorted(columns, TOP),
-            TableConstraint::Check(expr, _) => self.expr(expr, TOP),
+            TableConstraint::Check(expr, _) => self.stored(expr, TOP),
             TableConstraint::ForeignKey {
                 columns,
                 clause,

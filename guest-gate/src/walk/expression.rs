@@ -52,6 +52,9 @@ impl<'b> Walk<'_, 'b> {
                 filter_over,
             } => {
                 self.function(name.0);
+                if self.stored {
+                    self.stored_call(name.0, args.unwrap_or_default());
+                }
                 self.exprs(args.iter().copied().flatten(), below);
                 if let Some(FunctionCallOrder::SortList(columns)) = order_by {
                     self.sorted(columns, below);

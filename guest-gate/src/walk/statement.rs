@@ -65,8 +65,10 @@ impl<'b> Walk<'_, 'b> {
                 self.definition(&mut found, false);
                 self.object(idx_name, Use::Make);
                 self.plain_table(tbl_name, Use::Build);
-                self.sorted(columns, TOP);
-                self.exprs(where_clause, TOP);
+                let columns = columns.iter().map(|column| &column.expr);
+                for expr in columns.chain(where_clause.iter()) {
+                    self.stored(expr, TOP);
+                }
             }
             Stmt::CreateView {
                 temporary,

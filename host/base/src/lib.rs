@@ -10,6 +10,7 @@ pub mod fault;
 pub mod ids;
 pub mod memory_cache;
 pub mod names;
+pub mod numbers;
 pub mod random;
 pub mod sqlite;
 mod stopwatch;

@@ -4,6 +4,7 @@ use rusqlite::ErrorCode;
 use rusqlite::ffi;
 
 use super::meter::Exceeded;
+use super::place;
 
 /// Why a statement did nothing.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -16,6 +17,9 @@ pub enum RunError {
         /// Where in the statement, in bytes, if SQLite says so.
         offset: Option<usize>,
     },
+    /// The data made it fail as it ran; nothing of it is kept.
+    #[error("{0}")]
+    Failed(String),
     /// A constraint stands against it; the text names the constraint, never a row.
     #[error("{0}")]
     Constraint(String),
@@ -25,6 +29,9 @@ pub enum RunError {
     /// The disk is full.
     #[error("the disk is full")]
     DiskFull,
+    /// The history may not take what must be in it.
+    #[error("the history of the database may not take as much as it would have to")]
+    HistoryTooSmall,
     /// It ran for longer than a statement may.
     #[error("the statement ran for too long")]
     Timeout,
@@ -62,7 +69,8 @@ impl RunError {
                 Some(Exceeded::Space) => Self::TooMuchSpace,
                 _ => Self::Timeout,
             },
-            ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch => Self::Constraint(message),
+            ErrorCode::ConstraintViolation => Self::Constraint(message),
+            ErrorCode::TypeMismatch => Self::Failed(message),
             ErrorCode::DiskFull => Self::DatabaseFull,
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Busy,
             ErrorCode::SystemIoFailure if is_disk(code.extended_code) => Self::DiskFull,
@@ -81,6 +89,32 @@ impl RunError {
                 offset,
             },
             _ => Self::Internal(format!("{code}: {message}")),
+        }
+    }
+
+    /// The same, of a statement that SQLite took and that failed as it ran: its values are to blame then.
+    pub(super) fn from_running(error: rusqlite::Error, exceeded: Option<Exceeded>) -> Self {
+        let by_values = matches!(
+            error.sqlite_error_code(),
+            Some(ErrorCode::Unknown | ErrorCode::TooBig)
+        );
+        match Self::from_sqlite(error, exceeded) {
+            Self::Refused { reason, .. } if by_values => Self::Failed(reason),
+            other => other,
+        }
+    }
+
+    /// The same, with the place in `sql` that SQLite names and does not point to.
+    pub(super) fn located(self, sql: &str) -> Self {
+        match self {
+            Self::Refused {
+                reason,
+                offset: None,
+            } => Self::Refused {
+                offset: place::find(sql, &reason),
+                reason,
+            },
+            other => other,
         }
     }
 }

@@ -71,6 +71,7 @@ fn look_at(handle: &Handle, budget: Duration) -> Result<Examined, RunError> {
             error @ (RunError::Timeout
             | RunError::TooMuchSpace
             | RunError::Refused { .. }
+            | RunError::Failed(_)
             | RunError::Constraint(_)),
         ) => Some(error.to_string()),
         Err(error) => return Err(error),
@@ -117,6 +118,17 @@ mod tests {
             (
                 "CREATE TABLE t (a CHECK (random() % 2)); INSERT OR IGNORE INTO t SELECT value FROM json_each('[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20]')".to_owned(),
                 false,
+            ),
+            // What older versions kept, and nothing can be done with.
+            (
+                "CREATE TABLE c (a REFERENCES nowhere (b)); CREATE VIEW v AS SELECT x FROM nowhere; CREATE TABLE d (a CHECK (a < date('now')))"
+                    .to_owned(),
+                false,
+            ),
+            (
+                "CREATE TABLE t (a); INSERT INTO t VALUES ('{'); ALTER TABLE t ADD b INT AS (json_extract(a, '$.x')); CREATE TABLE u (a)"
+                    .to_owned(),
+                true,
             ),
             ((0..100).map(wide).collect(), false),
             (

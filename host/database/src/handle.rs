@@ -157,11 +157,21 @@ impl Handle {
     /// Copies the write-ahead log into the database; answers whether all of it is there. One that is wholly copied is
     /// begun anew by the next write.
     pub(super) fn checkpoint(&self, mode: CheckpointMode) -> rusqlite::Result<bool> {
-        let (in_log, copied) = self.connection.wal_checkpoint_v2(None::<&str>, mode)?;
+        let (in_log, copied) = self.copy_log(mode)?;
         let wholly = copied >= in_log;
         let left = if wholly { 0 } else { in_log };
         self.log_pages.store(left, Ordering::Relaxed);
         Ok(wholly)
+    }
+
+    /// The same; answers how many pages are in the log, and how many of them are copied.
+    pub(super) fn copy_log(&self, mode: CheckpointMode) -> rusqlite::Result<(i32, i32)> {
+        self.connection.wal_checkpoint_v2(None::<&str>, mode)
+    }
+
+    /// Notes that all of the log is copied.
+    pub(super) fn log_is_copied(&self) {
+        self.log_pages.store(0, Ordering::Relaxed);
     }
 
     /// Closes, and removes an empty log if nobody else has the database open.
@@ -219,6 +229,8 @@ fn bound_pages(connection: &Connection, settings: &Settings) -> rusqlite::Result
 #[derive(Debug)]
 pub(super) enum Failure {
     Sqlite(rusqlite::Error),
+    /// That of a statement which had been prepared.
+    Running(rusqlite::Error),
     Told(RunError),
 }
 
@@ -238,6 +250,7 @@ impl Failure {
     fn told(self, exceeded: Option<Exceeded>) -> RunError {
         match self {
             Self::Sqlite(error) => RunError::from_sqlite(error, exceeded),
+            Self::Running(error) => RunError::from_running(error, exceeded),
             Self::Told(error) => error,
         }
     }
@@ -246,9 +259,9 @@ impl Failure {
 /// An error of the platform's own statements.
 pub(super) fn internal(error: rusqlite::Error) -> RunError {
     match RunError::from_sqlite(error, None) {
-        RunError::Refused { reason, .. } | RunError::Constraint(reason) => {
-            RunError::Internal(reason)
-        }
+        RunError::Refused { reason, .. }
+        | RunError::Failed(reason)
+        | RunError::Constraint(reason) => RunError::Internal(reason),
         other => other,
     }
 }

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod advice;
 mod batch;
 mod copy;
 #[cfg(test)]
@@ -19,15 +20,18 @@ mod meter;
 mod migrate;
 mod open;
 mod pace;
+mod place;
 mod reads;
 mod rewind;
 mod run;
 mod schema;
+mod sound;
 #[cfg(test)]
 mod tests;
 mod trim;
 pub mod values;
 mod walls;
+mod warnings;
 mod writer;
 
 use std::collections::{HashMap, HashSet};
@@ -48,6 +52,7 @@ pub use pace::Pace;
 pub use rewind::{Plan, ReinstateError, Reinstated, RestoreRecord, RewindError, Rewound};
 pub use run::{Call, ResultJson, ResultLimits};
 pub use schema::{Inventory, Marker, Schema, TableRows};
+pub use warnings::SchemaWarning;
 
 use tokio::sync::oneshot;
 
@@ -125,7 +130,7 @@ impl Databases {
             free_disk: limits.free_disk_bytes,
         };
         Ok(Self {
-            writers: Writers::new(files.clone(), terms),
+            writers: Writers::start(files.clone(), terms)?,
             files,
             lanes: Arc::new(Lanes::start()?),
             limits: ResultLimits {

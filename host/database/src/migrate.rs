@@ -4,11 +4,15 @@ use std::time::Duration;
 
 use rusqlite::params;
 
+use super::advice::with_advice;
 use super::error::RunError;
 use super::group::{abandon, begin, commit};
 use super::handle::{Failure, Handle, internal};
+use super::place::made;
 use super::schema::{Marker, markers};
+use super::sound::{self, Fault};
 use super::walls::Role;
+use super::warnings::{SchemaWarning, warnings};
 use svc_base::fault;
 
 /// What every database has from its beginning: the mirror of payments, which the platform derives, and the markers
@@ -66,8 +70,8 @@ impl From<RunError> for ScriptError {
 /// What a migration did to the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Migrated {
-    /// It was applied now.
-    Applied(Marker),
+    /// It was applied now, and brought something that somebody should look at.
+    Applied(Marker, Vec<SchemaWarning>),
     /// It had been applied before.
     Found(Marker),
 }
@@ -81,6 +85,7 @@ pub(super) fn create(
     begin(handle)?;
     handle.connection.execute_batch(HOUSE).map_err(internal)?;
     apply(handle, script, budget)?;
+    check_sound(handle, script, &[], budget)?;
     mark(handle, 1, &script.checksum)?;
     Ok(commit(handle)?)
 }
@@ -96,26 +101,56 @@ pub(super) fn migrate(
         return Ok(Migrated::Found(marker.clone()));
     }
     let version = before.last().map_or(1, |marker| marker.version + 1);
+    let known = sound::faults(handle, budget)?;
+    let said = warnings(&handle.connection).map_err(internal)?;
     begin(handle)?;
     let done = apply(handle, script, budget)
+        .and_then(|()| check_sound(handle, script, &known, budget))
         .and_then(|()| mark(handle, version, &script.checksum))
         .and_then(|()| {
+            let mut new = warnings(&handle.connection).map_err(internal)?;
+            new.retain(|warning| !said.contains(warning));
             fault::point("migrate.applied");
-            Ok(commit(handle)?)
+            commit(handle)?;
+            Ok(new)
         });
     match done {
-        Ok(()) => {
+        Ok(new) => {
             fault::point("migrate.committed");
-            Ok(Migrated::Applied(Marker {
-                version,
-                checksum: script.checksum.clone(),
-            }))
+            let checksum = script.checksum.clone();
+            Ok(Migrated::Applied(Marker { version, checksum }, new))
         }
         Err(error) => {
             abandon(handle);
             Err(error)
         }
     }
+}
+
+/// Refuses a script that brings what cannot be worked with; `known` was so before.
+fn check_sound(
+    handle: &Handle,
+    script: &Script,
+    known: &[Fault],
+    budget: Duration,
+) -> Result<(), ScriptError> {
+    let found = sound::faults(handle, budget)?;
+    let Some(fault) = found.into_iter().find(|fault| !known.contains(fault)) else {
+        return Ok(());
+    };
+    let mut statements = script.statements.iter();
+    let blamed = statements.rposition(|range| {
+        let sql = script.sql.get(range.clone()).unwrap_or_default();
+        made(sql).is_some_and(|name| name == fault.name)
+    });
+    // What an older view or table comes to is the doing of the script as a whole.
+    let statement = Some(blamed.unwrap_or(script.statements.len().saturating_sub(1)));
+    let offset = None;
+    let reason = fault.reason;
+    Err(ScriptError {
+        statement,
+        error: RunError::Refused { reason, offset },
+    })
 }
 
 /// Leaves the marker of a migration in the file.
@@ -132,11 +167,11 @@ pub(super) fn mark(handle: &Handle, version: u32, checksum: &str) -> Result<(), 
 
 /// Runs a script's statements one by one; the whole has one budget.
 pub(super) fn apply(handle: &Handle, script: &Script, budget: Duration) -> Result<(), ScriptError> {
-    let mut running = 0;
+    let (mut running, mut sql) = (0, "");
     let result = handle.tenant(Role::Migrate, budget, |connection| {
         for (number, range) in script.statements.iter().enumerate() {
             running = number;
-            let sql = script.sql.get(range.clone()).unwrap_or_default();
+            sql = script.sql.get(range.clone()).unwrap_or_default();
             let mut statement = connection.prepare(sql)?;
             // A seed may answer rows; running it to its end is all that matters.
             let mut rows = statement.raw_query();
@@ -145,11 +180,23 @@ pub(super) fn apply(handle: &Handle, script: &Script, budget: Duration) -> Resul
         Ok::<_, Failure>(())
     });
     result
+        .map_err(|error| advised(error.located(sql)))
         .and_then(|()| check_schema(handle))
         .map_err(|error| ScriptError {
             statement: Some(running),
             error,
         })
+}
+
+/// The same, with how to go on.
+fn advised(error: RunError) -> RunError {
+    match error {
+        RunError::Refused { reason, offset } => RunError::Refused {
+            reason: with_advice(reason),
+            offset,
+        },
+        other => other,
+    }
 }
 
 /// Refuses what no statement is to blame for alone: references to the platform's tables, which SQLite's authorizer is not

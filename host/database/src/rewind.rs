@@ -14,7 +14,7 @@ use rusqlite::{Connection, MAIN_DB, params, params_from_iter};
 use super::error::RunError;
 use super::group::{begin, commit};
 use super::handle::{Handle, Settings, internal};
-use super::history::{Past, is_stale};
+use super::history::{Past, TooSmall, is_stale};
 use super::migrate::{Script, ScriptError, apply, mark};
 use super::schema::{Marker, markers, rows};
 use super::writer::Writer;
@@ -237,17 +237,24 @@ fn reinstate(
     prepare(&rewound.handle, &writer.handle.connection, plan, budget)?;
     fault::point("rewind.prepared");
     // Without the present in the history there would be no way back to it.
-    let taken = writer.history.take(&mut writer.handle.connection);
-    taken.map_err(|error| disk_error(&error))?;
-    let previous = writer.history.last().ok_or(RunError::DiskFull)?;
+    writer.take().map_err(|error| history_error(&error))?;
+    let previous = writer.history.last().ok_or(RunError::HistoryTooSmall)?;
     let bytes = rewound.handle.bytes().map_err(internal)?;
     if !writer.history.outlives(bytes) {
-        return Err(RunError::DiskFull.into());
+        return Err(RunError::HistoryTooSmall.into());
     }
     put_over(&mut writer.handle, &rewound.handle)?;
     writer.history.note_apart(writer.handle.log_pages());
     fault::point("rewind.committed");
     Ok(Reinstated { previous })
+}
+
+fn history_error(error: &io::Error) -> RunError {
+    if TooSmall::is(error) {
+        RunError::HistoryTooSmall
+    } else {
+        disk_error(error)
+    }
 }
 
 /// Brings a rewound database up to date in all but its rows.

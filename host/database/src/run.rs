@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::{CachedStatement, Connection, Row, Rows, Statement, StatementStatus};
+use rusqlite::{CachedStatement, Connection, ErrorCode, Row, Rows, Statement, StatementStatus};
 
 use super::error::RunError;
 use super::handle::{Failure, Handle};
+use super::place;
 use super::values::{self, Params, Value};
 use super::walls::Role;
 
@@ -60,24 +61,51 @@ pub(super) fn run_keeping(
     kept: Option<&mut FirstRow>,
 ) -> Result<ResultJson, RunError> {
     let role = if call.writes { Role::Write } else { Role::Read };
-    handle.tenant(role, budget, |connection| {
+    let result = handle.tenant(role, budget, |connection| {
         let mut statement = connection.prepare_cached(&call.sql)?;
-        bind(&mut statement, &call.params)?;
+        bind(&mut statement, &call.params).map_err(Failure::Running)?;
         let mut out = Vec::with_capacity(256);
         out.extend_from_slice(b"{\"rows\":[");
-        let truncated = write_rows(&mut out, &mut statement.raw_query(), limits, kept)?;
+        let written = write_rows(
+            &mut out,
+            &call.sql,
+            &mut statement.raw_query(),
+            limits,
+            kept,
+        );
+        let written = written.map_err(|failure| as_it_ran(connection, &call.sql, failure))?;
         // Only now: a statement that was prepared before a migration learns its columns when it runs.
+        let names = names_of(&statement);
+        if written.rows == 0 {
+            check_columns(&call.sql, &names)?;
+        }
         out.extend_from_slice(b"],\"columns\":");
-        values::write_json(&mut out, &names_of(&statement));
+        values::write_json(&mut out, &names);
         if is_large(&statement) {
             statement.discard();
         }
-        finish(&mut out, connection, call.writes, truncated);
+        finish(&mut out, connection, call.writes, written.truncated);
         if out.len() > limits.bytes {
             return Err(RunError::ResultTooLarge.into());
         }
         Ok(out)
-    })
+    });
+    result.map_err(|error| error.located(&call.sql))
+}
+
+/// Why a statement failed as it ran. One that was prepared before a migration is prepared again when it runs: where SQLite
+/// does not take it any more, the statement is to blame and not its values.
+fn as_it_ran(connection: &Connection, sql: &str, failure: Failure) -> Failure {
+    match failure {
+        Failure::Sqlite(error) if error.sqlite_error_code() == Some(ErrorCode::Unknown) => {
+            match connection.prepare(sql) {
+                Ok(_) => Failure::Running(error),
+                Err(refused) => Failure::Sqlite(refused),
+            }
+        }
+        Failure::Sqlite(error) => Failure::Running(error),
+        told => told,
+    }
 }
 
 /// Whether a statement that runs for the first time is too large to be kept prepared.
@@ -94,10 +122,11 @@ pub(super) fn prepare(
     budget: Duration,
 ) -> Result<(), RunError> {
     let role = if writes { Role::Write } else { Role::Read };
-    handle.tenant(role, budget, |connection| {
+    let prepared = handle.tenant(role, budget, |connection| {
         let statement = connection.prepare(sql)?;
-        Ok(check_columns(&names_of(&statement))?)
-    })
+        Ok(check_columns(sql, &names_of(&statement))?)
+    });
+    prepared.map_err(|error| error.located(sql))
 }
 
 fn bind(statement: &mut CachedStatement<'_>, params: &[(String, Value)]) -> rusqlite::Result<()> {
@@ -114,9 +143,9 @@ fn bind(statement: &mut CachedStatement<'_>, params: &[(String, Value)]) -> rusq
 }
 
 /// The members' names of a row, each with what stands before its value. Two columns of one name cannot both be members.
-fn keys(statement: &Statement<'_>) -> Result<Vec<Vec<u8>>, RunError> {
+fn keys(sql: &str, statement: &Statement<'_>) -> Result<Vec<Vec<u8>>, RunError> {
     let names = names_of(statement);
-    check_columns(&names)?;
+    check_columns(sql, &names)?;
     let mut keys = Vec::with_capacity(names.len());
     for (number, name) in names.iter().enumerate() {
         let mut key = Vec::with_capacity(name.len() + 4);
@@ -132,7 +161,7 @@ fn names_of<'s>(statement: &'s Statement<'_>) -> Vec<&'s str> {
     statement.column_names().collect()
 }
 
-fn check_columns(names: &[&str]) -> Result<(), RunError> {
+fn check_columns(sql: &str, names: &[&str]) -> Result<(), RunError> {
     let mut sorted = names.to_vec();
     sorted.sort_unstable();
     let twice = sorted.windows(2).find(|pair| pair[0] == pair[1]);
@@ -142,27 +171,38 @@ fn check_columns(names: &[&str]) -> Result<(), RunError> {
                 "two columns of the result are named {}: give one another name with AS",
                 pair[0]
             ),
-            offset: None,
+            offset: place::second(sql, pair[0]),
         }),
         None => Ok(()),
     }
 }
 
-/// Writes rows up to the limit; answers whether there are more. A write is run to its end all the same.
+/// How many rows were written.
+struct Written {
+    rows: u64,
+    /// Whether there are more.
+    truncated: bool,
+}
+
+/// Writes rows up to the limit. A write is run to its end all the same.
 fn write_rows(
     out: &mut Vec<u8>,
+    sql: &str,
     rows: &mut Rows<'_>,
     limits: &ResultLimits,
     mut kept: Option<&mut FirstRow>,
-) -> Result<bool, Failure> {
+) -> Result<Written, Failure> {
     let mut written = 0;
     let mut names = Vec::new();
     while let Some(row) = rows.next()? {
         if names.is_empty() {
-            names = keys(row.as_ref())?;
+            names = keys(sql, row.as_ref())?;
         }
         if written == limits.rows {
-            return Ok(true);
+            return Ok(Written {
+                rows: written,
+                truncated: true,
+            });
         }
         if written > 0 {
             out.push(b',');
@@ -181,7 +221,10 @@ fn write_rows(
         }
         written += 1;
     }
-    Ok(false)
+    Ok(Written {
+        rows: written,
+        truncated: false,
+    })
 }
 
 fn first_row(row: &Row<'_>) -> rusqlite::Result<FirstRow> {

@@ -4,6 +4,8 @@ use rusqlite::{Connection, Row};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::warnings::{SchemaWarning, warnings};
+
 /// The tables, indexes and views of a database.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Schema {
@@ -80,6 +82,8 @@ pub struct Inventory {
     pub bytes: u64,
     /// Migrations that the file has, whatever the ledger says: version and checksum.
     pub markers: Vec<Marker>,
+    /// What its schema says that SQLite reads in another way.
+    pub warnings: Vec<SchemaWarning>,
 }
 
 /// What a migration leaves in the file.
@@ -94,6 +98,15 @@ pub struct Marker {
 /// Which names the platform shows: a tenant's own, and the payments' mirror.
 const SHOWN: &str = "name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \
     AND (name NOT LIKE 'svc\\_%' ESCAPE '\\' OR name = 'svc_payments' COLLATE NOCASE)";
+
+/// The names of what is a tenant's own.
+pub(super) const OWN: &str =
+    "name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name NOT LIKE 'svc\\_%' ESCAPE '\\'";
+
+/// A name as SQL has it.
+pub(super) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
 
 /// Reads the schema.
 pub(super) fn schema(c: &Connection) -> rusqlite::Result<Schema> {
@@ -117,10 +130,7 @@ pub(super) fn inventory(c: &Connection) -> rusqlite::Result<Inventory> {
     let schema = schema(c)?;
     let mut tables = Vec::with_capacity(schema.tables.len());
     for table in &schema.tables {
-        let sql = format!(
-            "SELECT count(*) FROM \"{}\"",
-            table.name.replace('"', "\"\"")
-        );
+        let sql = format!("SELECT count(*) FROM {}", quoted(&table.name));
         tables.push(TableRows {
             name: table.name.clone(),
             rows: c.query_row(&sql, [], unsigned)?,
@@ -132,6 +142,7 @@ pub(super) fn inventory(c: &Connection) -> rusqlite::Result<Inventory> {
         tables,
         bytes: c.query_row(sql, [], unsigned)?,
         markers: markers(c)?,
+        warnings: warnings(c)?,
     })
 }
 

@@ -219,7 +219,7 @@ async fn what_the_gate_would_refuse_fails_behind_it() {
             assert!(
                 matches!(
                     refused,
-                    Err(RunError::Refused { .. } | RunError::Internal(_))
+                    Err(RunError::Refused { .. } | RunError::Failed(_) | RunError::Internal(_))
                 ),
                 "{attack}: {refused:?}"
             );
@@ -251,7 +251,10 @@ async fn a_migration_only_adds() {
         "CREATE TABLE IF NOT EXISTS notes (x)",
     ] {
         let done = house.migrate(good).await;
-        assert!(matches!(done, Ok(Migrated::Applied(_))), "{good}: {done:?}");
+        assert!(
+            matches!(done, Ok(Migrated::Applied(..))),
+            "{good}: {done:?}"
+        );
     }
     let before = house.number("SELECT count(*) FROM sqlite_schema").await;
     for bad in [
@@ -293,7 +296,7 @@ async fn a_migration_only_adds() {
 async fn a_script_is_applied_once() {
     let house = House::new().await;
     let sql = "CREATE TABLE more (a)";
-    let Ok(Migrated::Applied(marker)) = house.migrate(sql).await else {
+    let Ok(Migrated::Applied(marker, _)) = house.migrate(sql).await else {
         panic!("not applied");
     };
     assert_eq!(marker.version, 2);

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::batch::Given;
+use svc_base::numbers::Whole;
 
 /// A value that a parameter is bound to.
 pub use rusqlite::types::Value;
@@ -49,7 +50,7 @@ pub fn parse(json: &RawValue) -> Result<Value, &'static str> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct From {
-    from: (usize, String),
+    from: (Whole, String),
 }
 
 /// Reads a parameter of a batch: what [`parse`] reads, or `{"from": [op, "column"]}`.
@@ -59,8 +60,10 @@ struct From {
 pub fn parse_given(json: &RawValue) -> Result<Given, &'static str> {
     match serde_json::from_str::<From>(json.get()) {
         Ok(From {
-            from: (step, column),
-        }) => Ok(Given::From { step, column }),
+            from: (Whole(step), column),
+        }) => usize::try_from(step)
+            .map(|step| Given::From { step, column })
+            .map_err(|_| "is from an op that cannot be"),
         Err(_) => match parse(json) {
             Err(_) if json.get().starts_with('{') => {
                 Err("is an object other than {\"base64\": \"…\"} and {\"from\": [op, \"column\"]}")

@@ -10,7 +10,7 @@ use rusqlite::wal::CheckpointMode;
 use super::error::RunError;
 use super::files::Files;
 use super::handle::{Handle, Settings, internal};
-use super::history::{History, Terms};
+use super::history::{History, Lent, Packer, Terms};
 use super::open::{WAIT, lock};
 use svc_base::clock::Timestamp;
 use svc_base::ids::BackendId;
@@ -19,6 +19,8 @@ use svc_base::ids::BackendId;
 /// tried again after this many more,
 const COPY_PAGES: i32 = 1000;
 const AGAIN_PAGES: i32 = 250;
+/// With no more pages than this left, the rest is copied while writes wait, so that the log can begin anew,
+const FEW_PAGES: i32 = 100;
 /// and from this many on the log is cut, which waits for them. One that could not be cut grows by as many first: a backup
 /// may read for minutes, and writers would wait for it time and again.
 const CUT_PAGES: i32 = 4000;
@@ -28,6 +30,7 @@ const CUT_PAGES: i32 = 4000;
 pub(super) struct Writers {
     files: Files,
     terms: Arc<Terms>,
+    packer: Arc<Packer>,
     claimed: Arc<Claimed>,
 }
 
@@ -54,12 +57,16 @@ impl Drop for Claim {
 
 impl Writers {
     /// Those of the databases in `files`, whose histories are kept under `terms`.
-    pub(super) fn new(files: Files, terms: Terms) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// When the system has no thread to give.
+    pub(super) fn start(files: Files, terms: Terms) -> std::io::Result<Self> {
+        Ok(Self {
             files,
             terms: Arc::new(terms),
+            packer: Arc::new(Packer::start()?),
             claimed: Arc::default(),
-        }
+        })
     }
 
     /// What histories are kept under.
@@ -69,7 +76,7 @@ impl Writers {
 
     /// The writer of a database that is there. Waits for the one before to be closed.
     pub(super) fn open(&self, id: BackendId, settings: &Settings) -> Result<Writer, RunError> {
-        let mut writer = self.of(id, || Handle::writer(settings))?;
+        let mut writer = self.of(id, settings, || Handle::writer(settings))?;
         // What a crash left in the log is a moment of its own, before anything is added.
         writer.remember();
         Ok(writer)
@@ -77,7 +84,7 @@ impl Writers {
 
     /// The writer of a database that is just being made.
     pub(super) fn create(&self, id: BackendId, settings: &Settings) -> Result<Writer, RunError> {
-        self.of(id, || Handle::create(settings))
+        self.of(id, settings, || Handle::create(settings))
     }
 
     /// Waits until every database that was being closed is, but not for long.
@@ -91,6 +98,7 @@ impl Writers {
     fn of(
         &self,
         id: BackendId,
+        settings: &Settings,
         open: impl FnOnce() -> Result<Handle, RunError>,
     ) -> Result<Writer, RunError> {
         let claim = self.claim(id)?;
@@ -101,6 +109,10 @@ impl Writers {
             committed_at: timed.map_err(internal)?,
             handle,
             history: History::open(dir, Arc::clone(&self.terms)),
+            lent: None,
+            copied: 0,
+            packer: Arc::clone(&self.packer),
+            settings: settings.clone(),
             copy_at: COPY_PAGES,
             cut_at: CUT_PAGES,
             _claim: claim,
@@ -126,7 +138,14 @@ impl Writers {
 #[derive(Debug)]
 pub(super) struct Writer {
     pub(super) handle: Handle,
+    /// What is at home after [`Writer::remember`].
     pub(super) history: History,
+    /// Where its history is, if it is not here.
+    lent: Option<Lent>,
+    /// How many pages of the log, which has more, are copied.
+    copied: i32,
+    packer: Arc<Packer>,
+    settings: Settings,
     /// When the last commit was, in milliseconds since the epoch.
     committed_at: Arc<AtomicI64>,
     /// How long the log may become before it is copied, in pages.
@@ -138,13 +157,59 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Notes what was committed, and copies the log into the database once it is long, as far as that can be done
-    /// without waiting.
+    /// Notes what was committed, and has the log copied into the database once it is long: beside the writer, until so
+    /// little is left that writes need not wait for it.
     pub(super) fn settle(&mut self) {
         let at = Timestamp(self.committed_at.load(Ordering::Relaxed));
         self.history.note(self.handle.log_pages(), at);
-        if self.handle.log_pages() >= self.copy_at {
+        self.come_home(false);
+        let pages = self.handle.log_pages();
+        if self.lent.is_some() || pages < self.copy_at {
+            return;
+        }
+        let few = self.copied > 0 && pages - self.copied <= FEW_PAGES;
+        if few || !self.copy_aside(pages) {
             self.copy_log(CheckpointMode::PASSIVE);
+        }
+    }
+
+    /// Has the log copied beside the writer; answers whether that can be.
+    fn copy_aside(&mut self, pages: i32) -> bool {
+        if !self.history.can_be_lent() {
+            return false;
+        }
+        match self.history.lend(&self.packer, &self.settings, pages) {
+            Ok(lent) => {
+                self.lent = Some(lent);
+                true
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a tenant's log is copied while writes wait");
+                false
+            }
+        }
+    }
+
+    /// Takes the history back that was lent out, once it is done or when it is needed.
+    fn come_home(&mut self, wait: bool) {
+        let Some(lent) = &mut self.lent else { return };
+        let Some(copied) = lent.give_back(&mut self.history, wait) else {
+            return;
+        };
+        let (before, now) = (lent.frames(), self.handle.log_pages());
+        self.lent = None;
+        self.copied = 0;
+        if !copied {
+            self.copy_at = now.saturating_add(AGAIN_PAGES).max(COPY_PAGES);
+        } else if now > before {
+            // What was committed meanwhile is next.
+            (self.copied, self.copy_at) = (before, now);
+        } else {
+            if now == before {
+                self.handle.log_is_copied();
+                self.history.copied(true, 0);
+            }
+            (self.copy_at, self.cut_at) = (COPY_PAGES, CUT_PAGES);
         }
     }
 
@@ -165,9 +230,18 @@ impl Writer {
 
     /// Takes what is new in the log into the history.
     pub(super) fn remember(&mut self) {
-        if let Err(error) = self.history.take(&mut self.handle.connection) {
+        if let Err(error) = self.take() {
             tracing::warn!(%error, "a database's history has a gap");
         }
+    }
+
+    /// The same.
+    ///
+    /// # Errors
+    /// The disk's; another chain begins the next time then.
+    pub(super) fn take(&mut self) -> std::io::Result<()> {
+        self.come_home(true);
+        self.history.take(&mut self.handle.connection)
     }
 
     /// Copies the log into the database; answers whether all of it is there. Once it is, SQLite may write over the
@@ -179,6 +253,7 @@ impl Writer {
             false
         });
         let left = self.handle.log_pages();
+        self.copied = 0;
         if wholly {
             (self.copy_at, self.cut_at) = (COPY_PAGES, CUT_PAGES);
         } else {
@@ -227,7 +302,8 @@ mod tests {
             most_bytes: 0,
             free_disk: 0,
         };
-        let mut writer = Writers::new(files, terms).create(id, &settings).unwrap();
+        let writers = Writers::start(files, terms).unwrap();
+        let mut writer = writers.create(id, &settings).unwrap();
         let impatient = writer.handle.connection.busy_timeout(Duration::ZERO);
         impatient.unwrap();
         writer.handle.platform("CREATE TABLE t (a)").unwrap();

@@ -186,11 +186,11 @@ fn refused(refusal: wit::Refusal) -> Refusal {
     Refusal {
         reason: shortened(refusal.reason),
         statement: refusal.statement,
-        position: Position {
+        position: Some(Position {
             line: refusal.place.line,
             column: refusal.place.column,
             offset: refusal.place.offset,
-        },
+        }),
     }
 }
 

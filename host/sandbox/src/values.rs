@@ -247,8 +247,8 @@ pub struct Refusal {
     pub reason: String,
     /// Which statement of the script, from 1.
     pub statement: u32,
-    /// Where.
-    pub position: Position,
+    /// Where, if that is known.
+    pub position: Option<Position>,
 }
 
 /// What the gate says of SQL that it allows.

@@ -24,7 +24,7 @@ use crate::workspaces::Caller;
 const HEADER: &str = "idempotency-key";
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// The longest key, in characters.
-const LENGTH: usize = 128;
+pub const LENGTH: usize = 128;
 
 /// How long first answers are kept, in seconds.
 const KEPT: i64 = 24 * 3600;

@@ -252,7 +252,7 @@ impl Change {
 pub(super) fn refused(sql: &str, verdict: &Statement, error: RunError) -> BackendError {
     match error {
         RunError::Refused { reason, offset } => {
-            let offset = verdict.start + offset.unwrap_or(0);
+            let offset = offset.map(|offset| verdict.start + offset);
             BackendError::Refused(verdicts::refusal(sql, 0, offset, reason))
         }
         other => other.into(),

@@ -34,9 +34,9 @@ impl Backends {
         };
         let outcome = self.databases.dry_run(id, trial).await;
         let outcome = outcome.map_err(|error| migrations::failed(&script, error))?;
-        let status = match outcome.migrated {
+        let status = match &outcome.migrated {
             None => MigrationStatus::AlreadyApplied,
-            Some(Migrated::Applied(_)) => MigrationStatus::Applied,
+            Some(Migrated::Applied(..)) => MigrationStatus::Applied,
             Some(Migrated::Found(_)) => MigrationStatus::Healed,
         };
         Ok(answer(status, outcome))
@@ -96,8 +96,13 @@ fn tried(action: &ActionRow) -> Tried {
 }
 
 fn answer(status: MigrationStatus, outcome: Outcome) -> DryRun {
+    let warnings = match outcome.migrated {
+        Some(Migrated::Applied(_, new)) => new,
+        _ => Vec::new(),
+    };
     DryRun {
         status,
+        warnings,
         before: outcome.before,
         after: outcome.after,
         broken: outcome.broken,

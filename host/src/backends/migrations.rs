@@ -63,14 +63,15 @@ impl Backends {
                 status: MigrationStatus::AlreadyApplied,
                 version,
                 checksum: script.checksum,
+                warnings: Vec::new(),
             });
         }
         self.check_definitions(id, &script, note.as_deref()).await?;
         self.check_disk()?;
         let migrated = self.databases.migrate(id, script.clone()).await;
-        let (status, marker) = match migrated.map_err(|error| failed(&script, error))? {
-            Migrated::Applied(marker) => (MigrationStatus::Applied, marker),
-            Migrated::Found(marker) => (MigrationStatus::Healed, marker),
+        let (status, marker, warnings) = match migrated.map_err(|error| failed(&script, error))? {
+            Migrated::Applied(marker, new) => (MigrationStatus::Applied, marker, new),
+            Migrated::Found(marker) => (MigrationStatus::Healed, marker, Vec::new()),
         };
         let entry = LedgerEntry {
             version: marker.version,
@@ -84,6 +85,7 @@ impl Backends {
             status,
             version: marker.version,
             checksum: marker.checksum,
+            warnings,
         })
     }
 
@@ -156,10 +158,17 @@ impl Backends {
 pub(super) fn failed(script: &Script, failure: ScriptError) -> BackendError {
     match (failure.error, failure.statement) {
         (RunError::Refused { reason, offset }, Some(number)) => {
-            let start = script.statements.get(number).map_or(0, |range| range.start);
-            let offset = start + offset.unwrap_or(0);
-            BackendError::ScriptRefused(verdicts::refusal(&script.sql, number, offset, reason))
+            refused(script, number, offset, reason)
         }
+        // Of a script it is the author's own value that made it fail.
+        (RunError::Failed(reason), Some(number)) => refused(script, number, None, reason),
         (error, _) => error.into(),
     }
+}
+
+/// Where nothing else is known, the statement begins the place.
+fn refused(script: &Script, number: usize, offset: Option<usize>, reason: String) -> BackendError {
+    let start = script.statements.get(number).map_or(0, |range| range.start);
+    let offset = start + offset.unwrap_or(0);
+    BackendError::ScriptRefused(verdicts::refusal(&script.sql, number, Some(offset), reason))
 }

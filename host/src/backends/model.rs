@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::database::{Inventory, Pace, RunError, Schema};
+use super::database::{Inventory, Pace, RunError, Schema, SchemaWarning};
 use crate::clock::Timestamp;
 use crate::control;
 use crate::ids::{BackendId, ProjectId};
@@ -171,6 +171,8 @@ pub struct MigrationResult {
     pub version: u32,
     /// SHA-256 of its script, in hexadecimal.
     pub checksum: String,
+    /// What it brought that somebody should look at.
+    pub warnings: Vec<SchemaWarning>,
 }
 
 /// What a change would do, had it not been a trial.
@@ -184,6 +186,8 @@ pub struct DryRun {
     pub after: Schema,
     /// The actions that would not work, and why.
     pub broken: Vec<(String, String)>,
+    /// What it would bring that somebody should look at.
+    pub warnings: Vec<SchemaWarning>,
 }
 
 /// An entry of a batch of actions that cannot be.

@@ -72,7 +72,7 @@ impl Backends {
         Err(BackendError::ScriptRefused(verdicts::refusal(
             sql,
             number,
-            blamed.start,
+            Some(blamed.start),
             reason,
         )))
     }

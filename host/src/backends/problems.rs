@@ -9,20 +9,23 @@ use crate::http::problem::{Code, Problem};
 use crate::sandbox::Refusal;
 
 fn refused(code: Code, refusal: &Refusal) -> Problem {
-    let position = refusal.position;
-    Problem::new(
-        code,
-        format!(
-            "Statement {}, line {}, column {}: {}",
-            refusal.statement, position.line, position.column, refusal.reason
+    let Refusal {
+        reason,
+        statement,
+        position,
+    } = refusal;
+    let told = |place: String| {
+        Problem::new(code, format!("Statement {statement}{place}: {reason}"))
+            .with("reason", reason.clone())
+            .with("statement", *statement)
+    };
+    match position {
+        Some(place) => told(format!(", line {}, column {}", place.line, place.column)).with(
+            "position",
+            json!({ "line": place.line, "column": place.column, "offset": place.offset }),
         ),
-    )
-    .with("reason", refusal.reason.clone())
-    .with("statement", refusal.statement)
-    .with(
-        "position",
-        json!({ "line": position.line, "column": position.column, "offset": position.offset }),
-    )
+        None => told(String::new()),
+    }
 }
 
 impl From<BackendError> for Problem {
@@ -128,6 +131,13 @@ impl From<RunError> for Problem {
     fn from(error: RunError) -> Self {
         match error {
             RunError::Refused { reason, .. } => Self::new(Code::StatementRefused, reason),
+            RunError::Failed(reason) => Self::new(
+                Code::StatementFailed,
+                format!(
+                    "The statement failed as it ran, and nothing was changed: {reason}. Look at the values that it was given."
+                ),
+            )
+            .with("reason", reason),
             RunError::Constraint(constraint) => Self::new(Code::ConstraintViolation, constraint),
             RunError::DatabaseFull => Self::new(
                 Code::DatabaseFull,
@@ -136,6 +146,10 @@ impl From<RunError> for Problem {
             RunError::DiskFull => Self::new(
                 Code::CapacityReached,
                 "The server's disk is full, so nothing was written. Try again later.",
+            ),
+            RunError::HistoryTooSmall => Self::new(
+                Code::CapacityReached,
+                "Nothing was restored: the server may keep too little history of this database to keep the state of now too, without which there would be no way back. Ask the operator for a larger `history_bytes`.",
             ),
             RunError::Timeout => Self::new(
                 Code::QueryTimeout,

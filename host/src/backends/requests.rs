@@ -64,6 +64,7 @@ pub struct ActionRequest {
     pub name: String,
     /// One `SELECT`, `INSERT`, `UPDATE` or `DELETE`, with `:name` binds.
     #[schema(
+        min_length = 1,
         max_length = 65_536,
         example = "INSERT INTO notes (text) VALUES (:text) RETURNING id"
     )]

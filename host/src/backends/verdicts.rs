@@ -121,11 +121,11 @@ impl Verdicts {
 }
 
 /// What SQLite says against a statement, as the gate would say it.
-pub(super) fn refusal(sql: &str, number: usize, offset: usize, reason: String) -> Refusal {
+pub(super) fn refusal(sql: &str, number: usize, offset: Option<usize>, reason: String) -> Refusal {
     Refusal {
         reason,
         statement: u32::try_from(number + 1).unwrap_or(u32::MAX),
-        position: position(sql, offset),
+        position: offset.map(|offset| position(sql, offset)),
     }
 }
 

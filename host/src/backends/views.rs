@@ -3,7 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::database::{Inventory, Schema, TableRows};
+use super::database::{Inventory, Schema, SchemaWarning, TableRows};
 use super::model::{ActionRow, Detail, DryRun, LedgerEntry, MigrationResult, MigrationStatus};
 use super::model::{params, requires_identity};
 use crate::clock::Timestamp;
@@ -137,6 +137,19 @@ pub struct MigrationView {
     version: u32,
     /// SHA-256 of its script, in hexadecimal.
     checksum: String,
+    /// What it brought that somebody should look at; absent where there is nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    warnings: Vec<WarningView>,
+}
+
+impl From<SchemaWarning> for WarningView {
+    fn from(warning: SchemaWarning) -> Self {
+        Self {
+            code: warning.code,
+            detail: warning.detail,
+        }
+    }
 }
 
 impl From<MigrationResult> for MigrationView {
@@ -145,6 +158,7 @@ impl From<MigrationResult> for MigrationView {
             status: result.status,
             version: result.version,
             checksum: result.checksum,
+            warnings: result.warnings.into_iter().map(Into::into).collect(),
         }
     }
 }
@@ -158,6 +172,10 @@ pub struct DryRunView {
     pub schema: SchemaChange,
     /// The actions that would not work.
     pub broken_actions: Vec<BrokenAction>,
+    /// What it would bring that somebody should look at; absent where there is nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub warnings: Vec<WarningView>,
 }
 
 /// A schema before and after a change.
@@ -190,6 +208,7 @@ impl From<DryRun> for DryRunView {
             broken_actions: broken
                 .map(|(name, detail)| BrokenAction { name, detail })
                 .collect(),
+            warnings: run.warnings.into_iter().map(Into::into).collect(),
         }
     }
 }
@@ -261,6 +280,7 @@ impl BackendView {
 fn warnings(detail: &Detail) -> Vec<WarningView> {
     let recorded = |version| detail.ledger.iter().any(|entry| entry.version == version);
     let ahead = detail.inventory.markers.iter();
+    let said = detail.inventory.warnings.iter().cloned().map(Into::into);
     ahead
         .filter(|marker| !recorded(marker.version))
         .map(|marker| WarningView {
@@ -270,6 +290,7 @@ fn warnings(detail: &Detail) -> Vec<WarningView> {
                 marker.version, marker.checksum
             ),
         })
+        .chain(said)
         .collect()
 }
 

@@ -42,6 +42,7 @@ const UNLOCK_COOKIE: &str = "svc_unlock";
 #[serde(deny_unknown_fields)]
 pub struct UnlockRequest {
     /// The password.
+    #[schema(max_length = 1024)]
     password: String,
 }
 

@@ -50,8 +50,9 @@ codes! {
     NothingToUpdate "nothing_to_update" 400 "Nothing to update" "The request names no field to change. Send at least one.";
     TypeMismatch "type_mismatch" 400 "Type mismatch" "A frontend keeps the type that it was made with. Leave `type` out, or make a new frontend.";
     RenderFailed "render_failed" 400 "The content cannot be rendered" "The content breaks the rules of its type, at the line and column given, or exhausted the budget that is named.";
-    DdlRefused "ddl_refused" 400 "Script refused" "A script that makes or migrates a backend has a statement that is not additive, or that SQLite does not take. `reason`, `statement` and `position` say which, where and why.";
-    StatementRefused "statement_refused" 400 "Statement refused" "The SQL of an action or a query is not allowed, or SQLite does not take it. `reason` and `position` say why and where.";
+    DdlRefused "ddl_refused" 400 "Script refused" "A script that makes or migrates a backend has a statement that is not additive, that SQLite does not take, or that makes what could never be used. `reason`, `statement` and `position` say which, where and why.";
+    StatementRefused "statement_refused" 400 "Statement refused" "The SQL of an action or a query is not allowed, or SQLite does not take it. `reason` says why, and `position`, where it is known, the place.";
+    StatementFailed "statement_failed" 400 "The statement failed" "SQLite took the statement, and the values that it was given made it fail as it ran: `reason` says why. Nothing was changed. Send other values.";
     ParamsMismatch "params_mismatch" 400 "Params differ" "A call must name exactly the params of its statement: `missing` and `extra` list the difference.";
     ReservedParam "reserved_param" 400 "Reserved param" "Params that begin with svc_ are given by the platform. Leave them out of the call.";
     QueryTimeout "query_timeout" 400 "The statement took too much" "The statement ran for too long or needed too much temporary space, and was undone. Add an index or a LIMIT, or do less at once.";

@@ -175,7 +175,7 @@ fn owners(base_url: &str) -> Markup {
                 "). Then a page takes three lines."
             }
             (snippet(&html! { h3 { "In a shell" } }, "Make a project and publish in it", OWNER, base_url))
-            p { "Drafts, previews, rollback and a database are a call each: the description below lists them." }
+            p { "Drafts, previews, rollback and a database are a call each: the description below lists them, whole or by part with " code { "?tag=projects" } "." }
         }
     }
 }

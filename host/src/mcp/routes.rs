@@ -19,6 +19,10 @@ use crate::http::context::Context;
 use crate::http::extract::UnreadBody;
 use crate::http::problem::Problem;
 
+/// A message to the tool endpoint; `openapi/rules.rs` describes it.
+#[derive(Debug, utoipa::ToSchema)]
+pub struct RpcMessage;
+
 /// Call a tool
 ///
 /// The Model Context Protocol over streamable HTTP: one JSON-RPC message in, one out. Stateless, without streams, in the
@@ -29,7 +33,7 @@ use crate::http::problem::Problem;
 #[utoipa::path(
     operation_id = "call_tool",
     post, path = "/mcp", tag = "tools",
-    request_body(content = Object, description = "A JSON-RPC request or notification."),
+    request_body(content = RpcMessage, description = "A JSON-RPC request or notification."),
     responses(
         (status = 200, description = "A JSON-RPC response.", content_type = "application/json", body = Object),
         (status = 202, description = "A notification was taken."),

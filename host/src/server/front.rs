@@ -12,8 +12,8 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
-use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use http::uri::{Authority, PathAndQuery};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version, header};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use tower::Service;
 use tracing::Instrument;
@@ -22,7 +22,7 @@ use super::linger;
 use crate::app::{App, SharedApp};
 use crate::http::client_ip::ClientIp;
 use crate::http::context::Context;
-use crate::http::extract::check_once;
+use crate::http::extract::{check_once, invalid};
 use crate::http::hosts::Host;
 use crate::http::problem::{Code, Problem};
 use crate::http::{negotiate, paths, problem_page};
@@ -187,15 +187,11 @@ fn admit(
     request_id: &str,
     request: &mut Request,
 ) -> Result<Admitted, Problem> {
-    check_once(request.headers(), &[header::HOST])?;
-    let authority = request
-        .uri()
-        .authority()
-        .map(http::uri::Authority::as_str)
-        .or_else(|| request.headers().get(header::HOST)?.to_str().ok())
-        .unwrap_or_default();
+    let named = named_host(request)?;
     let probe = matches!(request.uri().path(), "/healthz" | "/readyz");
-    let host = match app.hosts.classify(authority) {
+    // Whoever names no host, as HTTP/1.0 may, means the address that the request came to.
+    let host = named.map_or(Some(Host::Api), |authority| app.hosts.classify(authority));
+    let host = match host {
         Some(host) => host,
         None if probe => Host::Api,
         None => {
@@ -213,7 +209,7 @@ fn admit(
         return Ok(Admitted::Call(host, client));
     }
     check_once(request.headers(), &SINGLE)?;
-    let authority: Arc<str> = authority.into();
+    let authority: Arc<str> = named.unwrap_or_default().into();
     if let Some(path) = canonical(request.uri().path())? {
         *request.uri_mut() = with_path(request.uri(), &path)?;
     }
@@ -233,6 +229,22 @@ fn admit(
         request_id: request_id.into(),
     });
     Ok(Admitted::Route(host))
+}
+
+/// The host that a request names: in its target, where that is in absolute form, else in `Host`; `None` if it names none
+/// and need not. HTTP/1.1 never goes without the header, whatever its target says (RFC 9112, section 3.2).
+fn named_host(request: &Request) -> Result<Option<&str>, Problem> {
+    check_once(request.headers(), &[header::HOST])?;
+    let header = request.headers().get(header::HOST);
+    if header.is_none() && request.version() == Version::HTTP_11 {
+        return Err(invalid(
+            "The request has no `Host`, which HTTP/1.1 requires: name the host that you call.",
+        ));
+    }
+    let target = request.uri().authority().map(Authority::as_str);
+    let named = target.or_else(|| header?.to_str().ok());
+    let needs_one = header.is_some() || request.version() > Version::HTTP_10;
+    Ok(named.or(needs_one.then_some("")))
 }
 
 /// A path with its percent-encoding decoded once, written in its only canonical form; `None` if it is that

@@ -89,7 +89,8 @@ impl Host {
                     }
                     (Err(GateFailure::Refused(ours)), Err(theirs)) => {
                         assert_eq!(ours.statement, theirs.statement);
-                        assert_eq!(ours.position.offset, theirs.place.offset);
+                        let place = ours.position.map(|place| place.offset);
+                        assert_eq!(place, Some(theirs.place.offset));
                     }
                     (Err(GateFailure::Budget(_)), _) => {}
                     (ours, theirs) => {

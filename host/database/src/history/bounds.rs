@@ -4,9 +4,9 @@ use std::io;
 
 use rusqlite::Connection;
 
-use super::History;
 use super::chain::{self, Chain};
-use super::log::Log;
+use super::log::{ALL, Log};
+use super::{History, TooSmall};
 use crate::files::LOG;
 use svc_base::clock::Timestamp;
 
@@ -53,7 +53,7 @@ impl History {
             taken += chain::bytes(&self.dir, number)?;
         }
         if taken > most {
-            return Err(io::Error::other("it is larger than history may be"));
+            return Err(TooSmall.into());
         }
         for number in old.into_iter().rev() {
             taken += chain::bytes(&self.dir, number)?;
@@ -91,7 +91,7 @@ impl History {
         };
         let chain = Chain::open(&self.dir, chain.number)?;
         if chain.has_frames() && chain.last() < Some(floor(self.now())) {
-            self.begin(connection, Log::open(&self.dir, LOG)?.as_ref())?;
+            self.begin(connection, Log::open(&self.dir, LOG)?.as_ref(), ALL)?;
         }
         self.remove_old()
     }

@@ -7,8 +7,11 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::time::UNIX_EPOCH;
 
 use cap_std::fs::Dir;
+
+use svc_base::clock::Timestamp;
 
 /// The size of a page, in bytes: of every database here.
 pub(super) const PAGE: usize = 4096;
@@ -17,6 +20,8 @@ const FRAME_HEADER: usize = 24;
 const FRAME: usize = FRAME_HEADER + PAGE;
 /// Frames that are read at once.
 const CHUNK: usize = 64;
+/// All frames of a log.
+pub(super) const ALL: u32 = u32::MAX;
 /// The most frames that are taken at once: several times what a log may have.
 const MOST: usize = 64 << 10;
 /// What a log begins with, but for its last bit, which is the byte order of its sums.
@@ -126,8 +131,17 @@ impl Log {
             && pair(&header, 16) == position.sums)
     }
 
-    /// What was committed after `from`, which this log holds.
-    pub(super) fn committed(&self, from: &Position) -> io::Result<Frames> {
+    /// When it was last written to.
+    pub(super) fn written(&self) -> io::Result<Timestamp> {
+        let written = self.file.metadata()?.modified()?;
+        let since = written.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let millis = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+        Ok(Timestamp(millis))
+    }
+
+    /// What was committed after `from`, which this log holds, within its first `most` frames: what is behind them may not
+    /// be synced yet.
+    pub(super) fn committed(&self, from: &Position, most: u32) -> io::Result<Frames> {
         let mut found = Frames {
             pages: Vec::new(),
             data: Vec::new(),
@@ -139,6 +153,9 @@ impl Log {
         'log: loop {
             let read = read_up_to(&self.file, &mut chunk, offset(at.frames))?;
             for frame in chunk[..read].chunks_exact(FRAME) {
+                if at.frames >= most {
+                    break 'log;
+                }
                 let Some(next) = self.follows(&at, frame) else {
                     break 'log;
                 };

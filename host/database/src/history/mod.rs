@@ -6,6 +6,7 @@
 //! of having copied the log wholly. Where that cannot be shown, another chain begins, with another copy: in doubt
 //! history has a gap, and is never wrong. A failure of history fails nothing else.
 
+mod aside;
 mod bounds;
 mod chain;
 mod log;
@@ -22,12 +23,13 @@ use cap_std::fs::Dir;
 use rusqlite::{Connection, MAIN_DB};
 
 use self::chain::MOST_IMAGE;
-use self::log::{Frames, Log, PAGE, Position};
+use self::log::{ALL, Frames, Log, PAGE, Position};
 use self::record::{Kind, Moment, Record};
 use super::files::LOG;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::fault;
 
+pub(super) use aside::{Lent, Packer};
 pub use past::Past;
 pub(super) use past::{is_stale, verify};
 
@@ -43,6 +45,24 @@ pub(super) struct Terms {
     pub(super) most_bytes: u64,
     /// With less free disk nothing is kept, in bytes.
     pub(super) free_disk: u64,
+}
+
+/// Why nothing more is kept: all that history may take is less than what there is.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the history may take fewer bytes than are to be kept")]
+pub(super) struct TooSmall;
+
+impl TooSmall {
+    /// Whether that is what failed.
+    pub(super) fn is(error: &io::Error) -> bool {
+        error.get_ref().is_some_and(|inner| inner.is::<Self>())
+    }
+}
+
+impl From<TooSmall> for io::Error {
+    fn from(why: TooSmall) -> Self {
+        Self::other(why)
+    }
 }
 
 /// The history of an open database: its writer's, which alone adds to it.
@@ -168,12 +188,17 @@ impl History {
     /// # Errors
     /// The disk's; another chain begins the next time then.
     pub(super) fn take(&mut self, connection: &mut Connection) -> io::Result<()> {
+        self.take_up_to(connection, ALL)
+    }
+
+    /// The same, of the first `most` frames of the log, which are what `connection` sees.
+    fn take_up_to(&mut self, connection: &mut Connection, most: u32) -> io::Result<()> {
         if !self.is_on() {
             return Ok(());
         }
         let taken = self
             .check_disk()
-            .and_then(|()| self.take_frames(connection));
+            .and_then(|()| self.take_frames(connection, most));
         self.noted.clear();
         if taken.is_err() {
             self.chain = None;
@@ -181,10 +206,10 @@ impl History {
         taken
     }
 
-    fn take_frames(&mut self, connection: &mut Connection) -> io::Result<()> {
+    fn take_frames(&mut self, connection: &mut Connection, most: u32) -> io::Result<()> {
         let log = Log::open(&self.dir, LOG)?;
         let Some(chain) = &self.chain else {
-            return self.begin(connection, log.as_ref());
+            return self.begin(connection, log.as_ref(), most);
         };
         let Some(log) = log else {
             return Ok(());
@@ -201,13 +226,13 @@ impl History {
         } else {
             tracing::warn!("a database's history has a gap: its log is not what it was");
             self.chain = None;
-            return self.begin(connection, Some(&log));
+            return self.begin(connection, Some(&log), most);
         };
-        let frames = log.committed(&from)?;
+        let frames = log.committed(&from, most)?;
         if doubtful && !self.is_true(connection, &frames)? {
             tracing::warn!("a database's history has a gap: it does not lead to what is there");
             self.chain = None;
-            return self.begin(connection, Some(&log));
+            return self.begin(connection, Some(&log), most);
         }
         if let Some(chain) = &mut self.chain {
             chain.doubtful = false;
@@ -215,18 +240,23 @@ impl History {
         if frames.pages.is_empty() {
             return Ok(());
         }
-        let last = self.append(&from, &frames)?;
+        let last = self.append(&from, &frames, log.written()?)?;
         self.last = Some(last);
         fault::point("history.taken");
         if self.is_chain_long() {
-            self.begin(connection, Some(&log))?;
+            self.begin(connection, Some(&log), most)?;
         }
         Ok(())
     }
 
     /// Appends frames to the chain; answers when the last of their commits was.
-    fn append(&mut self, from: &Position, frames: &Frames) -> io::Result<Timestamp> {
-        let moments = self.moments(from, frames);
+    fn append(
+        &mut self,
+        from: &Position,
+        frames: &Frames,
+        written: Timestamp,
+    ) -> io::Result<Timestamp> {
+        let moments = self.moments(from, frames, written);
         let last = moments.last().map_or(self.last, |moment| Some(moment.at));
         let last = last.unwrap_or_else(|| self.now());
         let content = chain::frames(&frames.pages, &frames.data);
@@ -245,8 +275,15 @@ impl History {
         Ok(last)
     }
 
-    /// The moments of commits: of those at one time the last. One that nobody noted, for a crash came, is made now.
-    fn moments(&self, from: &Position, frames: &Frames) -> Vec<Moment> {
+    /// When a commit was that nobody noted, for a crash came: when its log was `written` to last, as far as that can be.
+    fn dated(&self, written: Timestamp) -> Timestamp {
+        let at = written.min(self.now());
+        let after = self.last.map(|last| Timestamp(last.0 + 1));
+        after.map_or(at, |after| after.max(at))
+    }
+
+    /// The moments of commits: of those at one time the last.
+    fn moments(&self, from: &Position, frames: &Frames, written: Timestamp) -> Vec<Moment> {
         let mut moments: Vec<Moment> = Vec::new();
         let mut notes = self.noted.iter().peekable();
         for commit in &frames.commits {
@@ -255,7 +292,7 @@ impl History {
             let noted = notes.next_if(|note| note.frames == ends);
             let at = match noted {
                 Some(note) => note.at,
-                None if ends == frames.end.frames => self.apart(),
+                None if ends == frames.end.frames => self.dated(written),
                 None => continue,
             };
             moments.pop_if(|before| before.at == at);
@@ -268,9 +305,16 @@ impl History {
         moments
     }
 
-    /// Begins a chain with the database as it is.
-    fn begin(&mut self, connection: &mut Connection, log: Option<&Log>) -> io::Result<()> {
-        let frames = log.map(|log| log.committed(&log.start())).transpose()?;
+    /// Begins a chain with the database as `connection` sees it: with the first `most` frames of the log.
+    fn begin(
+        &mut self,
+        connection: &mut Connection,
+        log: Option<&Log>,
+        most: u32,
+    ) -> io::Result<()> {
+        let frames = log
+            .map(|log| log.committed(&log.start(), most))
+            .transpose()?;
         let image = self.image(connection)?;
         let at = self.last.filter(|_| self.chain.is_some());
         let at = at.unwrap_or_else(|| self.apart());
@@ -312,8 +356,7 @@ impl History {
             return Err(io::Error::other("the database is not made of pages"));
         }
         if image.len() > most.min(MOST_IMAGE) {
-            let large = "the database is larger than its history may be";
-            return Err(io::Error::other(large));
+            return Err(TooSmall.into());
         }
         Ok(image.to_vec())
     }

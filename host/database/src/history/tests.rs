@@ -123,7 +123,7 @@ fn a_log_holds_what_was_committed() {
     let site = Site::new(0);
     site.run("INSERT INTO t (a) VALUES ('one'); INSERT INTO t (a) VALUES (hex(zeroblob(9000)))");
     let log = site.log();
-    let frames = log.committed(&log.start()).unwrap();
+    let frames = log.committed(&log.start(), ALL).unwrap();
     assert_eq!(frames.commits.len(), 3, "the table, and two rows");
     assert_eq!(
         frames.end.frames,
@@ -133,10 +133,10 @@ fn a_log_holds_what_was_committed() {
     // From a place in its midst on, there is the rest.
     let first = frames.commits[0].frames;
     site.run("INSERT INTO t (a) VALUES ('three')");
-    let rest = log.committed(&frames.end).unwrap();
+    let rest = log.committed(&frames.end, ALL).unwrap();
     assert_eq!(rest.commits.len(), 1);
     assert!(log.holds(&frames.end).unwrap() && log.holds(&rest.end).unwrap());
-    assert_eq!(rest.end, log.committed(&log.start()).unwrap().end);
+    assert_eq!(rest.end, log.committed(&log.start(), ALL).unwrap().end);
     assert!(first < rest.end.frames);
     assert_eq!(replayed(&replayed(&[], &frames), &rest), site.now());
 }
@@ -148,7 +148,7 @@ fn a_log_that_begins_anew_follows_the_one_before() {
     for generation in 0..4 {
         site.run("INSERT INTO t (a) VALUES ('one')");
         let log = site.log();
-        let end = log.committed(&log.start()).unwrap().end;
+        let end = log.committed(&log.start(), ALL).unwrap().end;
         if let Some(before) = before.replace(end) {
             let before: Position = before;
             assert!(before.is_followed_by(log.start().salts), "{generation}");
@@ -165,16 +165,16 @@ fn a_log_that_begins_anew_follows_the_one_before() {
 fn what_was_not_committed_is_not_taken() {
     let site = Site::new(0);
     let log = site.log();
-    let before = log.committed(&log.start()).unwrap();
+    let before = log.committed(&log.start(), ALL).unwrap();
     site.run("PRAGMA cache_size = 1; BEGIN");
     for _ in 0..200 {
         site.run("INSERT INTO t (a) VALUES (hex(randomblob(2000)))");
     }
     assert!(site.frames() > 20, "it spilled into the log");
-    let during = log.committed(&log.start()).unwrap();
+    let during = log.committed(&log.start(), ALL).unwrap();
     assert_eq!((during.end, during.data), (before.end, before.data.clone()));
     site.run("ROLLBACK; INSERT INTO t (a) VALUES ('kept')");
-    let after = log.committed(&before.end).unwrap();
+    let after = log.committed(&before.end, ALL).unwrap();
     assert_eq!(after.commits.len(), 1);
     assert_eq!(replayed(&replayed(&[], &before), &after), site.now());
 }
@@ -185,14 +185,14 @@ fn a_torn_or_changed_log_ends_before_the_damage() {
     for _ in 0..6 {
         site.run("INSERT INTO t (a) VALUES (hex(randomblob(3000)))");
     }
-    let whole = site.log().committed(&site.log().start()).unwrap();
+    let whole = site.log().committed(&site.log().start(), ALL).unwrap();
     let bytes = fs::read(site.directory.path().join(LOG)).unwrap();
     let torn = TempDir::new().unwrap();
     let dir = Dir::open_ambient_dir(torn.path(), ambient_authority()).unwrap();
     let read = |bytes: &[u8]| {
         fs::write(torn.path().join("log"), bytes).unwrap();
         let log = Log::open(&dir, "log").unwrap()?;
-        Some(log.committed(&log.start()).unwrap())
+        Some(log.committed(&log.start(), ALL).unwrap())
     };
     let last_before = |frames: u32| {
         let commits = whole.commits.iter().rev();
@@ -246,7 +246,7 @@ fn a_log_of_the_other_byte_order_is_read_too() {
     fs::write(other.path().join(LOG), bytes).unwrap();
     let dir = Dir::open_ambient_dir(other.path(), ambient_authority()).unwrap();
     let log = Log::open(&dir, LOG).unwrap().unwrap();
-    let frames = log.committed(&log.start()).unwrap();
+    let frames = log.committed(&log.start(), ALL).unwrap();
     assert_eq!(replayed(&[], &frames), expected);
     // SQLite agrees that it is one.
     let theirs = connect(other.path()).serialize(MAIN_DB).unwrap().to_vec();
@@ -264,7 +264,7 @@ impl Site {
     /// How many frames the log has that are of its generation.
     fn frames_in_log(&self) -> i32 {
         let log = self.log();
-        i32::try_from(log.committed(&log.start()).unwrap().end.frames).unwrap()
+        i32::try_from(log.committed(&log.start(), ALL).unwrap().end.frames).unwrap()
     }
 
     fn at(&self, history: &History, at: Timestamp) -> Vec<String> {
@@ -611,4 +611,80 @@ fn without_room_history_has_a_gap_and_nothing_fails() {
     let error = history.take(&mut site.connection.borrow_mut()).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::StorageFull);
     assert!(chain::numbers(&site.dir).unwrap().is_empty());
+}
+
+#[test]
+fn what_nobody_noted_is_dated_by_its_log() {
+    let site = Site::new(1 << 30);
+    let mut history = site.history();
+    history.take(&mut site.connection.borrow_mut()).unwrap();
+    let noted = add(&site, &mut history, "first");
+    history.take(&mut site.connection.borrow_mut()).unwrap();
+    let written = |at: Timestamp| {
+        let log = fs::File::options()
+            .write(true)
+            .open(site.directory.path().join(LOG));
+        let since = std::time::Duration::from_millis(at.0.unsigned_abs());
+        let time = std::time::UNIX_EPOCH + since;
+        log.unwrap().set_modified(time).unwrap();
+    };
+    // It died an hour ago, two seconds after the last commit that is known.
+    let died = Timestamp(noted.0 + 2000);
+    for (number, (at, expected)) in [
+        (died, died),
+        // A time that cannot be is brought to where it can.
+        (noted, Timestamp(died.0 + 1)),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        site.run(&format!("INSERT INTO t (a) VALUES ('lost {number}')"));
+        drop(history);
+        written(at);
+        site.terms
+            .clock
+            .advance(std::time::Duration::from_secs(3600));
+        history = site.history();
+        history.take(&mut site.connection.borrow_mut()).unwrap();
+        assert_eq!(history.last(), Some(expected));
+        assert_eq!(site.at(&history, expected).len(), 2 + number);
+    }
+    assert_eq!(site.at(&history, noted), ["first"]);
+}
+
+#[test]
+fn what_is_taken_aside_ends_where_it_was_lent_out() {
+    let site = Site::new(1 << 30);
+    let mut history = site.history();
+    history.take(&mut site.connection.borrow_mut()).unwrap();
+    let settings = crate::handle::Settings {
+        path: site.directory.path().canonicalize().unwrap().join(FILE),
+        most_bytes: 1 << 30,
+    };
+    let packer = Packer::start().unwrap();
+    let mut made = Vec::new();
+    for round in 0..6 {
+        made.push(add(&site, &mut history, &format!("before {round}")));
+        let frames = site.frames_in_log();
+        assert!(history.can_be_lent());
+        let mut lent = history.lend(&packer, &settings, frames).unwrap();
+        // Commits go on while it is away, in some rounds.
+        if round % 2 == 0 {
+            made.push(add(&site, &mut history, &format!("during {round}")));
+        }
+        assert_eq!(lent.give_back(&mut history, true), Some(true));
+        if round % 3 == 0 {
+            made.push(add(&site, &mut history, &format!("after {round}")));
+        }
+    }
+    history.take(&mut site.connection.borrow_mut()).unwrap();
+    assert_eq!(chain::numbers(&site.dir).unwrap(), [1], "there is no gap");
+    for (number, at) in made.iter().enumerate() {
+        assert_eq!(site.at(&history, *at).len(), number + 1);
+    }
+    let past = history.past(None, 100).unwrap().moments;
+    assert_eq!(
+        past[..made.len()],
+        made.iter().rev().copied().collect::<Vec<_>>()[..]
+    );
 }

@@ -18,11 +18,11 @@ pub const OPS: usize = 20;
 #[allow(dead_code, reason = "describes what OpBody reads")]
 pub struct CallAction {
     /// Its name.
-    #[schema(example = "add_note")]
+    #[schema(min_length = 1, example = "add_note")]
     action: String,
     /// A value for each of its params, and nothing else; may be absent for an action without any.
     #[serde(default)]
-    #[schema(value_type = Option<std::collections::HashMap<String, Value>>)]
+    #[schema(value_type = Option<std::collections::HashMap<String, SqlValue>>)]
     params: Named<values::Value>,
 }
 
@@ -40,11 +40,11 @@ pub struct CallBatch {
 #[serde(deny_unknown_fields)]
 pub struct BatchedCall {
     /// The action's name.
-    #[schema(example = "add_note")]
+    #[schema(min_length = 1, example = "add_note")]
     pub(super) action: String,
     /// A value for each of its params, or what the first row of an earlier op has in a column: `{"from": [0, "id"]}`.
     #[serde(default)]
-    #[schema(value_type = Option<std::collections::HashMap<String, Value>>)]
+    #[schema(value_type = Option<std::collections::HashMap<String, GivenValue>>)]
     pub(super) params: Named<Given>,
 }
 
@@ -152,31 +152,17 @@ pub struct RunQuery {
     pub(super) sql: String,
     /// A value for each of its binds, and nothing else.
     #[serde(default)]
-    #[schema(value_type = Option<std::collections::HashMap<String, Value>>)]
+    #[schema(value_type = Option<std::collections::HashMap<String, SqlValue>>)]
     pub(super) params: Named<values::Value>,
 }
 
-/// A value of a row or a param.
+/// A value of a row or a param; `openapi/rules.rs` describes it.
 #[derive(Debug, Serialize, ToSchema)]
-#[serde(untagged)]
-#[allow(dead_code, reason = "describes what values.rs reads and writes")]
-pub enum Value {
-    /// NULL.
-    Null,
-    /// A boolean, which becomes 0 or 1.
-    Boolean(bool),
-    /// INTEGER.
-    Integer(i64),
-    /// REAL.
-    Real(f64),
-    /// TEXT.
-    Text(String),
-    /// BLOB.
-    Blob {
-        /// Its bytes.
-        base64: String,
-    },
-}
+pub struct SqlValue;
+
+/// A value of a param of a batch; `openapi/rules.rs` describes it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct GivenValue;
 
 /// What a statement answers.
 #[derive(Debug, Serialize, ToSchema)]
@@ -185,7 +171,7 @@ pub struct QueryResult {
     /// The names of the columns, in their order.
     columns: Vec<String>,
     /// The rows: at most 500.
-    rows: Vec<std::collections::HashMap<String, Value>>,
+    rows: Vec<std::collections::HashMap<String, SqlValue>>,
     /// How many rows a write changed.
     rows_affected: u64,
     /// Whether there were more rows.

@@ -51,7 +51,7 @@ pub struct Calls {
     params(("slug" = String, Path, description = "A project's frontend.")),
     request_body = CallOrBatch,
     responses((status = 200, description = "What the action's statement answers; for a batch, what each does, in order.", body = OpAnswer)),
-    extensions(("x-problems" = json!("body rate_limited not_found disabled params_mismatch reserved_param identity_required statement_refused query_timeout constraint_violation database_full database_busy capacity_reached")))
+    extensions(("x-problems" = json!("body rate_limited not_found disabled params_mismatch reserved_param identity_required statement_refused statement_failed query_timeout constraint_violation database_full database_busy capacity_reached")))
 )]
 pub async fn op(
     State(calls): State<Calls>,
@@ -110,7 +110,7 @@ async fn answer(
     params(("slug" = String, Path, description = "A project's frontend.")),
     request_body = RunQuery,
     responses((status = 200, description = "What the statement answers.", body = QueryResult)),
-    extensions(("x-problems" = json!("body unauthorized rate_limited not_found disabled params_mismatch reserved_param statement_refused query_timeout constraint_violation database_full database_busy capacity_reached"))),
+    extensions(("x-problems" = json!("body unauthorized rate_limited not_found disabled params_mismatch reserved_param statement_refused statement_failed query_timeout constraint_violation database_full database_busy capacity_reached"))),
     security(("bearer" = []))
 )]
 pub async fn query(

@@ -7,6 +7,7 @@ use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::deployments::frontends::Frontend;
 use crate::ids::{DeploymentId, RevisionId};
+use crate::numbers::whole;
 
 /// How a revision last became what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -107,6 +108,7 @@ pub struct Edit {
     /// What shall be there instead.
     pub replace: String,
     /// How often it must occur; once, if absent.
+    #[serde(default, deserialize_with = "whole")]
     #[schema(minimum = 1, default = 1)]
     pub count: Option<u64>,
 }

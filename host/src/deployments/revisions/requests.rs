@@ -26,6 +26,7 @@ pub struct CreateRevision {
     #[schema(format = "uuid")]
     pub base_revision_id: String,
     /// The whole source. Send this or `edits`.
+    #[schema(min_length = 1)]
     pub content: Option<String>,
     /// Changes to the base revision's source, applied in order. An extension: send this or `content`.
     #[schema(min_items = 1, max_items = 100)]

@@ -163,3 +163,52 @@ ALTER TABLE users ADD COLUMN x DEFAULT (load_extension('x'))
 -- ----
 -- purpose: migration
 ALTER TABLE users ADD COLUMN x CHECK (sqlite_version() > x)
+-- ----
+-- at: 1:8
+-- says: CURRENT_TIMESTAMP
+SELECT now()
+-- ----
+-- says: LIKE
+SELECT ilike(name, 'a%') FROM users
+-- ----
+-- says: strftime
+SELECT DATE_FORMAT(at, '%Y') FROM events
+-- ----
+-- says: julianday
+SELECT datediff('2026-01-02', '2026-01-01')
+-- ----
+-- says: json_group_array
+SELECT array_agg(name) FROM users
+-- ----
+-- says: WITH RECURSIVE
+SELECT generate_series(1, 3)
+-- ----
+-- says: instr
+SELECT strpos(name, 'a') FROM users
+-- ----
+-- says: /llms.txt
+SELECT whatever(name) FROM users
+-- ----
+-- says: LIKE '%word%'
+SELECT bm25(users) FROM users
+-- ----
+-- at: 1:21
+-- says: no lock
+SELECT * FROM users FOR UPDATE
+-- ----
+-- at: 1:34
+-- says: leave it out
+SELECT * FROM users WHERE id = 1 FOR UPDATE
+-- ----
+-- says: leave it out
+SELECT * FROM users LIMIT 1 FOR NO KEY UPDATE
+-- ----
+-- at: 1:32
+-- says: ASCII
+SELECT * FROM users WHERE name ILIKE 'a%'
+-- ----
+-- says: ON CONFLICT
+INSERT INTO kv VALUES (1, 2) ON DUPLICATE KEY UPDATE v = 3
+-- ----
+-- says: LIMIT
+SELECT TOP 10 name FROM users

@@ -284,3 +284,25 @@ UPDATE users SET name = 1 LIMIT 1
 UPDATE users SET name = 1 ORDER BY id LIMIT 1 OFFSET 2
 -- ----
 UPDATE users SET name = 1 RETURNING id LIMIT 1
+-- ----
+-- purpose: migration
+-- at: 1:8
+-- says: batch
+CREATE TRIGGER t AFTER INSERT ON users BEGIN DELETE FROM posts; END
+-- ----
+-- purpose: migration
+-- says: batch
+CREATE TEMP TRIGGER t AFTER INSERT ON users BEGIN SELECT 1; END
+-- ----
+-- purpose: migration
+-- at: 1:8
+-- says: full-text
+CREATE VIRTUAL TABLE f USING fts5(a)
+-- ----
+-- purpose: migration
+-- says: INTEGER PRIMARY KEY
+CREATE SEQUENCE s
+-- ----
+-- purpose: migration
+-- says: CREATE VIEW
+CREATE MATERIALIZED VIEW v AS SELECT 1

@@ -1,0 +1,92 @@
+//! Whole numbers, however JSON writes them: to its readers 60, 60.0 and 6e1 are one number.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, Unexpected, Visitor};
+
+/// Above this a double no longer tells whole numbers apart.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// A whole number from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Whole(pub u64);
+
+impl<'de> Deserialize<'de> for Whole {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_u64(Reader).map(Self)
+    }
+}
+
+/// Reads a whole number that may be absent or null.
+///
+/// # Errors
+/// That of the reader, for anything else.
+pub fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let number = Option::<Whole>::deserialize(deserializer)?;
+    Ok(number.map(|number| number.0))
+}
+
+struct Reader;
+
+impl Visitor<'_> for Reader {
+    type Value = u64;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a whole number from 0")
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(number)
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
+        if number.fract() != 0.0 || !(0.0..=EXACT).contains(&number) {
+            return Err(E::invalid_value(Unexpected::Float(number), &self));
+        }
+        // It is whole and within the bounds of both; zero has no sign here.
+        format!("{:.0}", number.abs()).parse().map_err(E::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Deserialize)]
+    struct Example {
+        #[serde(default, deserialize_with = "whole")]
+        count: Option<u64>,
+    }
+
+    #[test]
+    fn a_number_is_whole_by_its_value() {
+        for (json, count) in [
+            ("{}", Ok(None)),
+            (r#"{"count":null}"#, Ok(None)),
+            (r#"{"count":0}"#, Ok(Some(0))),
+            (r#"{"count":60}"#, Ok(Some(60))),
+            (r#"{"count":60.0}"#, Ok(Some(60))),
+            (r#"{"count":6e1}"#, Ok(Some(60))),
+            (r#"{"count":-0.0}"#, Ok(Some(0))),
+            (r#"{"count":18446744073709551615}"#, Ok(Some(u64::MAX))),
+            (r#"{"count":60.5}"#, Err("60.5")),
+            (r#"{"count":-1}"#, Err("-1")),
+            (r#"{"count":-1.0}"#, Err("-1.0")),
+            (r#"{"count":1e300}"#, Err("1e+300")),
+            (r#"{"count":"60"}"#, Err("string")),
+            (r#"{"count":true}"#, Err("boolean")),
+        ] {
+            let found = serde_json::from_str::<Example>(json);
+            match (found, count) {
+                (Ok(found), Ok(count)) => assert_eq!(found.count, count, "{json}"),
+                (Err(error), Err(says)) => {
+                    assert!(error.to_string().contains(says), "{json}: {error}");
+                }
+                (found, _) => panic!("{json}: {:?}", found.map(|found| found.count)),
+            }
+        }
+    }
+}

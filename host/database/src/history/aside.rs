@@ -1,0 +1,208 @@
+//! Taking a log into the history, and copying it into the database, beside the writer, who goes on meanwhile.
+//!
+//! The writer lends its history out, with a reader that sees the database as it is: whatever is committed from then on,
+//! the log is copied no further than that reader, so that nothing leaves the log before history has it. While a history
+//! is lent out, the writer only notes its commits.
+
+use std::mem;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::{self, JoinHandle};
+
+use rusqlite::wal::CheckpointMode;
+
+use super::History;
+use crate::error::RunError;
+use crate::handle::{Handle, Settings, internal};
+use svc_base::fault;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// The thread that works beside all writers, one log after the other. The last handle to go waits for it.
+#[derive(Debug)]
+pub(in super::super) struct Packer {
+    jobs: Option<Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// A history that is lent out. Whoever lets go of it waits until it is given back: nobody else may add to it before.
+#[derive(Debug)]
+pub(in super::super) struct Lent {
+    back: Receiver<Returned>,
+    /// How many frames the log had.
+    frames: i32,
+    taken_back: bool,
+}
+
+/// A history that is given back.
+#[derive(Debug)]
+pub(in super::super) struct Returned {
+    history: History,
+    /// Whether the log was copied as far as it went when the history was lent out.
+    pub(in super::super) copied: bool,
+    /// Whether that was all of it, so that SQLite may begin it anew.
+    wholly: bool,
+}
+
+impl Packer {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When the system has none to give.
+    pub(in super::super) fn start() -> std::io::Result<Self> {
+        let (jobs, waiting) = mpsc::channel::<Job>();
+        let work = move || {
+            for job in waiting {
+                let job = std::panic::AssertUnwindSafe(job);
+                // Whoever waits for it learns so from the end of its channel.
+                if std::panic::catch_unwind(job).is_err() {
+                    tracing::error!("work on a database's history panicked");
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("sql-history".to_owned());
+        Ok(Self {
+            jobs: Some(jobs),
+            thread: Some(thread.spawn(work)?),
+        })
+    }
+}
+
+impl Drop for Packer {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            // One that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl History {
+    /// Whether it can be taken aside: what is in the log surely follows it.
+    pub(in super::super) fn can_be_lent(&self) -> bool {
+        self.chain.as_ref().is_some_and(|chain| !chain.doubtful)
+    }
+
+    /// Has the first `frames` frames of the log, which are all that there is now, taken and copied beside the writer.
+    ///
+    /// # Errors
+    /// When the database cannot be opened once more; nothing is lent then.
+    pub(in super::super) fn lend(
+        &mut self,
+        packer: &Packer,
+        settings: &Settings,
+        frames: i32,
+    ) -> Result<Lent, RunError> {
+        let pin = Handle::reader(settings)?;
+        pin.platform("BEGIN; SELECT count(*) FROM sqlite_schema")
+            .map_err(internal)?;
+        let dir = self.dir.try_clone();
+        let dir = dir.map_err(|error| RunError::Internal(error.to_string()))?;
+        let lent = Self {
+            dir,
+            terms: self.terms.clone(),
+            chain: self.chain.take(),
+            noted: mem::take(&mut self.noted),
+            seen: self.seen,
+            last: self.last,
+        };
+        let (give, back) = mpsc::channel();
+        let settings = settings.clone();
+        let job: Job = Box::new(move || {
+            // Nobody waits for it where a process ends.
+            let _ = give.send(work(lent, pin, &settings, frames));
+        });
+        if let Some(jobs) = &packer.jobs {
+            // What cannot be sent is dropped, which the other end learns.
+            let _ = jobs.send(job);
+        }
+        Ok(Lent {
+            back,
+            frames,
+            taken_back: false,
+        })
+    }
+
+    /// Takes back what was lent, with what was committed meanwhile noted here.
+    fn take_back(&mut self, returned: Returned) {
+        let Returned {
+            history, wholly, ..
+        } = returned;
+        self.chain = history.chain;
+        if let Some(chain) = &mut self.chain {
+            chain.copied = wholly;
+        }
+        if self.noted.is_empty() {
+            self.last = history.last;
+        }
+    }
+}
+
+impl Lent {
+    /// How many frames the log had when it was lent out.
+    pub(in super::super) fn frames(&self) -> i32 {
+        self.frames
+    }
+
+    /// Gives the history back to its writer; answers whether the log was copied as far as it went. `None` if it is still
+    /// at work and nobody is to wait.
+    pub(in super::super) fn give_back(
+        &mut self,
+        history: &mut History,
+        wait: bool,
+    ) -> Option<bool> {
+        let returned = if wait {
+            self.back.recv().ok()
+        } else {
+            match self.back.try_recv() {
+                Ok(returned) => Some(returned),
+                Err(mpsc::TryRecvError::Empty) => return None,
+                Err(mpsc::TryRecvError::Disconnected) => None,
+            }
+        };
+        self.taken_back = true;
+        // Where it is lost, the next that is taken begins another chain.
+        let copied = returned.as_ref().is_some_and(|returned| returned.copied);
+        if let Some(returned) = returned {
+            history.take_back(returned);
+        }
+        Some(copied)
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if !self.taken_back {
+            let _ = self.back.recv();
+        }
+    }
+}
+
+fn work(mut history: History, mut pin: Handle, settings: &Settings, frames: i32) -> Returned {
+    if let Err(error) = history.take_up_to(&mut pin.connection, frames.unsigned_abs()) {
+        tracing::warn!(%error, "a database's history has a gap");
+    }
+    fault::point("settle.taken");
+    let copied = Handle::writer(settings).and_then(|copier| {
+        let done = copier.copy_log(CheckpointMode::PASSIVE);
+        done.map_err(internal)
+    });
+    fault::point("settle.copied");
+    // Only now may SQLite begin the log anew.
+    drop(pin);
+    match copied {
+        Ok((in_log, copied)) => Returned {
+            history,
+            copied: copied >= frames,
+            wholly: copied >= in_log,
+        },
+        Err(error) => {
+            tracing::warn!(%error, "a tenant's log cannot be copied");
+            Returned {
+                history,
+                copied: false,
+                wholly: false,
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Whether a schema can be worked with: every table written to, every view read.
+//!
+//! SQLite keeps definitions that it cannot prepare a statement for: a view of a table that is not there, a foreign key
+//! to columns that are no key. Where nothing can be dropped such a thing stays for ever, and takes others with it: no
+//! row can be deleted from the parent of a key that does not fit. So a script that would bring one is refused as a whole.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, Row};
+
+use super::error::RunError;
+use super::handle::{Handle, internal};
+use super::schema::{OWN, quoted, rows};
+use super::walls::Role;
+use super::warnings::update_of;
+use svc_base::Stopwatch;
+
+/// What cannot be worked with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    /// The table or view that would be to blame, in lower case.
+    pub(super) name: String,
+    /// Why, and what to do.
+    pub(super) reason: String,
+}
+
+/// Finds what cannot be worked with, in the order in which it was made.
+pub(super) fn faults(handle: &Handle, budget: Duration) -> Result<Vec<Fault>, RunError> {
+    let connection = &handle.connection;
+    let watch = Stopwatch::start();
+    let mut found = keys_without_parent(connection).map_err(internal)?;
+    let sql = format!(
+        "SELECT name, type = 'view' FROM sqlite_schema WHERE type IN ('table', 'view') AND {OWN} ORDER BY rowid"
+    );
+    let things = rows(connection, &sql, |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, bool>(1)?))
+    });
+    for (name, is_view) in things.map_err(internal)? {
+        let shown = name.to_ascii_lowercase();
+        if found.iter().any(|fault| fault.name == shown) {
+            continue;
+        }
+        for (role, sql) in statements(connection, &name, is_view).map_err(internal)? {
+            let left = budget.saturating_sub(watch.elapsed());
+            let prepared = handle.tenant(role, left, |connection| {
+                connection.prepare(&sql)?;
+                Ok(())
+            });
+            match prepared {
+                Ok(()) => {}
+                Err(RunError::Refused { reason, .. }) => {
+                    let fault = told(&shown, is_view, reason);
+                    if !found.contains(&fault) {
+                        found.push(fault);
+                    }
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// What must be possible with a table or a view.
+fn statements(
+    connection: &Connection,
+    name: &str,
+    is_view: bool,
+) -> rusqlite::Result<Vec<(Role, String)>> {
+    let thing = quoted(name);
+    let mut all = vec![(Role::Read, format!("SELECT * FROM {thing}"))];
+    if !is_view {
+        all.push((Role::Write, format!("INSERT INTO {thing} DEFAULT VALUES")));
+        all.extend(update_of(connection, name)?.map(|update| (Role::Write, update)));
+        all.push((Role::Write, format!("DELETE FROM {thing}")));
+    }
+    Ok(all)
+}
+
+/// What SQLite says, as the author of the script is told it.
+fn told(name: &str, is_view: bool, reason: String) -> Fault {
+    // It says so of the child, whichever of the two it was asked about.
+    let mismatch = reason.strip_prefix("foreign key mismatch - \"");
+    if let Some((child, parent)) = mismatch.and_then(|rest| rest.split_once("\" referencing \"")) {
+        let parent = parent.trim_end_matches('"');
+        return Fault {
+            name: child.to_ascii_lowercase(),
+            reason: format!(
+                "A foreign key of `{child}` cannot hold: what it refers to must be the PRIMARY KEY of `{parent}`, or UNIQUE there, with as many columns and their collations. Otherwise no row of either table could ever be written or deleted ({reason})."
+            ),
+        };
+    }
+    let what = if is_view {
+        format!("The view `{name}` could never be read")
+    } else {
+        format!("The table `{name}` could never be written to")
+    };
+    Fault {
+        name: name.to_owned(),
+        reason: format!("{what}: {reason}."),
+    }
+}
+
+/// A column of a foreign key.
+struct Reference {
+    child: String,
+    parent: String,
+    to: Option<String>,
+    /// What the parent is, if it is there.
+    kind: Option<String>,
+    /// Whether it has the column.
+    has: bool,
+}
+
+/// Foreign keys to tables and columns that are not there.
+fn keys_without_parent(connection: &Connection) -> rusqlite::Result<Vec<Fault>> {
+    let sql = format!(
+        "SELECT t.name, k.\"table\", k.\"to\",
+            (SELECT p.type FROM sqlite_schema AS p WHERE p.name = k.\"table\" COLLATE NOCASE AND p.type IN ('table', 'view')),
+            EXISTS (SELECT 1 FROM pragma_table_xinfo(k.\"table\") AS x WHERE x.name = k.\"to\" COLLATE NOCASE)
+        FROM (SELECT name FROM sqlite_schema WHERE type = 'table' AND {OWN} ORDER BY rowid) AS t
+            JOIN pragma_foreign_key_list(t.name) AS k"
+    );
+    let read = |row: &Row<'_>| {
+        Ok(Reference {
+            child: row.get(0)?,
+            parent: row.get(1)?,
+            to: row.get(2)?,
+            kind: row.get(3)?,
+            has: row.get(4)?,
+        })
+    };
+    let references = rows(connection, &sql, read)?;
+    Ok(references.iter().filter_map(without_parent).collect())
+}
+
+fn without_parent(reference: &Reference) -> Option<Fault> {
+    let Reference { child, parent, .. } = reference;
+    let why = match (reference.kind.as_deref(), &reference.to) {
+        (None, _) => format!("there is no table `{parent}`"),
+        (Some("view"), _) => format!("`{parent}` is a view"),
+        (_, Some(to)) if !reference.has => format!("`{parent}` has no column `{to}`"),
+        _ => return None,
+    };
+    Some(Fault {
+        name: child.to_ascii_lowercase(),
+        reason: format!(
+            "A foreign key of `{child}` cannot hold: {why}, so that no row of `{child}` could ever be written. Make what it refers to in the same script or before it, or leave REFERENCES out."
+        ),
+    })
+}

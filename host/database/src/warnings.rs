@@ -1,0 +1,206 @@
+//! What a schema says that SQLite reads in another way than its author: nothing is refused for it, and somebody should look.
+
+use std::path::PathBuf;
+
+use rusqlite::{Connection, Row};
+
+use super::handle::{Handle, Settings};
+use super::schema::{OWN, quoted, rows};
+
+/// Something in a schema that is probably not what was meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchemaWarning {
+    /// What it is, as programs tell it apart.
+    pub code: &'static str,
+    /// What happens, and what to write.
+    pub detail: String,
+}
+
+/// Words of types that count up in other databases.
+const COUNTERS: &[&str] = &[
+    "AUTOINCREMENT",
+    "AUTO_INCREMENT",
+    "BIGSERIAL",
+    "IDENTITY",
+    "SERIAL",
+    "SERIAL2",
+    "SERIAL4",
+    "SERIAL8",
+    "SMALLSERIAL",
+];
+
+/// Functions that answer something else each time.
+const CHANGING: &[&str] = &[
+    "current_date",
+    "current_time",
+    "current_timestamp",
+    "random",
+    "randomblob",
+    "uuid",
+];
+
+/// What the tables that are made once more may take, in bytes.
+const SCRATCH_BYTES: u64 = 16 << 20;
+
+/// A column, as far as it matters whether it counts up.
+struct Column {
+    table: String,
+    name: String,
+    declared: String,
+    not_null: bool,
+    /// Whether it alone is the primary key.
+    is_key: bool,
+}
+
+/// What there is to say of a schema.
+pub(super) fn warnings(c: &Connection) -> rusqlite::Result<Vec<SchemaWarning>> {
+    let mut found: Vec<SchemaWarning> = columns(c)?.iter().filter_map(not_generated).collect();
+    let checked = format!(
+        "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%check%' AND {OWN} ORDER BY rowid"
+    );
+    let tables = rows(c, &checked, |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+    })?;
+    if tables.is_empty() {
+        return Ok(found);
+    }
+    // A connection that only reads knows no CHECKs: they are looked at where the tables are made once more, empty.
+    let settings = Settings {
+        path: PathBuf::new(),
+        most_bytes: SCRATCH_BYTES,
+    };
+    let Ok(scratch) = Handle::in_memory(&settings, |_| Ok(())) else {
+        return Ok(found);
+    };
+    for (table, sql) in tables {
+        // What SQLite does not take any more is older than the checks of scripts.
+        if scratch.platform(&sql).is_ok() {
+            found.extend(changing_check(&scratch.connection, &table)?);
+        }
+    }
+    Ok(found)
+}
+
+/// The columns that may be thought to count up: without a default, and no other name of the row id.
+fn columns(c: &Connection) -> rusqlite::Result<Vec<Column>> {
+    let sql = format!(
+        "SELECT t.name, x.name, x.type, x.\"notnull\", x.pk > 0 AND
+            (SELECT count(*) FROM pragma_table_xinfo(t.name) AS y WHERE y.pk > 0) = 1,
+            (SELECT count(*) FROM pragma_index_list(t.name) AS i WHERE i.origin = 'pk')
+        FROM (SELECT name FROM sqlite_schema WHERE type = 'table' AND {OWN} ORDER BY rowid) AS t
+            JOIN pragma_table_xinfo(t.name) AS x
+        WHERE x.dflt_value IS NULL AND x.hidden = 0 AND (x.pk > 0 OR length(x.type) > 5)"
+    );
+    let read = |row: &Row<'_>| {
+        let column = Column {
+            table: row.get(0)?,
+            name: row.get(1)?,
+            declared: row.get(2)?,
+            not_null: row.get(3)?,
+            is_key: row.get(4)?,
+        };
+        // Where a key has an index of its own, it is no name of the row id.
+        let indexed = row.get::<_, u32>(5)? > 0;
+        Ok((column, indexed))
+    };
+    let all = rows(c, &sql, read)?.into_iter();
+    Ok(all
+        .filter(|(column, indexed)| *indexed || !column.is_key)
+        .map(|(column, _)| column)
+        .collect())
+}
+
+fn not_generated(column: &Column) -> Option<SchemaWarning> {
+    let declared = column.declared.to_ascii_uppercase();
+    let mut words = declared.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let counts = words.any(|word| COUNTERS.contains(&word));
+    // One that refuses NULL says so itself when it is left out.
+    let is_number = column.is_key && !column.not_null && declared.contains("INT");
+    if !counts && !is_number {
+        return None;
+    }
+    let Column {
+        table,
+        name,
+        declared,
+        not_null,
+        is_key,
+    } = column;
+    let happens = if *not_null {
+        "is refused"
+    } else {
+        "stores NULL in it"
+    };
+    let instead = if *is_key {
+        format!(
+            "Make a table with `{name} INTEGER PRIMARY KEY`, which counts up, or give every row its value."
+        )
+    } else {
+        "Only `INTEGER PRIMARY KEY` counts up: give every row its value.".to_owned()
+    };
+    Some(SchemaWarning {
+        code: "key_not_generated",
+        detail: format!(
+            "`{name}` of table `{table}` is declared `{declared}`, which SQLite does not count up: an INSERT that leaves it out {happens}. {instead}"
+        ),
+    })
+}
+
+/// A CHECK that may refuse later what it takes now. Those are all that an update calls functions for, but for generated
+/// columns and indexes, for which SQLite takes no such function.
+fn changing_check(c: &Connection, table: &str) -> rusqlite::Result<Option<SchemaWarning>> {
+    let Some(update) = update_of(c, table)? else {
+        return Ok(None);
+    };
+    let calls = rows(c, &format!("EXPLAIN {update}"), |row| {
+        let opcode: String = row.get(1)?;
+        let function: Option<String> = row.get(5)?;
+        Ok(function.filter(|_| opcode.ends_with("Func") || opcode == "Function"))
+    });
+    // What SQLite does not prepare was said before, or is older than that.
+    let calls = calls.unwrap_or_default();
+    let mut names = calls.iter().flatten().filter_map(|call| {
+        let name = call.split('(').next()?.to_ascii_lowercase();
+        CHANGING.iter().find(|changing| **changing == name)
+    });
+    Ok(names.next().map(|name| SchemaWarning {
+        code: "check_not_deterministic",
+        detail: format!(
+            "A CHECK of table `{table}` uses `{name}`, which differs each time: a row that is taken now may be refused when it is changed. Check it in the INSERT or UPDATE instead, with WHERE."
+        ),
+    }))
+}
+
+/// The statement that sets every column of a table to what it is; `None` if there is none to set.
+pub(super) fn update_of(c: &Connection, table: &str) -> rusqlite::Result<Option<String>> {
+    let sets: Vec<String> = c
+        .prepare("SELECT name FROM pragma_table_xinfo(?1) WHERE hidden = 0")?
+        .query_map([table], |row| row.get::<_, String>(0))?
+        .map(|name| name.map(|name| format!("{0} = {0}", quoted(&name))))
+        .collect::<rusqlite::Result<_>>()?;
+    Ok((!sets.is_empty()).then(|| format!("UPDATE {} SET {}", quoted(table), sets.join(", "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_of_checks_are_seen() {
+        let settings = Settings {
+            path: std::path::PathBuf::new(),
+            most_bytes: 64 << 20,
+        };
+        let handle = Handle::in_memory(&settings, |_| Ok(())).unwrap();
+        let c = &handle.connection;
+        c.execute_batch(
+            "CREATE TABLE t (a CHECK (a <> random()));
+             CREATE TABLE u (a CHECK (a > abs(-1)), b DEFAULT (random()))",
+        )
+        .unwrap();
+        let found = changing_check(c, "t").unwrap().unwrap();
+        assert!(found.detail.contains("`random`"), "{}", found.detail);
+        assert_eq!(changing_check(c, "u").unwrap(), None);
+        assert_eq!(warnings(c).unwrap(), [found]);
+    }
+}

@@ -1,0 +1,192 @@
+//! Links: which operations take what an answer names, so that a program can walk from one to the next.
+
+use serde_json::{Map, Value, json};
+
+/// The names of parameters or members, and where their values are.
+type Values = &'static [(&'static str, &'static str)];
+
+/// A way on from an answer of one operation to others.
+struct Way {
+    /// From which operation, and with which status.
+    from: (&'static str, &'static str),
+    /// To which operations.
+    to: &'static [&'static str],
+    /// What their parameters are.
+    parameters: Values,
+    /// What members of their bodies are.
+    body: Values,
+}
+
+const ID: (&str, &str) = ("id", "$response.body#/id");
+const SAME_ID: (&str, &str) = ("id", "$request.path.id");
+const SAME_TARGET: (&str, &str) = ("target", "$request.path.target");
+const SLUG: (&str, &str) = ("slug", "$response.body#/slug");
+const REVISION: (&str, &str) = ("revision_id", "$response.body#/revision/revision_id");
+
+const WAYS: &[Way] = &[
+    Way {
+        from: ("deploy", "201"),
+        to: &["page", "raw", "unlock", "reveal"],
+        parameters: &[SLUG],
+        body: &[],
+    },
+    Way {
+        from: ("deploy", "201"),
+        to: &["report"],
+        parameters: &[],
+        body: &[SLUG],
+    },
+    Way {
+        from: ("create_project", "201"),
+        to: &[
+            "get_project",
+            "update_project",
+            "delete_project",
+            "create_frontend",
+            "list_frontends",
+            "create_backend",
+        ],
+        parameters: &[ID],
+        body: &[],
+    },
+    Way {
+        from: ("list_projects", "200"),
+        to: &["get_project", "create_frontend", "create_backend"],
+        parameters: &[("id", "$response.body#/projects/0/id")],
+        body: &[],
+    },
+    Way {
+        from: ("create_backend", "201"),
+        to: &[
+            "get_backend",
+            "update_backend",
+            "delete_backend",
+            "define_actions",
+            "list_backend_history",
+            "export_backend",
+            "create_frontend",
+        ],
+        parameters: &[SAME_ID],
+        body: &[],
+    },
+    Way {
+        from: ("list_backend_history", "200"),
+        to: &["restore_backend"],
+        parameters: &[SAME_ID],
+        body: &[("at", "$response.body#/moments/0/at")],
+    },
+    Way {
+        from: ("create_frontend", "201"),
+        to: &[
+            "get_frontend",
+            "republish_frontend",
+            "delete_frontend",
+            "get_content",
+            "list_revisions",
+            "list_releases",
+        ],
+        parameters: &[SAME_ID, ("target", "$response.body#/slug")],
+        body: &[],
+    },
+    Way {
+        from: ("create_frontend", "201"),
+        to: &["page", "raw", "call_action", "run_query", "get_schema"],
+        parameters: &[SLUG],
+        body: &[],
+    },
+    Way {
+        from: ("list_revisions", "200"),
+        to: &["create_revision"],
+        parameters: &[SAME_ID, SAME_TARGET],
+        body: &[("base_revision_id", "$response.body#/active_revision_id")],
+    },
+    Way {
+        from: ("list_revisions", "200"),
+        to: &["get_revision", "get_content"],
+        parameters: &[
+            SAME_ID,
+            SAME_TARGET,
+            ("revision_id", "$response.body#/active_revision_id"),
+        ],
+        body: &[],
+    },
+    Way {
+        from: ("create_revision", "200"),
+        to: &["get_revision", "get_content"],
+        parameters: &[SAME_ID, SAME_TARGET, REVISION],
+        body: &[],
+    },
+    Way {
+        from: ("create_revision", "200"),
+        to: &["promote_revision"],
+        parameters: &[SAME_ID, SAME_TARGET],
+        body: &[
+            REVISION,
+            (
+                "expected_active_revision_id",
+                "$request.body#/base_revision_id",
+            ),
+        ],
+    },
+    Way {
+        from: ("promote_revision", "200"),
+        to: &["rollback_revision"],
+        parameters: &[SAME_ID, SAME_TARGET],
+        body: &[
+            ("revision_id", "$request.body#/expected_active_revision_id"),
+            (
+                "expected_active_revision_id",
+                "$response.body#/revision/revision_id",
+            ),
+        ],
+    },
+    Way {
+        from: ("promote_revision", "200"),
+        to: &["preview_revision", "preview_with_slash"],
+        parameters: &[("deployment_id", "$response.body#/frontend/id"), REVISION],
+        body: &[],
+    },
+];
+
+/// Adds to an operation's answers where they lead.
+pub(super) fn add(operation: &mut Map<String, Value>) {
+    let id = operation["operationId"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    for way in WAYS.iter().filter(|way| way.from.0 == id) {
+        let links = &mut operation["responses"][way.from.1]["links"];
+        for to in way.to {
+            let mut link = json!({ "operationId": to });
+            if !way.parameters.is_empty() {
+                link["parameters"] = object(way.parameters);
+            }
+            if !way.body.is_empty() {
+                link["requestBody"] = object(way.body);
+            }
+            links[to] = link;
+        }
+    }
+}
+
+fn object(values: Values) -> Value {
+    let members = values.iter();
+    members
+        .map(|(name, place)| ((*name).to_owned(), Value::from(*place)))
+        .collect::<Map<_, _>>()
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::openapi::examples;
+
+    #[test]
+    fn ways_begin_at_operations_that_answer_something() {
+        let examples = examples::all("https://svc.example");
+        for way in WAYS {
+            assert!(examples.contains_key(way.from.0), "{}", way.from.0);
+        }
+    }
+}

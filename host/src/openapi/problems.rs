@@ -1,0 +1,140 @@
+//! Problems in the description: the codes that each operation answers, and their schema.
+
+use serde_json::{Map, Value, json};
+
+use crate::http::problem::Code;
+
+/// Where a handler names the codes that it can answer; [`take`] reads it.
+const PROBLEMS: &str = "x-problems";
+
+/// What any route can answer: to another method, and to a header that is there twice and may be once.
+const EVERYWHERE: &[Code] = &[Code::MethodNotAllowed, Code::InvalidRequest];
+/// What any route can answer beside that but the probes, which answer for any host.
+const ROUTED: &[Code] = &[Code::Misdirected, Code::Internal];
+/// What every owner route can answer.
+const OWNER: &[Code] = &[
+    Code::InvalidRequest,
+    Code::Unauthorized,
+    Code::PayloadTooLarge,
+    Code::UnsupportedMediaType,
+    Code::RateLimited,
+];
+/// What every route with a JSON body can answer.
+const BODY: &[Code] = &[
+    Code::InvalidRequest,
+    Code::InvalidJson,
+    Code::Timeout,
+    Code::PayloadTooLarge,
+    Code::UnsupportedMediaType,
+    Code::CapacityReached,
+];
+
+/// The codes that an operation names, out of its description. A word that is neither a code nor a group of codes stays
+/// there, where a test finds it.
+pub(super) fn take(operation: &mut Map<String, Value>, path: &str) -> Vec<Code> {
+    let mut codes = EVERYWHERE.to_vec();
+    let probe = matches!(path, "/healthz" | "/readyz");
+    // A path that has no canonical form leads nowhere.
+    if path.contains('{') {
+        codes.push(Code::NotFound);
+    }
+    if !probe {
+        codes.extend(ROUTED);
+    }
+    let named = operation.remove(PROBLEMS).unwrap_or_default();
+    let mut unknown = Vec::new();
+    for word in named.as_str().unwrap_or_default().split_ascii_whitespace() {
+        match word {
+            "owner" => codes.extend(OWNER),
+            "body" => codes.extend(BODY),
+            other => match Code::ALL.iter().find(|code| code.as_str() == other) {
+                Some(code) => codes.push(*code),
+                None => unknown.push(other),
+            },
+        }
+    }
+    if !unknown.is_empty() {
+        operation.insert(PROBLEMS.to_owned(), unknown.join(" ").into());
+    }
+    codes
+}
+
+/// Describes the answers of these codes; `pages` says that a browser gets them as a page.
+pub(super) fn add(
+    operation: &mut Map<String, Value>,
+    wanted: &[Code],
+    base_url: &str,
+    pages: bool,
+) {
+    for code in Code::ALL.iter().filter(|code| wanted.contains(code)) {
+        let status = code.status().as_u16();
+        let responses = &mut operation["responses"][status.to_string()];
+        if responses.is_null() {
+            *responses = json!({ "description": "" });
+        }
+        let said = responses["description"].as_str().unwrap_or_default();
+        let line = format!("`{}`: {}", code.as_str(), code.title());
+        let description = if said.is_empty() {
+            line
+        } else {
+            format!("{said}\n\n{line}")
+        };
+        responses["description"] = description.into();
+        if matches!(status, 429 | 503) {
+            responses["headers"]["Retry-After"] =
+                json!({ "schema": { "type": "integer" }, "description": "Seconds to wait." });
+        }
+        if status == 405 {
+            responses["headers"]["Allow"] = json!({ "schema": { "type": "string" }, "description": "The methods that are answered." });
+        }
+        if pages {
+            // A browser gets the same as a page.
+            responses["content"]["text/html"]["schema"] = json!({ "type": "string" });
+        }
+        let content = &mut responses["content"]["application/problem+json"];
+        content["schema"] = json!({ "$ref": "#/components/schemas/Problem" });
+        content["examples"][code.as_str()]["value"] = json!({
+            "type": format!("{base_url}/problems/{}", code.as_str()),
+            "title": code.title(),
+            "status": status,
+            "detail": code.about(),
+            "code": code.as_str(),
+        });
+    }
+}
+
+/// The schema of a problem.
+pub(super) fn schema() -> Value {
+    let codes: Vec<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
+    json!({
+        "type": "object",
+        "description": "An error (RFC 9457).",
+        "required": ["type", "title", "status", "detail", "code"],
+        "properties": {
+            "type": { "type": "string", "format": "uri", "description": "A page that explains the code." },
+            "title": { "type": "string" },
+            "status": { "type": "integer" },
+            "detail": { "type": "string", "description": "What was wrong in this request, and what to do." },
+            "code": { "type": "string", "enum": codes },
+            "request_id": { "type": "string", "description": "With 5xx: what to tell the operator." },
+            "line": { "type": "integer", "description": "With `render_failed`: where in the content, from 1." },
+            "column": { "type": "integer", "description": "With `render_failed`: where in the line, from 1." },
+            "reason": { "type": "string", "description": "With `ddl_refused`, `statement_refused` and `statement_failed`: why." },
+            "statement": { "type": "integer", "description": "With `ddl_refused` and `statement_refused`: which statement, from 1." },
+            "position": {
+                "type": "object", "description": "With the same, where it is known: where in the SQL; lines and columns from 1, the offset in bytes.",
+                "properties": { "line": { "type": "integer" }, "column": { "type": "integer" }, "offset": { "type": "integer" } }
+            },
+            "missing": { "type": "array", "items": { "type": "string" }, "description": "With `params_mismatch`: what the call does not name." },
+            "extra": { "type": "array", "items": { "type": "string" }, "description": "With `params_mismatch`: what it names in vain." },
+            "errors": {
+                "type": "array", "description": "With a refused batch: every entry that cannot be.",
+                "items": { "type": "object", "properties": { "name": { "type": "string" }, "code": { "type": "string" }, "detail": { "type": "string" } } }
+            },
+            "budget": { "type": "string", "description": "With `render_failed`: which budget ran out." },
+            "active_revision_id": { "type": "string", "format": "uuid", "description": "With `revision_conflict`: what is live." },
+            "index": { "type": "integer", "minimum": 0, "description": "With a refused batch of calls: which op, from 0." },
+            "migration": { "type": "integer", "minimum": 1, "description": "With a refused restore: which migration of the ledger." }
+        }
+    })
+}

@@ -1,0 +1,131 @@
+//! What the server asks of requests and a type cannot say: members that depend on each other, texts of a form.
+
+use serde_json::{Value, json};
+
+use super::parts;
+use crate::access::idempotency;
+use crate::backends::operate::requests::OPS;
+
+/// What a text that says something has somewhere: a character that is no white space (Unicode's `White_Space`).
+const SAYS_SOMETHING: &str =
+    "[^\\t-\\r \\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]";
+
+/// Adds the rules to the whole description.
+pub(super) fn apply(document: &mut Value) {
+    let tags: Vec<String> = parts::tags(document).map(str::to_owned).collect();
+    for (_, operation) in super::operations(document) {
+        let parameters = operation
+            .get_mut("parameters")
+            .and_then(Value::as_array_mut);
+        for parameter in parameters.into_iter().flatten() {
+            match parameter["name"].as_str() {
+                Some("Idempotency-Key") => parameter["schema"] = idempotency_key(),
+                Some("tag") => parameter["schema"] = json!({ "type": "string", "enum": tags }),
+                _ => {}
+            }
+        }
+        let file =
+            operation["responses"].pointer_mut("/200/content/application~1vnd.sqlite3/schema");
+        if let Some(schema) = file {
+            *schema = json!({ "type": "string", "format": "binary" });
+        }
+    }
+    let schemas = &mut document["components"]["schemas"];
+    for (schema, member) in [("CreateProject", "name"), ("UpdateProject", "name")] {
+        schemas[schema]["properties"][member]["pattern"] = SAYS_SOMETHING.into();
+    }
+    // All of the schema and of its rule, as generated clients then have it, too.
+    schemas["CreateProject"]["allOf"] = json!([{ "oneOf": expiry() }]);
+    let changes = ["name", "description", "allowed_providers"].map(given);
+    schemas["UpdateProject"]["allOf"] = json!([{ "anyOf": changes }]);
+    schemas["UpdateBackend"]["allOf"] = json!([{ "oneOf": change_of_backend() }]);
+    schemas["CreateRevision"]["allOf"] = json!([{ "oneOf": source_of_draft() }]);
+    // An empty slug is as good as none, where one is wished for; and a slug that is there already stays.
+    let wished = &mut schemas["CreateFrontend"]["properties"]["requested_slug"]["pattern"];
+    if let Some(pattern) = wished
+        .as_str()
+        .and_then(|slug| slug.strip_prefix('^')?.strip_suffix('$'))
+    {
+        *wished = format!("^({pattern})?$").into();
+    }
+    schemas["Republish"]["properties"]["requested_slug"]["maxLength"] = 0.into();
+    schemas["RpcMessage"] = rpc_message();
+    schemas["SqlValue"] = sql_value(false);
+    schemas["GivenValue"] = sql_value(true);
+}
+
+/// A JSON-RPC request or notification. What the protocol's later versions add to it is left to them.
+fn rpc_message() -> Value {
+    json!({
+        "description": "A JSON-RPC request or, without `id`, a notification.",
+        "type": "object", "required": ["jsonrpc", "method"],
+        "properties": {
+            "jsonrpc": { "type": "string", "const": "2.0" },
+            "id": { "type": ["string", "integer"], "minimum": i64::MIN, "maximum": i64::MAX },
+            "method": { "type": "string", "description": "Such as `tools/list` and `tools/call`." },
+            "params": { "type": "object" },
+        },
+    })
+}
+
+fn idempotency_key() -> Value {
+    json!({ "type": "string", "minLength": 1, "maxLength": idempotency::LENGTH, "pattern": "^[!-~]+$" })
+}
+
+/// A member that is there and not null.
+fn given(member: &str) -> Value {
+    json!({ "required": [member], "properties": { member: { "not": { "type": "null" } } } })
+}
+
+/// A project lives for good, or for as long as it says.
+fn expiry() -> Value {
+    json!([
+        { "properties": { "ttl_seconds": { "type": "null" }, "permanent": { "enum": [true, null] } } },
+        { "required": ["ttl_seconds"], "properties": { "ttl_seconds": { "type": "integer" }, "permanent": { "enum": [false, null] } } },
+    ])
+}
+
+/// A whole source, or edits of the base's.
+fn source_of_draft() -> Value {
+    json!([
+        { "required": ["content"], "properties": { "content": { "type": "string" }, "edits": { "type": "null" } } },
+        { "required": ["edits"], "properties": { "edits": { "type": "array" }, "content": { "type": "null" } } },
+    ])
+}
+
+/// A migration, or a switch alone.
+fn change_of_backend() -> Value {
+    json!([
+        { "required": ["ddl"], "properties": { "ddl": { "type": "string" }, "realtime": { "type": "null" } } },
+        { "required": ["realtime"], "properties": { "realtime": { "type": "boolean" }, "ddl": { "type": "null" }, "note": { "type": "null" } } },
+    ])
+}
+
+/// A value of a row or a param; in a batch, also one that an earlier op answers.
+fn sql_value(in_batch: bool) -> Value {
+    let mut kinds = vec![
+        json!({ "type": ["null", "string"] }),
+        json!({ "type": "boolean", "description": "Becomes 0 or 1." }),
+        json!({ "type": "integer", "minimum": i64::MIN, "maximum": i64::MAX }),
+        json!({ "type": "number", "description": "A double." }),
+        json!({
+            "type": "object", "description": "A BLOB.", "required": ["base64"], "additionalProperties": false,
+            "properties": { "base64": { "type": "string", "contentEncoding": "base64", "pattern": BASE64 } },
+        }),
+    ];
+    if in_batch {
+        kinds.push(json!({
+            "type": "object", "required": ["from"], "additionalProperties": false,
+            "description": "What the first row of an earlier op has in a column.",
+            "properties": { "from": {
+                "type": "array", "minItems": 2, "maxItems": 2, "items": false,
+                "prefixItems": [{ "type": "integer", "minimum": 0, "maximum": OPS - 2 }, { "type": "string" }],
+            } },
+        }));
+    }
+    json!({ "description": "A value of a row or a param.", "anyOf": kinds })
+}
+
+/// Base64 with its padding, without bits that say nothing.
+const BASE64: &str =
+    "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
