@@ -299,7 +299,9 @@ function succeed(share, asked) {
   element('secret-text').value = asked.password ?? '';
   const renamed = asked.name && asked.name !== share.slug;
   element('renamed').textContent = renamed ? `“${asked.name}” is not free, so it is “${share.slug}”.` : '';
-  element('qr').src = `${api}/_svc/qr/${share.slug}`;
+  const code = Object.assign(document.createElement('img'), { width: 148, height: 148, alt: 'The link as a QR code' });
+  code.src = `${api}/_svc/qr/${share.slug}`;
+  element('qr').replaceChildren(code);
   result.hidden = false;
   element('published').focus();
   const { id, url, title, expires_at, delete_token } = share;

@@ -166,6 +166,22 @@ test('a share is deleted from its result and from the list of this browser', asy
   }
 });
 
+test('a link is passed on by what the device has for it', async () => {
+  const { page, context, content, publish, link } = await open({ width: 360 });
+  try {
+    await page.addInitScript(() => {
+      navigator.share = async ({ url }) => (window.passed = url);
+    });
+    await page.reload();
+    await content.fill('# For a friend');
+    await publish.click();
+    await page.getByRole('button', { name: 'Pass it on' }).click();
+    assert.equal(await page.evaluate(() => window.passed), await link.inputValue());
+  } finally {
+    await context.close();
+  }
+});
+
 test('a draft survives a reload, but for its password', async () => {
   const { page, context, content, preview, options } = await open();
   try {

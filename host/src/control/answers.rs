@@ -208,3 +208,47 @@ pub fn forget(tx: &Tx<'_>, before: Timestamp) -> Result<(), Error> {
     tx.execute("DELETE FROM idempotency WHERE created_at <= ?1", [before])?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(principal: &str, body: &[u8]) -> AnswerKey {
+        let secret = hmac::Key::new(hmac::HMAC_SHA256, b"secret");
+        AnswerKey::new(
+            &secret,
+            principal.into(),
+            "deploy/".into(),
+            "k".into(),
+            body,
+        )
+    }
+
+    #[test]
+    fn an_answer_opens_for_the_same_request_alone() {
+        let (answer, at) = (
+            "{\"delete_token\":\"svcd_x\"}",
+            Timestamp(1_795_176_000_000),
+        );
+        let first = key("ip:1", b"{}");
+        let sealed = first.sealed(answer, at).unwrap();
+        assert!(!sealed.contains("svcd"), "{sealed}");
+        assert_eq!(
+            key("ip:1", b"{}").opened(&sealed, at).as_deref(),
+            Some(answer)
+        );
+        for (other, when) in [
+            (key("ip:1", b"{} "), at),
+            (key("ip:2", b"{}"), at),
+            (key("ip:1", b"{}"), Timestamp(at.0 + 1)),
+        ] {
+            assert_eq!(other.opened(&sealed, when), None);
+        }
+        assert_eq!(first.opened("no base64", at), None);
+        // As it was kept before answers were sealed.
+        assert_eq!(
+            first.opened("{\"id\":1}", at).as_deref(),
+            Some("{\"id\":1}")
+        );
+    }
+}

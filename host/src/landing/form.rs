@@ -155,7 +155,7 @@ fn result() -> Markup {
                         button.plain #delete type="button" { "Delete" }
                     }
                 }
-                img #qr width="148" height="148" alt="The link as a QR code";
+                div #qr {}
             }
         }
     }
