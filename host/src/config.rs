@@ -48,6 +48,10 @@ pub struct Settings {
     #[arg(long, env = "SVC_LANDING_HOST")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub landing_host: Option<String>,
+    /// Where people reach you: an e-mail address or a URL, shown on the landing page and in security.txt [default: none]
+    #[arg(long, env = "SVC_CONTACT")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contact: Option<String>,
     /// Directory of installed guest components [default: <data>/guests]
     #[arg(long, env = "SVC_GUESTS")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -140,6 +144,7 @@ impl Settings {
             sites_url: self.sites_url.or(file.sites_url),
             sites_domain: self.sites_domain.or(file.sites_domain),
             landing_host: self.landing_host.or(file.landing_host),
+            contact: self.contact.or(file.contact),
             guests: self.guests.or(file.guests),
             cache: self.cache.or(file.cache),
             trusted_proxies: if self.trusted_proxies.is_empty() {
@@ -207,6 +212,7 @@ impl Settings {
                 .landing_host
                 .map(|name| host("landing_host", &name))
                 .transpose()?,
+            contact: self.contact.as_deref().map(contact).transpose()?,
             guests,
             cache,
             trusted_proxies: self.trusted_proxies,
@@ -235,6 +241,8 @@ pub struct Config {
     pub sites_domain: Option<String>,
     /// The host name of the landing page.
     pub landing_host: Option<String>,
+    /// Where people reach the operator, as a URI.
+    pub contact: Option<String>,
     /// Where installed guests lie.
     pub guests: PathBuf,
     /// Where compiled guests lie.
@@ -316,6 +324,22 @@ fn host(name: &str, text: &str) -> anyhow::Result<String> {
     Ok(host)
 }
 
+/// An address that people can follow: a URL, or an e-mail address as one.
+fn contact(text: &str) -> anyhow::Result<String> {
+    let is_url = Url::parse(text)
+        .is_ok_and(|url| matches!(url.scheme(), "https" | "http" | "mailto" | "tel"));
+    let is_line = !text.contains(|c: char| c.is_whitespace() || c.is_control());
+    match text.split_once('@') {
+        _ if is_url && is_line => Ok(text.to_owned()),
+        Some((name, domain)) if is_line && !name.is_empty() && domain.contains('.') => {
+            Ok(format!("mailto:{text}"))
+        }
+        _ => {
+            bail!("contact must be an e-mail address such as abuse@example.com, or a URL: {text:?}")
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -344,12 +368,27 @@ mod tests {
     }
 
     #[test]
+    fn a_contact_is_an_address_that_can_be_followed() {
+        for (written, expected) in [
+            ("abuse@example.com", "mailto:abuse@example.com"),
+            ("mailto:abuse@example.com", "mailto:abuse@example.com"),
+            ("https://example.com/contact", "https://example.com/contact"),
+        ] {
+            let config = resolve(&format!("cache = '/c'\ncontact = '{written}'")).unwrap();
+            assert_eq!(config.contact.as_deref(), Some(expected));
+        }
+    }
+
+    #[test]
     fn mistakes_are_named() {
         for (toml, name) in [
             ("lissen = '127.0.0.1:1'", "lissen"),
             ("[limits]\nbody_byte = 1", "body_byte"),
             ("base_url = 'https://example.com/path'", "base_url"),
             ("[limits]\ndeploy_burst = 0", "deploy_burst"),
+            ("contact = 'somebody'", "contact"),
+            ("contact = 'javascript:alert(1)'", "contact"),
+            ("contact = \"a@example.com\\nExpires: never\"", "contact"),
         ] {
             let error = format!("{:#}", resolve(toml).unwrap_err());
             assert!(error.contains(name), "{error}");

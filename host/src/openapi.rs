@@ -54,10 +54,11 @@ pub fn about() -> OpenApi {
     let mut about = About::openapi();
     let mut bearer = Http::new(HttpAuthScheme::Bearer);
     bearer.description = Some("A namespace's credential, as the operator issued it.".into());
-    about
-        .components
-        .get_or_insert_default()
-        .add_security_scheme("bearer", SecurityScheme::Http(bearer));
+    let mut token = Http::new(HttpAuthScheme::Bearer);
+    token.description = Some("The `delete_token` of a share, as publishing it answered.".into());
+    let components = about.components.get_or_insert_default();
+    components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
+    components.add_security_scheme("delete_token", SecurityScheme::Http(token));
     about
 }
 

@@ -26,6 +26,7 @@ pub fn all() -> Vec<Row> {
         "update_project" "manage_project" "update" projects::operations::update;
         "delete_project" "manage_project" "delete" envelope::operations::delete;
         "create_frontend" "manage_frontend" "create" deployments::frontends::operations::create;
+        "claim_share" "manage_frontend" "claim" deployments::sharing::operations::claim;
         "list_frontends" "manage_frontend" "list" deployments::frontends::operations::list;
         "get_frontend" "manage_frontend" "get" deployments::frontends::operations::get;
         "republish_frontend" "manage_frontend" "update" deployments::frontends::operations::republish;

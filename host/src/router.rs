@@ -27,6 +27,7 @@ use crate::deployments::frontends::routes as frontends;
 use crate::deployments::model::is_reserved;
 use crate::deployments::revisions::routes as revisions;
 use crate::deployments::routes as deployments;
+use crate::deployments::sharing::routes as sharing;
 use crate::envelope::routes as envelope;
 use crate::http::client_ip::ClientIp;
 use crate::http::context::Context;
@@ -34,6 +35,7 @@ use crate::http::hosts::Host;
 use crate::http::problem::{Code, Problem};
 use crate::http::problem_page;
 use crate::http::rate_limit::{self, Rule};
+use crate::landing::forms::routes as forms;
 use crate::landing::routes as landing;
 use crate::mcp::routes as mcp;
 use crate::openapi;
@@ -67,7 +69,7 @@ impl Routers {
                 app.clone(),
                 only_known_labels,
             )),
-            landing: finish(self::landing(), app),
+            landing: finish(self::landing(app), app),
         }
     }
 
@@ -132,7 +134,7 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
         .route("/{slug}/api/op", post(visitors::op))
         .route("/{slug}/api/query", called(post(visitors::query), app))
         .route("/{slug}/api/schema", called(get(visitors::schema), app))
-        .route("/", get(frontends::only))
+        .route("/", get(frontends::home))
         .route("/_svc/runtime/{file}", get(deployments::runtime))
         .route("/_svc/runtime.d.ts", get(deployments::typings))
         .route("/{slug}", get(deployments::page))
@@ -140,9 +142,20 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
         .route("/{slug}/raw", get(deployments::raw))
 }
 
-/// The routes of the landing host: the landing page and the files that belong to it. Its form calls the API host.
-fn landing() -> Router<SharedApp> {
+/// The routes of the landing host: the landing page, the files that belong to it, and what its form needs without scripts. With
+/// scripts the form calls the API host.
+fn landing(app: &SharedApp) -> Router<SharedApp> {
+    let limited = |rule, routes: MethodRouter<SharedApp>| {
+        let state = (Arc::clone(&app.rate_limits), rule);
+        routes.route_layer(middleware::from_fn_with_state(state, rate_limit::enforce))
+    };
     Router::new()
+        .route("/_svc/share", limited(Rule::Deploy, post(forms::share)))
+        .route(
+            "/_svc/share/delete",
+            limited(Rule::Delete, post(forms::delete)),
+        )
+        .route("/.well-known/security.txt", get(forms::security))
         .route("/", get(landing::page))
         .route("/llms.txt", get(landing::guide))
         .route("/robots.txt", get(landing::robots))
@@ -182,12 +195,25 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
     };
     OpenApiRouter::with_openapi(openapi::about())
         .routes(routes!(deployments::deploy).map(limited(Rule::Deploy)))
+        .routes(routes!(sharing::put).map(limited(Rule::Deploy)))
+        .routes(routes!(sharing::put_unnamed).map(limited(Rule::Deploy)))
+        .routes(routes!(sharing::delete).map(limited(Rule::Delete)))
         .routes(routes!(deployments::unlock).map(limited(Rule::Auth)))
         .routes(routes!(deployments::report).map(limited(Rule::Report)))
         .routes(routes!(projects::create, projects::list).map(&owned))
         .routes(routes!(envelope::get, projects::update, envelope::delete).map(&owned))
         .routes(routes!(frontends::create, frontends::list).map(&owned))
         .routes(routes!(frontends::get, frontends::republish, frontends::delete).map(&owned))
+        .routes(routes!(sharing::claim).map(&owned))
+        // A frontend may have the slug `claim`.
+        .route(
+            "/api/v1/projects/{id}/frontends/claim",
+            owned(
+                get(frontends::get)
+                    .put(frontends::republish)
+                    .delete(frontends::delete),
+            ),
+        )
         .routes(routes!(frontends::content).map(&owned))
         .routes(routes!(revisions::create, revisions::list).map(&owned))
         .routes(routes!(revisions::get).map(&owned))
@@ -228,6 +254,12 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(landing::icon_ico))
         .routes(routes!(landing::stage))
         .routes(routes!(landing::preview).map(limited(Rule::Preview)))
+        .routes(routes!(forms::share).map(limited(Rule::Deploy)))
+        .routes(routes!(forms::delete).map(limited(Rule::Delete)))
+        .routes(routes!(forms::qr_code))
+        .routes(routes!(deployments::report_form))
+        .routes(routes!(deployments::report_form_of_any))
+        .routes(routes!(forms::security))
 }
 
 /// What every router ends with.

@@ -150,8 +150,14 @@ async fn every_change_of_a_frontend_is_purged_twice() {
     server
         .slug(&json!({ "content": "x", "name": "share" }))
         .await;
-    owner.frontend(&server, &project, "room").await;
-    purged_twice("create again, and no quick share").await;
+    let share = json!({ "content": "x", "name": "room" });
+    let share = server.deploy(&share).await;
+    let claim = json!({ "id": share["id"], "delete_token": share["delete_token"] });
+    owner
+        .post(&server, &format!("/{project}/frontends/claim"), &claim)
+        .await
+        .expect(201);
+    purged_twice("claim, and no quick share").await;
     owner
         .delete(&server, &format!("/{project}"))
         .await

@@ -57,6 +57,8 @@ mod rendering;
 mod restores;
 mod secrecy;
 mod serving;
+mod sharing;
+mod sharing_crashes;
 mod sound;
 mod statements;
 mod tidy;

@@ -102,6 +102,34 @@ impl Recorder {
         self.ask(post, "/api/v1/deploy", Some(&data)).await;
         let to = (Method::GET, "/visits/raw");
         self.answer(("raw", "source"), to, None).await;
+        for (example, path) in [
+            (("deploy_file", "file"), "notes.md?name=notes-of-today"),
+            (("deploy_text", "text"), "?type=markdown&name=words"),
+        ] {
+            self.server.advance(7);
+            let path = format!("/api/v1/deploy/{path}");
+            let request = self.server.request(Method::PUT, &path);
+            let request = request.header("accept", "application/json");
+            let answer = request.body("# Notes").answer().await.expect(201);
+            self.record(example.0, "answer", example.1, &answer.json());
+        }
+    }
+
+    async fn claim(&mut self, project: &str) {
+        let share = json!({ "content": "# Prices", "type": "markdown", "name": "prices" });
+        let share = self.ask(Method::POST, "/api/v1/deploy", Some(&share)).await;
+        let body = json!({ "id": share["id"], "delete_token": share["delete_token"] });
+        let path = format!("{project}/frontends/claim");
+        self.both(("claim_share", "share"), (Method::POST, &path), body)
+            .await;
+        self.ask_nothing(Method::DELETE, &format!("{project}/frontends/prices"))
+            .await;
+    }
+
+    async fn ask_nothing(&self, method: Method, path: &str) {
+        self.server.advance(7);
+        let request = self.owner.request(&self.server, method, path);
+        request.answer().await.expect(204);
     }
 
     /// Answers the address of the project.
@@ -257,11 +285,12 @@ async fn recorded() -> String {
     let mut recorder = Recorder::new().await;
     recorder.share().await;
     let project = recorder.project().await;
+    recorder.claim(&project).await;
     recorder.backend(&project).await;
     recorder.change_backend(&project).await;
     recorder.revisions(&project).await;
     recorder.overview(&project).await;
-    with_stable_ids(&written(&recorder.examples))
+    with_stable_tokens(&with_stable_ids(&written(&recorder.examples)))
 }
 
 /// One example in a line, so that a change can be read.
@@ -306,6 +335,22 @@ fn with_stable_ids(text: &str) -> String {
     let stable =
         |text: String, (at, id): (usize, &&str)| text.replace(id, &format!("{ID}{at:012x}"));
     ids.iter().enumerate().fold(text.to_owned(), stable)
+}
+
+/// The same with one token in place of each random one.
+fn with_stable_tokens(text: &str) -> String {
+    let mut parts = text.split("svcd_");
+    let mut stable = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
+        write!(
+            stable,
+            "svcd_{}{rest}",
+            "0q8Rx".repeat(9).get(..43).unwrap()
+        )
+        .unwrap();
+    }
+    stable
 }
 
 fn file() -> PathBuf {

@@ -20,7 +20,7 @@ async fn a_project_is_made_listed_changed_and_deleted() {
         "url": format!("http://web-shop-acme.localhost:{port}"),
         "workspace": { "id": workspace, "slug": "acme" }, "permanent": true,
         "created_at": "2026-11-20T12:00:00.000Z", "updated_at": "2026-11-20T12:00:00.000Z",
-        "expires_at": null, "allowed_providers": null, "backend": null,
+        "expires_at": null, "allowed_providers": null, "home": null, "backend": null,
     });
     assert_eq!(made, whole);
     assert_eq!(
@@ -287,6 +287,62 @@ async fn a_repeated_request_makes_one_project() {
 }
 
 #[tokio::test]
+async fn a_projects_origin_leads_to_its_home_else_to_its_oldest_page() {
+    let server = TestServer::start().await;
+    let owner = Owner::new(&server, "acme").await;
+    let project = owner.project(&server, "House").await;
+    let shop = owner.project(&server, "Shop").await;
+    owner.frontend(&server, &shop, "till").await;
+    let host = format!("house-acme.localhost:{}", server.address().port());
+    let root = async || {
+        let answer = server.get_raw(&host, "/").await;
+        assert_eq!(answer.header("cache-control"), Some("no-store"));
+        match answer.status {
+            302 => text(&json!(answer.header("location"))),
+            _ => text(&answer.problem(404, "not_found")["detail"]),
+        }
+    };
+    let path = format!("/{project}");
+    let set = async |home: &str| {
+        let body = json!({ "home": home });
+        owner.send(&server, Method::PATCH, &path, &body).await
+    };
+    assert_eq!(root().await, "Nothing is published here yet.");
+    for unknown in ["hall", "till", "No!"] {
+        let problem = set(unknown).await.problem(400, "invalid_request");
+        assert!(text(&problem["detail"]).contains("home"), "{problem}");
+    }
+    owner.frontend(&server, &project, "room").await;
+    owner.frontend(&server, &project, "hall").await;
+    assert_eq!(root().await, "/room");
+    assert_eq!(set("hall").await.expect(200).json()["home"], "hall");
+    assert_eq!(root().await, "/hall");
+    let detail = owner.get(&server, &path).await.expect(200).json();
+    assert_eq!(detail["home"], "hall");
+    let rename = json!({ "name": "Home", "home": null });
+    let renamed = owner.send(&server, Method::PATCH, &path, &rename);
+    assert_eq!(renamed.await.expect(200).json()["home"], "hall");
+    owner
+        .delete(&server, &format!("{path}/frontends/hall"))
+        .await
+        .expect(204);
+    assert_eq!(root().await, "/room");
+    assert_eq!(set("").await.expect(200).json()["home"], Value::Null);
+    owner.frontend(&server, &project, "hall").await;
+    assert_eq!(root().await, "/room");
+    owner
+        .delete(&server, &format!("{path}/frontends/room"))
+        .await
+        .expect(204);
+    assert_eq!(root().await, "/hall");
+    owner
+        .delete(&server, &format!("{path}/frontends/hall"))
+        .await
+        .expect(204);
+    assert_eq!(root().await, "Nothing is published here yet.");
+}
+
+#[tokio::test]
 async fn a_projects_origin_has_its_own_frontends_and_nothing_else() {
     let server = TestServer::start().await;
     let owner = Owner::new(&server, "acme").await;
@@ -355,11 +411,8 @@ async fn a_projects_origin_has_its_own_frontends_and_nothing_else() {
         "a quick share has no runtime"
     );
     owner.frontend(&server, &house, "hall").await;
-    assert_eq!(
-        server.get_raw(&home, "/").await.status,
-        404,
-        "no longer the only one"
-    );
+    let root = server.get_raw(&home, "/").await.expect(302);
+    assert_eq!(root.header("location"), Some("/room"), "the oldest stays");
 }
 
 #[tokio::test]

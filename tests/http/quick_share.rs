@@ -24,6 +24,8 @@ async fn a_201_says_where_and_until_when() {
             "url": url,
             "created_at": "2026-11-20T12:00:00.000Z",
             "expires_at": "2026-11-27T12:00:00.000Z",
+            "title": "hello",
+            "delete_token": deployed["delete_token"],
         })
     );
     assert_eq!(NOW.to_string(), "2026-11-20T12:00:00.000Z");
@@ -31,7 +33,7 @@ async fn a_201_says_where_and_until_when() {
 }
 
 #[tokio::test]
-async fn the_type_is_html_and_the_title_the_slug_unless_told() {
+async fn the_type_is_html_and_the_title_the_wanted_name_unless_told() {
     let server = TestServer::start().await;
     let slug = server.slug(&json!({ "content": "<i>as it is</i>" })).await;
     let page = server.get(&format!("/{slug}")).answer().await;
@@ -148,8 +150,7 @@ async fn a_credential_makes_no_difference_but_an_invalid_one_is_refused() {
     for value in [
         format!("Bearer {torn}"),
         format!("Bearer {credential}x"),
-        "Bearer".to_owned(),
-        "Bearer ".to_owned(),
+        "Bearer ${SVC_CREDENTIAL}".to_owned(),
         format!("Basic {credential}"),
         credential.to_owned(),
         // The right form, and the right checksum, of a key that is none.
@@ -161,6 +162,10 @@ async fn a_credential_makes_no_difference_but_an_invalid_one_is_refused() {
         assert!(asks.starts_with("Bearer"), "{value}: {asks}");
     }
     assert_eq!(server.stored(), before);
+    // What a client sends whose variable is not set is none.
+    for value in ["Bearer", "bearer ", ""] {
+        with(value.to_owned()).await.expect(201);
+    }
     // Anywhere else it is no credential: here it is a typo.
     let path = format!("/api/v1/deploy?access_token={credential}");
     let answer = server.json(&path, &body).answer().await;

@@ -180,6 +180,42 @@ async fn every_transition_is_as_the_table_says() {
 }
 
 #[tokio::test]
+async fn a_release_shows_its_own_message_else_its_revisions() {
+    let server = TestServer::start().await;
+    let history = History::new(&server).await;
+    let one = history.active(&server).await;
+    let path = format!("{}/revisions", history.path);
+    let draft = json!({ "base_revision_id": one, "content": "# Two", "message": "We open" });
+    let made = history.owner.post(&server, &path, &draft).await.expect(200);
+    let two = text(&made.json()["revision"]["revision_id"]);
+    let release = async |kind: &str, revision: &str, expected: &str, message: Value| {
+        let body = json!({
+            "revision_id": revision, "expected_active_revision_id": expected, "message": message,
+        });
+        let path = format!("{}/{kind}", history.path);
+        history.owner.post(&server, &path, &body).await.expect(200);
+    };
+    release("promote", &two, &one, Value::Null).await;
+    release("rollback", &one, &two, json!("We close")).await;
+    release("promote", &two, &one, json!("Once more")).await;
+    let path = format!("{}/releases", history.path);
+    let releases = history.owner.get(&server, &path).await.json();
+    let messages: Vec<_> = releases["releases"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["message"].clone())
+        .collect();
+    let expected = [
+        json!("Once more"),
+        json!("We close"),
+        json!("We open"),
+        Value::Null,
+    ];
+    assert_eq!(messages, expected);
+}
+
+#[tokio::test]
 async fn drafts_deduplicate_by_content_and_title() {
     let server = TestServer::start().await;
     let history = History::new(&server).await;

@@ -23,7 +23,7 @@ const FOUNDATION: [&str; 7] = [
 ];
 
 /// Files of a domain that speak HTTP and are not its routes.
-const HTTP: [(&str, &str); 4] = [
+const HTTP: [(&str, &str); 5] = [
     (
         "deployments/answer.rs",
         "the end of the page routes: from finished bytes to an answer",
@@ -35,6 +35,10 @@ const HTTP: [(&str, &str); 4] = [
     (
         "deployments/frontends/scope.rs",
         "the extractor that gives a handler a frontend of its caller's",
+    ),
+    (
+        "deployments/sharing/scope.rs",
+        "the extractor of a share's token",
     ),
     (
         "backends/scope.rs",

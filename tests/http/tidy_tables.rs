@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Every table, with the domain that owns it.
-const TABLES: [(&str, &str); 18] = [
+const TABLES: [(&str, &str); 19] = [
     ("workspaces", "workspaces"),
     ("keys", "workspaces"),
     ("projects", "projects"),
@@ -15,6 +15,7 @@ const TABLES: [(&str, &str); 18] = [
     ("rerender", "deployments"),
     ("reports", "deployments"),
     ("garbage", "deployments"),
+    ("ended_shares", "deployments"),
     ("visit_flushes", "deployments"),
     ("backends", "backends"),
     ("ledger", "backends"),
@@ -26,7 +27,7 @@ const TABLES: [(&str, &str); 18] = [
 ];
 
 /// Tables that a domain reads and that are another's, each with its reason. `overview` is what operators see of all domains.
-const READS: [(&str, &str, &str); 15] = [
+const READS: [(&str, &str, &str); 16] = [
     (
         "deployments",
         "projects",
@@ -38,6 +39,11 @@ const READS: [(&str, &str, &str); 15] = [
         "a page says which live backend it calls",
     ),
     ("projects", "workspaces", "a project says whose it is"),
+    (
+        "projects",
+        "deployments",
+        "a project's home is one of its frontends",
+    ),
     (
         "projects",
         "backends",

@@ -1,1 +1,1 @@
-claude mcp add --transport http svc http://localhost:8080/mcp --header "Authorization: Bearer $CREDENTIAL"
+claude mcp add --transport http svc http://localhost:8080/mcp

@@ -139,12 +139,9 @@ impl Repeatable {
             return respond(status, &to_the_end(work(Keep::nothing())).await?);
         };
         let idempotency = self.idempotency;
-        let key = AnswerKey {
-            principal: by.map_or(self.client, ToString::to_string),
-            route: format!("{}/{}", route.name, route.parent),
-            key,
-            body_mac: hmac::sign(&idempotency.secret, body).as_ref().to_vec(),
-        };
+        let principal = by.map_or(self.client, ToString::to_string);
+        let route = format!("{}/{}", route.name, route.parent);
+        let key = AnswerKey::new(&idempotency.secret, principal, route, key, body);
         let running = Running::begin(&idempotency.in_flight, &key)?;
         if let Some(kept) = idempotency.kept(key.clone()).await? {
             return replay(kept, &idempotency.secret, body);
@@ -210,14 +207,15 @@ impl Drop for Running {
 }
 
 fn replay(kept: KeptAnswer, secret: &hmac::Key, body: &[u8]) -> Result<Response, Problem> {
-    if hmac::verify(secret, body, &kept.body_mac).is_err() {
+    let same = hmac::verify(secret, body, &kept.body_mac).is_ok();
+    let Some(body) = kept.body.filter(|_| same) else {
         return Err(Problem::new(
             Code::IdempotencyConflict,
             "This Idempotency-Key was used with another body. Use a new key for a new request.",
         ));
-    }
+    };
     let status = StatusCode::from_u16(kept.status).map_err(|error| Problem::internal(&error))?;
-    let mut response = answer(status, kept.body);
+    let mut response = answer(status, body);
     let replayed = HeaderValue::from_static("true");
     response.headers_mut().insert(REPLAYED, replayed);
     Ok(response)

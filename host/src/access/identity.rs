@@ -5,14 +5,14 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, header};
 
 use crate::control;
-use crate::http::extract::bearer;
+use crate::http::extract::Presented;
 use crate::http::problem::{Code, Problem};
 use crate::workspaces::{Caller, Workspaces};
 
 /// What a request says of who sends it.
 #[derive(Clone, Debug)]
 pub enum Identity {
-    /// It has no credential.
+    /// It has no credential, or an empty one.
     Nobody,
     /// Its credential is valid.
     Known(Caller),
@@ -28,12 +28,10 @@ pub async fn identify(
     workspaces: &Workspaces,
     headers: &HeaderMap,
 ) -> Result<Identity, control::Error> {
-    let Some(value) = headers.get(header::AUTHORIZATION) else {
-        return Ok(Identity::Nobody);
-    };
-    let caller = match bearer(value) {
-        Some(token) => workspaces.authenticate(token).await?,
-        None => None,
+    let caller = match Presented::of(headers) {
+        Presented::Nothing => return Ok(Identity::Nobody),
+        Presented::Malformed => None,
+        Presented::Token(token) => workspaces.authenticate(token).await?,
     };
     Ok(caller.map_or(Identity::Invalid, Identity::Known))
 }

@@ -1,5 +1,10 @@
-//! The first answers to idempotency keys, kept in the transaction of their effect.
+//! The first answers to idempotency keys, kept in the transaction of their effect, and sealed: an answer may hold a secret
+//! that is shown once, and only who sends the same request again has the key to it.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::hmac;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 
@@ -7,7 +12,7 @@ use super::{Error, Tx};
 use crate::clock::Timestamp;
 
 /// What names an answer: who asked, where, with which key, and for what.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct AnswerKey {
     /// A principal, or an anonymous client's address.
     pub principal: String,
@@ -17,6 +22,82 @@ pub struct AnswerKey {
     pub key: String,
     /// A keyed hash of the request's body.
     pub body_mac: Vec<u8>,
+    /// What the answer is sealed with: made of the request's body, and stored nowhere.
+    seal: [u8; 32],
+}
+
+impl std::fmt::Debug for AnswerKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AnswerKey")
+            .field("route", &self.route)
+            .finish_non_exhaustive()
+    }
+}
+
+impl AnswerKey {
+    /// The name of the answer to a request with this body.
+    pub fn new(
+        secret: &hmac::Key,
+        principal: String,
+        route: String,
+        key: String,
+        body: &[u8],
+    ) -> Self {
+        let mut seal = hmac::Context::with_key(secret);
+        // No body that is compared begins like this, because none that is read begins with a zero byte.
+        for part in [
+            &b"\0seal"[..],
+            principal.as_bytes(),
+            route.as_bytes(),
+            key.as_bytes(),
+        ] {
+            seal.update(part);
+            seal.update(b"\0");
+        }
+        seal.update(body);
+        let mut key_of_seal = [0; 32];
+        key_of_seal.copy_from_slice(seal.sign().as_ref());
+        Self {
+            body_mac: hmac::sign(secret, body).as_ref().to_vec(),
+            seal: key_of_seal,
+            principal,
+            route,
+            key,
+        }
+    }
+
+    /// Seals an answer. One key has one answer at a time, so the time makes its nonce.
+    fn sealed(&self, body: &str, now: Timestamp) -> Result<String, Error> {
+        let mut sealed = body.as_bytes().to_vec();
+        let key = self.cipher().ok_or(Error::Sealed)?;
+        key.seal_in_place_append_tag(nonce(now), Aad::empty(), &mut sealed)
+            .map_err(|_| Error::Sealed)?;
+        Ok(STANDARD.encode(sealed))
+    }
+
+    /// Opens a sealed answer, if it was sealed for this request.
+    fn opened(&self, text: &str, at: Timestamp) -> Option<String> {
+        // As it was kept before answers were sealed.
+        if text.starts_with('{') {
+            return Some(text.to_owned());
+        }
+        let mut sealed = STANDARD.decode(text).ok()?;
+        let opened = self
+            .cipher()?
+            .open_in_place(nonce(at), Aad::empty(), &mut sealed);
+        String::from_utf8(opened.ok()?.to_vec()).ok()
+    }
+
+    fn cipher(&self) -> Option<LessSafeKey> {
+        let key = UnboundKey::new(&CHACHA20_POLY1305, &self.seal).ok()?;
+        Some(LessSafeKey::new(key))
+    }
+}
+
+fn nonce(at: Timestamp) -> Nonce {
+    let mut nonce = [0; NONCE_LEN];
+    nonce[..8].copy_from_slice(&at.0.to_le_bytes());
+    Nonce::assume_unique_for_key(nonce)
 }
 
 /// A kept answer.
@@ -26,8 +107,8 @@ pub struct KeptAnswer {
     pub body_mac: Vec<u8>,
     /// The HTTP status.
     pub status: u16,
-    /// The JSON body.
-    pub body: String,
+    /// The JSON body; `None` if it answered another request.
+    pub body: Option<String>,
 }
 
 /// Keeps what an operation answers, in the transaction of its effect; or nothing, where nobody can ask for it again.
@@ -82,14 +163,14 @@ pub fn kept(
     after: Timestamp,
 ) -> rusqlite::Result<Option<KeptAnswer>> {
     c.prepare_cached(
-        "SELECT body_mac, status, body FROM idempotency
+        "SELECT body_mac, status, body, created_at FROM idempotency
          WHERE principal = ?1 AND route = ?2 AND key = ?3 AND created_at > ?4",
     )?
     .query_row(params![key.principal, key.route, key.key, after], |row| {
         Ok(KeptAnswer {
             body_mac: row.get(0)?,
             status: row.get(1)?,
-            body: row.get(2)?,
+            body: key.opened(&row.get::<_, String>(2)?, row.get(3)?),
         })
     })
     .optional()
@@ -113,7 +194,7 @@ fn keep(
         key.key,
         key.body_mac,
         status,
-        body,
+        key.sealed(body, now)?,
         now
     ])?;
     Ok(())
@@ -128,16 +209,60 @@ pub fn forget(tx: &Tx<'_>, before: Timestamp) -> Result<(), Error> {
     Ok(())
 }
 
-/// Forgets what a route answered about deployments that are not there, in a copy that has not got the shares that are read once: an answer
-/// names what it published.
+/// Forgets what a route answered about deployments that are not there, in a copy that has not got the shares that are read
+/// once. An answer that is sealed says nothing to anybody but its own client, and stays.
 ///
 /// # Errors
 /// The database's.
 pub fn forget_absent(tx: &Tx<'_>, route: &str) -> Result<(), Error> {
     tx.execute(
-        "DELETE FROM idempotency WHERE route = ?1
-            AND json_extract(body, '$.id') NOT IN (SELECT id FROM deployments)",
+        "DELETE FROM idempotency WHERE route = ?1 AND CASE WHEN json_valid(body)
+            THEN json_extract(body, '$.id') NOT IN (SELECT id FROM deployments) END",
         [route],
     )?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(principal: &str, body: &[u8]) -> AnswerKey {
+        let secret = hmac::Key::new(hmac::HMAC_SHA256, b"secret");
+        AnswerKey::new(
+            &secret,
+            principal.into(),
+            "deploy/".into(),
+            "k".into(),
+            body,
+        )
+    }
+
+    #[test]
+    fn an_answer_opens_for_the_same_request_alone() {
+        let (answer, at) = (
+            "{\"delete_token\":\"svcd_x\"}",
+            Timestamp(1_795_176_000_000),
+        );
+        let first = key("ip:1", b"{}");
+        let sealed = first.sealed(answer, at).unwrap();
+        assert!(!sealed.contains("svcd"), "{sealed}");
+        assert_eq!(
+            key("ip:1", b"{}").opened(&sealed, at).as_deref(),
+            Some(answer)
+        );
+        for (other, when) in [
+            (key("ip:1", b"{} "), at),
+            (key("ip:2", b"{}"), at),
+            (key("ip:1", b"{}"), Timestamp(at.0 + 1)),
+        ] {
+            assert_eq!(other.opened(&sealed, when), None);
+        }
+        assert_eq!(first.opened("no base64", at), None);
+        // As it was kept before answers were sealed.
+        assert_eq!(
+            first.opened("{\"id\":1}", at).as_deref(),
+            Some("{\"id\":1}")
+        );
+    }
 }

@@ -15,6 +15,9 @@ pub enum Error {
     /// Everything else, for the log.
     #[error("control database: {0}")]
     Sqlite(rusqlite::Error),
+    /// An answer could not be sealed.
+    #[error("an answer could not be sealed")]
+    Sealed,
     /// A job panicked; its changes were undone.
     #[error("a control database job panicked")]
     Panicked,

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::publication::{Address, announce};
-use super::{Deployments, frontends, store};
+use super::{Deployments, frontends, sharing, store};
 use crate::clock::Timestamp;
 use crate::content::Hold;
 use crate::control;
@@ -38,8 +38,11 @@ impl Deployments {
                 self.control
                     .write(move |tx| {
                         for (id, address) in &ends {
-                            store::remove(tx, id, now)?;
-                            announce(tx, &config, address, now)?;
+                            // An owner may have claimed it between the two looks.
+                            if store::has_expired(tx, id, now)? {
+                                store::remove(tx, id, now)?;
+                                announce(tx, &config, address, now)?;
+                            }
                         }
                         Ok::<_, control::Error>(())
                     })
@@ -63,6 +66,17 @@ impl Deployments {
                 return Ok(swept);
             }
         }
+    }
+
+    /// Forgets tokens of shares that have been gone for long.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn forget_old(&self) -> Result<(), control::Error> {
+        let now = self.clock.now();
+        self.control
+            .write(move |tx| sharing::forget_tokens(tx, now))
+            .await
     }
 
     /// Deletes marked content that is past its grace and that nothing refers to; answers how many objects.

@@ -20,6 +20,7 @@ pub mod revisions;
 pub mod routes;
 pub mod runtime;
 pub mod serve;
+pub mod sharing;
 pub mod visits;
 
 mod store;

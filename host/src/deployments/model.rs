@@ -40,6 +40,8 @@ pub struct Deployment {
     pub created_at: Timestamp,
     /// When it stops to resolve.
     pub expires_at: Option<Timestamp>,
+    /// The SHA-256 of the token that deletes it; a frontend has none.
+    pub delete_token: Option<Digest>,
 }
 
 impl Deployment {
@@ -55,6 +57,11 @@ impl Deployment {
             host_label: self.host_label.clone(),
         }
     }
+}
+
+/// A page's title as answers have it.
+pub fn shown_title(title: &str) -> String {
+    if title.is_empty() { "Untitled" } else { title }.to_owned()
 }
 
 /// Whether the service keeps a slug for itself.

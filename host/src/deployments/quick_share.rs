@@ -4,10 +4,11 @@ use bytes::Bytes;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::model::Deployment;
+use super::model::{Deployment, shown_title};
 use super::parts::Part;
 use super::password;
 use super::publish::{Made, MadeBy, PublishError};
+use super::sharing::DeleteToken;
 use super::{Deployments, store};
 use crate::clock::Timestamp;
 use crate::control::answers::Keep;
@@ -24,8 +25,10 @@ pub struct NewShare {
     pub content_type: ContentType,
     /// The wanted slug.
     pub name: Option<String>,
-    /// The page's title; the slug, if there is none.
+    /// The page's title; the wanted slug, if there is none.
     pub title: Option<String>,
+    /// How long it lives, in seconds; as long as a share may, if absent.
+    pub expires_in: Option<u64>,
     /// Whether its first reader is its last.
     pub one_time: bool,
     /// What readers must know.
@@ -50,6 +53,12 @@ pub struct Deployed {
     /// When it ends.
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: Timestamp,
+    /// The page's title: as it was given, else the wanted name, else `Untitled`.
+    #[schema(example = "Release notes")]
+    pub title: String,
+    /// Deletes the share, or moves it into a project; shown this once.
+    #[schema(example = "svcd_0qGuRUxbAdo2yAjmOQ5QhpkKAUJgRZFqNEUVMo2qhdN")]
+    pub delete_token: DeleteToken,
 }
 
 impl Deployments {
@@ -65,12 +74,16 @@ impl Deployments {
     ) -> Result<Deployed, PublishError> {
         self.check_room().await?;
         let slug = self.reserve_slug(share.name.as_deref()).await?;
-        let title = share.title.as_deref().unwrap_or(slug.as_str());
+        let title = share.title.as_deref().or(share.name.as_deref());
+        let title = title.unwrap_or_default();
         let page = self
             .render(share.content_type, title, &share.content)
             .await?;
         let created_at = self.clock.now();
-        let seconds = i64::try_from(self.config.limits.quick_share_seconds).unwrap_or(i64::MAX);
+        let most = self.config.limits.quick_share_seconds;
+        let seconds = share.expires_in.unwrap_or(most).min(most);
+        let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+        let token = DeleteToken::new(&self.random)?;
         let mut deployment = Deployment {
             id: DeploymentId::new(&self.clock, &self.random)?,
             slug: slug.as_str().to_owned(),
@@ -92,16 +105,15 @@ impl Deployments {
             disabled: false,
             created_at,
             expires_at: Some(created_at.plus_seconds(seconds)),
+            delete_token: Some(token.digest()),
         };
+        let deployed = self.deployed(&deployment, shown_title(title), token);
         if share.one_time {
-            return self.publish_once(deployment, page, keep).await;
+            return self.publish_once(deployment, page, deployed, keep).await;
         }
         let stored = self.store_made(share.content, page).await?;
         let (address, now) = (deployment.address(), deployment.created_at);
-        let (most, deployed) = (
-            self.config.limits.active_deployments,
-            self.deployed(&deployment),
-        );
+        let most = self.config.limits.active_deployments;
         self.publish(stored, address, now, move |tx, published| {
             deployment.source = Some(published.source);
             deployment.artifact = Some(published.artifact);
@@ -117,14 +129,12 @@ impl Deployments {
         &self,
         deployment: Deployment,
         page: Made,
+        deployed: Deployed,
         keep: Keep<Deployed>,
     ) -> Result<Deployed, PublishError> {
         let id = deployment.id;
         self.write_once(id, page.html).await?;
-        let (most, deployed) = (
-            self.config.limits.active_deployments,
-            self.deployed(&deployment),
-        );
+        let most = self.config.limits.active_deployments;
         let committing = self.control.write(move |tx| {
             add(tx, &deployment, &page.by, most)?;
             keep.keep(tx, &deployed)?;
@@ -138,13 +148,20 @@ impl Deployments {
     }
 
     /// The answer to who publishes a share.
-    fn deployed(&self, deployment: &Deployment) -> Deployed {
+    fn deployed(
+        &self,
+        deployment: &Deployment,
+        title: String,
+        delete_token: DeleteToken,
+    ) -> Deployed {
         Deployed {
             id: deployment.id,
             slug: deployment.slug.clone(),
             url: format!("{}/{}", self.config.sites_url, deployment.slug),
             created_at: deployment.created_at,
             expires_at: deployment.expires_at.unwrap_or(deployment.created_at),
+            title,
+            delete_token,
         }
     }
 

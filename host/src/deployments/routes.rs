@@ -24,8 +24,9 @@ use super::serve::{LookupError, UnlockError};
 use super::{Deployments, forms, runtime};
 use crate::access::idempotency::{Repeatable, Route};
 use crate::access::{MaybeCaller, to_the_end};
+use crate::config::Config;
 use crate::http::context::Context;
-use crate::http::extract::{UnreadBody, check_characters, invalid};
+use crate::http::extract::{ReadBody, UnreadBody, check_characters, invalid};
 use crate::http::hosts::Host;
 use crate::http::problem::{Code, Problem};
 use crate::http::problem_page;
@@ -93,7 +94,7 @@ pub async fn deploy(
         parent: "",
     };
     let work = |keep| async move {
-        let share = body.value.checked()?;
+        let share = body.value.checked(&deployments.config.limits)?;
         Ok::<_, Problem>(deployments.publish_share(share, keep).await?)
     };
     let by = caller.as_ref();
@@ -179,18 +180,38 @@ pub async fn unlock(
 #[utoipa::path(
     post, path = "/api/v1/reports", tag = "quick share",
     params(("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request answer what the first did, for 24 hours.")),
-    request_body = ReportRequest,
-    responses((status = 202, description = "The operator will see it.", body = Reported)),
-    extensions(("x-problems" = json!("invalid_request invalid_json unauthorized not_found timeout idempotency_conflict payload_too_large unsupported_media_type rate_limited capacity_reached"))),
+    request_body(content((ReportRequest = "application/json"), (ReportRequest = "application/x-www-form-urlencoded"))),
+    responses((status = 202, description = "The operator will see it; a form gets a page.", content((Reported = "application/json"), (String = "text/html")))),
+    extensions(("x-problems" = json!("invalid_request invalid_json unauthorized origin_refused not_found timeout idempotency_conflict payload_too_large unsupported_media_type rate_limited capacity_reached"))),
     security((), ("bearer" = []))
 )]
 pub async fn report(
     State(deployments): State<Arc<Deployments>>,
+    context: Context,
+    headers: HeaderMap,
     request: Repeatable,
-    MaybeCaller(caller): MaybeCaller,
+    caller: MaybeCaller,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    let body = body.json::<ReportRequest>().await?;
+    let body = body.form_or_json::<ReportRequest>().await?;
+    if !body.form {
+        return take_report(deployments, request, caller, body).await;
+    }
+    let config = Arc::clone(&deployments.config);
+    check_origin(&config, &context, &headers)?;
+    let slug = body.value.slug.clone();
+    let reported = take_report(deployments, request, caller, body).await;
+    after_report(&config, &slug, reported)
+}
+
+/// Takes a report, once for each idempotency key.
+async fn take_report(
+    deployments: Arc<Deployments>,
+    request: Repeatable,
+    MaybeCaller(caller): MaybeCaller,
+    body: ReadBody<ReportRequest>,
+) -> Result<Response, Problem> {
+    let given = |text: Option<String>| text.filter(|text| !text.is_empty());
     let route = Route {
         name: "reports",
         parent: "",
@@ -203,8 +224,8 @@ pub async fn report(
         let report = NewReport {
             slug: wanted.slug,
             reason: wanted.reason,
-            details: wanted.details,
-            contact: wanted.contact,
+            details: given(wanted.details),
+            contact: given(wanted.contact),
         };
         Ok::<_, Problem>(deployments.report(report, keep).await?)
     };
@@ -212,6 +233,55 @@ pub async fn report(
     request
         .once(by, route, &body.raw, StatusCode::ACCEPTED, work)
         .await
+}
+
+/// The form that reports a page
+///
+/// For people; it posts to `/api/v1/reports`. An extension of this implementation.
+#[utoipa::path(
+    get, path = "/_svc/report/{slug}", tag = "quick share", operation_id = "report_form",
+    params(("slug" = String, Path, description = "The page.")),
+    responses((status = 200, description = "The form.", content_type = "text/html", body = String)),
+    extensions(("x-problems" = json!("not_found")))
+)]
+pub async fn report_form(
+    State(config): State<Arc<Config>>,
+    Path(slug): Path<String>,
+) -> Result<Response, Problem> {
+    if !is_slug(&slug) {
+        return Err(Problem::not_found());
+    }
+    let page = forms::report(&slug, None, &config);
+    Ok(platform_page(StatusCode::OK, &page))
+}
+
+/// The form that reports any page
+#[utoipa::path(
+    get, path = "/_svc/report", tag = "quick share", operation_id = "report_form_of_any",
+    responses((status = 200, description = "The form.", content_type = "text/html", body = String))
+)]
+pub async fn report_form_of_any(State(config): State<Arc<Config>>) -> Response {
+    platform_page(StatusCode::OK, &forms::report("", None, &config))
+}
+
+/// The answer to the form that reports a page: thanks, or the form once more with what is wrong with it.
+fn after_report(
+    config: &Config,
+    slug: &str,
+    reported: Result<Response, Problem>,
+) -> Result<Response, Problem> {
+    let (status, page) = match reported {
+        Ok(_) => (StatusCode::ACCEPTED, forms::reported(config)),
+        Err(problem) if problem.code == Code::NotFound => {
+            let wrong = "There is no such page. It may have expired, or been deleted.";
+            (
+                StatusCode::NOT_FOUND,
+                forms::report(slug, Some(wrong), config),
+            )
+        }
+        Err(problem) => return Err(problem),
+    };
+    Ok(platform_page(status, &page))
 }
 
 /// Read a page
@@ -311,7 +381,7 @@ pub async fn reveal(
     }
     // A form's body says nothing here, and one that is refused must not burn the page.
     let (Parts { headers, .. }, _) = body.raw().await?;
-    check_origin(&deployments, &context, &headers)?;
+    check_origin(&deployments.config, &context, &headers)?;
     check_navigation(&headers)?;
     if !deployments.is_unlocked(&page, unlock_cookie(&headers).as_deref()) {
         return Ok(platform_page(
@@ -450,15 +520,18 @@ fn unlock_cookie(headers: &HeaderMap) -> Option<String> {
 }
 
 /// A form is believed only from a page of ours; a client that is no browser sends no `Origin`.
-fn check_origin(
-    deployments: &Deployments,
+///
+/// # Errors
+/// `origin_refused`.
+pub fn check_origin(
+    config: &Config,
     context: &Context,
     headers: &HeaderMap,
 ) -> Result<(), Problem> {
     let Some(origin) = headers.get(header::ORIGIN) else {
         return Ok(());
     };
-    let ours = format!("{}://{}", deployments.config.scheme, context.authority);
+    let ours = format!("{}://{}", config.scheme, context.authority);
     if origin.as_bytes().eq_ignore_ascii_case(ours.as_bytes()) {
         return Ok(());
     }
@@ -485,7 +558,7 @@ pub(super) fn disabled_page() -> Response {
 }
 
 /// One of the platform's own pages: its own policy, never stored, never indexed.
-fn platform_page(status: StatusCode, page: &Markup) -> Response {
+pub fn platform_page(status: StatusCode, page: &Markup) -> Response {
     let headers = [
         (
             header::CONTENT_TYPE,

@@ -13,7 +13,7 @@ use crate::sandbox::ContentType;
 /// A deployment with its project. What is not active, or belongs to a project that is not, does not resolve.
 const SELECT: &str = "SELECT d.id, d.slug, d.content_type, d.title, d.one_time, d.password_hash, \
     d.source_digest, d.artifact_digest, d.disabled_at, d.created_at, d.expires_at, p.host_label, \
-    (SELECT b.id FROM backends b WHERE b.id = d.backend_id) \
+    (SELECT b.id FROM backends b WHERE b.id = d.backend_id), d.delete_sha256 \
     FROM deployments d JOIN projects p ON p.id = d.project_id";
 const RESOLVES: &str = "d.state = 'active' AND p.state = 'active'";
 
@@ -32,6 +32,7 @@ fn deployment(row: &Row<'_>) -> rusqlite::Result<Deployment> {
         expires_at: row.get(10)?,
         host_label: row.get(11)?,
         backend: row.get(12)?,
+        delete_token: row.get(13)?,
     })
 }
 
@@ -75,8 +76,8 @@ pub(super) fn count_active(c: &Connection, now: Timestamp, most: u64) -> rusqlit
 pub(super) fn insert(tx: &Tx<'_>, new: &Deployment, made_by: &MadeBy) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO deployments (id, slug, content_type, title, one_time, password_hash,
-            source_digest, artifact_digest, created_at, updated_at, expires_at, made_by)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11)",
+            source_digest, artifact_digest, created_at, updated_at, expires_at, made_by, delete_sha256)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, ?12)",
     )?
     .execute(params![
         new.id,
@@ -90,12 +91,15 @@ pub(super) fn insert(tx: &Tx<'_>, new: &Deployment, made_by: &MadeBy) -> Result<
         new.created_at,
         new.expires_at,
         (!new.one_time).then_some(made_by.as_str()),
+        new.delete_token,
     ])?;
     Ok(())
 }
 
-/// Removes a deployment with its history and marks its content for collection; answers whether it was there.
+/// Removes a deployment with its history and marks its content for collection; answers whether it was there. The token of a
+/// share is remembered for whoever deletes it again.
 pub(super) fn remove(tx: &Tx<'_>, id: &DeploymentId, now: Timestamp) -> Result<bool, Error> {
+    remember_token(tx, id, now)?;
     tx.prepare_cached(
         "INSERT OR IGNORE INTO garbage (digest, since)
          SELECT source_digest, ?2 FROM revisions WHERE deployment_id = ?1
@@ -116,6 +120,28 @@ pub(super) fn remove(tx: &Tx<'_>, id: &DeploymentId, now: Timestamp) -> Result<b
         add_garbage(tx, &digest, now)?;
     }
     Ok(true)
+}
+
+/// Remembers the token of a share whose end is now.
+pub(super) fn remember_token(tx: &Tx<'_>, id: &DeploymentId, now: Timestamp) -> Result<(), Error> {
+    tx.prepare_cached(
+        "INSERT OR IGNORE INTO ended_shares (id, delete_sha256, ended_at)
+         SELECT id, delete_sha256, ?2 FROM deployments WHERE id = ?1 AND delete_sha256 IS NOT NULL",
+    )?
+    .execute(params![id, now])?;
+    Ok(())
+}
+
+/// Whether a share's time is over: what has become a frontend meanwhile lives as long as its project.
+pub(super) fn has_expired(
+    c: &Connection,
+    id: &DeploymentId,
+    now: Timestamp,
+) -> rusqlite::Result<bool> {
+    c.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM deployments WHERE id = ?1 AND expires_at <= ?2 AND project_id = ?3)",
+    )?
+    .query_row(params![id, now, ProjectId::FREE], |row| row.get(0))
 }
 
 /// Quick shares whose time is over, `most` at most; frontends end with their project.

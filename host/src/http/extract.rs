@@ -40,10 +40,37 @@ pub fn check_characters(field: &str, text: Option<&str>, most: usize) -> Result<
     }
 }
 
-/// The token of an `Authorization: Bearer` (RFC 6750, section 2.1).
-pub fn bearer(value: &HeaderValue) -> Option<&str> {
-    let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+/// What a request has for a credential (RFC 6750, section 2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presented<'a> {
+    /// None, or an empty one: what a client sends that was told of a variable which is not set.
+    Nothing,
+    /// Something else than a bearer token.
+    Malformed,
+    /// A bearer token.
+    Token(&'a str),
+}
+
+impl<'a> Presented<'a> {
+    /// What these headers have.
+    pub fn of(headers: &'a HeaderMap) -> Self {
+        let value = headers.get(header::AUTHORIZATION);
+        value.map_or(Self::Nothing, Self::in_value)
+    }
+
+    /// What the value of an `Authorization` has.
+    pub fn in_value(value: &'a HeaderValue) -> Self {
+        let Ok(value) = value.to_str() else {
+            return Self::Malformed;
+        };
+        let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
+        match (scheme, token.trim()) {
+            ("", "") => Self::Nothing,
+            (scheme, "") if scheme.eq_ignore_ascii_case("bearer") => Self::Nothing,
+            (scheme, token) if scheme.eq_ignore_ascii_case("bearer") => Self::Token(token),
+            _ => Self::Malformed,
+        }
+    }
 }
 
 /// A body that has passed the check of its declared length and is not read yet: the handler first finds out
@@ -106,6 +133,18 @@ impl UnreadBody {
         Ok((parts, read_body(body, self.limit).await?))
     }
 
+    /// Reads it as it is on a request that takes query parameters, and these.
+    ///
+    /// # Errors
+    /// The problem of the query or the transfer.
+    pub async fn bytes_and_query<Q: DeserializeOwned>(self) -> Result<(Bytes, Q), Problem> {
+        let query = query::read(self.request.uri().query())?;
+        Ok((
+            read_body(self.request.into_body(), self.limit).await?,
+            query,
+        ))
+    }
+
     /// Reads JSON, whatever the `Content-Type`, on a request without query parameters.
     ///
     /// # Errors
@@ -137,7 +176,8 @@ impl UnreadBody {
         })
     }
 
-    /// Reads `application/x-www-form-urlencoded` as a form, and everything else as JSON.
+    /// Reads `application/x-www-form-urlencoded` as a form, and everything else as JSON: an object, too, that is sent as a form,
+    /// as `curl -d` sends everything. No form begins like one.
     ///
     /// # Errors
     /// Like [`UnreadBody::json`].
@@ -147,6 +187,14 @@ impl UnreadBody {
         }
         NoQuery::check(self.request.uri().query())?;
         let raw = read_body(self.request.into_body(), self.limit).await?;
+        if raw.trim_ascii_start().first() == Some(&b'{') {
+            let value = parse_json(&raw)?;
+            return Ok(ReadBody {
+                value,
+                raw,
+                form: false,
+            });
+        }
         let value = serde_urlencoded::from_bytes(&raw).map_err(|error| {
             Problem::new(Code::InvalidRequest, format!("In the form: {error}."))
         })?;
@@ -259,6 +307,8 @@ fn too_large(limit: u64) -> Problem {
 /// # Errors
 /// `invalid_json` or `invalid_request`.
 pub fn parse_json<T: DeserializeOwned>(raw: &[u8]) -> Result<T, Problem> {
+    // Some editors begin files with it; it says nothing (RFC 8259, section 8.1).
+    let raw = raw.strip_prefix(b"\xef\xbb\xbf").unwrap_or(raw);
     // An array of the fields' values would do for serde, but not for anybody who reads the description.
     if raw.trim_ascii_start().first() != Some(&b'{') {
         return Err(misfit(raw, "It must be an object"));
@@ -340,12 +390,14 @@ mod tests {
                 "`content`",
             ),
             ("{\"content\":\"\\ud800\"}", Code::InvalidJson, "escape"),
+            ("\u{feff}", Code::InvalidJson, "EOF"),
         ] {
             let problem = parse_json::<Example>(body.as_bytes()).unwrap_err();
             assert_eq!(problem.code, code, "{body}: {}", problem.detail);
             assert!(problem.detail.contains(says), "{body}: {}", problem.detail);
         }
         assert!(parse_json::<Example>(b"{\"content\":\"a\",\"one_time\":null}").is_ok());
+        assert!(parse_json::<Example>("\u{feff}{\"content\":\"a\"}".as_bytes()).is_ok());
         assert_eq!(
             parse_json::<Example>(b"{\"content\":\"\xff\"}")
                 .unwrap_err()
@@ -356,13 +408,20 @@ mod tests {
 
     #[test]
     fn bearer_tokens() {
-        for (value, token) in [
-            ("Bearer abc", Some("abc")),
-            ("bearer  abc ", Some("abc")),
-            ("Basic abc", None),
-            ("Bearer", None),
+        for (value, expected) in [
+            ("Bearer abc", Presented::Token("abc")),
+            ("bearer  abc ", Presented::Token("abc")),
+            ("Bearer", Presented::Nothing),
+            ("Bearer  ", Presented::Nothing),
+            ("", Presented::Nothing),
+            ("Basic abc", Presented::Malformed),
+            ("Basic", Presented::Malformed),
+            ("abc", Presented::Malformed),
         ] {
-            assert_eq!(bearer(&HeaderValue::from_static(value)), token, "{value}");
+            let value = HeaderValue::from_static(value);
+            let headers = HeaderMap::from_iter([(header::AUTHORIZATION, value)]);
+            assert_eq!(Presented::of(&headers), expected);
         }
+        assert_eq!(Presented::of(&HeaderMap::new()), Presented::Nothing);
     }
 }

@@ -124,6 +124,11 @@ pub fn range(headers: &HeaderMap, etag: &str, length: usize) -> Wanted {
 
 /// Whether the client is a browser that wants a page: its `Accept` names `text/html`.
 pub fn wants_html(headers: &HeaderMap) -> bool {
+    names(headers, "text/html")
+}
+
+/// Whether `Accept` names a media type, rather than allowing it among all.
+pub fn names(headers: &HeaderMap, wanted: &str) -> bool {
     headers
         .get_all(header::ACCEPT)
         .iter()
@@ -131,7 +136,7 @@ pub fn wants_html(headers: &HeaderMap) -> bool {
         .any(|line| {
             line.split(',').any(|item| {
                 let media = item.split(';').next().unwrap_or_default().trim();
-                media.eq_ignore_ascii_case("text/html")
+                media.eq_ignore_ascii_case(wanted)
             })
         })
 }

@@ -112,7 +112,7 @@ impl Problem {
     pub fn not_found() -> Self {
         Self::new(
             Code::NotFound,
-            "Nothing is here. It may have expired, or the address is wrong.",
+            "Nothing is here. The address is wrong, or what was here has expired, was deleted, or could be opened only once and has been.",
         )
     }
 

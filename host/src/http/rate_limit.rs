@@ -44,6 +44,8 @@ macro_rules! rules {
 rules! {
     /// Publishing.
     Deploy "deploy" deploy_per_minute deploy_burst;
+    /// Deleting shares, as often as one publishes.
+    Delete "delete" deploy_per_minute deploy_burst;
     /// Looking at what is yet to be published.
     Preview "preview" preview_per_minute preview_burst;
     /// Password attempts.

@@ -1,7 +1,15 @@
 //! The landing page and what stands beside it: the guide for agents, rules for crawlers, icons, and the stage that
 //! previews play on. All of it is made once, at the first request for any of it.
+//!
+//! The page holds no authority but that over its own shares. What it keeps, a draft and the tokens that delete this browser's
+//! shares, it keeps only where no owner's page has its origin: with a sites domain, where every page beside it is in an opaque
+//! one, or on the landing host. Else it keeps them in memory, and removes what it kept before. It works without scripts, too:
+//! the form posts to `/_svc/share`, which answers a page with the link and a form that deletes it, and refuses other origins.
 
+mod form;
+pub mod forms;
 mod page;
+mod qr;
 pub mod routes;
 
 use std::io;
@@ -82,7 +90,12 @@ impl Documents {
     fn new(config: &Config) -> io::Result<Self> {
         let page = |api| {
             let page = page::landing(config, api);
-            let headers = headers(HTML, REVALIDATE, Some(page.policy));
+            let mut headers = headers(HTML, REVALIDATE, Some(page.policy));
+            // Without scripts the form's POST must carry its origin, which `no-referrer` would turn into `null`.
+            headers.insert(
+                header::REFERRER_POLICY,
+                HeaderValue::from_static("same-origin"),
+            );
             Document::new(Bytes::from(page.html), &headers)
         };
         let guide = at_origin(&config.limits.said(GUIDE), &config.base_url);

@@ -7,29 +7,25 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use ring::digest::{SHA256, digest};
 
 use super::at_origin;
+use super::form::share;
 use crate::config::{Config, lifetime};
 use crate::http::problem_page::{STYLE, TOKENS};
 
 const OWN_STYLE: &str = include_str!("../../assets/landing.css");
 const SCRIPT: &str = include_str!("../../assets/landing.js");
 
-const SHARE: &str = include_str!("../../assets/connect/share.sh");
 const OWNER: &str = include_str!("../../assets/connect/owner.sh");
 const CLAUDE_CODE: &str = include_str!("../../assets/connect/claude-code.sh");
 const MCP_JSON: &str = include_str!("../../assets/connect/mcp.json");
 const CURSOR_JSON: &str = include_str!("../../assets/connect/cursor.json");
+const OWNER_CLAUDE_CODE: &str = include_str!("../../assets/connect/owner-claude-code.sh");
+const OWNER_MCP_JSON: &str = include_str!("../../assets/connect/owner-mcp.json");
+const OWNER_CURSOR_JSON: &str = include_str!("../../assets/connect/owner-cursor.json");
+/// What is for scripts alone, where there are none.
+const UNSCRIPTED: &str = ".scripted{display:none}";
 
 const TITLE: &str = "svc: publish a page, get a link";
-const DESCRIPTION: &str = "Publish HTML, Markdown, a diagram, JSON or CSV, and pass the link on. Nobody needs an account. Agents and owners publish by API, with a database for what lasts.";
-
-/// The types of content, by the name that people know, and what a page of each begins with.
-const TYPES: [(&str, &str); 5] = [
-    ("markdown", "Markdown"),
-    ("html", "HTML"),
-    ("mermaid", "Mermaid"),
-    ("json", "JSON"),
-    ("csv", "CSV"),
-];
+const DESCRIPTION: &str = "Publish HTML, Markdown, a diagram, JSON or CSV, and pass the link on. No account needed. Agents and owners publish by API, with a database for what lasts.";
 
 /// Where the page finds the API.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +50,8 @@ pub(super) fn landing(config: &Config, api: Api) -> Page {
         Api::Here => "",
         Api::Elsewhere => config.base_url.as_str(),
     };
+    // Else owners' pages are of the same origin, and what is kept there is theirs.
+    let keeps = !api.is_empty() || config.sites_domain.is_some();
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -62,18 +60,18 @@ pub(super) fn landing(config: &Config, api: Api) -> Page {
                 header {
                     h1 { "Publish a page, get a link" }
                     p.lead {
-                        "Paste HTML, Markdown, a diagram, JSON or CSV, and pass the link on. Nobody needs an account. What you share lives for "
+                        "Paste HTML, Markdown, a diagram, JSON or CSV, and pass the link on. No account needed. What you share lives for "
                         (lifetime(config.limits.quick_share_seconds))
-                        "; it can carry a password, and it can be readable once."
+                        "; it can have a password, and it can self-destruct after one view."
                     }
                 }
                 main {
-                    (share(config, api))
+                    (share(config, api, keeps))
                     (gets())
                     (agents(&config.base_url))
                     (owners(&config.base_url))
                 }
-                (footer(api))
+                (footer(config, api))
                 p hidden role="status" #said {}
                 script type="module" { (PreEscaped(SCRIPT)) }
             }
@@ -85,13 +83,17 @@ pub(super) fn landing(config: &Config, api: Api) -> Page {
     }
 }
 
-/// Its own style and script by their digests, calls and previews to the API, and nothing else.
+/// Its own style and script by their digests, calls, previews and codes of the API, the form's own way, and nothing else.
 fn policy(style: &str, api: &str) -> HeaderValue {
-    let api = if api.is_empty() { "'self'" } else { api };
+    let (api, images) = match api {
+        "" => ("'self'", "'self'".to_owned()),
+        api => (api, format!("'self' {api}")),
+    };
     let policy = format!(
-        "default-src 'none'; style-src '{}'; script-src '{}'; connect-src {api}; frame-src {api}; img-src 'self'; \
-         form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+        "default-src 'none'; style-src '{}' '{}'; script-src '{}'; connect-src {api}; frame-src {api}; img-src {images}; \
+         form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
         source(style),
+        source(UNSCRIPTED),
         source(SCRIPT),
     );
     HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))
@@ -121,92 +123,7 @@ fn head(config: &Config, style: &str) -> Markup {
             link rel="icon" href="/favicon.svg" type="image/svg+xml";
             link rel="icon" href="/favicon.ico" sizes="32x32";
             style { (PreEscaped(style)) }
-        }
-    }
-}
-
-fn share(config: &Config, api: &str) -> Markup {
-    html! {
-        section.share aria-labelledby="now" {
-            h2 #now { "Share something now" }
-            noscript {
-                (snippet(&html! { "This form needs JavaScript. A command does the same:" }, "Publish from a shell", SHARE, &config.base_url))
-            }
-            form #share data-api=(api) autocomplete="off" {
-                div.write { (content()) }
-                div.look role="group" aria-labelledby="looks" {
-                    h3 #looks { "Preview" }
-                    div.preview #preview { p { "What you type is shown here as it will look." } }
-                    p.soft #hint role="status" {}
-                }
-                div.choose {
-                    (choices(&config.sites_url))
-                    div.send {
-                        button #send type="submit" { "Publish" }
-                        p.wrong #wrong role="alert" {}
-                    }
-                    (result())
-                }
-            }
-        }
-    }
-}
-
-fn content() -> Markup {
-    html! {
-        fieldset {
-            legend { "What is it?" }
-            div.types {
-                @for (at, (value, name)) in TYPES.into_iter().enumerate() {
-                    label { input type="radio" name="type" value=(value) checked[at == 0]; span { (name) } }
-                }
-            }
-        }
-        div {
-            div.above {
-                label for="content" { "Content" }
-                label.file { "Open a file" input #file type="file" accept=".md,.markdown,.txt,.html,.htm,.mmd,.mermaid,.json,.csv,text/*,application/json"; }
-            }
-            textarea.field #content name="content" required spellcheck="false" autocapitalize="none" {}
-        }
-    }
-}
-
-fn choices(sites_url: &str) -> Markup {
-    html! {
-        div.pair {
-            div {
-                label for="title" { "Title " span.soft { "optional" } }
-                input.field #title name="title" maxlength="200" autocomplete="off";
-            }
-            div {
-                label for="name" { "Address " span.soft { (sites_url) "/…" } }
-                input.field #name name="name" maxlength="63" pattern="[a-z0-9]([a-z0-9\\-]*[a-z0-9])?" placeholder="chosen for you"
-                    title="a to z, 0 to 9 and -, beginning and ending with a letter or digit"
-                    autocomplete="off" autocapitalize="none" spellcheck="false";
-            }
-            div {
-                label for="password" { "Password " span.soft { "optional" } }
-                input.field #password name="password" maxlength="1024" autocomplete="off" autocapitalize="none" spellcheck="false";
-            }
-            label.check { input type="checkbox" name="one_time"; "Can be opened only once" }
-        }
-    }
-}
-
-fn result() -> Markup {
-    html! {
-        div.result #result hidden {
-            h3 #published tabindex="-1" { "It is published" }
-            div.link {
-                input.field #link readonly aria-label="Link to the page";
-                button #copy type="button" { "Copy the link" }
-            }
-            p {
-                a #open href="/" target="_blank" rel="noopener" { "Open the page" }
-                ". It is there until " time #expires {} ". "
-                span #renamed {}
-            }
+            noscript { style { (PreEscaped(UNSCRIPTED)) } }
         }
     }
 }
@@ -216,9 +133,9 @@ fn gets() -> Markup {
         section aria-labelledby="gets" {
             h2 #gets { "What you get" }
             ul.gets {
-                li { "A finished page. It is rendered when you publish it and loads nothing from elsewhere, so that it is there at once: on a phone, in the dark and on paper." }
-                li { "A link that is public to whoever has it, unless you give it a password. What can be opened once is deleted by its first reader." }
-                li { "Nothing to clean up. A share cannot be changed; it goes when its time is over." }
+                li { "A finished page. It is rendered when you publish it, and the service adds nothing from elsewhere, so that it is there at once: on a phone, in the dark and on paper." }
+                li { "A link that is public to whoever has it, unless you give it a password. A share for one view is deleted by its first reader." }
+                li { "Nothing to clean up: shares can't be edited and are deleted when they expire, or when you delete them." }
                 li { "Safe pages. What strangers publish runs in an origin of its own, without cookies and without storage." }
                 li { "For owners, pages that last: projects with an origin of their own, a history with previews and rollback, and an SQLite database that visitors reach through named actions." }
                 li { "The same by form, by HTTP and as tools for agents." }
@@ -233,12 +150,18 @@ fn agents(base_url: &str) -> Markup {
             h2 #agents { "Connect an agent" }
             p {
                 "Agents find everything as tools of the Model Context Protocol at " code { (base_url) "/mcp" }
-                ". Publishing a share needs no credential; projects need one, which stays in the environment: never in a message or a page."
+                ". Publishing a share needs no credential."
             }
             (snippet(&html! { h3 { "Claude Code" } }, "Claude Code", CLAUDE_CODE, base_url))
             (snippet(&html! { h3 { "A repository: " code { ".mcp.json" } } }, ".mcp.json", MCP_JSON, base_url))
             (snippet(&html! { h3 { "Cursor: " code { "~/.cursor/mcp.json" } } }, "Cursor", CURSOR_JSON, base_url))
-            p { "Any other client: streamable HTTP, that address, and the header " code { "Authorization: Bearer …" } "." }
+            p {
+                "Projects need a credential. It stays in the environment, as " code { "SVC_CREDENTIAL" } ": never in a message or a page."
+            }
+            (snippet(&html! { h3 { "Claude Code, for owners" } }, "Claude Code, for owners", OWNER_CLAUDE_CODE, base_url))
+            (snippet(&html! { h3 { code { ".mcp.json" } ", for owners" } }, ".mcp.json, for owners", OWNER_MCP_JSON, base_url))
+            (snippet(&html! { h3 { "Cursor, for owners" } }, "Cursor, for owners", OWNER_CURSOR_JSON, base_url))
+            p { "Any other client: streamable HTTP, that address, and for owners the header " code { "Authorization: Bearer …" } "." }
         }
     }
 }
@@ -246,7 +169,7 @@ fn agents(base_url: &str) -> Markup {
 fn owners(base_url: &str) -> Markup {
     html! {
         section.prose aria-labelledby="owners" {
-            h2 #owners { "Own what lasts" }
+            h2 #owners { "Keep pages for good" }
             p {
                 "A project keeps its pages for as long as you like. Its credential comes from whoever operates this server (" code { "svc namespace create" }
                 "). Then a page takes three lines."
@@ -257,9 +180,11 @@ fn owners(base_url: &str) -> Markup {
     }
 }
 
-fn footer(api: &str) -> Markup {
+fn footer(config: &Config, api: &str) -> Markup {
     html! {
         footer {
+            a href={ (api) "/_svc/report" } { "Report a page" }
+            @if let Some(contact) = &config.contact { a href=(contact) { "Contact" } }
             a href={ (api) "/api/v1/openapi.json" } { "API description (OpenAPI)" }
             a href="/llms.txt" { "Guide for agents (llms.txt)" }
             a href={ (api) "/_svc/runtime.d.ts" } { "Typings for pages" }
@@ -268,7 +193,7 @@ fn footer(api: &str) -> Markup {
 }
 
 /// A text of ours below its heading, which can be copied.
-fn snippet(heading: &Markup, label: &str, text: &str, base_url: &str) -> Markup {
+pub(super) fn snippet(heading: &Markup, label: &str, text: &str, base_url: &str) -> Markup {
     html! {
         div.snippet {
             div.above { (heading) button.plain type="button" hidden { "Copy" } }

@@ -48,7 +48,7 @@ pub struct PreviewAnswer {
     responses(
         (status = 200, description = "The landing page.", content_type = "text/html", body = String),
         (status = 206, description = "The range that was asked for.", content_type = "text/html", body = String),
-        (status = 302, description = "On a project's origin: to its only frontend.", headers(("Location" = String, description = "The frontend."))),
+        (status = 302, description = "On a project's origin: to its home, else to its oldest frontend.", headers(("Location" = String, description = "The frontend."))),
         (status = 304, description = "The page has not changed.")
     ),
     extensions(("x-problems" = json!("not_found range_not_satisfiable")))

@@ -32,6 +32,8 @@ pub struct Project {
     pub host_label: String,
     /// Sign-in providers that its frontends may offer; all, if there is no list.
     pub allowed_providers: Option<Vec<String>>,
+    /// The slug of the frontend that its origin leads to; the oldest, if there is none.
+    pub home: Option<String>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When its fields last changed.
@@ -72,6 +74,8 @@ pub struct ProjectChanges {
     pub description: Option<String>,
     /// A new list of providers; an empty one clears it.
     pub allowed_providers: Option<Vec<String>>,
+    /// The slug of a new home; an empty one clears it.
+    pub home: Option<String>,
 }
 
 /// Why a project could not be made, found or changed.
@@ -89,6 +93,9 @@ pub enum ProjectError {
     /// The plan allows no more.
     #[error("the plan of this workspace allows {0} projects, and it has them")]
     PlanLimit(u64),
+    /// A home that is no frontend of the project's.
+    #[error("the project has no frontend `{0}`")]
+    NoSuchHome(String),
     /// A sign-in provider that the operator has not configured.
     #[error("there is no sign-in provider `{0}`")]
     UnknownProvider(String),

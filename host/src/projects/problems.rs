@@ -23,6 +23,12 @@ impl From<ProjectError> for Problem {
                 Code::PlanLimit,
                 format!("{detail}. Delete one, or ask for a larger plan."),
             ),
+            ProjectError::NoSuchHome(_) => Self::new(
+                Code::InvalidRequest,
+                format!(
+                    "In `home`: {detail}. Publish it first, or send an empty text for the oldest."
+                ),
+            ),
             ProjectError::UnknownProvider(_) => Self::new(
                 Code::InvalidRequest,
                 format!("In `allowed_providers`: {detail} on this server."),

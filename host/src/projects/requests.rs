@@ -40,6 +40,9 @@ pub struct UpdateProject {
     pub description: Option<String>,
     /// The sign-in providers that its frontends may offer; an empty list allows all.
     pub allowed_providers: Option<Vec<String>>,
+    /// The slug of the frontend that the project's origin leads to; an empty one for the oldest.
+    #[schema(max_length = 63)]
+    pub home: Option<String>,
 }
 
 /// Which projects to list.
@@ -93,10 +96,16 @@ impl UpdateProject {
     /// # Errors
     /// `nothing_to_update` or `invalid_request`.
     pub fn checked(self) -> Result<ProjectChanges, Problem> {
-        if self.name.is_none() && self.description.is_none() && self.allowed_providers.is_none() {
+        let fields = [
+            self.name.is_some(),
+            self.description.is_some(),
+            self.allowed_providers.is_some(),
+            self.home.is_some(),
+        ];
+        if !fields.contains(&true) {
             return Err(Problem::new(
                 Code::NothingToUpdate,
-                "Nothing to update: send `name`, `description` or `allowed_providers`.",
+                "Nothing to update: send `name`, `description`, `allowed_providers` or `home`.",
             ));
         }
         if let Some(name) = &self.name {
@@ -107,6 +116,7 @@ impl UpdateProject {
             name: self.name,
             description: self.description,
             allowed_providers: self.allowed_providers,
+            home: self.home,
         })
     }
 }

@@ -86,6 +86,7 @@ impl Projects {
             description: new.description.filter(|text| !text.is_empty()),
             host_label: String::new(),
             allowed_providers: None,
+            home: None,
             backend: None,
             created_at: now,
             updated_at: now,
@@ -217,6 +218,14 @@ impl Projects {
                 }
                 if let Some(list) = changes.allowed_providers {
                     project.allowed_providers = Some(list).filter(|list| !list.is_empty());
+                }
+                if let Some(slug) = changes.home {
+                    if !slug.is_empty()
+                        && !store::has_frontend(tx, &id, &slug).map_err(Error::from)?
+                    {
+                        return Err(ProjectError::NoSuchHome(slug));
+                    }
+                    project.home = Some(slug).filter(|slug| !slug.is_empty());
                 }
                 project.updated_at = now;
                 store::update(tx, &project)?;

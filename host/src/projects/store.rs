@@ -9,7 +9,7 @@ use crate::ids::{ProjectId, WorkspaceId};
 
 const SELECT: &str = "SELECT p.id, w.id, w.slug, p.name, p.description, p.host_label, \
     p.allowed_providers, p.created_at, p.updated_at, p.expires_at, \
-    (SELECT b.id FROM backends b WHERE b.project_id = p.id) \
+    (SELECT b.id FROM backends b WHERE b.project_id = p.id), p.home \
     FROM projects p JOIN workspaces w ON w.id = p.workspace_id";
 /// A project that is being torn down, or whose time is over, is nobody's any more.
 const LIVE: &str = "p.state = 'active' AND (p.expires_at IS NULL OR p.expires_at > ?1)";
@@ -30,6 +30,7 @@ fn project(row: &Row<'_>) -> rusqlite::Result<Project> {
         updated_at: row.get(8)?,
         expires_at: row.get(9)?,
         backend: row.get(10)?,
+        home: row.get(11)?,
     })
 }
 
@@ -113,7 +114,7 @@ pub(super) fn update(tx: &Tx<'_>, project: &Project) -> Result<(), Error> {
     let providers = project.allowed_providers.as_ref();
     let providers = providers.map(|list| serde_json::Value::from(list.clone()).to_string());
     tx.prepare_cached(
-        "UPDATE projects SET name = ?2, description = ?3, allowed_providers = ?4, updated_at = ?5
+        "UPDATE projects SET name = ?2, description = ?3, allowed_providers = ?4, updated_at = ?5, home = ?6
          WHERE id = ?1",
     )?
     .execute(params![
@@ -121,9 +122,18 @@ pub(super) fn update(tx: &Tx<'_>, project: &Project) -> Result<(), Error> {
         project.name,
         project.description,
         providers,
-        project.updated_at
+        project.updated_at,
+        project.home,
     ])?;
     Ok(())
+}
+
+/// Whether a project has a frontend at a slug, whatever its state.
+pub(super) fn has_frontend(c: &Connection, id: &ProjectId, slug: &str) -> rusqlite::Result<bool> {
+    c.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM deployments WHERE project_id = ?1 AND slug = ?2)",
+    )?
+    .query_row(params![id, slug], |row| row.get(0))
 }
 
 /// Whether a project still lives, for those who add something to it.

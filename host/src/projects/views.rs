@@ -38,6 +38,8 @@ pub struct ProjectView {
     expires_at: Option<Timestamp>,
     /// Sign-in providers that its frontends may offer; all, if null.
     allowed_providers: Option<Vec<String>>,
+    /// The slug of the frontend that its origin leads to; its oldest, if null.
+    home: Option<String>,
     /// Its backend, if it has one.
     backend: Option<BackendRef>,
 }
@@ -72,6 +74,7 @@ impl ProjectView {
             updated_at: project.updated_at,
             expires_at: project.expires_at,
             allowed_providers: project.allowed_providers.clone(),
+            home: project.home.clone(),
             backend: project.backend.map(|id| BackendRef { id }),
         }
     }

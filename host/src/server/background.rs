@@ -66,6 +66,7 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
         TIDY "forgetting what is old" async |app| {
             app.rate_limits.tidy();
             app.backends.tidy();
+            app.deployments.forget_old().await?;
             Ok(app.idempotency.forget_old().await?)
         };
         FORGET "forgetting history" async |app| app.backends.forget_old().await;

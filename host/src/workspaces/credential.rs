@@ -27,11 +27,19 @@ impl Credential {
     /// When there is no randomness.
     pub fn new(random: &Random) -> Result<Self, NoRandomness> {
         let key_id = random.slug(KEY_ID_LENGTH)?;
-        let secret = padded(&random.bytes::<32>()?, SECRET_LENGTH);
+        let secret = secret(random)?;
         let body = format!("svc_{key_id}_{secret}");
         let text = format!("{body}_{}", checksum(&body));
         Ok(Self { key_id, text })
     }
+}
+
+/// 32 random bytes in base 62, which is 43 characters.
+///
+/// # Errors
+/// When there is no randomness.
+pub fn secret(random: &Random) -> Result<String, NoRandomness> {
+    Ok(padded(&random.bytes::<32>()?, SECRET_LENGTH))
 }
 
 /// The key id of a well-formed credential.

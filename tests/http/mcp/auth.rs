@@ -32,6 +32,23 @@ async fn without_a_credential_only_quick_shares_are_published() {
 }
 
 #[tokio::test]
+async fn an_empty_credential_is_none() {
+    let server = TestServer::start().await;
+    let client = Client::anonymous(&server);
+    let call = json!({ "name": "deploy_asset", "arguments": { "content": "x" } });
+    for header in ["Bearer", "Bearer ", ""] {
+        let request = client.message("tools/call", &call);
+        let answer = request.header("authorization", header).answer().await;
+        assert_eq!(answer.expect(200).json()["result"]["isError"], json!(false));
+        let list = json!({ "name": "manage_project", "arguments": { "action": "list" } });
+        let request = client.message("tools/call", &list);
+        let answer = request.header("authorization", header).answer().await;
+        let result = &answer.expect(200).json()["result"];
+        assert_eq!(result["structuredContent"]["code"], "unauthorized");
+    }
+}
+
+#[tokio::test]
 async fn a_wrong_credential_is_refused_before_anything_is_done() {
     let server = TestServer::start().await;
     let owner = Owner::new(&server, "acme").await;
@@ -46,7 +63,7 @@ async fn a_wrong_credential_is_refused_before_anything_is_done() {
     changed.push(other);
     for header in [
         "Bearer nonsense",
-        "Bearer",
+        "Bearer ${SVC_CREDENTIAL}",
         "Basic abc",
         &format!("Bearer {changed}"),
     ] {

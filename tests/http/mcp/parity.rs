@@ -60,6 +60,11 @@ impl World {
             let number = self.ids.iter().position(|known| *known == id).unwrap();
             text = text.replace(&id, &format!("<id {number}>"));
         }
+        // Tokens are secrets of their own on either server.
+        while let Some((before, secret)) = text.split_once("svcd_") {
+            let rest = secret.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
+            text = format!("{before}<token>{rest}");
+        }
         for part in ["In the body: ", "In the query: "] {
             text = text.replace(part, "In the arguments: ");
         }

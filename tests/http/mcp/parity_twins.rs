@@ -62,6 +62,14 @@ impl Steps {
     }
 
     fn shares(&mut self) {
+        let mine =
+            json!({ "content": "# Mine", "type": "markdown", "title": "Mine", "name": "mine" });
+        let path = "/api/v1/deploy".to_owned();
+        let mut arguments = mine.clone();
+        arguments["slug"] = arguments.as_object_mut().unwrap().remove("name").unwrap();
+        self.add("deploy_asset", arguments, Method::POST, path, mine, 201);
+        self.keep("mine", "/id");
+        self.keep("token", "/delete_token");
         for (mut body, status) in [
             (
                 json!({ "content": "# Hi", "type": "markdown", "name": "note", "title": "Note" }),
@@ -72,7 +80,13 @@ impl Steps {
                 json!({ "content": "x", "name": "once", "one_time": true, "password": "p" }),
                 201,
             ),
+            (
+                json!({ "content": "x", "name": "brief", "expires_in": 60 }),
+                201,
+            ),
             (json!({ "content": "" }), 400),
+            (json!({ "content": " \n" }), 400),
+            (json!({ "content": "x", "expires_in": 59 }), 400),
             (json!({ "content": "x", "type": "pdf" }), 400),
             (json!({ "content": "x", "name": "No!" }), 400),
             (json!({ "content": "x", "title": "t".repeat(201) }), 400),
@@ -168,6 +182,8 @@ impl Steps {
             (json!({ "name": "" }), 400),
             (json!({ "description": "x".repeat(2001) }), 400),
             (json!({ "allowed_providers": ["nobody"] }), 400),
+            (json!({ "home": "nowhere" }), 400),
+            (json!({ "home": "" }), 200),
         ] {
             self.project("update", Some("$project"), Method::PATCH, body, status);
         }
@@ -206,6 +222,15 @@ impl Steps {
             (json!({ "type": "json", "content": "{" }), 400),
         ] {
             self.frontend("create", "", Method::POST, &all, body, status);
+        }
+        let claim = format!("{all}/claim");
+        for (body, status) in [
+            (json!({ "id": "$mine" }), 400),
+            (json!({ "id": "$mine", "delete_token": "svcd-wrong" }), 404),
+            (json!({ "id": "$mine", "delete_token": "$token" }), 201),
+            (json!({ "id": "$mine", "delete_token": "$token" }), 404),
+        ] {
+            self.frontend("claim", "", Method::POST, &claim, body, status);
         }
         self.frontend("list", "", Method::GET, &all, json!({}), 200);
         for (id, status) in [("$nobody", 404), ("$free", 403)] {

@@ -17,7 +17,7 @@ use crate::deployments::Deployments;
 use crate::http::context::Context;
 use crate::http::extract::{NoQuery, Query, UnreadBody};
 use crate::http::hosts::Host;
-use crate::http::problem::Problem;
+use crate::http::problem::{Code, Problem};
 use crate::projects::Projects;
 use crate::projects::scope::ProjectScope;
 
@@ -161,8 +161,8 @@ pub async fn content(
     operations::content(deployments, at, query).await.map(Json)
 }
 
-/// A project's origin leads to its only frontend, if it has just one.
-pub async fn only(
+/// A project's origin leads to its home, else to its oldest frontend.
+pub async fn home(
     State(projects): State<Projects>,
     State(deployments): State<Arc<Deployments>>,
     context: Context,
@@ -175,9 +175,9 @@ pub async fn only(
         .await?
         .ok_or_else(Problem::not_found)?;
     let slug = deployments
-        .only_frontend(project.id)
+        .home(project)
         .await?
-        .ok_or_else(Problem::not_found)?;
+        .ok_or_else(|| Problem::new(Code::NotFound, "Nothing is published here yet."))?;
     let headers = [
         (header::LOCATION, format!("/{slug}")),
         (header::CACHE_CONTROL, "no-store".to_owned()),

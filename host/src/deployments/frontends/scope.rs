@@ -56,7 +56,13 @@ impl<F: Floor> HasFloor for FrontendScope<F> {
 /// The second part of a frontend's address.
 #[derive(Debug, Deserialize)]
 pub struct TargetPath {
+    #[serde(default = "claim")]
     target: String,
+}
+
+/// The slug of the frontend whose address is that of claims, too.
+fn claim() -> String {
+    "claim".to_owned()
 }
 
 impl TargetPath {

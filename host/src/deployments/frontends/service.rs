@@ -165,22 +165,14 @@ impl Deployments {
             .ok_or(FrontendError::NotFound)
     }
 
-    /// The slug of a project's only active frontend.
+    /// The slug of the frontend that a project's origin leads to: its home where that is active, else its oldest.
     ///
     /// # Errors
     /// The database's.
-    pub async fn only_frontend(
-        &self,
-        project: ProjectId,
-    ) -> Result<Option<String>, control::Error> {
-        let members = self.members(project).await?;
-        let mut active = members
-            .into_iter()
-            .filter(|m| m.state == FrontendState::Active);
-        Ok(match (active.next(), active.next()) {
-            (Some(only), None) => Some(only.slug),
-            _ => None,
-        })
+    pub async fn home(&self, project: Project) -> Result<Option<String>, control::Error> {
+        self.control
+            .read(move |c| store::home(c, &project.id, project.home.as_deref()))
+            .await
     }
 
     /// Publishes new content at once, whatever is live: a revision that is made and released in one.

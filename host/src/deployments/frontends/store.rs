@@ -79,6 +79,20 @@ pub(super) fn members(c: &Connection, project: &ProjectId) -> rusqlite::Result<V
     .collect()
 }
 
+/// The slug of a project's home where that is active, else of its oldest active frontend.
+pub(super) fn home(
+    c: &Connection,
+    project: &ProjectId,
+    home: Option<&str>,
+) -> rusqlite::Result<Option<String>> {
+    c.prepare_cached(
+        "SELECT slug FROM deployments WHERE project_id = ?1 AND state = 'active'
+         ORDER BY slug IS NOT ?2, rowid LIMIT 1",
+    )?
+    .query_row(params![project, home], |row| row.get(0))
+    .optional()
+}
+
 /// Takes a slug for a frontend that is being created.
 pub(super) fn insert_frontend(
     tx: &Tx<'_>,

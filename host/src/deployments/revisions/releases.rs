@@ -31,7 +31,7 @@ pub struct ReleaseEntry {
     pub revision: RevisionId,
     /// How.
     pub kind: String,
-    /// Why.
+    /// Why: as its promote or rollback said, else as its revision does.
     pub message: Option<String>,
     /// When.
     pub at: Timestamp,

@@ -214,8 +214,9 @@ pub(super) fn releases(
     deployment: &DeploymentId,
 ) -> rusqlite::Result<Vec<ReleaseEntry>> {
     c.prepare_cached(
-        "SELECT revision_id, kind, message, at FROM releases WHERE deployment_id = ?1
-         ORDER BY id DESC",
+        "SELECT l.revision_id, l.kind, coalesce(l.message, r.message), l.at
+         FROM releases l LEFT JOIN revisions r ON r.id = l.revision_id
+         WHERE l.deployment_id = ?1 ORDER BY l.id DESC",
     )?
     .query_map([deployment], |row| {
         Ok(ReleaseEntry {

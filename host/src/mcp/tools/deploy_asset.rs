@@ -13,8 +13,9 @@ use crate::mcp::Tools;
 use crate::mcp::arguments::Arguments;
 
 const ABOUT: &str = "Publish one page at a public URL for {{quick_share_seconds}}, without an account: HTML, Markdown, a Mermaid diagram, JSON or CSV. \
-Answers {id, slug, url, created_at, expires_at}: give the user the url. \
-Its scripts run in a sandbox without cookies, storage and svc.db. It cannot be changed or deleted afterwards; \
+Answers {id, slug, url, created_at, expires_at, title, delete_token}: give the user the url, and keep id and delete_token, which are shown once: \
+DELETE /api/v1/deploy/{id} with the token as bearer deletes the page, and manage_frontend claim makes it a project's. \
+Its scripts run in a sandbox without cookies, storage and svc.db. It cannot be changed afterwards; \
 for a page that lasts or has a backend, use manage_project and manage_frontend.";
 
 pub(super) fn description() -> Description {
@@ -23,6 +24,7 @@ pub(super) fn description() -> Description {
         "type": { "type": "string", "enum": ["html", "markdown", "mermaid", "json", "csv"], "default": "html", "description": "What the content is written in." },
         "slug": string("The last part of the URL that you would like: 1 to 63 of a-z, 0-9 and -. With a suffix if it is taken; random if absent."),
         "title": string("The page's title, up to 200 characters."),
+        "expires_in": { "type": "integer", "minimum": 60, "description": "How long the page lives, in seconds; 7 days if absent, which is the most." },
         "one_time": { "type": "boolean", "description": "true: the first reader to open it is the last." },
         "password": string("What readers must enter."),
     });
@@ -44,7 +46,9 @@ pub(super) async fn call(services: Tools, mut arguments: Arguments) -> Result<Va
         let slug = arguments.text("slug")?;
         arguments.give("name", &slug)?;
     }
-    let share = arguments.rest::<DeployRequest>()?.checked_as("slug")?;
+    let share = arguments
+        .rest::<DeployRequest>()?
+        .checked_as("slug", &services.config.limits)?;
     let publishing = async move {
         let keep = Keep::nothing();
         services.deployments.publish_share(share, keep).await

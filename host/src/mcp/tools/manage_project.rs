@@ -23,7 +23,7 @@ const ABOUT: &str = "Projects: what frontends (pages) and a backend (database) b
 create {name}: answers the project with its id, which every other call takes as project_id, and its url. \
 list: your projects; look here before making one, because a plan limits their number. \
 get {project_id}: with its frontends and visits. \
-update {project_id, name and/or description and/or allowed_providers}. \
+update {project_id, name and/or description and/or allowed_providers and/or home}. \
 delete {project_id}: for good, with its pages and its database; ask the user first.";
 
 pub(super) fn description() -> Description {
@@ -35,6 +35,7 @@ pub(super) fn description() -> Description {
         "ttl_seconds": { "type": "integer", "minimum": 60, "maximum": 315_360_000, "description": "create: how long it lives; for good if absent. Never changes later." },
         "permanent": { "type": "boolean", "description": "create: true says that it lives for good, which is the default." },
         "allowed_providers": { "type": ["array", "null"], "items": { "type": "string" }, "description": "update: names of the sign-in providers that its pages may offer; [] or null allows all." },
+        "home": string("update: the slug of the frontend that the project's url leads to; an empty text for its oldest."),
         "workspace": string("create, list: id or slug of the workspace; needed only with several."),
     });
     let hints = ToolAnnotations::with_title("Manage projects")

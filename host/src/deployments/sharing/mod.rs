@@ -1,0 +1,18 @@
+//! What becomes of shares: their publishers delete them, owners claim them for projects, and files are published as they are.
+
+mod languages;
+pub mod operations;
+mod problems;
+pub mod requests;
+pub mod routes;
+mod scope;
+mod service;
+mod store;
+mod token;
+pub mod upload;
+
+pub use languages::LANGUAGES;
+pub use service::ShareError;
+pub use token::DeleteToken;
+
+pub(super) use store::forget_tokens;

@@ -1,0 +1,30 @@
+//! Operations on shares.
+
+use std::sync::Arc;
+
+use super::requests::ClaimRequest;
+use crate::access::Editor;
+use crate::deployments::Deployments;
+use crate::deployments::frontends::views::FrontendView;
+use crate::http::problem::Problem;
+use crate::projects::scope::ProjectScope;
+
+/// Makes a share a frontend of a project, for who holds its token. Durable when it returns.
+///
+/// # Errors
+/// `invalid_request`, `not_found`, `disabled`, `render_failed`, `capacity_reached`; the share is as it was then.
+pub async fn claim(
+    deployments: Arc<Deployments>,
+    at: ProjectScope<Editor>,
+    input: ClaimRequest,
+) -> Result<FrontendView, Problem> {
+    let share = deployments
+        .prove_share(&input.id, &input.delete_token)
+        .await?;
+    let frontend = deployments.claim_share(at.project.clone(), share).await?;
+    Ok(FrontendView::new(
+        &frontend,
+        &at.project,
+        &deployments.config,
+    ))
+}

@@ -1,0 +1,112 @@
+//! Tokens of shares, and the moves of shares, in the control database.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::clock::Timestamp;
+use crate::content::Digest;
+use crate::control::{Error, Tx};
+use crate::deployments::publication::Published;
+use crate::deployments::store::{add_garbage, remember_token};
+use crate::ids::{DeploymentId, ProjectId};
+
+/// How long the token of a share that is gone is remembered, in seconds, and of how many: whoever makes and deletes shares
+/// without end must not fill the disk.
+const REMEMBERED: i64 = 30 * 24 * 3600;
+const REMEMBERED_MOST: i64 = 100_000;
+
+/// A share as its publisher holds it.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    /// Where it answers.
+    pub(super) slug: String,
+    /// Whether the operator has taken it down.
+    pub(super) disabled: bool,
+}
+
+/// The digest of a share's token, whether the share is there or gone.
+pub(super) fn token(c: &Connection, id: &DeploymentId) -> rusqlite::Result<Option<Digest>> {
+    c.prepare_cached(
+        "SELECT delete_sha256 FROM deployments WHERE id = ?1 AND delete_sha256 IS NOT NULL
+         UNION ALL SELECT delete_sha256 FROM ended_shares WHERE id = ?1",
+    )?
+    .query_row([id], |row| row.get(0))
+    .optional()
+}
+
+/// A share that has a token still.
+pub(super) fn held(c: &Connection, id: &DeploymentId) -> rusqlite::Result<Option<Held>> {
+    c.prepare_cached(
+        "SELECT slug, disabled_at IS NOT NULL FROM deployments
+         WHERE id = ?1 AND delete_sha256 IS NOT NULL",
+    )?
+    .query_row([id], |row| {
+        Ok(Held {
+            slug: row.get(0)?,
+            disabled: row.get(1)?,
+        })
+    })
+    .optional()
+}
+
+/// Ends a share that the operator has taken down: nothing of it is left, and nobody gets its slug before its time is over.
+pub(super) fn empty(tx: &Tx<'_>, id: &DeploymentId, now: Timestamp) -> Result<(), Error> {
+    remember_token(tx, id, now)?;
+    let digests: [Option<Digest>; 2] = tx
+        .prepare_cached("SELECT source_digest, artifact_digest FROM deployments WHERE id = ?1")?
+        .query_row([id], |row| Ok([row.get(0)?, row.get(1)?]))?;
+    tx.prepare_cached(
+        "UPDATE deployments SET state = 'deleting', title = '', password_hash = NULL, source_digest = NULL,
+            artifact_digest = NULL, delete_sha256 = NULL, one_time = 0 WHERE id = ?1",
+    )?
+    .execute([id])?;
+    for digest in digests.into_iter().flatten() {
+        add_garbage(tx, &digest, now)?;
+    }
+    Ok(())
+}
+
+/// Makes a share a frontend of a project, as if it had been made there now: the youngest of its frontends.
+pub(super) fn move_to(
+    tx: &Tx<'_>,
+    id: &DeploymentId,
+    project: &ProjectId,
+    published: &Published,
+    now: Timestamp,
+) -> Result<(), Error> {
+    remember_token(tx, id, now)?;
+    let replaced: Option<Digest> = tx
+        .prepare_cached("SELECT artifact_digest FROM deployments WHERE id = ?1")?
+        .query_row([id], |row| row.get(0))?;
+    tx.prepare_cached(
+        "UPDATE deployments SET project_id = ?2, delete_sha256 = NULL, artifact_digest = ?3, made_by = ?4,
+            created_at = ?5, updated_at = ?5,
+            expires_at = (SELECT p.expires_at FROM projects p WHERE p.id = ?2),
+            backend_id = (SELECT b.id FROM backends b WHERE b.project_id = ?2),
+            rowid = (SELECT max(rowid) + 1 FROM deployments)
+         WHERE id = ?1",
+    )?
+    .execute(params![
+        id,
+        project,
+        published.artifact,
+        published.by.as_str(),
+        now
+    ])?;
+    match replaced {
+        Some(digest) if digest != published.artifact => add_garbage(tx, &digest, now),
+        _ => Ok(()),
+    }
+}
+
+/// Forgets tokens of shares that have been gone for long.
+///
+/// # Errors
+/// The database's.
+pub(in crate::deployments) fn forget_tokens(tx: &Tx<'_>, now: Timestamp) -> Result<(), Error> {
+    tx.execute(
+        "DELETE FROM ended_shares WHERE ended_at <= ?1
+            OR number <= (SELECT max(number) - ?2 FROM ended_shares)",
+        params![now.plus_seconds(-REMEMBERED), REMEMBERED_MOST],
+    )?;
+    Ok(())
+}

@@ -1,0 +1,150 @@
+//! The landing page's form: what to publish, how it looks, and what becomes of it. It works without scripts, too.
+
+use maud::{Markup, html};
+
+use super::page::snippet;
+use crate::config::{Config, lifetime};
+use crate::deployments::sharing::LANGUAGES;
+
+const SHARE: &str = include_str!("../../assets/connect/share.sh");
+
+/// The types of content, by the name that people know.
+const TYPES: [(&str, &str); 5] = [
+    ("markdown", "Markdown"),
+    ("html", "HTML"),
+    ("mermaid", "Mermaid"),
+    ("json", "JSON"),
+    ("csv", "CSV"),
+];
+
+/// Lives that a share may be given, beside the longest, in seconds.
+const LIVES: [u64; 3] = [24 * 3600, 3600, 600];
+
+/// The whole form; `api` is where its script finds the API, and `keeps` whether it may keep anything in the browser.
+pub(super) fn share(config: &Config, api: &str, keeps: bool) -> Markup {
+    let languages: serde_json::Map<_, _> = LANGUAGES
+        .iter()
+        .map(|(extension, name)| ((*extension).to_owned(), (*name).into()))
+        .collect();
+    let languages = serde_json::Value::from(languages).to_string();
+    html! {
+        section.share aria-labelledby="now" {
+            h2 #now { "Share something now" }
+            form #share method="post" action="/_svc/share" data-api=(api) data-keeps=[keeps.then_some("yes")]
+                data-most=(config.limits.body_bytes) data-languages=(languages) autocomplete="off" {
+                div.write {
+                    (content())
+                    (options(config))
+                }
+                div.look.scripted role="group" aria-labelledby="looks" {
+                    h3 #looks { "Preview" }
+                    div.preview #preview role="status" { p { "What you type is shown here as it will look." } }
+                }
+                div.send {
+                    button #send type="submit" { "Publish" }
+                    p.wrong #wrong role="alert" {}
+                }
+            }
+            (result())
+        }
+        section.mine aria-labelledby="mine" hidden {
+            h2 #mine tabindex="-1" { "Your shares" }
+            p.soft {
+                @if keeps { "Kept in this browser alone, with the tokens that delete them." }
+                @else { "Kept until you close or reload this page, with the tokens that delete them." }
+            }
+            ul #shares {}
+        }
+        noscript {
+            section.prose {
+                (snippet(&html! { h3 { "The same from a shell" } }, "Publish from a shell", SHARE, &config.base_url))
+            }
+        }
+    }
+}
+
+fn content() -> Markup {
+    html! {
+        fieldset {
+            legend { "What is it?" }
+            div.types {
+                @for (at, (value, name)) in TYPES.into_iter().enumerate() {
+                    label { input type="radio" name="type" value=(value) checked[at == 0]; span { (name) } }
+                }
+            }
+        }
+        div {
+            div.above {
+                label for="content" { "Content" }
+                label.file.scripted { "Open a file" input #file type="file"; }
+            }
+            textarea.field #content name="content" required spellcheck="false" autocapitalize="none" {}
+            p.soft.scripted #guess role="status" { "Or drop a file here, or paste one." }
+        }
+    }
+}
+
+fn options(config: &Config) -> Markup {
+    let most = config.limits.quick_share_seconds;
+    html! {
+        details.options {
+            summary { "Title, address, password, lifetime, one view" }
+            div.pair {
+                div {
+                    label for="title" { "Title " span.soft { "optional" } }
+                    input.field #title name="title" maxlength="200" autocomplete="off";
+                }
+                div {
+                    label for="name" { "Address " span.soft { (config.sites_url) "/…" } }
+                    input.field #name name="name" maxlength="63" pattern="[a-z0-9]([a-z0-9\\-]*[a-z0-9])?" placeholder="chosen for you"
+                        title="a to z, 0 to 9 and -, beginning and ending with a letter or digit"
+                        autocomplete="off" autocapitalize="none" spellcheck="false";
+                }
+                div {
+                    label for="password" { "Password " span.soft { "optional" } }
+                    input.field #password name="password" maxlength="1024" autocomplete="off" autocapitalize="none" spellcheck="false";
+                }
+                div {
+                    label for="expires_in" { "Expires after" }
+                    select.field #expires_in name="expires_in" {
+                        option value="" { (lifetime(most)) }
+                        @for seconds in LIVES.into_iter().filter(|life| *life < most) {
+                            option value=(seconds) { (lifetime(seconds)) }
+                        }
+                    }
+                }
+                label.check { input type="checkbox" name="one_time"; "Delete it once it has been opened" }
+            }
+        }
+    }
+}
+
+fn result() -> Markup {
+    html! {
+        div.result #result hidden {
+            h3 #published tabindex="-1" { "Published" }
+            div.passing {
+                div.links {
+                    div.link {
+                        input.field #link readonly aria-label="Link to the page";
+                        button #copy type="button" { "Copy the link" }
+                    }
+                    div.link #secret hidden {
+                        input.field #secret-text readonly aria-label="Password of the page";
+                        button.plain #copy-secret type="button" { "Copy the password" }
+                    }
+                    p #once hidden {
+                        "It burns at the first opening: do not open it yourself. Who opens the link first reads it, and nobody after."
+                    }
+                    p { "Expires " span #expires {} ". " span #renamed {} }
+                    div.link {
+                        a.button #open href="/" target="_blank" rel="noopener" { "Open the page" }
+                        button.plain #pass type="button" hidden { "Pass it on" }
+                        button.plain #delete type="button" { "Delete" }
+                    }
+                }
+                div #qr {}
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Pages that work without scripts: what the form answers.
+
+pub mod routes;
+
+use maud::{Markup, PreEscaped, html};
+
+use super::form::lifetime;
+use super::qr;
+use crate::config::Config;
+use crate::deployments::forms::contact;
+use crate::deployments::quick_share::Deployed;
+use crate::http::problem_page::shell;
+
+/// What a form that was published without scripts has made.
+pub(super) struct Shared<'a> {
+    pub(super) deployed: &'a Deployed,
+    pub(super) password: Option<&'a str>,
+    pub(super) one_time: bool,
+}
+
+/// The page that answers the form: the link, what is to be known about it, and how to take it back.
+pub(super) fn published(shared: &Shared<'_>, config: &Config) -> Markup {
+    let Shared {
+        deployed,
+        password,
+        one_time,
+    } = shared;
+    let life = deployed.expires_at.0 - deployed.created_at.0;
+    shell(
+        "Published",
+        &html! {
+            main {
+                h1 { "Published" }
+                label for="link" { "Link to the page" }
+                input.field #link readonly value=(deployed.url);
+                @if let Some(password) = password {
+                    label for="secret" { "Password of the page" }
+                    input.field #secret readonly value=(password);
+                }
+                @if *one_time {
+                    p { "It burns at the first opening: do not open it yourself. Who opens the link first reads it, and nobody after." }
+                } @else {
+                    p { a href=(deployed.url) { "Open the page" } }
+                }
+                p {
+                    "Expires after " (lifetime(u64::try_from(life / 1000).unwrap_or_default()))
+                    ", " time datetime=(deployed.expires_at.to_string()) { (deployed.expires_at.to_string()) } "."
+                }
+                @if let Ok(code) = qr::svg(&deployed.url) { p.code { (PreEscaped(code)) } }
+                form method="post" action="/_svc/share/delete" {
+                    input type="hidden" name="id" value=(deployed.id.to_string());
+                    input type="hidden" name="delete_token" value=(deployed.delete_token.text());
+                    button.plain type="submit" { "Delete it" }
+                }
+                p.soft { "This page is shown once. Without it, the share stays until it expires." }
+                (contact(config))
+            }
+        },
+    )
+}
+
+/// Says that a share is gone.
+pub(super) fn deleted() -> Markup {
+    shell(
+        "Deleted",
+        &html! { main { h1 { "Deleted" } p { "The page is gone, and its link answers nobody." } p { a href="/" { "Share something else" } } } },
+    )
+}
