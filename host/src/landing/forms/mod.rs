@@ -4,9 +4,9 @@ pub mod routes;
 
 use maud::{Markup, PreEscaped, html};
 
-use super::form::lifetime;
 use super::qr;
 use crate::config::Config;
+use crate::config::lifetime;
 use crate::deployments::forms::contact;
 use crate::deployments::quick_share::Deployed;
 use crate::http::problem_page::shell;
