@@ -26,6 +26,7 @@ pub mod openapi;
 pub mod operations;
 pub mod outbound;
 pub mod projects;
+pub mod realtime;
 pub mod router;
 pub mod server;
 pub mod telemetry;

@@ -49,6 +49,7 @@ mod readme;
 mod releases;
 mod rendering;
 mod restores;
+mod rooms;
 mod serving;
 mod statements;
 mod tidy;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The parts of `host/src`: each may use those before it, and none after it. ARCHITECTURE has the drawing.
-const ORDER: [&str; 27] = [
+const ORDER: [&str; 28] = [
     "config",
     "telemetry",
     "data_lock",
@@ -18,6 +18,7 @@ const ORDER: [&str; 27] = [
     "projects",
     "deployments",
     "backends",
+    "realtime",
     "envelope",
     "guests",
     "check",

@@ -10,6 +10,7 @@ pub mod kept_sql;
 mod migrations;
 pub mod model;
 mod nesting;
+mod occupancy;
 pub mod operate;
 pub mod operations;
 mod problems;
@@ -26,4 +27,5 @@ pub mod views;
 pub use svc_database as database;
 
 pub use model::{Backend, BackendError};
+pub use occupancy::Occupancy;
 pub use service::Backends;

@@ -27,6 +27,7 @@ use crate::access::{MaybeCaller, to_the_end};
 use crate::http::context::Context;
 use crate::http::extract::{UnreadBody, check_characters, invalid};
 use crate::http::hosts::Host;
+use crate::http::origin;
 use crate::http::problem::{Code, Problem};
 use crate::http::problem_page;
 
@@ -454,11 +455,7 @@ fn check_origin(
     context: &Context,
     headers: &HeaderMap,
 ) -> Result<(), Problem> {
-    let Some(origin) = headers.get(header::ORIGIN) else {
-        return Ok(());
-    };
-    let ours = format!("{}://{}", deployments.config.scheme, context.authority);
-    if origin.as_bytes().eq_ignore_ascii_case(ours.as_bytes()) {
+    if origin::is_own(&deployments.config.scheme, &context.authority, headers) {
         return Ok(());
     }
     Err(Problem::new(

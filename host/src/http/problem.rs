@@ -54,6 +54,7 @@ codes! {
     StatementRefused "statement_refused" 400 "Statement refused" "The SQL of an action or a query is not allowed, or SQLite does not take it. `reason` and `position` say why and where.";
     ParamsMismatch "params_mismatch" 400 "Params differ" "A call must name exactly the params of its statement: `missing` and `extra` list the difference.";
     ReservedParam "reserved_param" 400 "Reserved param" "Params that begin with svc_ are given by the platform. Leave them out of the call.";
+    InvalidRoom "invalid_room" 400 "Invalid room" "A room's id is 1 to 64 characters of A-Z, a-z, 0-9 and ._~- and begins with a letter or a digit. Name one room.";
     QueryTimeout "query_timeout" 400 "The statement took too much" "The statement ran for too long or needed too much temporary space, and was undone. Add an index or a LIMIT, or do less at once.";
     Unauthorized "unauthorized" 401 "Not authorized" "The credential or password is missing, wrong or revoked. Send a valid credential as Authorization: Bearer, or unlock the page with its password first.";
     IdentityRequired "identity_required" 401 "Sign-in required" "The action is for signed-in visitors. Send the visitor to the page's sign-in, then call it again.";

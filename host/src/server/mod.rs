@@ -4,7 +4,6 @@ mod background;
 mod connections;
 mod front;
 mod linger;
-mod stall;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
