@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use http::StatusCode;
+use serde::Deserialize;
 use tracing::Instrument;
 
 use super::requests::{SendMessage, room_id};
@@ -33,6 +34,12 @@ pub struct Rooms {
     pub deployments: Arc<Deployments>,
     /// Settings.
     pub config: Arc<Config>,
+}
+
+/// The room that a path names.
+#[derive(Debug, Deserialize)]
+pub struct RoomPath {
+    room: String,
 }
 
 /// Join a room
@@ -145,11 +152,11 @@ pub async fn list(
 pub async fn send(
     State(rooms): State<Rooms>,
     at: RoomsScope<Editor>,
-    Path((_, room)): Path<(String, String)>,
+    Path(path): Path<RoomPath>,
     body: UnreadBody,
 ) -> Result<(StatusCode, Json<SentView>), Problem> {
     let body = body.at_most(rooms.config.limits.frame_bytes)?;
     let input = body.json::<SendMessage>().await?.value;
-    let sent = operations::send(rooms.realtime, at, (room, input)).await?;
+    let sent = operations::send(rooms.realtime, at, (path.room, input)).await?;
     Ok((StatusCode::ACCEPTED, Json(sent)))
 }
