@@ -7,7 +7,7 @@ import { after, before, test } from 'node:test';
 import { openPage, startBrowser } from './lib/browser.mjs';
 import { startSvc } from './lib/svc.mjs';
 
-const ddl = 'CREATE TABLE nothing (id INTEGER PRIMARY KEY);';
+const ddl = 'CREATE TABLE notes (id INTEGER PRIMARY KEY);';
 const blank = '<!doctype html><html lang="en"><title>Blank</title><link rel="icon" href="data:,"><p>Blank</p></html>';
 
 let svc, browser, ask, project, chat, page;

@@ -115,6 +115,8 @@ struct State {
     gone: Vec<Arc<str>>,
     /// When the members were last told.
     told: Duration,
+    /// How many there were then: a large room that everybody leaves to come back is large until it is told of that.
+    size: usize,
     /// Whether somebody will come and tell them.
     awaited: bool,
 }
@@ -276,7 +278,7 @@ impl State {
             if self.members.is_empty() && self.coming.is_empty() {
                 // Its last member has gone, and the room and its numbers with it.
                 self.gone.clear();
-                self.seq = 0;
+                self.size = 0;
                 break;
             }
             if now.elapsed < self.told + self.wait() {
@@ -294,7 +296,8 @@ impl State {
 
     /// How long after a telling the next may come.
     fn wait(&self) -> Duration {
-        match u32::try_from(self.members.len() + self.coming.len()) {
+        let members = self.members.len() + self.coming.len();
+        match u32::try_from(members.max(self.size)) {
             Ok(members) if members as usize > SMALL => (WAIT * members).min(LONGEST_WAIT),
             Ok(_) => Duration::ZERO,
             Err(_) => LONGEST_WAIT,
@@ -305,6 +308,7 @@ impl State {
     fn tell(&mut self, room: &str, ts: Timestamp, tally: &mut Tally) {
         let (coming, gone) = (std::mem::take(&mut self.coming), std::mem::take(&mut self.gone));
         let count = self.members.len() + coming.len();
+        self.size = count;
         let presence = protocol::presence(count, room, ts);
         let mut news = BytesMut::with_capacity((coming.len() + gone.len() + 1) * EVENT);
         for id in &gone {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::json;
-use svc_tests::{Heard, TestServer, until};
+use svc_tests::{Socket, TestServer, until};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
@@ -79,6 +79,7 @@ async fn who_sends_too_much_is_warned_then_closed() {
         let _ = ada.0.send(Message::text("refused ones count")).await;
     }
     assert_eq!(ada.closed().await, Some(1008));
+    bob.until("svc:leave").await;
     assert_eq!(bob.until("svc:presence").await["data"]["members"], 1);
 }
 
@@ -125,6 +126,7 @@ async fn who_does_not_answer_pings_is_gone_at_the_deadline() {
     let (mut ada, _) = join(&house, "a").await;
     // Reads nothing, so that it answers nothing.
     let (mut silent, silent_id) = join(&house, "a").await;
+    ada.until("svc:join").await;
     assert_eq!(ada.until("svc:presence").await["data"]["members"], 2);
     for _ in 0..2 {
         house.server.advance(25);
@@ -168,6 +170,26 @@ async fn who_vanishes_is_gone_at_once() {
     assert_eq!(ada.until("svc:presence").await["data"]["members"], 1);
 }
 
+/// How many messages the fast readers of a room get.
+const MESSAGES: usize = 300;
+
+/// Hears every message in its order, then that somebody has left.
+async fn hear_all(mut socket: Socket) -> Socket {
+    let mut next = 0;
+    let mut left = false;
+    while next < MESSAGES || !left {
+        let Message::Text(text) = socket.0.next().await.unwrap().unwrap() else {
+            panic!("a fast reader was closed");
+        };
+        if text.contains(r#""type":"n""#) {
+            assert!(text.contains(&format!(r#""data":"{next}:x"#)), "{text:.100}");
+            next += 1;
+        }
+        left |= text.contains("svc:leave");
+    }
+    socket
+}
+
 #[tokio::test]
 async fn a_slow_reader_delays_nobody_and_is_closed() {
     let many = |limits: &mut svc::config::Limits| limits.messages_per_second = 100_000;
@@ -178,32 +200,14 @@ async fn a_slow_reader_delays_nobody_and_is_closed() {
         fast.push(join(&house, "a").await.0);
     }
     let (mut ada, _) = join(&house, "a").await;
-    let listening: Vec<_> = fast
-        .into_iter()
-        .map(|mut socket| {
-            tokio::spawn(async move {
-                let mut next = 0;
-                let mut left = false;
-                while next < 400 || !left {
-                    match socket.next().await {
-                        Heard::Text(envelope) if envelope["type"] == "n" => {
-                            assert_eq!(envelope["data"]["n"], next);
-                            next += 1;
-                        }
-                        Heard::Text(envelope) => left |= envelope["type"] == "svc:leave",
-                        Heard::Closed(code) => panic!("a fast reader was closed with {code:?}"),
-                    }
-                }
-                socket
-            })
-        })
-        .collect();
+    let fast = fast.into_iter().map(|socket| tokio::spawn(hear_all(socket)));
+    let listening: Vec<_> = fast.collect();
     // More than its queue and the kernel's buffers on both sides hold.
     let filling = "x".repeat(15_000);
-    for n in 0..400 {
-        ada.say("n", json!({ "n": n, "filling": filling })).await;
+    for n in 0..MESSAGES {
+        ada.say("n", json!(format!("{n}:{filling}"))).await;
         // As fast as the others read, so that only one is slow.
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
     house.server.advance(1);
     for listener in listening {

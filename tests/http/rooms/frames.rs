@@ -86,6 +86,8 @@ fn some_frame(numbers: &mut Numbers, out: &mut Vec<u8>) {
     let reserved = if one_of(40) == 0 { 0x40 } else { 0 };
     let mask = if one_of(40) == 0 { 0 } else { 0x80 };
     let longest = if one_of(12) == 0 { 150 } else { 40 };
+    // What a close frame says is told apart by the decoder's own tests: tungstenite answers a bad one as if it were good.
+    let longest = if opcode == 8 { 1 } else { longest };
     let length = usize::try_from(one_of(longest)).unwrap();
     out.push(last | reserved | opcode);
     match length {
@@ -119,7 +121,9 @@ fn both_read_the_same() {
         let step = usize::try_from(1 + numbers.draw() % 9).unwrap();
         assert_eq!(whole, ours(&bytes, step), "round {round}: {bytes:02x?}");
         assert_eq!(whole.0, theirs.0, "round {round}: {bytes:02x?}");
-        assert_eq!(whole.1.is_some(), theirs.1.is_some(), "round {round}: {whole:?} {theirs:?} {bytes:02x?}");
+        // Binary is refused by its first frame, for which theirs waits for the last.
+        let early = whole.1 == Some("binary") && theirs.1.is_none();
+        assert_eq!(whole.1.is_some(), early || theirs.1.is_some(), "round {round}: {whole:?} {theirs:?} {bytes:02x?}");
         *refused.entry(whole.1).or_insert(0) += 1;
     }
     // The mixture has some of everything.

@@ -74,10 +74,15 @@ fn frame(bytes: &[u8]) -> Option<(u8, Vec<u8>, usize)> {
 
 /// A client's frame.
 fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
-    let length = u16::try_from(payload.len()).unwrap().to_be_bytes();
+    let mut frame = vec![first];
+    match u16::try_from(payload.len()).unwrap() {
+        short @ ..=125 => frame.push(0x80 | short.to_le_bytes()[0]),
+        long => frame.extend([&[0xfe][..], &long.to_be_bytes()].concat()),
+    }
     let mask = [9, 8, 7, 6];
-    let payload = payload.iter().zip(mask.iter().cycle()).map(|(b, m)| b ^ m);
-    [&[first, 0xfe][..], &length, &mask].concat().into_iter().chain(payload).collect()
+    frame.extend(mask);
+    frame.extend(payload.iter().zip(mask.iter().cycle()).map(|(b, m)| b ^ m));
+    frame
 }
 
 async fn hostile_house() -> House {
