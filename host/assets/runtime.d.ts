@@ -58,19 +58,42 @@ declare namespace svc {
     function onChange(cb: (u: User | null) => void): () => void;
   }
 
-  interface Room {
-    readonly id: string;
-    readonly state: 'connecting' | 'open' | 'closed';
-    /** False while not open; nothing is queued. */
-    send(type: string, data?: unknown, clientMessageId?: string): boolean;
-    on(
-      ev: 'open' | 'message' | 'presence' | 'join' | 'leave' | 'close' | 'error',
-      cb: (e: any) => void,
-    ): () => void;
-    close(): void;
-  }
-
   namespace ws {
+    /** What another member, or the owner, has said. */
+    interface Message {
+      v: 1;
+      type: string;
+      data: any;
+      /** The sender's client id, or `owner`. */
+      sender: string;
+      room: string;
+      ts: string;
+      /** Its number in the room: a gap is what this client missed. Own messages take numbers, too. */
+      seq: number;
+    }
+    interface Events {
+      /** The room is open, for the first time or again. */
+      open: { client_id: string; room: string; members: number; seq: number };
+      message: Message;
+      /** How many are in the room, this client included. */
+      presence: { members: number };
+      join: { client_id: string };
+      leave: { client_id: string };
+      /** The connection is lost or closed; unless `state` is `closed`, it is being opened again. */
+      close: { code: number; reason: string };
+      /** A message was refused, or the room cannot be reached (`unreachable`). */
+      error: SvcError & { client_message_id?: string };
+    }
+    interface Room {
+      readonly id: string;
+      readonly state: 'connecting' | 'open' | 'closed';
+      /** False while not open; nothing is queued. */
+      send(type: string, data?: unknown, clientMessageId?: string): boolean;
+      /** Calls back at each event; returns how to stop that. */
+      on<E extends keyof Events>(event: E, cb: (e: Events[E]) => void): () => void;
+      close(): void;
+    }
+    /** Joins a room of this page's backend, and again whenever the connection is lost. */
     function room(id: string, opts?: { reconnect?: boolean }): Room;
   }
 

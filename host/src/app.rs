@@ -29,6 +29,8 @@ use crate::mcp::Tools;
 use crate::outbound::Outbound;
 use crate::projects::Projects;
 use crate::random::Random;
+use crate::realtime::Realtime;
+use crate::realtime::routes::Rooms;
 use crate::sandbox::{Sandbox, SandboxConfig};
 use crate::telemetry::Metrics;
 use crate::workspaces::Workspaces;
@@ -73,6 +75,10 @@ services! {
     deployments: Arc<Deployments>,
     /// Projects' databases and their actions.
     backends: Arc<Backends>,
+    /// Rooms in which pages talk to each other.
+    realtime: Arc<Realtime>,
+    /// What sockets of visitors need.
+    rooms: Rooms,
     /// Envelopes of frontends.
     projects: Projects,
     /// Projects with all that is in them.
@@ -121,9 +127,15 @@ impl App {
             config.limits.page_bytes,
         ));
         let followed = Arc::clone(&pages);
-        control.follow(move |change| match change {
-            Change::Slug(slug) => followed.forget(slug),
+        control.follow(move |change| {
+            if let Change::Slug(slug) = change {
+                followed.forget(slug);
+            }
         });
+        let realtime = Realtime::new(clock.clone(), random.clone(), config.limits.clone());
+        let realtime = Arc::new(realtime);
+        // Behind the pages: it looks at those that the change is about.
+        control.follow(realtime.follower());
         let deployments = Arc::new(Deployments {
             control: control.clone(),
             content,
@@ -155,6 +167,7 @@ impl App {
             Arc::clone(&deployments),
             sandbox.clone(),
         )?);
+        backends.count_rooms_by(realtime.counter());
         backends
             .settle_owners()
             .await
@@ -178,6 +191,7 @@ impl App {
             gauges = Gauges::register(registry);
             deployments.register(registry);
             sandbox.metrics().register(registry);
+            realtime.register(registry);
         }));
         let teardown = Teardown::new(
             workspaces.clone(),
@@ -199,8 +213,15 @@ impl App {
                 envelope: teardown.clone(),
                 deployments: Arc::clone(&deployments),
                 backends: Arc::clone(&backends),
+                realtime: Arc::clone(&realtime),
                 metrics: Arc::clone(&metrics),
                 clock: clock.clone(),
+                config: Arc::clone(&config),
+            },
+            rooms: Rooms {
+                realtime: Arc::clone(&realtime),
+                backends: Arc::clone(&backends),
+                deployments: Arc::clone(&deployments),
                 config: Arc::clone(&config),
             },
             landing: Arc::new(Landing::new(Arc::clone(&config))),
@@ -224,6 +245,7 @@ impl App {
             sandbox,
             deployments,
             backends,
+            realtime,
         };
         Ok(SharedApp(Arc::new(app)))
     }

@@ -31,6 +31,7 @@ pub mod outbound;
 pub mod overview;
 pub mod private;
 pub mod projects;
+pub mod realtime;
 pub mod router;
 pub mod server;
 pub mod telemetry;

@@ -5,7 +5,7 @@
 //! checked.
 
 use crate::access::{Row, floor};
-use crate::{backends, deployments, envelope, projects};
+use crate::{backends, deployments, envelope, projects, realtime};
 
 macro_rules! rows {
     ($($id:literal $tool:literal $action:literal $operation:path;)+) => {
@@ -46,5 +46,7 @@ pub fn all() -> Vec<Row> {
         "list_backend_history" "manage_backend" "history" backends::operations::history;
         "restore_backend" "manage_backend" "restore" backends::operations::restore;
         "export_backend" "manage_backend" "export" backends::operations::export;
+        "list_rooms" "manage_backend" "rooms" realtime::operations::list;
+        "send_to_room" "manage_backend" "send" realtime::operations::send;
     }
 }

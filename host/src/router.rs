@@ -40,6 +40,7 @@ use crate::landing::routes as landing;
 use crate::mcp::routes as mcp;
 use crate::openapi;
 use crate::projects::routes as projects;
+use crate::realtime::routes as rooms;
 use crate::telemetry::Route;
 
 /// The routers of the three kinds of host.
@@ -134,6 +135,7 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
         .route("/{slug}/api/op", post(visitors::op))
         .route("/{slug}/api/query", called(post(visitors::query), app))
         .route("/{slug}/api/schema", called(get(visitors::schema), app))
+        .route("/{slug}/ws", get(rooms::join))
         .route("/", get(frontends::home))
         .route("/_svc/runtime/{file}", get(deployments::runtime))
         .route("/_svc/runtime.d.ts", get(deployments::typings))
@@ -233,10 +235,13 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(exports::export).map(&owned))
         .routes(routes!(history::list).map(&owned))
         .routes(routes!(history::restore).map(&owned))
+        .routes(routes!(rooms::list).map(&owned))
+        .routes(routes!(rooms::send).map(&owned))
         .routes(routes!(mcp::serve).map(limited(Rule::Mcp)))
         .routes(routes!(visitors::op))
         .routes(routes!(visitors::query).map(&called))
         .routes(routes!(visitors::schema).map(&called))
+        .routes(routes!(rooms::join))
         .routes(routes!(healthz))
         .routes(routes!(readyz))
         .routes(routes!(revisions::preview))

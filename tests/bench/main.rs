@@ -14,15 +14,18 @@ mod items;
 mod load;
 mod many;
 mod minimal;
+mod minimal_rooms;
 mod minimal_sql;
 mod neighbours;
 mod nginx;
 mod owner;
 mod pocketbase;
 mod publish;
+mod relay;
 mod releases;
 mod report;
 mod rerender;
+mod rooms;
 mod rounds;
 mod server;
 mod source;
@@ -37,7 +40,7 @@ use anyhow::{Context, bail};
 use report::Goals;
 
 /// What is measured, in the order of the report.
-const PARTS: [&str; 13] = [
+const PARTS: [&str; 14] = [
     "startup",
     "calls",
     "views",
@@ -51,6 +54,7 @@ const PARTS: [&str; 13] = [
     "guests",
     "rerender",
     "crowd",
+    "rooms",
 ];
 
 fn main() -> anyhow::Result<()> {
@@ -66,6 +70,7 @@ fn main() -> anyhow::Result<()> {
                 let commits = arguments.next().context("how it commits")?;
                 return minimal_sql::serve(&commits, &arguments.next().context("a path")?);
             }
+            minimal_rooms::ARGUMENT => return minimal_rooms::serve(),
             "--svc" => {
                 let path = arguments.next().context("--svc needs a path")?;
                 svc = Some(PathBuf::from(path));
@@ -142,6 +147,9 @@ fn main() -> anyhow::Result<()> {
     }
     if wanted("crowd") {
         crowd::measure(&bench, &mut goals)?;
+    }
+    if wanted("rooms") {
+        rooms::measure(&bench, &mut goals)?;
     }
     goals.print()
 }

@@ -9,6 +9,7 @@ mod kills;
 mod numbers;
 mod process;
 mod server;
+mod socket;
 mod wait;
 
 pub use answer::{Answer, Ask, exchange};
@@ -17,4 +18,5 @@ pub use kills::Installation;
 pub use numbers::Numbers;
 pub use process::{Binary, Output, Process, finish};
 pub use server::{Builder, NOW, TestServer, cache};
+pub use socket::{Heard, Socket};
 pub use wait::{DEADLINE, until};

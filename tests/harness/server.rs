@@ -16,6 +16,7 @@ use tokio::sync::OnceCell;
 
 use crate::answer::{Answer, Ask, exchange};
 use crate::process::{Binary, Output};
+use crate::socket::Socket;
 use crate::wait::{DEADLINE, until};
 
 /// Where a test's clock stands at first: 2026-11-20T12:00:00.000Z.
@@ -116,6 +117,7 @@ impl TestServer {
             &mut limits.mcp_burst,
             &mut limits.op_burst,
             &mut limits.op_deployment_burst,
+            &mut limits.sockets_per_ip,
         ] {
             *burst = 100_000;
         }
@@ -203,6 +205,18 @@ impl TestServer {
     /// Its data directory.
     pub fn data(&self) -> &Path {
         self.data.path()
+    }
+
+    /// Opens a socket.
+    ///
+    /// # Errors
+    /// The status with which it is refused.
+    pub async fn socket(
+        &self,
+        path: &str,
+        headers: &[(&'static str, &str)],
+    ) -> Result<Socket, u16> {
+        Socket::open(self.address(), path, headers).await
     }
 
     /// Moves its clock on.

@@ -55,6 +55,7 @@ mod readme;
 mod releases;
 mod rendering;
 mod restores;
+mod rooms;
 mod secrecy;
 mod serving;
 mod sharing;

@@ -12,6 +12,7 @@ mod operations;
 mod parity;
 mod parity_history;
 mod parity_order;
+mod parity_rooms;
 mod parity_twins;
 mod ranges;
 mod written;

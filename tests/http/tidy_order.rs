@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The parts of `host/src`: each may use those before it, and none after it. ARCHITECTURE has the drawing.
-const ORDER: [&str; 32] = [
+const ORDER: [&str; 33] = [
     "config",
     "log",
     "telemetry",
@@ -21,6 +21,7 @@ const ORDER: [&str; 32] = [
     "projects",
     "deployments",
     "backends",
+    "realtime",
     "envelope",
     "overview",
     "gauges",

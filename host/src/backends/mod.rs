@@ -11,6 +11,7 @@ pub mod kept_sql;
 mod migrations;
 pub mod model;
 mod nesting;
+mod occupancy;
 pub mod operate;
 pub mod operations;
 mod problems;
@@ -27,4 +28,5 @@ pub mod views;
 pub use svc_database as database;
 
 pub use model::{Backend, BackendError};
+pub use occupancy::Occupancy;
 pub use service::Backends;

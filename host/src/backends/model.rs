@@ -6,6 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::database::{Inventory, Pace, RunError, Schema, SchemaWarning};
+use super::occupancy::Occupancy;
 use crate::clock::Timestamp;
 use crate::control;
 use crate::ids::{BackendId, ProjectId};
@@ -142,6 +143,8 @@ pub struct Detail {
     pub backend: Backend,
     /// What is in its file.
     pub inventory: Inventory,
+    /// Who is in its rooms.
+    pub occupancy: Occupancy,
     /// How many bytes it takes on the disk.
     pub bytes_on_disk: u64,
     /// The ledger, oldest first.

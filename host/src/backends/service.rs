@@ -7,6 +7,7 @@ use quick_cache::sync::Cache;
 use super::actions::{self, Actions, ByText};
 use super::database::{Databases, Schema};
 use super::model::{Backend, BackendError, Detail, LedgerEntry};
+use super::occupancy::Occupancy;
 use super::store;
 use super::verdicts::Verdicts;
 use crate::clock::Clock;
@@ -40,6 +41,8 @@ pub struct Backends {
     pub(super) rewinds: tokio::sync::Semaphore,
     /// Files that wait for their receivers.
     pub(super) exports: super::export::Exports,
+    /// Counts who is in the rooms of a backend.
+    occupancy: super::occupancy::Counter,
 }
 
 /// A backend to make.
@@ -75,6 +78,7 @@ impl Backends {
             migrating: super::migrations::Turns::default(),
             rewinds: tokio::sync::Semaphore::new(super::history::AT_ONCE),
             exports: super::export::Exports::default(),
+            occupancy: super::occupancy::Counter::default(),
             control,
             clock,
             random,
@@ -119,6 +123,7 @@ impl Backends {
             let detail = Detail {
                 bytes_on_disk: self.bytes_on_disk(id).await?,
                 backend,
+                occupancy: Occupancy::default(),
                 inventory,
                 ledger: vec![entry],
                 actions: Vec::new(),
@@ -225,6 +230,7 @@ impl Backends {
         }
         Ok(Detail {
             bytes_on_disk: self.bytes_on_disk(id).await?,
+            occupancy: self.occupancy.of(id),
             backend,
             inventory,
             ledger,
@@ -246,6 +252,19 @@ impl Backends {
     /// The database's.
     pub async fn schema(&self, id: BackendId) -> Result<Schema, BackendError> {
         Ok(self.databases.schema(id).await?)
+    }
+
+    /// Has `count` say who is in the rooms of a backend.
+    pub fn count_rooms_by(&self, count: impl Fn(BackendId) -> Occupancy + Send + Sync + 'static) {
+        self.occupancy.set(count);
+    }
+
+    /// Whether the rooms of a backend may be joined; those of one that is gone may not.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn is_realtime(&self, id: BackendId) -> Result<bool, control::Error> {
+        self.control.read(move |c| store::is_realtime(c, &id)).await
     }
 
     /// Opens or closes the rooms of a project's backend.

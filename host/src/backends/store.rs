@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{ActionRow, Backend, LedgerEntry};
-use crate::control::{Error, Tx};
+use crate::control::{Change, Error, Tx};
 use crate::ids::{BackendId, ProjectId, WorkspaceId};
 use crate::sandbox::Statement;
 
@@ -69,15 +69,28 @@ pub(super) fn set_realtime(tx: &Tx<'_>, id: &BackendId, realtime: bool) -> Resul
     let changed = tx
         .prepare_cached("UPDATE backends SET realtime = ?2 WHERE id = ?1")?
         .execute(params![id, realtime])?;
+    if !realtime {
+        tx.note(Change::RealtimeOff(*id));
+    }
     Ok(changed > 0)
+}
+
+/// Whether a backend is there and its rooms may be joined.
+pub(super) fn is_realtime(c: &Connection, id: &BackendId) -> rusqlite::Result<bool> {
+    c.prepare_cached("SELECT EXISTS (SELECT 1 FROM backends WHERE id = ?1 AND realtime)")?
+        .query_row([id], |row| row.get(0))
 }
 
 /// Removes a project's backend with its ledger and actions; answers which it was.
 pub(super) fn remove(tx: &Tx<'_>, project: &ProjectId) -> Result<Option<BackendId>, Error> {
-    Ok(tx
+    let removed: Option<BackendId> = tx
         .prepare_cached("DELETE FROM backends WHERE project_id = ?1 RETURNING id")?
         .query_row([project], |row| row.get(0))
-        .optional()?)
+        .optional()?;
+    if let Some(id) = removed {
+        tx.note(Change::BackendEnded(id));
+    }
+    Ok(removed)
 }
 
 /// The ledger, oldest first.

@@ -273,8 +273,8 @@ impl BackendView {
             },
             realtime: RealtimeView {
                 enabled: detail.backend.realtime,
-                rooms: 0,
-                sockets: 0,
+                rooms: detail.occupancy.rooms,
+                sockets: detail.occupancy.sockets,
             },
             warnings: warnings(detail),
         }

@@ -2,11 +2,17 @@
 
 use std::sync::{PoisonError, RwLock};
 
+use crate::ids::BackendId;
+
 /// A change that whoever keeps something in memory must follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// A slug answers something else from now on, or nothing.
     Slug(String),
+    /// A backend is no more.
+    BackendEnded(BackendId),
+    /// Nobody may be in the rooms of a backend any more.
+    RealtimeOff(BackendId),
 }
 
 type Follower = Box<dyn Fn(&Change) + Send + Sync>;

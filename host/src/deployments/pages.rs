@@ -174,6 +174,11 @@ impl Page {
         matches!(self.guard, Guard::Password(_))
     }
 
+    /// Whether it is an owner's page, at its place.
+    pub fn is_frontend(&self) -> bool {
+        matches!(self.kind, Kind::Frontend { .. })
+    }
+
     fn weight(&self) -> u64 {
         ENTRY_BYTES
             + self

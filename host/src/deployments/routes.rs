@@ -28,6 +28,7 @@ use crate::config::Config;
 use crate::http::context::Context;
 use crate::http::extract::{ReadBody, UnreadBody, check_characters, invalid};
 use crate::http::hosts::Host;
+use crate::http::origin;
 use crate::http::problem::{Code, Problem};
 use crate::http::problem_page;
 
@@ -528,11 +529,7 @@ pub fn check_origin(
     context: &Context,
     headers: &HeaderMap,
 ) -> Result<(), Problem> {
-    let Some(origin) = headers.get(header::ORIGIN) else {
-        return Ok(());
-    };
-    let ours = format!("{}://{}", config.scheme, context.authority);
-    if origin.as_bytes().eq_ignore_ascii_case(ours.as_bytes()) {
+    if origin::is_own(&config.scheme, &context.authority, headers) {
         return Ok(());
     }
     Err(Problem::new(

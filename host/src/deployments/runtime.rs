@@ -7,7 +7,15 @@ use super::{Deployments, store};
 use crate::content::Digest;
 use crate::control::Error;
 
-const SCRIPT: &str = include_str!("../../assets/runtime.js");
+/// The script, put together from its parts: one scope, opened by the first and closed by the last.
+const SCRIPT: &str = concat!(
+    include_str!("../../assets/runtime/core.js"),
+    include_str!("../../assets/runtime/db.js"),
+    include_str!("../../assets/runtime/auth.js"),
+    include_str!("../../assets/runtime/room.js"),
+    include_str!("../../assets/runtime/pay.js"),
+    include_str!("../../assets/runtime/end.js"),
+);
 /// The typings of the newest runtime.
 pub const TYPINGS: &str = include_str!("../../assets/runtime.d.ts");
 /// How much of the digest names a runtime, in hexadecimal digits.

@@ -55,6 +55,7 @@ codes! {
     StatementFailed "statement_failed" 400 "The statement failed" "SQLite took the statement, and the values that it was given made it fail as it ran: `reason` says why. Nothing was changed. Send other values.";
     ParamsMismatch "params_mismatch" 400 "Params differ" "A call must name exactly the params of its statement: `missing` and `extra` list the difference.";
     ReservedParam "reserved_param" 400 "Reserved param" "Params that begin with svc_ are given by the platform. Leave them out of the call.";
+    InvalidRoom "invalid_room" 400 "Invalid room" "A room's id is 1 to 64 characters of A-Z, a-z, 0-9 and ._~- and begins with a letter or a digit. Name one room.";
     QueryTimeout "query_timeout" 400 "The statement took too much" "The statement ran for too long or needed too much temporary space, and was undone. Add an index or a LIMIT, or do less at once.";
     Unauthorized "unauthorized" 401 "Not authorized" "The credential or password is missing, wrong or revoked. Send a valid credential as Authorization: Bearer, or unlock the page with its password first.";
     IdentityRequired "identity_required" 401 "Sign-in required" "The action is for signed-in visitors. Send the visitor to the page's sign-in, then call it again.";

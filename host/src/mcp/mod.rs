@@ -20,6 +20,7 @@ use crate::config::Config;
 use crate::deployments::Deployments;
 use crate::envelope::Teardown;
 use crate::projects::Projects;
+use crate::realtime::Realtime;
 use crate::telemetry::Metrics;
 use crate::workspaces::Workspaces;
 
@@ -36,6 +37,8 @@ pub struct Tools {
     pub deployments: Arc<Deployments>,
     /// Projects' databases and their actions.
     pub backends: Arc<Backends>,
+    /// Rooms in which pages talk to each other.
+    pub realtime: Arc<Realtime>,
     /// What operators measure.
     pub metrics: Arc<Metrics>,
     /// The time.

@@ -16,6 +16,7 @@ use crate::sandbox::{GuestDigest, World};
 const FLUSH_VISITS: Duration = Duration::from_secs(2);
 const SWEEP: Duration = Duration::from_secs(1);
 const PURGE: Duration = Duration::from_millis(250);
+const TELL: Duration = Duration::from_millis(100);
 const COLLECT: Duration = Duration::from_secs(15);
 const TIDY: Duration = Duration::from_secs(60);
 const FORGET: Duration = Duration::from_secs(3600);
@@ -62,6 +63,11 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
         PURGE "purging the edge" async |app| match &app.purger {
             Some(purger) => purger.run().await,
             None => Ok(()),
+        };
+        TELL "telling rooms" async |app| app.realtime.tell(&app.deployments).await;
+        LISTEN "pinging sockets" async |app| {
+            app.realtime.ping();
+            Ok(())
         };
         TIDY "forgetting what is old" async |app| {
             app.rate_limits.tidy();

@@ -15,9 +15,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use super::front;
-use super::stall::Stalling;
 use crate::app::SharedApp;
 use crate::http::problem::Problem;
+use crate::http::stall::Stalling;
 use crate::router::Routers;
 
 /// How long a request's head may take to arrive.
@@ -64,11 +64,10 @@ pub(super) async fn serve(
         }
     }
     drop(listener);
-    if tokio::time::timeout(STOP_TIME, graceful.shutdown())
-        .await
-        .is_err()
-    {
-        tracing::warn!("some requests did not finish in time");
+    // Sockets are told first; requests finish meanwhile.
+    let ended = async { tokio::join!(app.realtime.stop(), graceful.shutdown()) };
+    if tokio::time::timeout(STOP_TIME, ended).await.is_err() {
+        tracing::warn!("some requests or sockets did not finish in time");
     }
 }
 
@@ -89,8 +88,8 @@ fn connect(
             let (app, routers) = (app.clone(), Arc::clone(&routers));
             async move { Ok::<_, Infallible>(front::handle(&app, &routers, peer.ip(), request).await) }
         });
-        let connection =
-            builder.serve_connection(TokioIo::new(Stalling::new(stream, STALL_TIME)), service);
+        let stream = TokioIo::new(Stalling::new(stream, STALL_TIME));
+        let connection = builder.serve_connection_with_upgrades(stream, service);
         if let Err(error) = watcher.watch(connection).await {
             tracing::debug!(%error, "a connection ended early");
         }

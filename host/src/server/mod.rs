@@ -6,7 +6,6 @@ mod background;
 mod connections;
 mod front;
 mod linger;
-mod stall;
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};

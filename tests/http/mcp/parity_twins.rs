@@ -32,6 +32,7 @@ pub(super) fn steps() -> Vec<Step> {
     steps.releases();
     steps.backends();
     steps.restores();
+    steps.rooms();
     steps.ends();
     steps.0
 }

@@ -1,4 +1,4 @@
-// The runtime of a page: `svc` on window. One classic script, first in the head.
+// The runtime of a page: `svc` on window. One classic script, first in the head, put together from this file's folder.
 (() => {
   'use strict';
   const slug = document.currentScript.dataset.slug;
@@ -36,23 +36,4 @@
     const { code = 'internal', detail = response.statusText } = answer || {};
     throw new SvcError(code, detail, response.status, answer, waits(response));
   };
-  const svc = {
-    slug,
-    SvcError,
-    db: {
-      op: (action, params = {}) => call('/api/op', { action, params }),
-      batch: async (ops) => (await call('/api/op', { ops })).results,
-    },
-    auth: {
-      // A page that asks who its visitor is goes on with nobody.
-      user: () => Promise.resolve(null),
-      login: fail('svc.auth.login'),
-      logout: refuse('svc.auth.logout'),
-      onChange: () => () => {},
-    },
-    ws: { room: fail('svc.ws') },
-    payments: { checkout: refuse('svc.payments'), status: refuse('svc.payments') },
-  };
-  for (const part of Object.values(svc)) if (typeof part === 'object') Object.freeze(part);
-  Object.defineProperty(window, 'svc', { value: Object.freeze(svc), enumerable: true });
-})();
+  const svc = { slug, SvcError };

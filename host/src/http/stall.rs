@@ -11,7 +11,7 @@ use tokio::time::{Sleep, sleep};
 
 /// A stream whose writes fail once the other side has taken nothing for so long.
 #[derive(Debug)]
-pub(super) struct Stalling<S> {
+pub struct Stalling<S> {
     stream: S,
     most: Duration,
     /// Runs while a write waits.
@@ -20,12 +20,17 @@ pub(super) struct Stalling<S> {
 
 impl<S> Stalling<S> {
     /// Of a stream whose other side may pause for `most`.
-    pub(super) fn new(stream: S, most: Duration) -> Self {
+    pub fn new(stream: S, most: Duration) -> Self {
         Self {
             stream,
             most,
             stalled: None,
         }
+    }
+
+    /// The stream itself, for whoever bounds its writes otherwise.
+    pub fn into_inner(self) -> S {
+        self.stream
     }
 
     /// What a write answers: one that goes on ends the pause, one that waits is waited for no longer than allowed.

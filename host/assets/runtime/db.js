@@ -1,0 +1,5 @@
+  // Actions of the backend.
+  svc.db = {
+    op: (action, params = {}) => call('/api/op', { action, params }),
+    batch: async (ops) => (await call('/api/op', { ops })).results,
+  };

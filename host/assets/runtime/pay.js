@@ -1,0 +1,2 @@
+  // Purchases.
+  svc.payments = { checkout: refuse('svc.payments'), status: refuse('svc.payments') };

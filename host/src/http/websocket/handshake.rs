@@ -1,0 +1,130 @@
+//! The handshake: from a request for an upgrade to a socket.
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::Response;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use hyper_util::server::conn::auto::upgrade;
+use tokio::net::TcpStream;
+
+use super::Socket;
+use crate::http::extract::invalid;
+use crate::http::problem::Problem;
+use crate::http::stall::Stalling;
+
+/// What a key is answered with (RFC 6455, section 1.3).
+const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+/// The one version that there is.
+const VERSION: HeaderValue = HeaderValue::from_static("13");
+
+/// A request for an upgrade that can be accepted.
+#[derive(Debug)]
+pub struct Upgrade {
+    connection: OnUpgrade,
+    answer: HeaderValue,
+}
+
+/// An upgrade that is under way.
+#[derive(Debug)]
+pub struct Accepted {
+    connection: OnUpgrade,
+}
+
+impl Upgrade {
+    /// Reads the handshake of a request.
+    ///
+    /// # Errors
+    /// `invalid_request`, saying what is missing.
+    pub fn of(request: &mut Request) -> Result<Self, Problem> {
+        let headers = request.headers();
+        let asks = request.method() == Method::GET
+            && request.version() == Version::HTTP_11
+            && names(headers, &header::CONNECTION, "upgrade")
+            && names(headers, &header::UPGRADE, "websocket");
+        if !asks {
+            return Err(invalid(
+                "This address is a WebSocket: open it with a WebSocket client, over HTTP/1.1.",
+            )
+            .header(header::UPGRADE, HeaderValue::from_static("websocket")));
+        }
+        if headers.get(header::SEC_WEBSOCKET_VERSION) != Some(&VERSION) {
+            return Err(invalid("`Sec-WebSocket-Version` must be 13.")
+                .header(header::SEC_WEBSOCKET_VERSION, VERSION));
+        }
+        let key = headers.get(header::SEC_WEBSOCKET_KEY);
+        let answer = key.and_then(answer_to).ok_or_else(|| {
+            invalid(
+                "`Sec-WebSocket-Key` must be 16 bytes in base64, made anew for each connection.",
+            )
+        })?;
+        let connection = request.extensions_mut().remove::<OnUpgrade>();
+        let connection =
+            connection.ok_or_else(|| Problem::internal(&"a connection that cannot be upgraded"))?;
+        Ok(Self { connection, answer })
+    }
+
+    /// Accepts it: the answer to send, and the upgrade that follows it.
+    pub fn accept(self) -> (Response, Accepted) {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        let headers = response.headers_mut();
+        headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+        headers.insert(header::SEC_WEBSOCKET_ACCEPT, self.answer);
+        let accepted = Accepted {
+            connection: self.connection,
+        };
+        (response, accepted)
+    }
+}
+
+impl Accepted {
+    /// The socket, once the answer is sent; `None` if the client has gone by then.
+    pub async fn socket(self, most: usize) -> Option<Socket> {
+        let upgraded = self.connection.await.ok()?;
+        let parts = upgrade::downcast::<TokioIo<Stalling<TcpStream>>>(upgraded).ok()?;
+        let stream = parts.io.into_inner().into_inner();
+        Some(Socket::new(stream, parts.read_buf, most))
+    }
+}
+
+/// Whether a header's list has a name.
+fn names(headers: &HeaderMap, name: &HeaderName, wanted: &str) -> bool {
+    let lines = headers.get_all(name).iter().filter_map(|v| v.to_str().ok());
+    lines
+        .flat_map(|line| line.split(','))
+        .any(|entry| entry.trim().eq_ignore_ascii_case(wanted))
+}
+
+fn answer_to(key: &HeaderValue) -> Option<HeaderValue> {
+    let decoded = STANDARD.decode(key.as_bytes()).ok()?;
+    if decoded.len() != 16 {
+        return None;
+    }
+    // The protocol's choice, which protects nothing: it shows that the server speaks it.
+    let mut digest = ring::digest::Context::new(&ring::digest::SHA1_FOR_LEGACY_USE_ONLY);
+    digest.update(key.as_bytes());
+    digest.update(GUID);
+    HeaderValue::try_from(STANDARD.encode(digest.finish())).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_answered_as_the_standard_says() {
+        let key = HeaderValue::from_static("dGhlIHNhbXBsZSBub25jZQ==");
+        assert_eq!(
+            answer_to(&key).unwrap(),
+            HeaderValue::from_static("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
+        );
+        for bad in ["", "c2hvcnQ=", "not base64!", "dGhlIHNhbXBsZSBub25jZSE="] {
+            assert_eq!(answer_to(&HeaderValue::from_static(bad)), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! What waits to be written to a socket: frames that others share, bounded, and written many at once.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+
+use bytes::{Buf, Bytes};
+use socket2::SockRef;
+use tokio::net::TcpStream;
+
+use super::{Close, frame};
+
+/// Frames that one write takes.
+const WRITE: usize = 64;
+/// What the kernel may hold of what a client has not taken, in bytes: far less than it would by itself.
+const KERNEL: usize = 64 * 1024;
+
+/// The sending half of a socket. Whoever has something for it puts it here, and never waits.
+#[derive(Debug)]
+pub struct Outbox {
+    stream: TcpStream,
+    /// The most frames that wait.
+    most: usize,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    /// The first may have been written in part: then it is what is left of it.
+    frames: VecDeque<Bytes>,
+    /// Whether some of the first frame is on its way, so that it must be finished.
+    begun: bool,
+    /// Whether anything was ever put here.
+    used: bool,
+    /// Whether the last frame is the last: a close frame.
+    closed: bool,
+    /// Whether nothing can be written any more.
+    broken: bool,
+    /// Who writes what waits.
+    writer: Option<Waker>,
+}
+
+/// A frame was not taken, because the socket is closed: before, or just now because too many waited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full {
+    /// How many frames were thrown away, this one included; 0 if the socket was closed before.
+    pub dropped: usize,
+}
+
+impl Outbox {
+    pub(super) fn new(stream: TcpStream, most: usize) -> Self {
+        // A socket that refuses works anyway.
+        let _ = SockRef::from(&stream).set_send_buffer_size(KERNEL);
+        Self {
+            stream,
+            most,
+            waiting: Mutex::default(),
+        }
+    }
+
+    pub(super) fn stream(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has a frame, or several in one piece, written; answers how many pieces wait by then.
+    ///
+    /// # Errors
+    /// [`Full`]: the socket is closed, with 1013 if this was one too many.
+    pub fn push(&self, piece: Bytes) -> Result<usize, Full> {
+        let mut waiting = self.lock();
+        if waiting.closed || waiting.broken {
+            return Err(Full { dropped: 0 });
+        }
+        if waiting.frames.len() >= self.most {
+            // Its own task may only not have had its turn yet: the client is slow if the kernel says so.
+            waiting.write(&self.stream);
+        }
+        waiting.used = true;
+        if waiting.frames.len() >= self.most {
+            let dropped = waiting.drop_unwritten() + 1;
+            waiting.close(frame::close(Close::SLOW));
+            return Err(Full { dropped });
+        }
+        waiting.frames.push_back(piece);
+        let length = waiting.frames.len();
+        let writer = waiting.writer.take();
+        drop(waiting);
+        if let Some(writer) = writer {
+            writer.wake();
+        }
+        Ok(length)
+    }
+
+    /// Closes the socket behind what waits.
+    pub fn close(&self, close: Close) {
+        self.close_with(frame::close(close));
+    }
+
+    pub(super) fn close_with(&self, last: Bytes) {
+        let mut waiting = self.lock();
+        if !waiting.closed {
+            waiting.close(last);
+        }
+    }
+
+    /// Whether nothing is taken any more.
+    pub fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
+    /// Whether anything was ever put here.
+    pub(super) fn is_used(&self) -> bool {
+        self.lock().used
+    }
+
+    /// Writes as much as the kernel takes.
+    ///
+    /// # Errors
+    /// When the connection is broken.
+    pub(super) fn flush(&self) -> io::Result<()> {
+        let mut waiting = self.lock();
+        waiting.write(&self.stream);
+        if waiting.broken {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        Ok(())
+    }
+
+    /// Whether something waits for the kernel.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.lock().frames.is_empty()
+    }
+
+    /// Waits until there is something to write.
+    pub(super) async fn filled(&self) {
+        std::future::poll_fn(|context| {
+            let mut waiting = self.lock();
+            if !waiting.frames.is_empty() {
+                return Poll::Ready(());
+            }
+            match &mut waiting.writer {
+                Some(writer) => writer.clone_from(context.waker()),
+                none => *none = Some(context.waker().clone()),
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+impl Waiting {
+    fn close(&mut self, last: Bytes) {
+        self.closed = true;
+        self.frames.push_back(last);
+        if let Some(writer) = self.writer.take() {
+            writer.wake();
+        }
+    }
+
+    /// Throws away what is not on its way yet; answers how much that was.
+    fn drop_unwritten(&mut self) -> usize {
+        let before = self.frames.len();
+        self.frames.truncate(usize::from(self.begun));
+        before - self.frames.len()
+    }
+
+    fn write(&mut self, stream: &TcpStream) {
+        while !self.frames.is_empty() && !self.broken {
+            match self.write_some(stream) {
+                Ok(written) => self.advance(written),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => self.broken = true,
+            }
+        }
+    }
+
+    fn write_some(&self, stream: &TcpStream) -> io::Result<usize> {
+        if let (Some(only), 1) = (self.frames.front(), self.frames.len()) {
+            return stream.try_write(only);
+        }
+        let slices: [IoSlice<'_>; WRITE] =
+            std::array::from_fn(|n| IoSlice::new(self.frames.get(n).map_or(&[], |f| f)));
+        stream.try_write_vectored(&slices[..self.frames.len().min(WRITE)])
+    }
+
+    fn advance(&mut self, mut written: usize) {
+        self.begun = false;
+        while let Some(first) = self.frames.front_mut() {
+            if written < first.len() {
+                self.begun |= written > 0;
+                first.advance(written);
+                return;
+            }
+            written -= first.len();
+            self.frames.pop_front();
+        }
+    }
+}

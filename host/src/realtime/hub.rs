@@ -1,0 +1,351 @@
+//! All rooms of the server, by backend, in shards that do not wait for each other.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::numbers::Numbers;
+use super::protocol::Message;
+use super::quotas::{Most, Permit, Quotas, Reached};
+use super::room::{Awaited, Life, Member, Moment, Page, Room, Summary, Tally};
+use crate::clock::Clock;
+use crate::config::Limits;
+use crate::http::websocket::{Close, Outbox};
+use crate::ids::BackendId;
+
+const SHARDS: usize = 16;
+
+/// All rooms.
+#[derive(Debug)]
+pub(super) struct Hub {
+    clock: Clock,
+    pub(super) limits: Limits,
+    shards: [Mutex<HashMap<BackendId, Arc<Rooms>>>; SHARDS],
+    quotas: Arc<Quotas>,
+    pub(super) numbers: Arc<Numbers>,
+    /// Rooms whose members are yet to be told who came and went.
+    awaited: Mutex<Vec<Arc<Room>>>,
+    /// Pages with sockets that may have ended since somebody last looked.
+    suspects: Mutex<HashSet<Arc<str>>>,
+    /// How many sockets each page has.
+    pages: Mutex<HashMap<Arc<str>, u64>>,
+    /// How many times the rooms of some backend have ended.
+    ends: AtomicU64,
+    stopped: AtomicBool,
+}
+
+/// The rooms of a backend.
+#[derive(Debug)]
+struct Rooms {
+    backend: BackendId,
+    /// Each with how many sockets are in it or on their way.
+    rooms: Mutex<HashMap<Arc<str>, (Arc<Room>, u64)>>,
+}
+
+/// The place of a socket in a room, from before its upgrade to its very end.
+#[derive(Debug)]
+pub(super) struct Ticket {
+    hub: Arc<Hub>,
+    rooms: Arc<Rooms>,
+    pub(super) room: Arc<Room>,
+    pub(super) page: Page,
+    _permit: Permit,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Hub {
+    pub(super) fn new(clock: Clock, limits: Limits) -> Self {
+        let most = Most {
+            of_client: limits.sockets_per_ip,
+            of_backend: limits.sockets_per_backend,
+            of_server: limits.sockets_total,
+        };
+        Self {
+            clock,
+            limits,
+            shards: Default::default(),
+            quotas: Arc::new(Quotas::new(most)),
+            numbers: Arc::default(),
+            awaited: Mutex::default(),
+            suspects: Mutex::default(),
+            pages: Mutex::default(),
+            ends: AtomicU64::new(0),
+            stopped: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn now(&self) -> Moment {
+        Moment {
+            elapsed: self.clock.elapsed(),
+            at: self.clock.now(),
+        }
+    }
+
+    fn shard(&self, backend: &BackendId) -> MutexGuard<'_, HashMap<BackendId, Arc<Rooms>>> {
+        let mut hasher = DefaultHasher::new();
+        backend.hash(&mut hasher);
+        let shard = usize::try_from(hasher.finish() % SHARDS as u64).unwrap_or(0);
+        lock(&self.shards[shard])
+    }
+
+    /// Takes a place in a room for a socket that is yet to be upgraded. From here on it learns of every end.
+    ///
+    /// # Errors
+    /// The quota that is reached.
+    pub(super) fn admit(
+        self: &Arc<Self>,
+        backend: BackendId,
+        client: IpAddr,
+        room: &str,
+        page: Page,
+    ) -> Result<Ticket, Reached> {
+        let permit = self.quotas.take(client, backend)?;
+        let mut shard = self.shard(&backend);
+        let rooms = shard.entry(backend).or_insert_with(|| {
+            Arc::new(Rooms {
+                backend,
+                rooms: Mutex::default(),
+            })
+        });
+        let rooms = Arc::clone(rooms);
+        let mut open = lock(&rooms.rooms);
+        let most = self.limits.rooms_per_backend;
+        if !open.contains_key(room) && open.len() as u64 >= most {
+            return Err(Reached::Rooms(most));
+        }
+        let (found, sockets) = open
+            .entry(room.into())
+            .or_insert_with(|| (Arc::new(Room::new(room)), 0));
+        *sockets += 1;
+        let room = Arc::clone(found);
+        drop(open);
+        drop(shard);
+        *lock(&self.pages).entry(Arc::clone(&page.slug)).or_default() += 1;
+        Ok(Ticket {
+            hub: Arc::clone(self),
+            rooms,
+            room,
+            page,
+            _permit: permit,
+        })
+    }
+
+    /// Has a room's members told later.
+    fn await_telling(&self, room: &Arc<Room>, Awaited(awaited): Awaited) {
+        if awaited {
+            lock(&self.awaited).push(Arc::clone(room));
+        }
+    }
+
+    /// Does something with a room that may have its members told, and counts what came of it.
+    pub(super) fn with_room<T>(
+        &self,
+        room: &Arc<Room>,
+        work: impl FnOnce(Moment, &mut Tally) -> (T, Awaited),
+    ) -> T {
+        let mut tally = Tally::default();
+        let (done, awaited) = work(self.now(), &mut tally);
+        self.await_telling(room, awaited);
+        self.numbers.add(tally);
+        done
+    }
+
+    /// Relays a message; answers its number, 0 if nobody is there.
+    pub(super) fn publish(
+        &self,
+        room: &Arc<Room>,
+        message: &Message<'_>,
+        sender: Option<&Arc<str>>,
+    ) -> u64 {
+        self.numbers.messages.inc();
+        self.with_room(room, |now, tally| room.publish(message, sender, now, tally))
+    }
+
+    /// A room of a backend, if it is there.
+    pub(super) fn room(&self, backend: &BackendId, room: &str) -> Option<Arc<Room>> {
+        let rooms = self.shard(backend).get(backend).map(Arc::clone)?;
+        let rooms = lock(&rooms.rooms);
+        rooms.get(room).map(|(room, _)| Arc::clone(room))
+    }
+
+    /// The rooms of a backend that somebody is in, by id.
+    pub(super) fn rooms(&self, backend: &BackendId) -> Vec<Summary> {
+        let Some(rooms) = self.shard(backend).get(backend).map(Arc::clone) else {
+            return Vec::new();
+        };
+        let rooms = lock(&rooms.rooms);
+        let summaries = rooms.values().map(|(room, _)| room.summary());
+        let mut summaries: Vec<_> = summaries.filter(|room| room.members > 0).collect();
+        summaries.sort_by(|a, b| a.id.cmp(&b.id));
+        summaries
+    }
+
+    /// Closes all sockets of a backend.
+    pub(super) fn end(&self, backend: &BackendId, close: Close) {
+        self.ends.fetch_add(1, Ordering::SeqCst);
+        let Some(rooms) = self.shard(backend).remove(backend) else {
+            return;
+        };
+        let rooms = lock(&rooms.rooms);
+        rooms.values().for_each(|(room, _)| room.end(close));
+    }
+
+    /// How many times the rooms of some backend have ended.
+    pub(super) fn ends(&self) -> u64 {
+        self.ends.load(Ordering::SeqCst)
+    }
+
+    /// Has somebody look whether a page is still what its sockets were opened from.
+    pub(super) fn suspect(&self, slug: &str) {
+        let pages = lock(&self.pages);
+        if let Some((slug, _)) = pages.get_key_value(slug) {
+            lock(&self.suspects).insert(Arc::clone(slug));
+        }
+    }
+
+    /// The pages to look at.
+    pub(super) fn suspects(&self) -> HashSet<Arc<str>> {
+        std::mem::take(&mut *lock(&self.suspects))
+    }
+
+    /// Closes the sockets of a page for which `why` has a reason.
+    pub(super) fn close_page(&self, slug: &str, why: &dyn Fn(&Page) -> Option<Close>) {
+        for room in self.all() {
+            self.with_room(&room, |now, tally| {
+                ((), room.close_page(slug, why, now, tally))
+            });
+        }
+    }
+
+    /// Every room that there is.
+    fn all(&self) -> Vec<Arc<Room>> {
+        let mut all = Vec::new();
+        for shard in &self.shards {
+            for rooms in lock(shard).values() {
+                all.extend(
+                    lock(&rooms.rooms)
+                        .values()
+                        .map(|(room, _)| Arc::clone(room)),
+                );
+            }
+        }
+        all
+    }
+
+    /// Tells the members of rooms in which somebody came or went, where it is time.
+    pub(super) fn tell(&self) {
+        let awaited = std::mem::take(&mut *lock(&self.awaited));
+        for room in awaited {
+            self.with_room(&room, |now, tally| ((), room.tell(now, tally)));
+        }
+    }
+
+    /// Pings whose turn it is, and lets go who has not answered.
+    pub(super) fn ping(&self) {
+        let every = Duration::from_secs(self.limits.ping_seconds);
+        let within = Duration::from_secs(self.limits.pong_seconds);
+        for room in self.all() {
+            self.with_room(&room, |now, tally| {
+                ((), room.ping(now, every, within, tally))
+            });
+        }
+    }
+
+    /// Notes how many sockets and rooms there are.
+    pub(super) fn count(&self) {
+        let rooms = self.all();
+        let open = rooms.iter().filter(|room| room.summary().members > 0);
+        self.numbers.set(self.quotas.total(), open.count() as u64);
+    }
+
+    /// Closes all sockets, and those that come; waits until they are gone.
+    pub(super) async fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        for room in self.all() {
+            room.end(Close::STOPPED);
+        }
+        self.quotas.none_left().await;
+    }
+}
+
+impl Ticket {
+    /// Goes into the room.
+    ///
+    /// # Errors
+    /// Why it has ended meanwhile.
+    pub(super) fn join(
+        &self,
+        id: Arc<str>,
+        outbox: &Arc<Outbox>,
+        life: &Arc<Life>,
+    ) -> Result<(), Close> {
+        let hub = &self.hub;
+        let ping = Duration::from_secs(hub.limits.ping_seconds);
+        let member = Member {
+            id,
+            outbox: Arc::clone(outbox),
+            page: self.page.clone(),
+            life: Arc::clone(life),
+            next_ping: hub.clock.elapsed() + ping,
+        };
+        let joined = hub.with_room(&self.room, |now, tally| {
+            match self.room.join(member, now, tally) {
+                Ok(awaited) => (Ok(()), awaited),
+                Err(close) => (Err(close), Awaited(false)),
+            }
+        });
+        joined?;
+        hub.numbers.opened.inc();
+        // A stop that has looked at this room before did not see this socket.
+        if hub.stopped.load(Ordering::SeqCst) {
+            return Err(Close::STOPPED);
+        }
+        // What ended while the connection was upgraded is seen by this look.
+        hub.suspect(&self.page.slug);
+        Ok(())
+    }
+
+    /// Leaves the room.
+    pub(super) fn leave(&self, id: &Arc<str>) {
+        self.hub.with_room(&self.room, |now, tally| {
+            ((), self.room.leave(id, now, tally))
+        });
+    }
+
+    pub(super) fn hub(&self) -> &Arc<Hub> {
+        &self.hub
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        {
+            let mut pages = lock(&self.hub.pages);
+            if let Some(count) = pages.get_mut(&self.page.slug) {
+                *count -= 1;
+                if *count == 0 {
+                    pages.remove(&self.page.slug);
+                }
+            }
+        }
+        let mut shard = self.hub.shard(&self.rooms.backend);
+        let mut rooms = lock(&self.rooms.rooms);
+        if let Some((_, sockets)) = rooms.get_mut(&self.room.id) {
+            *sockets -= 1;
+            if *sockets == 0 {
+                rooms.remove(&self.room.id);
+            }
+        }
+        let backend = &self.rooms.backend;
+        let ours = |found: &Arc<Rooms>| Arc::ptr_eq(found, &self.rooms);
+        if rooms.is_empty() && shard.get(backend).is_some_and(ours) {
+            shard.remove(backend);
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Operations on rooms.
+
+use std::sync::Arc;
+
+use super::Realtime;
+use super::requests::{SendMessage, room_id};
+use super::scope::RoomsScope;
+use super::views::{RoomList, SentView};
+use crate::access::{Editor, Viewer};
+use crate::http::problem::Problem;
+
+/// Lists the rooms that somebody is in.
+///
+/// # Errors
+/// None: whoever has the scope may see them.
+pub async fn list(realtime: Arc<Realtime>, at: RoomsScope<Viewer>) -> Result<RoomList, Problem> {
+    Ok(realtime.rooms(&at.at.backend.id).into())
+}
+
+/// Says something in a room, in the name of the backend's owner.
+///
+/// # Errors
+/// `invalid_room`, `invalid_request`.
+pub async fn send(
+    realtime: Arc<Realtime>,
+    at: RoomsScope<Editor>,
+    (room, input): (String, SendMessage),
+) -> Result<SentView, Problem> {
+    let room = room_id(&room)?;
+    let seq = realtime.send(&at.at.backend.id, room, &input.checked()?);
+    Ok(SentView { seq })
+}

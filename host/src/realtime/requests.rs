@@ -1,0 +1,49 @@
+//! What requests about rooms look like, and what is wrong with them: for REST and for tools alike.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::is_room_id;
+use super::protocol::check_type;
+use crate::http::extract::invalid;
+use crate::http::problem::{Code, Problem};
+
+/// A message to send into a room, in its owner's name.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SendMessage {
+    /// Its type, as in a frame.
+    #[serde(rename = "type")]
+    #[schema(pattern = "^[A-Za-z0-9._~-]{1,64}$", example = "notice")]
+    pub kind: String,
+    /// Any JSON; null if absent.
+    #[serde(default)]
+    #[schema(value_type = Option<serde_json::Value>)]
+    pub data: Option<Box<RawValue>>,
+}
+
+impl SendMessage {
+    /// The message that is asked for.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub fn checked(self) -> Result<Self, Problem> {
+        check_type(&self.kind).map_err(invalid)?;
+        Ok(self)
+    }
+}
+
+/// The id of a room, if it can be one.
+///
+/// # Errors
+/// `invalid_room`.
+pub fn room_id(text: &str) -> Result<&str, Problem> {
+    if is_room_id(text) {
+        return Ok(text);
+    }
+    Err(Problem::new(
+        Code::InvalidRoom,
+        "A room's id must be 1 to 64 characters of A-Z, a-z, 0-9 and `._~-`, and begin with a letter or a digit.",
+    ))
+}

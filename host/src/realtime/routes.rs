@@ -1,0 +1,161 @@
+//! The routes of rooms: the upgrade for visitors, and what owners see and say.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, Request, State};
+use axum::response::Response;
+use http::StatusCode;
+use serde::Deserialize;
+use tracing::Instrument;
+
+use super::requests::{SendMessage, room_id};
+use super::scope::RoomsScope;
+use super::views::{RoomList, SentView};
+use super::{Realtime, RoomError, operations, socket};
+use crate::access::{Editor, Viewer};
+use crate::backends::{BackendError, Backends};
+use crate::config::Config;
+use crate::deployments::Deployments;
+use crate::http::context::Context;
+use crate::http::extract::{UnreadBody, UnreadQuery};
+use crate::http::origin;
+use crate::http::problem::{Code, Problem};
+use crate::http::websocket::Upgrade;
+
+/// Services that sockets of visitors need.
+#[derive(Clone, Debug)]
+pub struct Rooms {
+    /// Rooms.
+    pub realtime: Arc<Realtime>,
+    /// Whose they are.
+    pub backends: Arc<Backends>,
+    /// Pages that sockets are opened from.
+    pub deployments: Arc<Deployments>,
+    /// Settings.
+    pub config: Arc<Config>,
+}
+
+/// The room that a path names.
+#[derive(Debug, Deserialize)]
+pub struct RoomPath {
+    room: String,
+}
+
+/// Join a room
+///
+/// A WebSocket. The server says `svc:welcome` first; then each text frame `{"v":1,"type":…,"data":…}` goes to every other member of
+/// the room as `{"v":1,"type","data","sender","room","ts","seq"}`, and `svc:join`, `svc:leave` and `svc:presence` say who is there. A frame that
+/// breaks a rule is answered `svc:error`. Close codes: 1001 (the server stops, or what the room belongs to has ended), 1003 (a binary
+/// frame), 1007 (not UTF-8), 1008 (too many messages for too long, or the page was disabled), 1009 (a frame above the limit),
+/// 1013 (the client reads too slowly: try again later).
+#[utoipa::path(
+    operation_id = "join_room",
+    get, path = "/{slug}/ws", tag = "visitors",
+    params(
+        ("slug" = String, Path, description = "A project's frontend, whose backend has realtime on."),
+        ("room" = String, Query, description = "Any name: 1 to 64 characters of A-Z, a-z, 0-9 and `._~-`, the first a letter or a digit."),
+        ("Upgrade" = String, Header, description = "`websocket`; a browser's `Origin` must be the page's own.")
+    ),
+    responses((status = 101, description = "The socket is open.")),
+    extensions(("x-problems" = json!("invalid_request invalid_room origin_refused disabled not_found rate_limited")))
+)]
+pub async fn join(
+    State(rooms): State<Rooms>,
+    context: Context,
+    Path(slug): Path<String>,
+    mut request: Request,
+) -> Result<Response, Problem> {
+    let ends = rooms.realtime.ends();
+    let page = rooms.deployments.visited(&context.host, &slug).await?;
+    let backend = page.backend.filter(|_| page.is_frontend());
+    let backend = backend.ok_or(BackendError::NotFound)?;
+    if !rooms.backends.is_realtime(backend).await? {
+        return Err(RoomError::Closed.into());
+    }
+    let headers = request.headers();
+    if !origin::is_own(&rooms.config.scheme, &context.authority, headers) {
+        return Err(Problem::new(
+            Code::OriginRefused,
+            "The socket was opened from a page of another origin. Open it from the page itself.",
+        ));
+    }
+    let room = room_of(request.uri().query())?;
+    let upgrade = Upgrade::of(&mut request)?;
+    let client = context.client.bucket();
+    let ticket = rooms.realtime.admit(backend, client, &room, &slug, &page)?;
+    // From here on the ticket is told of every end; this looks for one that came before it.
+    if rooms.realtime.ends() != ends && !rooms.backends.is_realtime(backend).await? {
+        return Err(RoomError::Closed.into());
+    }
+    // A visitor's session would be looked at here, by the request's cookie and `Origin`: after everything that refuses the
+    // upgrade, and before it is accepted.
+    let id = rooms.realtime.client_id();
+    let id = id.map_err(|error| Problem::internal(&error))?;
+    let span =
+        tracing::debug_span!("socket", request = %context.request_id, slug, room, client = %id);
+    let (response, accepted) = upgrade.accept();
+    tokio::spawn(socket::serve(accepted, ticket, id).instrument(span));
+    Ok(response)
+}
+
+/// The room that a query names, once.
+fn room_of(query: Option<&str>) -> Result<String, Problem> {
+    let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+    let mut named = pairs.filter(|(name, _)| name == "room");
+    match (named.next(), named.next()) {
+        (Some((_, room)), None) => Ok(room_id(&room)?.to_owned()),
+        _ => Err(Problem::new(
+            Code::InvalidRoom,
+            "Name one room in the query: `?room=` and its id.",
+        )),
+    }
+}
+
+/// List the rooms
+///
+/// An extension. Those that somebody is in.
+#[utoipa::path(
+    operation_id = "list_rooms",
+    get, path = "/api/v1/projects/{id}/backend/rooms", tag = "backend",
+    params(("id" = String, Path, description = "The project.")),
+    responses((status = 200, description = "The rooms.", body = RoomList)),
+    extensions(("x-problems" = json!("owner forbidden not_found"))),
+    security(("bearer" = []))
+)]
+pub async fn list(
+    State(realtime): State<Arc<Realtime>>,
+    at: RoomsScope<Viewer>,
+    query: UnreadQuery,
+) -> Result<Json<RoomList>, Problem> {
+    let rooms = operations::list(realtime, at).await?;
+    query.none()?;
+    Ok(Json(rooms))
+}
+
+/// Send a message into a room
+///
+/// An extension. Every member gets it, with `"owner"` as its `sender`. Nothing is kept: in a room that nobody is in it is lost.
+#[utoipa::path(
+    operation_id = "send_to_room",
+    post, path = "/api/v1/projects/{id}/backend/rooms/{room}/messages", tag = "backend",
+    params(
+        ("id" = String, Path, description = "The project."),
+        ("room" = String, Path, description = "The room's id.")
+    ),
+    request_body = SendMessage,
+    responses((status = 202, description = "On its way to everybody in the room.", body = SentView)),
+    extensions(("x-problems" = json!("owner body forbidden not_found invalid_room"))),
+    security(("bearer" = []))
+)]
+pub async fn send(
+    State(rooms): State<Rooms>,
+    at: RoomsScope<Editor>,
+    Path(path): Path<RoomPath>,
+    body: UnreadBody,
+) -> Result<(StatusCode, Json<SentView>), Problem> {
+    let body = body.at_most(rooms.config.limits.frame_bytes)?;
+    let input = body.json::<SendMessage>().await?.value;
+    let sent = operations::send(rooms.realtime, at, (path.room, input)).await?;
+    Ok((StatusCode::ACCEPTED, Json(sent)))
+}

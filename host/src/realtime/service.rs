@@ -1,0 +1,186 @@
+//! What rooms offer to routes, tools and the server.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use prometheus_client::registry::Registry;
+use serde_json::value::RawValue;
+
+use super::hub::{Hub, Ticket};
+use super::protocol::Message;
+use super::quotas::Reached;
+use super::requests::SendMessage;
+use super::room::{Page, Summary};
+use crate::backends::Occupancy;
+use crate::clock::Clock;
+use crate::config::Limits;
+use crate::control::Change;
+use crate::deployments::Deployments;
+use crate::deployments::pages;
+use crate::deployments::serve::LookupError;
+use crate::http::websocket::Close;
+use crate::ids::BackendId;
+use crate::random::{NoRandomness, Random};
+
+/// All rooms of the server.
+#[derive(Debug)]
+pub struct Realtime {
+    hub: Arc<Hub>,
+    random: Random,
+}
+
+/// Why there is no room.
+#[derive(Debug, thiserror::Error)]
+pub enum RoomError {
+    /// The backend has none.
+    #[error("realtime is off")]
+    Closed,
+    /// There are as many sockets, or rooms, as there may be.
+    #[error("{0}")]
+    Full(String),
+}
+
+impl From<Reached> for RoomError {
+    fn from(reached: Reached) -> Self {
+        Self::Full(match reached {
+            Reached::Client(most) => format!(
+                "Your address has {most} sockets open, which is the most. Close one, or try again later."
+            ),
+            Reached::Backend(most) => format!(
+                "The backend of this page has {most} sockets open, which is the most. Try again later."
+            ),
+            Reached::Rooms(most) => format!(
+                "The backend of this page has {most} rooms in use, which is the most. Join one of them, or try again later."
+            ),
+            Reached::Server => {
+                "The server has as many sockets open as it may. Try again later.".to_owned()
+            }
+        })
+    }
+}
+
+impl Realtime {
+    /// A server without rooms, yet.
+    pub fn new(clock: Clock, random: Random, limits: Limits) -> Self {
+        Self {
+            hub: Arc::new(Hub::new(clock, limits)),
+            random,
+        }
+    }
+
+    /// Follows changes that end sockets.
+    pub fn follower(&self) -> impl Fn(&Change) + Send + Sync + use<> {
+        let hub = Arc::clone(&self.hub);
+        move |change| match change {
+            Change::Slug(slug) => hub.suspect(slug),
+            Change::BackendEnded(backend) | Change::RealtimeOff(backend) => {
+                hub.end(backend, Close::ENDED);
+            }
+        }
+    }
+
+    /// Counts the rooms and sockets of a backend, for whoever describes it.
+    pub fn counter(&self) -> impl Fn(BackendId) -> Occupancy + Send + Sync + use<> {
+        let hub = Arc::clone(&self.hub);
+        move |backend| {
+            let rooms = hub.rooms(&backend);
+            Occupancy {
+                rooms: rooms.len() as u64,
+                sockets: rooms.iter().map(|room| room.members as u64).sum(),
+            }
+        }
+    }
+
+    /// How many times the rooms of some backend have ended: whoever reads this before it looks at a backend, and reads the
+    /// same once it has a ticket, has missed no end in between.
+    pub(super) fn ends(&self) -> u64 {
+        self.hub.ends()
+    }
+
+    /// Takes a place in a room for a socket that is yet to be upgraded.
+    pub(super) fn admit(
+        &self,
+        backend: BackendId,
+        client: IpAddr,
+        room: &str,
+        slug: &str,
+        page: &pages::Page,
+    ) -> Result<Ticket, RoomError> {
+        let page = Page {
+            slug: slug.into(),
+            id: page.id,
+        };
+        Ok(self.hub.admit(backend, client, room, page)?)
+    }
+
+    /// A new client's id, which nobody can guess.
+    pub(super) fn client_id(&self) -> Result<Arc<str>, NoRandomness> {
+        let bytes: [u8; 16] = self.random.bytes()?;
+        Ok(format!("c_{}", URL_SAFE_NO_PAD.encode(bytes)).into())
+    }
+
+    /// The rooms of a backend that somebody is in, by id.
+    pub fn rooms(&self, backend: &BackendId) -> Vec<Summary> {
+        self.hub.rooms(backend)
+    }
+
+    /// Says something in a room in the name of the backend's owner; returns its number, 0 if nobody is there.
+    pub fn send(&self, backend: &BackendId, room: &str, message: &SendMessage) -> u64 {
+        let Some(room) = self.hub.room(backend, room) else {
+            return 0;
+        };
+        let message = Message {
+            kind: message.kind.as_str().into(),
+            data: message.data.as_deref().map_or("null", RawValue::get),
+            client_message_id: None,
+        };
+        self.hub.publish(&room, &message, None)
+    }
+
+    /// Tells members who came and went, and closes the sockets of pages that are no more. Runs ten times a second.
+    ///
+    /// # Errors
+    /// The database's; pages that could not be looked at are looked at again.
+    pub async fn tell(&self, deployments: &Deployments) -> anyhow::Result<()> {
+        self.hub.tell();
+        for slug in self.hub.suspects() {
+            let found = match deployments.page(&slug).await {
+                Ok(page) => deployments.check(&page).map(|()| Some(page.id)),
+                Err(error) => Err(error),
+            };
+            let now = match found {
+                Ok(id) => Ok(id),
+                Err(LookupError::Disabled) => Err(Close::DISABLED),
+                Err(LookupError::NotFound) => Ok(None),
+                Err(error) => {
+                    self.hub.suspect(&slug);
+                    return Err(error.into());
+                }
+            };
+            self.hub.close_page(&slug, &|page: &Page| match now {
+                Ok(Some(id)) if id == page.id => None,
+                Ok(_) => Some(Close::ENDED),
+                Err(close) => Some(close),
+            });
+        }
+        Ok(())
+    }
+
+    /// Pings whose turn it is, lets go who has not answered, and counts who is there.
+    pub fn ping(&self) {
+        self.hub.ping();
+        self.hub.count();
+    }
+
+    /// Closes all sockets with 1001, and waits until they are gone.
+    pub async fn stop(&self) {
+        self.hub.stop().await;
+    }
+
+    /// Has the numbers reported.
+    pub fn register(&self, registry: &mut Registry) {
+        self.hub.numbers.register(registry);
+    }
+}

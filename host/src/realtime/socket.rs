@@ -1,0 +1,83 @@
+//! One visitor's socket, from the upgrade to its end.
+
+use std::sync::Arc;
+
+use super::hub::Ticket;
+use super::meter::{Draw, Meter};
+use super::protocol::{self, Refusal};
+use super::room::Life;
+use crate::http::websocket::{Accepted, Close, Incoming, Outbox, frame};
+
+/// Serves a socket whose handshake has been answered.
+pub(super) async fn serve(accepted: Accepted, ticket: Ticket, id: Arc<str>) {
+    let limits = &ticket.hub().limits;
+    let bytes = usize::try_from(limits.frame_bytes).unwrap_or(usize::MAX);
+    let queue = usize::try_from(limits.outbound_queue).unwrap_or(usize::MAX);
+    let Some(socket) = accepted.socket(bytes).await else {
+        return;
+    };
+    let (outbox, mut running) = socket.open(queue);
+    let now = ticket.hub().now().elapsed;
+    let life = Arc::new(Life::new(now));
+    match ticket.join(Arc::clone(&id), &outbox, &life) {
+        Ok(()) => {
+            let mut visitor = Visitor {
+                meter: Meter::new(ticket.hub().limits.messages_per_second, now),
+                ticket: &ticket,
+                id: &id,
+                outbox: &outbox,
+                life: &life,
+            };
+            running.run(&mut |incoming| visitor.take(incoming)).await;
+        }
+        Err(close) => outbox.close(close),
+    }
+    ticket.leave(&id);
+    running.end().await;
+    tracing::debug!("closed");
+}
+
+/// Whoever is at the other end.
+struct Visitor<'a> {
+    ticket: &'a Ticket,
+    id: &'a Arc<str>,
+    outbox: &'a Outbox,
+    life: &'a Life,
+    meter: Meter,
+}
+
+impl Visitor<'_> {
+    fn take(&mut self, incoming: Incoming<'_>) -> Result<(), Close> {
+        let hub = self.ticket.hub();
+        let now = hub.now().elapsed;
+        let text = match incoming {
+            Incoming::Pong => {
+                self.life.shown(now);
+                return Ok(());
+            }
+            // Pings cost an answer each, so a flood of them is one, too.
+            Incoming::Ping if self.meter.draw(now) == Draw::Sustained => return Err(Close::FLOOD),
+            Incoming::Ping => return Ok(()),
+            Incoming::Text(text) => text,
+        };
+        let refusal = match (self.meter.draw(now), protocol::judge(text)) {
+            (Draw::Sustained, _) => return Err(Close::FLOOD),
+            (Draw::Taken, Ok(message)) => {
+                hub.publish(&self.ticket.room, &message, Some(self.id));
+                return Ok(());
+            }
+            (Draw::Taken, Err(refusal)) => refusal,
+            (Draw::Refused, judged) => {
+                let id = match judged {
+                    Ok(message) => message.client_message_id,
+                    Err(refusal) => refusal.client_message_id,
+                };
+                Refusal::rate_limited(hub.limits.messages_per_second, id)
+            }
+        };
+        hub.numbers.refused.inc();
+        // One that is closed is told nothing more.
+        let _ = self.outbox.push(frame::text_frame(&refusal.envelope()));
+        Ok(())
+    }
+}

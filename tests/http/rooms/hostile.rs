@@ -1,0 +1,268 @@
+//! Bytes that no client library sends, at a live server: the right close code, and nothing left behind.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+
+use serde_json::json;
+use svc_tests::{DEADLINE, Numbers, TestServer, until};
+
+use super::{house_on, join};
+use crate::house::House;
+
+/// A connection whose handshake is done, and on which anything may be written.
+struct Raw(TcpStream);
+
+impl Raw {
+    /// Opens it, with `first` in the same segment as the handshake.
+    fn open(address: SocketAddr, first: &[u8]) -> Self {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(DEADLINE)).unwrap();
+        let request = format!(
+            "GET /room/ws?room=a HTTP/1.1\r\nHost: {address}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        );
+        stream
+            .write_all(&[request.as_bytes(), first].concat())
+            .unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            head.push(byte[0]);
+        }
+        let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
+        assert!(head.starts_with("http/1.1 101"), "{head}");
+        assert!(
+            head.contains("sec-websocket-accept: s3pplmbitxaq9kygzzhzrbk+xoo="),
+            "{head}"
+        );
+        assert!(!head.contains("sec-websocket-extensions"), "{head}");
+        Self(stream)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        // A server that closes in the middle of it is right to.
+        let _ = self.0.write_all(bytes);
+    }
+
+    /// The code of the close frame, behind everything else that comes; `None` if the connection ends without one.
+    fn code(&mut self) -> Option<u16> {
+        let mut bytes = Vec::new();
+        let mut buffer = [0; 4096];
+        loop {
+            while let Some((opcode, payload, used)) = frame(&bytes) {
+                if opcode == 8 {
+                    return Some(u16::from_be_bytes([payload[0], payload[1]]));
+                }
+                bytes.drain(..used);
+            }
+            match self.0.read(&mut buffer) {
+                Ok(0) => return None,
+                Ok(length) => bytes.extend_from_slice(&buffer[..length]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => panic!("nothing came"),
+                Err(_) => return None,
+            }
+        }
+    }
+}
+
+/// The first frame of a server: its opcode, its payload, and how long it is.
+fn frame(bytes: &[u8]) -> Option<(u8, Vec<u8>, usize)> {
+    let (start, length) = match *bytes.get(1)? {
+        126 => (
+            4,
+            usize::from(u16::from_be_bytes([*bytes.get(2)?, *bytes.get(3)?])),
+        ),
+        short @ ..=125 => (2, usize::from(short)),
+        other => panic!("a length of {other}"),
+    };
+    let payload = bytes.get(start..start + length)?;
+    Some((bytes[0] & 0x0f, payload.to_vec(), start + length))
+}
+
+/// A client's frame.
+fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![first];
+    match u16::try_from(payload.len()).unwrap() {
+        short @ ..=125 => frame.push(0x80 | short.to_le_bytes()[0]),
+        long => frame.extend([&[0xfe][..], &long.to_be_bytes()].concat()),
+    }
+    let mask = [9, 8, 7, 6];
+    frame.extend(mask);
+    frame.extend(payload.iter().zip(mask.iter().cycle()).map(|(b, m)| b ^ m));
+    frame
+}
+
+async fn hostile_house() -> House {
+    house_on(TestServer::builder().limits(|limits| limits.sockets_per_backend = 100_000)).await
+}
+
+/// Does something that blocks.
+async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    tokio::task::spawn_blocking(work).await.unwrap()
+}
+
+/// That nobody is left but `sockets`, and that the house still serves.
+async fn only(house: &House, sockets: u64) {
+    let counted = async || (house.detail().await["realtime"]["sockets"] == sockets).then_some(());
+    until("the sockets to be gone", counted).await;
+    let (mut ada, _) = join(house, "after").await;
+    let (mut bob, _) = join(house, "after").await;
+    ada.say("still", json!(1)).await;
+    bob.until("still").await;
+}
+
+#[tokio::test]
+async fn what_breaks_the_protocol_is_closed_with_its_code() {
+    let house = hostile_house().await;
+    let address = house.server.address();
+    let text = |bytes: &[u8]| masked(0x81, bytes);
+    for (name, bytes, code) in [
+        ("not masked", vec![0x81, 2, b'{', b'}'], 1002),
+        ("compressed", masked(0xc1, b"{}"), 1002),
+        ("reserved bits", masked(0xb1, b"{}"), 1002),
+        ("a reserved opcode", masked(0x83, b"{}"), 1002),
+        ("a long ping", masked(0x89, &[b'x'; 126]), 1002),
+        ("half a ping", masked(0x09, b"x"), 1002),
+        ("a continuation of nothing", masked(0x80, b"x"), 1002),
+        (
+            "a message in a message",
+            [masked(0x01, b"x"), text(b"x")].concat(),
+            1002,
+        ),
+        ("a close of one byte", masked(0x88, b"x"), 1002),
+        (
+            "a close with a code of nobody's",
+            masked(0x88, &1006_u16.to_be_bytes()),
+            1002,
+        ),
+        ("no UTF-8", text(&[b'"', 0xff, b'"']), 1007),
+        ("a surrogate", text(&[0xed, 0xa0, 0x80]), 1007),
+        (
+            "no UTF-8 in a close",
+            masked(0x88, &[0x03, 0xe8, 0xff]),
+            1007,
+        ),
+        ("binary", masked(0x82, b"{}"), 1003),
+        ("binary in parts", masked(0x02, b"{}"), 1003),
+        (
+            "a huge length",
+            [&[0x81, 0xff][..], &[0x7f; 8], &[0; 4]].concat(),
+            1009,
+        ),
+        (
+            "a length of the top bit",
+            [&[0x81, 0xff][..], &[0xff; 8], &[0; 4]].concat(),
+            1009,
+        ),
+        (
+            "another protocol",
+            b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(),
+            1002,
+        ),
+    ] {
+        for early in [true, false] {
+            let bytes = bytes.clone();
+            let found = apart(move || {
+                let mut raw = Raw::open(address, if early { &bytes } else { &[] });
+                if !early {
+                    raw.write(&bytes);
+                }
+                raw.code()
+            });
+            assert_eq!(
+                found.await,
+                Some(code),
+                "{name}, with the handshake: {early}"
+            );
+        }
+    }
+    only(&house, 0).await;
+}
+
+#[tokio::test]
+async fn frames_arrive_however_slowly() {
+    let house = hostile_house().await;
+    let (mut ada, _) = join(&house, "a").await;
+    let address = house.server.address();
+    let raw = apart(move || {
+        let mut raw = Raw::open(address, &[]);
+        for byte in masked(0x81, br#"{"v":1,"type":"slow","data":1}"#) {
+            raw.write(&[byte]);
+        }
+        raw
+    });
+    let raw = raw.await;
+    assert_eq!(ada.until("slow").await["data"], 1);
+    drop(raw);
+}
+
+#[tokio::test]
+async fn a_client_that_only_closes_its_half_is_closed() {
+    let house = hostile_house().await;
+    let address = house.server.address();
+    let rest = apart(move || {
+        let mut raw = Raw::open(address, &[]);
+        raw.0.shutdown(Shutdown::Write).unwrap();
+        raw.code()
+    });
+    assert_eq!(rest.await, None);
+    // In the middle of a frame, too.
+    let rest = apart(move || {
+        let mut raw = Raw::open(address, &[0x81, 0xfe, 0x10]);
+        raw.0.shutdown(Shutdown::Write).unwrap();
+        raw.code()
+    });
+    assert_eq!(rest.await, None);
+    only(&house, 0).await;
+}
+
+#[tokio::test]
+async fn noise_ends_every_connection_and_nothing_else() {
+    let house = hostile_house().await;
+    let (mut ada, _) = join(&house, "a").await;
+    let address = house.server.address();
+    let ended = apart(move || {
+        let mut numbers = Numbers::new(7);
+        let mut codes = std::collections::BTreeMap::new();
+        for _ in 0..300 {
+            let mut raw = Raw::open(address, &[]);
+            let length = numbers.draw() % 200;
+            let mut noise: Vec<u8> = (0..length)
+                .map(|_| numbers.draw().to_le_bytes()[0])
+                .collect();
+            if numbers.draw() % 2 == 0 {
+                // Something that begins well.
+                noise = [masked(0x81, br#"{"v":1,"type":"n"}"#), noise].concat();
+            }
+            raw.write(&noise);
+            // Whatever it was, that is all.
+            let _ = raw.0.shutdown(Shutdown::Write);
+            *codes.entry(raw.code()).or_insert(0) += 1;
+        }
+        codes
+    });
+    let codes = ended.await;
+    let allowed = [None, Some(1002), Some(1003), Some(1007), Some(1009)];
+    assert!(codes.keys().all(|code| allowed.contains(code)), "{codes:?}");
+    assert!(codes.contains_key(&Some(1002)), "{codes:?}");
+    ada.say("mine", json!(1)).await;
+    only(&house, 1).await;
+}
+
+#[tokio::test]
+async fn twenty_megabytes_of_one_frame_take_no_memory_and_no_time() {
+    let house = hostile_house().await;
+    let address = house.server.address();
+    let code = apart(move || {
+        let mut raw = Raw::open(address, &[]);
+        raw.write(&[&[0x81, 0xff][..], &20_000_000_u64.to_be_bytes(), &[0; 4]].concat());
+        for _ in 0..20 {
+            raw.write(&vec![b'x'; 1_000_000]);
+        }
+        raw.code()
+    });
+    // A client that writes on after it was told may be cut off: then there is no code to read.
+    assert!(matches!(code.await, Some(1009) | None));
+    only(&house, 0).await;
+}

@@ -1,0 +1,158 @@
+//! Presence in large rooms: told in pieces, right in the end, and never one half of a pair.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use svc_tests::{Heard, Socket, TestServer, until};
+
+use super::{house_on, join};
+use crate::account::text;
+use crate::house::House;
+
+/// How many sit in the large room.
+const CROWD: usize = 80;
+
+async fn crowded() -> (House, Vec<(Socket, String)>) {
+    let limits = |limits: &mut svc::config::Limits| {
+        limits.sockets_per_backend = 1_000;
+        // Nobody listens all the time, so nobody answers pings.
+        limits.ping_seconds = 10_000;
+        limits.pong_seconds = 10_000;
+    };
+    let house = house_on(TestServer::builder().limits(limits)).await;
+    let mut crowd = Vec::new();
+    for _ in 0..CROWD {
+        // Each is told at once, because the last telling was a while ago.
+        house.server.advance(1);
+        crowd.push(join(&house, "hall").await);
+    }
+    house.server.advance(1);
+    (house, crowd)
+}
+
+/// Opens a socket that is not welcomed yet.
+async fn come(house: &House) -> Socket {
+    house
+        .server
+        .socket("/room/ws?room=hall", &[])
+        .await
+        .unwrap()
+}
+
+async fn counted(house: &House, sockets: usize) {
+    let seen = async || (house.detail().await["realtime"]["sockets"] == sockets).then_some(());
+    until("the sockets to be counted", seen).await;
+}
+
+#[tokio::test]
+async fn many_who_reload_at_once_are_told_in_one_piece() {
+    let (house, crowd) = crowded().await;
+    // One stays to watch; it has heard of everybody who came so far.
+    let mut crowd = crowd.into_iter();
+    let (mut watcher, _) = crowd.next().unwrap();
+    watcher.all().await;
+    // The first change after a quiet while is told at once; all others wait, because the clock stands still.
+    let mut first = come(&house).await;
+    assert_eq!(first.envelope().await["type"], "svc:welcome");
+    let left: BTreeSet<String> = crowd
+        .map(|(socket, id)| {
+            drop(socket);
+            id
+        })
+        .collect();
+    counted(&house, 2).await;
+    let mut back = Vec::new();
+    for _ in 0..CROWD {
+        back.push(come(&house).await);
+    }
+    counted(&house, 2 + CROWD).await;
+    let told = watcher.all().await;
+    assert_eq!(
+        told.len(),
+        2,
+        "one join and one presence, not {}",
+        told.len()
+    );
+    house.server.advance(1);
+    // Everybody who came back is welcomed as one of all, and is told nothing of the others who came with it.
+    let mut frames = 0;
+    let mut ids = BTreeSet::new();
+    for socket in &mut back {
+        let welcome = socket.envelope().await;
+        assert_eq!(welcome["type"], "svc:welcome");
+        assert_eq!(welcome["data"]["members"], 2 + CROWD);
+        ids.insert(text(&welcome["data"]["client_id"]));
+        let rest = socket.all().await;
+        assert_eq!(rest.len(), 1, "{rest:?}");
+        assert_eq!(rest[0]["data"]["members"], 2 + CROWD);
+        frames += 2;
+    }
+    assert!(
+        frames < CROWD * 4,
+        "{frames} frames instead of {}",
+        2 * CROWD * CROWD
+    );
+    // Who stayed hears of each, and then how many there are.
+    let told = watcher.all().await;
+    let of = |kind: &str| -> BTreeSet<String> {
+        let events = told.iter().filter(|event| event["type"] == kind);
+        events
+            .map(|event| text(&event["data"]["client_id"]))
+            .collect()
+    };
+    assert_eq!(of("svc:leave"), left);
+    assert_eq!(of("svc:join"), ids);
+    assert_eq!(told.len(), left.len() + ids.len() + 1);
+    assert_eq!(told.last().unwrap()["data"]["members"], 2 + CROWD);
+}
+
+#[tokio::test]
+async fn who_comes_and_goes_between_two_tellings_is_never_heard_of() {
+    let (house, mut crowd) = crowded().await;
+    let mut watcher = crowd.pop().unwrap().0;
+    watcher.all().await;
+    let _first = come(&house).await;
+    counted(&house, CROWD + 1).await;
+    let brief = come(&house).await;
+    counted(&house, CROWD + 2).await;
+    drop(brief);
+    counted(&house, CROWD + 1).await;
+    house.server.advance(1);
+    let told = watcher.all().await;
+    let kinds: Vec<&Value> = told.iter().map(|event| &event["type"]).collect();
+    assert_eq!(kinds, ["svc:join", "svc:presence"], "only the first");
+    assert_eq!(told[1]["data"]["members"], CROWD + 1);
+}
+
+#[tokio::test]
+async fn who_speaks_before_it_is_told_of_is_heard_after() {
+    let (house, mut crowd) = crowded().await;
+    let mut watcher = crowd.pop().unwrap().0;
+    let _first = come(&house).await;
+    let mut eager = come(&house).await;
+    eager.say("eager", serde_json::json!(1)).await;
+    eager.say("eager", serde_json::json!(2)).await;
+    counted(&house, CROWD + 2).await;
+    house.server.advance(1);
+    let id = text(&eager.envelope().await["data"]["client_id"]);
+    let mut seen = Vec::new();
+    while seen.len() < 3 {
+        if let Heard::Text(event) = watcher.next().await
+            && (event["data"]["client_id"] == *id || event["sender"] == *id)
+        {
+            seen.push(text(&event["type"]));
+        }
+    }
+    assert_eq!(seen, ["svc:join", "eager", "eager"]);
+}
+
+#[tokio::test]
+async fn messages_do_not_wait_for_presence() {
+    let (house, mut crowd) = crowded().await;
+    let mut watcher = crowd.pop().unwrap().0;
+    let mut speaker = crowd.pop().unwrap().0;
+    let _first = come(&house).await;
+    let _second = come(&house).await;
+    speaker.say("now", serde_json::json!(1)).await;
+    watcher.until("now").await;
+}

@@ -1,0 +1,197 @@
+//! What members of a room say to each other: envelopes, numbers, and who gets what.
+
+use serde_json::json;
+
+use super::{house, join, join_by};
+use crate::account::text;
+
+#[tokio::test]
+async fn a_message_goes_to_every_other_member_in_the_servers_envelope() {
+    let house = house().await;
+    let (mut ada, ada_id) = join(&house, "lobby").await;
+    let (mut bob, bob_id) = join(&house, "lobby").await;
+    let (mut eve, _) = join(&house, "lobby").await;
+    assert_ne!(ada_id, bob_id);
+    ada.send(r#"{"v":1,"type":"move","data":{"x": 1.50},"client_message_id":"m1","sender":"owner","room":"other","ts":"never","seq":99}"#).await;
+    for socket in [&mut bob, &mut eve] {
+        assert_eq!(
+            socket.until("move").await,
+            json!({
+                "v": 1, "type": "move", "data": { "x": 1.5 }, "sender": ada_id, "room": "lobby",
+                "ts": "2026-11-20T12:00:00.000Z", "seq": 1,
+            })
+        );
+    }
+    // Not to itself.
+    let own = ada.all().await;
+    assert!(
+        own.iter().all(|envelope| envelope["type"] != "move"),
+        "{own:?}"
+    );
+}
+
+#[tokio::test]
+async fn who_joins_is_welcomed_first_and_the_others_are_told() {
+    let house = house().await;
+    let mut ada = house
+        .server
+        .socket("/room/ws?room=lobby", &[])
+        .await
+        .unwrap();
+    let ts = "2026-11-20T12:00:00.000Z";
+    let welcome = ada.envelope().await;
+    let ada_id = text(&welcome["data"]["client_id"]);
+    assert_eq!(
+        welcome,
+        json!({
+            "v": 1, "type": "svc:welcome", "room": "lobby", "ts": ts,
+            "data": { "client_id": ada_id, "room": "lobby", "members": 1, "seq": 0 },
+        })
+    );
+    let mut bob = house
+        .server
+        .socket("/room/ws?room=lobby", &[])
+        .await
+        .unwrap();
+    let welcome = bob.envelope().await;
+    let bob_id = text(&welcome["data"]["client_id"]);
+    assert_eq!(welcome["data"]["members"], 2);
+    assert_eq!(
+        ada.until("svc:join").await,
+        json!({ "v": 1, "type": "svc:join", "room": "lobby", "ts": ts, "data": { "client_id": bob_id } })
+    );
+    let presence = json!({ "v": 1, "type": "svc:presence", "room": "lobby", "ts": ts, "data": { "members": 2 } });
+    assert_eq!(ada.until("svc:presence").await, presence);
+    assert_eq!(bob.until("svc:presence").await, presence);
+    bob.close().await;
+    assert_eq!(
+        ada.until("svc:leave").await,
+        json!({ "v": 1, "type": "svc:leave", "room": "lobby", "ts": ts, "data": { "client_id": bob_id } })
+    );
+    assert_eq!(ada.until("svc:presence").await["data"]["members"], 1);
+}
+
+#[tokio::test]
+async fn messages_are_numbered_by_room_and_own_ones_count() {
+    let house = house().await;
+    let (mut ada, _) = join(&house, "lobby").await;
+    let (mut bob, _) = join(&house, "lobby").await;
+    let (mut eve, _) = join(&house, "garden").await;
+    ada.say("a", json!(1)).await;
+    assert_eq!(bob.until("a").await["seq"], 1);
+    bob.say("b", json!(2)).await;
+    assert_eq!(ada.until("b").await["seq"], 2);
+    ada.say("c", json!(3)).await;
+    assert_eq!(bob.until("c").await["seq"], 3);
+    // A frame that is refused takes no number.
+    ada.say("svc:join", json!({ "client_id": "x" })).await;
+    ada.until("svc:error").await;
+    let mut late = house
+        .server
+        .socket("/room/ws?room=lobby", &[])
+        .await
+        .unwrap();
+    assert_eq!(late.envelope().await["data"]["seq"], 3);
+    // Another room has numbers of its own, and hears nothing of this one.
+    let (mut dan, _) = join(&house, "garden").await;
+    dan.say("d", json!(4)).await;
+    assert_eq!(eve.until("d").await["seq"], 1);
+    let heard = eve.all().await;
+    assert!(heard.is_empty(), "{heard:?}");
+}
+
+#[tokio::test]
+async fn a_room_and_its_numbers_end_with_its_last_member() {
+    let house = house().await;
+    let (mut ada, _) = join(&house, "lobby").await;
+    ada.say("a", json!(1)).await;
+    ada.say("a", json!(2)).await;
+    let (bob, _) = join(&house, "lobby").await;
+    bob.close().await;
+    ada.close().await;
+    let mut again = house
+        .server
+        .socket("/room/ws?room=lobby", &[])
+        .await
+        .unwrap();
+    let welcome = again.envelope().await;
+    assert_eq!(welcome["data"]["seq"], 0, "{welcome}");
+    assert_eq!(welcome["data"]["members"], 1, "{welcome}");
+}
+
+#[tokio::test]
+async fn sibling_frontends_share_the_rooms_of_their_backend() {
+    let house = house().await;
+    house.publish("annex").await;
+    let (mut ada, _) = join(&house, "lobby").await;
+    let (mut bob, _) = join_by(&house, "annex", "lobby").await;
+    ada.say("hi", json!(null)).await;
+    assert_eq!(bob.until("hi").await["data"], json!(null));
+}
+
+#[tokio::test]
+async fn data_arrives_as_it_was_written() {
+    let house = house().await;
+    let (mut ada, _) = join(&house, "lobby").await;
+    let (mut bob, _) = join(&house, "lobby").await;
+    let long = "ä".repeat(8_000);
+    for (n, data) in [
+        json!(null),
+        json!(true),
+        json!("line\nbreak \u{2028} \"quote\" </script>"),
+        json!([1, -2.5, 12_345_678_901_234_567_890_u64]),
+        json!({ "a": { "b": [] } }),
+        json!(long),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        ada.say("data", data.clone()).await;
+        let envelope = bob.until("data").await;
+        assert_eq!(
+            (&envelope["data"], &envelope["seq"]),
+            (&data, &json!(n + 1))
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_frame_that_breaks_a_rule_is_answered_and_dropped() {
+    let house = house().await;
+    let (mut ada, _) = join(&house, "lobby").await;
+    let (mut bob, _) = join(&house, "lobby").await;
+    for (frame, code, id) in [
+        ("not json", "invalid_json", json!(null)),
+        ("[1]", "invalid_request", json!(null)),
+        (
+            r#"{"v":1,"type":"svc:presence","data":{"members":99},"client_message_id":"m1"}"#,
+            "invalid_request",
+            json!("m1"),
+        ),
+        (
+            r#"{"v":2,"type":"a","client_message_id":"m2"}"#,
+            "invalid_request",
+            json!("m2"),
+        ),
+        (
+            r#"{"v":1,"type":"a","extra":1,"client_message_id":"m3"}"#,
+            "invalid_request",
+            json!("m3"),
+        ),
+    ] {
+        ada.send(frame).await;
+        let error = ada.until("svc:error").await;
+        assert_eq!(error["v"], 1);
+        assert_eq!(error["data"]["code"], code, "{frame}: {error}");
+        assert!(!text(&error["data"]["detail"]).is_empty());
+        assert_eq!(error["data"]["client_message_id"], id, "{frame}");
+    }
+    // The socket goes on, and nobody has heard of any of it.
+    ada.say("fine", json!(1)).await;
+    let heard = bob.all().await;
+    let kinds: Vec<_> = heard
+        .iter()
+        .map(|envelope| text(&envelope["type"]))
+        .collect();
+    assert_eq!(kinds, ["svc:presence", "fine"]);
+}
