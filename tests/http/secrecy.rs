@@ -331,6 +331,14 @@ async fn nothing_is_left_of_shares_that_are_read_once() {
 }
 
 /// What an installation of an earlier version left in its database goes when it is opened.
+/// The schema before anything was overwritten.
+const FOURTH_SCHEMA: [&str; 4] = [
+    include_str!("../../host/migrations/0001_house.sql"),
+    include_str!("../../host/migrations/0002_projects.sql"),
+    include_str!("../../host/migrations/0003_backends.sql"),
+    include_str!("../../host/migrations/0004_guests.sql"),
+];
+
 #[tokio::test]
 async fn residue_of_an_earlier_version_goes_with_the_first_start() {
     let root = TempDir::new().unwrap();
@@ -338,16 +346,18 @@ async fn residue_of_an_earlier_version_goes_with_the_first_start() {
     let made = svc().run(&data, &["namespace", "create", "acme"]).await;
     assert!(made.success, "{made:?}");
     {
-        let control = rusqlite::Connection::open(data.join("control.db")).unwrap();
-        // As the version before had it: no column of the fifth schema, and nothing overwritten.
+        let file = data.join("control.db");
+        std::fs::remove_file(&file).unwrap();
+        let control = rusqlite::Connection::open(&file).unwrap();
+        // As the version of the fourth schema had it, which overwrote nothing.
+        for script in FOURTH_SCHEMA {
+            control.execute_batch(script).unwrap();
+        }
         control
             .execute_batch(
                 "PRAGMA secure_delete = OFF;
-                 ALTER TABLE reports DROP COLUMN closed_at;
-                 ALTER TABLE workspaces DROP COLUMN state;
-                 ALTER TABLE operator_events DROP COLUMN command;
-                 ALTER TABLE operator_events DROP COLUMN actor;
                  PRAGMA user_version = 4;
+                 PRAGMA journal_mode = WAL;
                  INSERT INTO secrets VALUES ('old', CAST('residue-of-old-times' AS BLOB));
                  DELETE FROM secrets WHERE name = 'old';
                  PRAGMA wal_checkpoint(TRUNCATE);",
