@@ -21,7 +21,7 @@ pub struct Deployment {
     pub slug: String,
     /// What its source is written in.
     pub content_type: ContentType,
-    /// The page's title; empty for a one-time share, whose title burns with it.
+    /// The page's title; empty where there is none, and for a one-time share, whose title burns with it.
     pub title: String,
     /// Whether its first reader is its last.
     pub one_time: bool,
@@ -48,6 +48,11 @@ impl Deployment {
     pub fn is_live(&self, now: Timestamp) -> bool {
         self.expires_at.is_none_or(|at| at > now)
     }
+}
+
+/// A page's title as answers have it.
+pub fn shown_title(title: &str) -> String {
+    if title.is_empty() { "Untitled" } else { title }.to_owned()
 }
 
 /// Whether `text` can be a slug: `^[a-z0-9]([a-z0-9\-]*[a-z0-9])?$`, 63 characters at most.

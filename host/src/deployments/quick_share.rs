@@ -4,10 +4,10 @@ use bytes::Bytes;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::model::Deployment;
+use super::model::{Deployment, shown_title};
 use super::parts::Part;
 use super::password;
-use super::publish::{MadeBy, PublishError};
+use super::publish::{Address, PageSource, MadeBy, PublishError, Warning};
 use super::{Deployments, store};
 use crate::clock::Timestamp;
 use crate::control::answers::{self, AnswerKey};
@@ -24,7 +24,7 @@ pub struct NewShare {
     pub content_type: ContentType,
     /// The wanted slug.
     pub name: Option<String>,
-    /// The page's title; the slug, if there is none.
+    /// The page's title; its content's, if there is none.
     pub title: Option<String>,
     /// Whether its first reader is its last.
     pub one_time: bool,
@@ -44,12 +44,17 @@ pub struct Deployed {
     /// The link to pass on.
     #[schema(format = "uri")]
     pub url: String,
+    /// The page's title: as it was given, else its content's own, else the wanted name.
+    #[schema(example = "Release notes")]
+    pub title: String,
     /// When it was published.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// When it ends.
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: Timestamp,
+    /// What its author should know.
+    pub warnings: Vec<Warning>,
 }
 
 impl Deployments {
@@ -65,12 +70,22 @@ impl Deployments {
     ) -> Result<Deployed, PublishError> {
         self.check_room().await?;
         let slug = self.reserve_slug(share.name.as_deref()).await?;
-        let title = share.title.as_deref().unwrap_or(slug.as_str());
-        let page = self
-            .render(share.content_type, title, &share.content)
-            .await?;
         let created_at = self.clock.now();
         let seconds = i64::try_from(self.config.limits.quick_share_seconds).unwrap_or(i64::MAX);
+        let expires_at = created_at.plus_seconds(seconds);
+        let draft = PageSource {
+            content_type: share.content_type,
+            title: share.title.as_deref().unwrap_or_default(),
+            name: share.name.as_deref(),
+            text: &share.content,
+        };
+        let address = Address {
+            slug: slug.as_str(),
+            expires_at: Some(expires_at),
+            one_time: share.one_time,
+            is_private: share.password.is_some(),
+        };
+        let page = self.render_share(draft, address).await?;
         let mut deployment = Deployment {
             id: DeploymentId::new(&self.clock, &self.random)?,
             slug: slug.as_str().to_owned(),
@@ -78,7 +93,7 @@ impl Deployments {
             title: if share.one_time {
                 String::new()
             } else {
-                title.to_owned()
+                page.title.clone()
             },
             one_time: share.one_time,
             password_hash: match share.password {
@@ -91,7 +106,7 @@ impl Deployments {
             backend: None,
             disabled: false,
             created_at,
-            expires_at: Some(created_at.plus_seconds(seconds)),
+            expires_at: Some(expires_at),
         };
         // The pins outlive the transaction that makes the references.
         let _pins = if share.one_time {
@@ -105,7 +120,16 @@ impl Deployments {
             Some((source, artifact))
         };
         let (id, slug) = (deployment.id, deployment.slug.clone());
-        let added = self.add(deployment, page.by, answer).await;
+        let answered = Deployed {
+            id,
+            slug: slug.clone(),
+            url: format!("{}/{slug}", self.config.sites_url),
+            title: shown_title(&page.title),
+            created_at,
+            expires_at,
+            warnings: page.warnings,
+        };
+        let added = self.add(deployment, page.by, answered, answer).await;
         if added.is_err() && share.one_time {
             self.burn_file(id).await?;
         }
@@ -117,15 +141,9 @@ impl Deployments {
         &self,
         deployment: Deployment,
         made_by: MadeBy,
+        deployed: Deployed,
         answer: Option<AnswerKey>,
     ) -> Result<Deployed, PublishError> {
-        let deployed = Deployed {
-            id: deployment.id,
-            slug: deployment.slug.clone(),
-            url: format!("{}/{}", self.config.sites_url, deployment.slug),
-            created_at: deployment.created_at,
-            expires_at: deployment.expires_at.unwrap_or(deployment.created_at),
-        };
         let most = self.config.limits.active_deployments;
         let body = serde_json::to_string(&deployed).map_err(anyhow::Error::from);
         let body = body.map_err(PublishError::Internal)?;

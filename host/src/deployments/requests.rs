@@ -27,7 +27,7 @@ pub struct DeployRequest {
     /// The slug that you would like; with a suffix if it is taken.
     #[schema(pattern = "^[a-z0-9]([a-z0-9\\-]*[a-z0-9])?$", max_length = 63)]
     name: Option<String>,
-    /// The page's title; the slug if absent.
+    /// The page's title; if absent its content's own, else the wanted name.
     #[schema(max_length = 200)]
     title: Option<String>,
     /// Whether the first reader is the last.

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 use super::Documents;
 use crate::app::{App, SharedApp};
+use crate::deployments::publish::PageSource;
 use crate::deployments::requests::{TITLE, check_content};
 use crate::http::extract::{UnreadBody, check_characters};
 use crate::http::front::Context;
@@ -161,7 +162,12 @@ pub async fn preview(State(app): State<SharedApp>, body: UnreadBody) -> Result<R
     let title = request.title.unwrap_or_default();
     let page = app
         .deployments
-        .render(content_type, &title, &request.content)
+        .render(PageSource {
+            content_type,
+            title: &title,
+            name: None,
+            text: &request.content,
+        })
         .await?;
     let html = String::from_utf8(page.html.into()).map_err(|error| Problem::internal(&error))?;
     let headers = [

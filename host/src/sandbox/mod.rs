@@ -41,7 +41,7 @@ use engine::GuestEngine;
 use registry::Registry;
 use trial::Trials;
 
-pub use admission::{COMPONENT_BYTES, Inspection, WORLD_VERSION, inspect, read};
+pub use admission::{COMPONENT_BYTES, Inspection, inspect, read};
 pub use calls::{Calls, Cost};
 pub use choice::{Choice, Choices, Origin, newest_first};
 pub use gate::{SCRIPT_BYTES, STATEMENT_BYTES};
@@ -53,9 +53,9 @@ pub use stopwatch::Stopwatch;
 pub use tally::{Spread, Total, Usage};
 pub use trial::Fallen;
 pub use values::{
-    Budget, ContentType, GateFailure, GuestDigest, Judged, NamedTable, Position, Purpose, Refusal,
-    RenderFailure, Rendered, RuntimeScript, Source, Statement, StatementKind, UnknownContentType,
-    World,
+    Budget, ContentType, Foot, GateFailure, GuestDigest, Judged, Malformed, NamedTable, Position,
+    Purpose, Refusal, RenderFailure, Rendered, RuntimeScript, Source, SourcePlace, Statement,
+    StatementKind, Undrawn, UnknownContentType, World,
 };
 pub use workers::{Busy, Workers, WorkersConfig};
 

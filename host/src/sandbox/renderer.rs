@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use maud::html;
 use wasmtime::Store;
 
 use super::Inner;
@@ -14,7 +15,9 @@ use super::engine::{self, CallFailure, Function};
 use super::metrics::Use;
 use super::slot::{Guest, Unready};
 use super::trial::{Attempt, End, settle};
-use super::values::{Budget, ContentType, RenderFailure, Rendered, Source};
+use super::values::{
+    Budget, ContentType, Malformed, RenderFailure, Rendered, Source, SourcePlace, Undrawn,
+};
 use super::wasi::CallState;
 use super::workers::Busy;
 
@@ -23,6 +26,9 @@ pub const DIAGRAMS: usize = 20;
 
 /// The largest diagram that is drawn, in bytes of its source.
 pub const DIAGRAM_BYTES: usize = 50 << 10;
+
+/// What is said of a diagram that the guest does not draw.
+const UNSUPPORTED: &str = "Diagrams of this kind are not drawn here.";
 
 /// How much of a guest's message to an author is passed on, in characters.
 pub(super) const MESSAGE_CHARS: usize = 1000;
@@ -101,12 +107,20 @@ struct Calls<'a> {
 
 impl Calls<'_> {
     async fn page(&mut self, source: &Arc<Source>) -> Result<Rendered, RenderFailure> {
-        let is_diagram = source.content_type == ContentType::Mermaid;
         let rendered = self.call_render(source).await?;
-        let wit::Page { html, diagrams } = rendered.map_err(|error| match error {
-            types::RenderError::Malformed(malformed) => self::malformed(malformed),
+        let page = rendered.map_err(|error| match error {
+            types::RenderError::Malformed(malformed) => RenderFailure::Malformed(self::malformed(malformed)),
             types::RenderError::TooLarge => RenderFailure::Budget(Budget::PageBytes),
+            types::RenderError::Unsupported => RenderFailure::Broken(anyhow::anyhow!(
+                "the guest does not render {}",
+                source.content_type
+            )),
         })?;
+        let wit::Page {
+            html,
+            diagrams,
+            title,
+        } = page;
         let spans = spans(&html, &diagrams)?;
         // The least that the page will have: what is drawn stands where its source does.
         let replaced: usize = spans.iter().map(|span| span.len()).sum();
@@ -116,46 +130,80 @@ impl Calls<'_> {
             false => Ok(()),
         };
         bounded(least)?;
-        let mut drawings = Vec::new();
-        let total = diagrams.len();
-        for (number, (diagram, span)) in (0..).zip(diagrams.into_iter().zip(spans)).take(DIAGRAMS) {
-            let drawing = if diagram.text.len() > DIAGRAM_BYTES {
-                Err(RenderFailure::Budget(Budget::SourceBytes))
-            } else {
-                self.draw(diagram.text, number).await
-            };
-            match drawing {
-                Ok(Some(svg)) => {
+        let (mut pieces, mut undrawn) = (Vec::new(), Vec::new());
+        for (number, (diagram, span)) in (0..).zip(diagrams.into_iter().zip(spans)) {
+            match self.drawing(source, diagram, number).await? {
+                Ok(svg) => {
                     least += svg.len();
                     bounded(least)?;
-                    drawings.push((span, svg));
+                    pieces.push((span, svg));
                 }
-                Ok(None) => {}
-                Err(RenderFailure::Busy) => return Err(RenderFailure::Busy),
-                Err(failure) if is_diagram => return Err(failure),
-                // A page of text with a diagram's source in it is still a page.
-                Err(RenderFailure::Broken(error)) => {
-                    tracing::warn!(
-                        error = format!("{error:#}"),
-                        "a guest failed to draw a diagram; its source is shown"
-                    );
+                Err(why) => {
+                    pieces.push((span.start..span.start, note(&why)));
+                    undrawn.push(why);
                 }
-                Err(_) => {}
             }
         }
 
-        let drawn = drawings.len();
-        let html = splice(html, &drawings);
+        let drawn = pieces.len() - undrawn.len();
+        let html = splice(html, &pieces);
         if html.len() > source.page_bytes {
             return Err(RenderFailure::Budget(Budget::PageBytes));
         }
         Ok(Rendered {
             html: Bytes::from(html),
+            title: title.filter(|title| !title.is_empty()),
             fuel: self.used.fuel,
             drawn,
-            undrawn: total - drawn,
+            undrawn,
             guest: self.guest.digest,
         })
+    }
+
+    /// A diagram's drawing, or why a page of text shows its source instead. A page that is one diagram fails with it.
+    async fn drawing(
+        &mut self,
+        source: &Source,
+        diagram: types::Diagram,
+        number: usize,
+    ) -> Result<Result<String, Undrawn>, RenderFailure> {
+        let undrawn = |reason: String, line| Ok(Err(Undrawn { reason, line }));
+        let first = diagram.line;
+        let Some(number) = u32::try_from(number).ok().filter(|_| number < DIAGRAMS) else {
+            return undrawn(
+                format!("A page has at most {DIAGRAMS} diagrams that are drawn."),
+                first,
+            );
+        };
+        let drawing = if diagram.text.len() > DIAGRAM_BYTES {
+            Err(RenderFailure::Budget(Budget::SourceBytes))
+        } else {
+            self.draw(diagram.text, number).await
+        };
+        let is_diagram = source.content_type == ContentType::Mermaid;
+        match drawing {
+            Ok(Some(svg)) => Ok(Ok(svg)),
+            Ok(None) if is_diagram => undrawn(UNSUPPORTED.to_owned(), first),
+            Err(RenderFailure::Busy) => Err(RenderFailure::Busy),
+            Err(failure) if is_diagram => Err(failure),
+            Ok(None) => undrawn(UNSUPPORTED.to_owned(), first),
+            // A page of text with a diagram's source in it is still a page.
+            Err(RenderFailure::Malformed(malformed)) => {
+                let below = malformed.place.map_or(0, |place| place.line.saturating_sub(1));
+                undrawn(malformed.message, first.saturating_add(below))
+            }
+            Err(RenderFailure::Budget(budget)) => undrawn(
+                format!("Drawing it takes more than its budget of {budget}: make the diagram smaller."),
+                first,
+            ),
+            Err(RenderFailure::Broken(error)) => {
+                tracing::warn!(
+                    error = format!("{error:#}"),
+                    "a guest failed to draw a diagram; its source is shown"
+                );
+                undrawn("It could not be drawn.".to_owned(), first)
+            }
+        }
     }
 
     async fn call_render(
@@ -181,7 +229,9 @@ impl Calls<'_> {
         match drawn.await? {
             Ok(svg) => Ok(Some(svg)),
             Err(types::DrawError::Unsupported) => Ok(None),
-            Err(types::DrawError::Malformed(malformed)) => Err(self::malformed(malformed)),
+            Err(types::DrawError::Malformed(malformed)) => {
+                Err(RenderFailure::Malformed(self::malformed(malformed)))
+            }
             Err(types::DrawError::TooLarge(_)) => Err(RenderFailure::Budget(Budget::SourceBytes)),
             Err(types::DrawError::TooComplex) => Err(RenderFailure::Budget(Budget::Parts)),
         }
@@ -222,29 +272,39 @@ impl Calls<'_> {
 /// A source as the guest is given it.
 pub(super) fn sent(source: &Source) -> types::Source {
     types::Source {
-        content_type: match source.content_type {
-            ContentType::Html => types::ContentType::Html,
-            ContentType::Markdown => types::ContentType::Markdown,
-            ContentType::Mermaid => types::ContentType::Mermaid,
-            ContentType::Json => types::ContentType::Json,
-            ContentType::Csv => types::ContentType::Csv,
-        },
+        content_type: source.content_type.as_str().to_owned(),
         title: source.title.clone(),
+        name: source.name.clone(),
         text: source.text.clone(),
         runtime: source.runtime.as_ref().map(|script| types::RuntimeScript {
             src: script.src.clone(),
             slug: script.slug.clone(),
         }),
         page_bytes: u32::try_from(source.page_bytes).unwrap_or(u32::MAX),
+        foot: source.foot.as_ref().map(|foot| types::Foot {
+            raw: foot.raw.clone(),
+            expires_at: foot.expires_at.clone(),
+            report: foot.report.clone(),
+        }),
+        is_private: source.is_private,
     }
 }
 
-fn malformed(malformed: types::Malformed) -> RenderFailure {
-    RenderFailure::Malformed {
+/// What a guest says of a source, no longer than it should be.
+fn malformed(malformed: types::Malformed) -> Malformed {
+    Malformed {
         message: shortened(malformed.message),
-        line: malformed.place.line,
-        column: malformed.place.column,
+        place: malformed.place.map(|place| SourcePlace {
+            line: place.line,
+            column: place.column,
+        }),
     }
+}
+
+/// What a reader is told of a diagram that is not drawn.
+fn note(undrawn: &Undrawn) -> String {
+    let Undrawn { reason, line } = undrawn;
+    html! { p.not-drawn { "This diagram is not drawn. Line " (line) ": " (reason) } }.into_string()
 }
 
 /// A message to an author, cut where a guest has gone on too long.
@@ -279,17 +339,17 @@ fn spans(html: &str, diagrams: &[types::Diagram]) -> Result<Vec<Range<usize>>, R
     Ok(spans)
 }
 
-/// Puts drawings in place of what stands at their spans, which ascend and do not overlap.
-fn splice(html: String, drawings: &[(Range<usize>, String)]) -> String {
-    if drawings.is_empty() {
+/// Puts pieces in place of what stands at their spans, which ascend and do not overlap.
+fn splice(html: String, pieces: &[(Range<usize>, String)]) -> String {
+    if pieces.is_empty() {
         return html;
     }
-    let added: usize = drawings.iter().map(|(_, svg)| svg.len()).sum();
+    let added: usize = pieces.iter().map(|(_, piece)| piece.len()).sum();
     let mut page = String::with_capacity(html.len() + added);
     let mut done = 0;
-    for (span, svg) in drawings {
+    for (span, piece) in pieces {
         page.push_str(&html[done..span.start]);
-        page.push_str(svg);
+        page.push_str(piece);
         done = span.end;
     }
     page.push_str(&html[done..]);
@@ -305,6 +365,7 @@ mod tests {
             text: String::new(),
             start,
             end,
+            line: 1,
         }
     }
 

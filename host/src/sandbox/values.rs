@@ -76,19 +76,45 @@ pub struct RuntimeScript {
     pub slug: String,
 }
 
+/// What a page says of itself below its content.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Foot {
+    /// The URL path of the source.
+    pub raw: Option<String>,
+    /// When the page ends, as RFC 3339.
+    pub expires_at: Option<String>,
+    /// The address of the page that takes reports.
+    pub report: Option<String>,
+}
+
 /// A page to render.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Source {
     /// What `text` is written in.
     pub content_type: ContentType,
-    /// Plain text; html sources carry a title of their own.
-    pub title: String,
+    /// The title that the page was given, as plain text.
+    pub title: Option<String>,
+    /// The address that its author wished for.
+    pub name: Option<String>,
     /// The source as it was published.
     pub text: String,
     /// Absent for pages that have no runtime.
     pub runtime: Option<RuntimeScript>,
     /// The largest page that is accepted, in bytes; beyond 4 GiB it means 4 GiB.
     pub page_bytes: usize,
+    /// Absent for previews, and for whatever else is no page of its own.
+    pub foot: Option<Foot>,
+    /// Whether link previews must not learn what the page says.
+    pub is_private: bool,
+}
+
+/// A diagram of a page that shows its source instead.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Undrawn {
+    /// Why, as one sentence for the author.
+    pub reason: String,
+    /// The line of the page's source that is to blame, from 1.
+    pub line: u32,
 }
 
 /// A finished page.
@@ -96,12 +122,14 @@ pub struct Source {
 pub struct Rendered {
     /// A complete HTML5 document.
     pub html: Bytes,
+    /// What it is called: by the title that it was given, its content or its name.
+    pub title: Option<String>,
     /// The fuel of all the calls that made it.
     pub fuel: u64,
     /// How many diagrams were drawn.
     pub drawn: usize,
-    /// How many diagrams show their source instead: broken, unsupported, over budget, or past the 20th.
-    pub undrawn: usize,
+    /// The diagrams that show their source instead: broken, unsupported, over budget, or past the 20th.
+    pub undrawn: Vec<Undrawn>,
     /// Which guest made it.
     pub guest: GuestDigest,
 }
@@ -147,19 +175,40 @@ impl fmt::Display for Budget {
     }
 }
 
+/// A place in a page's source.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct SourcePlace {
+    /// From 1.
+    pub line: u32,
+    /// From 1, in characters.
+    pub column: u32,
+}
+
+/// A sentence for an author, with the place where there is one.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Malformed {
+    /// One sentence.
+    pub message: String,
+    /// Where, if the guest knows.
+    pub place: Option<SourcePlace>,
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        match self.place {
+            Some(place) => write!(f, " (line {}, column {})", place.line, place.column),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]
 pub enum RenderFailure {
     /// The source breaks the rules of its type: its author's to repair.
-    #[error("line {line}, column {column}: {message}")]
-    Malformed {
-        /// One sentence for the author.
-        message: String,
-        /// From 1.
-        line: u32,
-        /// From 1, in characters.
-        column: u32,
-    },
+    #[error("{0}")]
+    Malformed(Malformed),
     /// The source needs more than a call may use: its author's to shrink.
     #[error("rendering it takes more than its budget of {0}")]
     Budget(Budget),
@@ -290,6 +339,15 @@ pub enum World {
 impl World {
     /// Both, in the order of the documentation.
     pub const ALL: [Self; 2] = [Self::Render, Self::Gate];
+
+    /// The version of its package that this host speaks.
+    #[must_use]
+    pub const fn version(self) -> &'static str {
+        match self {
+            Self::Render => "2.0.0",
+            Self::Gate => "1.0.0",
+        }
+    }
 
     /// The name on the command line, in the log, and of its folder.
     #[must_use]

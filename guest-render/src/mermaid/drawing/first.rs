@@ -17,7 +17,7 @@ use serde_json::json;
 use super::safe::{self, Unsafe};
 use super::text;
 use crate::place::place_of;
-use crate::{DrawError, Malformed, Place};
+use crate::{DrawError, Malformed};
 
 /// The id that merman gives the drawing, and its own ids begin with. None of them is served.
 const ID: &str = "drawing";
@@ -121,7 +121,6 @@ fn refused(source: &str, error: &RenderError) -> DrawError {
 }
 
 fn refusal(source: &str, message: String, offset: Option<usize>) -> DrawError {
-    let start = Place { line: 1, column: 1 };
-    let place = offset.map_or(start, |offset| place_of(source, offset));
+    let place = offset.map(|offset| place_of(source, offset));
     DrawError::Malformed(Malformed { message, place })
 }

@@ -13,6 +13,7 @@ use crate::config::Config;
 use crate::control::answers::{self, AnswerKey};
 use crate::control::events::{self, OperatorEvent};
 use crate::control::{self, Tx};
+use crate::deployments::publish::{Address, PageSource};
 use crate::deployments::revisions::{self, NewRevision, Released, RevisionKind};
 use crate::deployments::{self, Deployments};
 use crate::edge;
@@ -85,7 +86,8 @@ impl Deployments {
             id: DeploymentId::new(&self.clock, &self.random)?,
             slug: slug.as_str().to_owned(),
             content_type: new.content_type,
-            title: new.title.unwrap_or_else(|| slug.as_str().to_owned()),
+            title: new.title.unwrap_or_default(),
+            warnings: None,
             state: FrontendState::Creating,
             source: None,
             visits: 0,
@@ -100,7 +102,7 @@ impl Deployments {
         fault::point("create.claimed");
         let id = frontend.id;
         let made = self
-            .fill(project, frontend, new.content, answer, body)
+            .fill(project, frontend, new.requested_slug, new.content, answer, body)
             .await;
         if made.is_err() {
             self.control
@@ -131,18 +133,24 @@ impl Deployments {
         &self,
         project: Project,
         mut frontend: Frontend,
+        name: Option<String>,
         content: String,
         answer: Option<AnswerKey>,
         body: fn(&Frontend, &Project, &Config) -> String,
     ) -> Result<Frontend, FrontendError> {
         let page = self
             .render_live(
-                frontend.content_type,
-                &frontend.title,
-                &content,
-                &frontend.slug,
+                PageSource {
+                    content_type: frontend.content_type,
+                    title: &frontend.title,
+                    name: name.as_deref(),
+                    text: &content,
+                },
+                Address::open(&frontend.slug, project.expires_at),
             )
             .await?;
+        frontend.title = page.title;
+        frontend.warnings = Some(page.warnings);
         let (source, artifact) = self.store_page(Bytes::from(content), page.html).await?;
         fault::point("create.stored");
         frontend.state = FrontendState::Active;
@@ -157,6 +165,7 @@ impl Deployments {
                     && store::activate(
                         tx,
                         &frontend.id,
+                        &frontend.title,
                         frontend.source.as_ref(),
                         &artifact_digest,
                         &page.by,
@@ -255,8 +264,17 @@ impl Deployments {
         self.check_disk()?;
         let title = title.unwrap_or_else(|| frontend.title.clone());
         let page = self
-            .render_live(frontend.content_type, &title, &content, &frontend.slug)
+            .render_live(
+                PageSource {
+                    content_type: frontend.content_type,
+                    title: &title,
+                    name: None,
+                    text: &content,
+                },
+                Address::open(&frontend.slug, project.expires_at),
+            )
             .await?;
+        let (title, warnings) = (page.title, page.warnings);
         let (source, artifact) = self.store_page(Bytes::from(content), page.html).await?;
         fault::point("republish.stored");
         let (baseline, revision) = (self.new_revision_id()?, self.new_revision_id()?);
@@ -293,6 +311,10 @@ impl Deployments {
                 Self::active_in(tx, &project.id, &id)
             })
             .await?;
+        let frontend = Frontend {
+            warnings: Some(warnings),
+            ..frontend
+        };
         fault::point("republish.committed");
         self.pages.forget(&forget);
         Ok(frontend)

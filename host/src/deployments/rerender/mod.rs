@@ -13,7 +13,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use store::Candidate;
 
-use super::publish::{Made, MadeBy, PublishError};
+use super::publish::{Address, Made, MadeBy, PageSource, PublishError};
 use super::runtime;
 use crate::clock::{Clock, Timestamp};
 use crate::content::Pin;
@@ -184,7 +184,7 @@ impl Deployments {
             Err(error) => {
                 // What an author wrote stays out of the log: only what kind of failure it is.
                 let why = match error {
-                    PublishError::Malformed { .. } => "the guest calls its source malformed",
+                    PublishError::Malformed(_) => "the guest calls its source malformed",
                     PublishError::Budget(_) => "it takes more than its budget",
                     _ => "the guest or the store failed",
                 };
@@ -212,12 +212,19 @@ impl Deployments {
 
     async fn made_again(&self, page: &Candidate) -> Result<(Bytes, Made), PublishError> {
         let text = self.text_of(page.source).await?;
+        let draft = PageSource {
+            content_type: page.content_type,
+            title: &page.title,
+            name: None,
+            text: &text,
+        };
+        let address = Address {
+            is_private: page.is_protected,
+            ..Address::open(&page.slug, page.expires_at)
+        };
         let made = match page.host_label {
-            Some(_) => {
-                self.render_live(page.content_type, &page.title, &text, &page.slug)
-                    .await?
-            }
-            None => self.render(page.content_type, &page.title, &text).await?,
+            Some(_) => self.render_live(draft, address).await?,
+            None => self.render_share(draft, address).await?,
         };
         Ok((Bytes::from(text), made))
     }

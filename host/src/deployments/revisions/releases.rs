@@ -11,7 +11,7 @@ use crate::content::Digest;
 use crate::control::{self, Tx};
 use crate::deployments::Deployments;
 use crate::deployments::frontends::{Frontend, FrontendError, Target, set_live};
-use crate::deployments::publish::MadeBy;
+use crate::deployments::publish::{Address, MadeBy, PageSource};
 use crate::fault;
 use crate::ids::RevisionId;
 use crate::projects::Project;
@@ -104,19 +104,22 @@ impl Deployments {
         let text = self.text_of(revision.source).await?;
         let page = self
             .render_live(
-                frontend.content_type,
-                &revision.title,
-                &text,
-                &frontend.slug,
+                PageSource {
+                    content_type: frontend.content_type,
+                    title: &revision.title,
+                    name: None,
+                    text: &text,
+                },
+                Address::open(&frontend.slug, project.expires_at),
             )
             .await?;
         let (source, artifact) = self.store_page(Bytes::from(text), page.html).await?;
         fault::point("release.stored");
         let (config, now) = (Arc::clone(&self.config), self.clock.now());
         let (source, artifact) = ((source.digest(), source), (artifact.digest(), artifact));
-        let (slug, id) = (frontend.slug, frontend.id);
+        let (slug, id, warnings) = (frontend.slug, frontend.id, page.warnings.clone());
         let forget = slug.clone();
-        let done = self
+        let (mut frontend, revision) = self
             .control
             .write(move |tx| {
                 let frontend = Self::active_in(tx, &project.id, &id)?;
@@ -128,7 +131,7 @@ impl Deployments {
                     revision: revision.id,
                     kind: new.kind,
                     message: new.message.as_deref(),
-                    title: &revision.title,
+                    title: &page.title,
                     source: source.0,
                     artifact: artifact.0,
                     made_by: &page.by,
@@ -144,7 +147,8 @@ impl Deployments {
             .await?;
         fault::point("release.committed");
         self.pages.forget(&forget);
-        Ok(done)
+        frontend.warnings = Some(warnings);
+        Ok((frontend, revision))
     }
 
     /// Everything that was ever live, newest first.

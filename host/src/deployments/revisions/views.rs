@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 use super::model::{Drafted, History, Revision, RevisionKind, RevisionState};
 use super::releases::ReleaseEntry;
 use crate::clock::Timestamp;
+use crate::deployments::model::shown_title;
 use crate::deployments::Deployments;
 use crate::deployments::frontends::views::FrontendView;
 use crate::ids::RevisionId;
@@ -39,7 +40,7 @@ impl From<&Revision> for RevisionView {
         Self {
             revision_id: revision.id,
             content_sha256: revision.source.to_string(),
-            title: revision.title.clone(),
+            title: shown_title(&revision.title),
             message: revision.message.clone(),
             kind: revision.kind,
             state: revision.state,
