@@ -39,6 +39,7 @@ mod openapi_examples;
 mod operations;
 mod operators;
 mod owners;
+mod page_heads;
 mod passwords;
 mod projects;
 mod property;

@@ -62,7 +62,7 @@ fn containers_fold_and_say_their_size() {
     for part in [
         "<details class=\"o\" open><summary>{<u>}</u><i>2 entries</i></summary>",
         "<details class=\"a\" open><summary><b>&quot;a&quot;</b>: [<u>],</u><i>1 item</i></summary>",
-        "<details class=\"a\"><summary><b>&quot;f&quot;</b>: [<i>1 item</i></summary>",
+        "<details class=\"a\"><summary><b>&quot;f&quot;</b>: [<u>]</u><i>1 item</i></summary>",
         "<div><b>&quot;e&quot;</b>: <span class=\"r\">{}</span>,</div>",
     ] {
         assert!(html.contains(part), "{part} in {html}");
@@ -70,7 +70,7 @@ fn containers_fold_and_say_their_size() {
     let large = format!("[[{}0],[1]]", "0,".repeat(200));
     let html = page("json", &large).html;
     assert!(
-        html.contains("<details class=\"a\"><summary>[<i>201 items</i>"),
+        html.contains("<details class=\"a\"><summary>[<u>],</u><i>201 items</i>"),
         "{html}"
     );
 }

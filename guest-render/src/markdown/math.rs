@@ -13,21 +13,17 @@ const MAX_DEPTH: usize = 60;
 /// Further formulas of a page show their source.
 const MAX_FORMULAS: usize = 4_000;
 
-/// Commands that the library lacks and authors use.
-const MACROS: [(&str, &str); 3] = [
-    ("tag", r"\qquad\text{(#1)}"),
-    ("ce", r"\mathrm{#1}"),
-    ("mbox", r"\text{#1}"),
-];
-
-/// Commands that become environments, which are written in the place of their braces: a macro of the library cannot hold one.
-const ENVIRONMENTS: [(&str, &str, &str); 2] = [
+/// Commands that the library lacks and authors use, and what is written in the place of them and their braces.
+const COMMANDS: [(&str, &str, &str); 5] = [
     (
         r"\boxed{",
         r"\begin{array}{|c|}\hline\displaystyle ",
         r"\\ \hline\end{array}",
     ),
     (r"\substack{", r"\begin{matrix}", r"\end{matrix}"),
+    (r"\tag{", r"\qquad\text{(", ")}"),
+    (r"\ce{", r"\mathrm{", "}"),
+    (r"\mbox{", r"\text{", "}"),
 ];
 
 /// The elements that a formula is made of.
@@ -82,7 +78,7 @@ impl Formulas {
             Some(reader) => reader,
             None => reader()?,
         };
-        let read = reader.convert_with_local_state(&with_environments(latex), display);
+        let read = reader.convert_with_local_state(&with_known_commands(latex), display);
         self.reader = Some(reader);
         let math = read.map_err(|error| error.to_string())?.mathml;
         if is_math(&math) { Ok(math) } else { Err("it holds what is no formula".to_owned()) }
@@ -90,18 +86,14 @@ impl Formulas {
 }
 
 fn reader() -> Result<LatexToMathML, String> {
-    let owned = |(name, body): (&str, &str)| (name.to_owned(), body.to_owned());
-    let config = MathCoreConfig {
-        macros: MACROS.map(owned).into(),
-        ..MathCoreConfig::default()
-    };
-    LatexToMathML::new(config).map_err(|_| "the reader of formulas is broken".to_owned())
+    let reader = LatexToMathML::new(MathCoreConfig::default());
+    reader.map_err(|_| "the reader of formulas is broken".to_owned())
 }
 
-/// A formula with environments in the place of commands that the library lacks.
-fn with_environments(latex: &str) -> Cow<'_, str> {
+/// A formula with what the library has in the place of commands that the library lacks.
+fn with_known_commands(latex: &str) -> Cow<'_, str> {
     let mut latex = Cow::Borrowed(latex);
-    for (command, open, close) in ENVIRONMENTS {
+    for (command, open, close) in COMMANDS {
         // Each turn takes one command away, and adds none.
         while let Some(at) = latex.find(command) {
             let from = at + command.len();

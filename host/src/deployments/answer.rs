@@ -5,12 +5,10 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::pages::{self, Page};
-use super::serve::RawSource;
 use crate::clock::Timestamp;
 use crate::content::{Digest, Encoding};
 use crate::http::document;
 use crate::http::problem::Problem;
-use crate::sandbox::ContentType;
 
 /// The longest that an edge is told to keep a page, in seconds.
 const EDGE_SECONDS: i64 = 31_536_000;
@@ -63,31 +61,6 @@ fn edge_life(page: &Page, now: Timestamp) -> Result<HeaderValue, Problem> {
         .map_or(EDGE_SECONDS, |end| (end.0 - now.0) / 1000);
     let life = format!("max-age={}", left.clamp(0, EDGE_SECONDS));
     HeaderValue::try_from(life).map_err(|error| Problem::internal(&error))
-}
-
-/// The source of a page, as something that no browser runs.
-///
-/// # Errors
-/// `range_not_satisfiable`.
-pub(super) fn raw(
-    page: &Page,
-    source: &RawSource,
-    origins: bool,
-    request: &HeaderMap,
-) -> Result<Response, Problem> {
-    let kind = match page.content_type {
-        ContentType::Html | ContentType::Markdown | ContentType::Mermaid => {
-            "text/plain; charset=utf-8"
-        }
-        ContentType::Json => "application/json",
-        ContentType::Csv => "text/csv; charset=utf-8",
-    };
-    let etag = document::etag(&source.digest, Encoding::Identity);
-    let mut headers = pages::headers(&page.kind, page.is_protected(), origins);
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    headers.insert(header::ETAG, etag.clone());
-    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-    document::respond(headers, &etag, &source.bytes, request)
 }
 
 /// Something of the platform's own that is named by its content.

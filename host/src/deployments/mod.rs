@@ -11,6 +11,8 @@ pub mod parts;
 pub mod password;
 pub mod publish;
 pub mod quick_share;
+mod raw;
+pub mod report_page;
 pub mod reports;
 pub mod requests;
 pub mod rerender;

@@ -33,9 +33,9 @@ use crate::http::problem_page;
 use crate::http::serve::to_the_end;
 
 /// The longest details of a report, in characters.
-const DETAILS: usize = 4_000;
+pub(super) const DETAILS: usize = 4_000;
 /// The longest contact of a report, in characters.
-const CONTACT: usize = 320;
+pub(super) const CONTACT: usize = 320;
 const UNLOCK_COOKIE: &str = "svc_unlock";
 
 /// A password, for its page.
@@ -365,12 +365,7 @@ pub async fn raw(
         check_navigation(&headers)?;
     }
     let source = app.deployments.raw_source(&page).await?;
-    answer::raw(
-        &page,
-        &source,
-        app.deployments.page_policy().origins,
-        &headers,
-    )
+    app.deployments.answer_raw(&page, source, &headers).await
 }
 
 /// The script of a page
@@ -510,7 +505,7 @@ pub(super) fn disabled_page() -> Response {
 }
 
 /// One of the platform's own pages: its own policy, never stored, never indexed.
-fn platform_page(status: StatusCode, page: &Markup) -> Response {
+pub(super) fn platform_page(status: StatusCode, page: &Markup) -> Response {
     let headers = [
         (
             header::CONTENT_TYPE,
