@@ -58,6 +58,9 @@ fn kind(text: &str) -> &str {
     first.split_whitespace().next().unwrap_or("empty")
 }
 
+/// A switch for narrow screens: a drawing fits them, or has the size that it was drawn in.
+const ZOOM: &str = "<label class=\"zoom\"><input type=\"checkbox\"> Full size</label>";
+
 /// Writes a diagram's source as text, and names its place for a drawing to take.
 ///
 /// It has the source once more below it, folded: the styles show it only once a drawing has taken the place of
@@ -74,6 +77,8 @@ pub(crate) fn figure(
         out,
         "<figure class=\"diagram\" role=\"region\" tabindex=\"0\" aria-label=\"{label}\">"
     )?;
+    // Before the place of the drawing, so that the styles know it for one that was drawn.
+    out.write_str(ZOOM)?;
     let start = number(position.get());
     out.write_str("<pre class=\"mermaid-source\"><code>")?;
     comrak::html::escape(out, text)?;

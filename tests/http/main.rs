@@ -13,6 +13,7 @@ mod breadth;
 mod crashes;
 mod ddl;
 mod diagrams;
+mod documents;
 mod dry_runs;
 mod durability;
 mod edge;

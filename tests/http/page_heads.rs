@@ -30,7 +30,7 @@ async fn titles_come_from_the_content() {
     ] {
         let (deployed, page) = published(&server, &share).await;
         assert_eq!(deployed["title"], title, "{share}");
-        assert_eq!(deployed["warnings"], json!([]), "{share}");
+        assert!(deployed.get("warnings").is_none(), "{share}");
         assert_eq!(page.contains("<h1"), is_headed, "{share}: {page}");
         if share["type"].is_string() && share["type"] != "html" {
             assert!(page.contains(&format!("<title>{title}</title>")), "{share}: {page}");

@@ -22,6 +22,7 @@ async fn a_201_says_where_and_until_when() {
             "id": id,
             "slug": "hello",
             "url": url,
+            "title": "hello",
             "created_at": "2026-11-20T12:00:00.000Z",
             "expires_at": "2026-11-27T12:00:00.000Z",
         })

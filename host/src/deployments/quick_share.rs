@@ -53,7 +53,8 @@ pub struct Deployed {
     /// When it ends.
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: Timestamp,
-    /// What its author should know.
+    /// What its author should know; absent where that is nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
 }
 

@@ -6,7 +6,7 @@ use html5gum::{Token, Tokenizer};
 pub(crate) const RUNTIME: &str = "/runtime.0123456789abcdef.js";
 
 /// The elements that pages of data are made of, a drawing's among them.
-const ELEMENTS: [&[u8]; 52] = [
+const ELEMENTS: [&[u8]; 56] = [
     b"a",
     b"b",
     b"body",
@@ -22,12 +22,15 @@ const ELEMENTS: [&[u8]; 52] = [
     b"ellipse",
     b"em",
     b"figure",
+    b"footer",
     b"g",
     b"h1",
     b"head",
     b"header",
     b"html",
     b"i",
+    b"input",
+    b"label",
     b"li",
     b"line",
     b"lineargradient",
@@ -55,6 +58,7 @@ const ELEMENTS: [&[u8]; 52] = [
     b"text",
     b"th",
     b"thead",
+    b"time",
     b"title",
     b"tr",
     b"tspan",

@@ -48,8 +48,8 @@ pub struct Frontend {
     pub content_type: ContentType,
     /// The live page's title; empty where neither its author nor its content has one.
     pub title: String,
-    /// What its author should know, once it has been published by this very call.
-    pub warnings: Option<Vec<Warning>>,
+    /// What its author should know, where this very call has published it.
+    pub warnings: Vec<Warning>,
     /// Where it is in its life.
     pub state: FrontendState,
     /// The live source.

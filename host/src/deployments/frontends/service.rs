@@ -87,7 +87,7 @@ impl Deployments {
             slug: slug.as_str().to_owned(),
             content_type: new.content_type,
             title: new.title.unwrap_or_default(),
-            warnings: None,
+            warnings: Vec::new(),
             state: FrontendState::Creating,
             source: None,
             visits: 0,
@@ -150,7 +150,7 @@ impl Deployments {
             )
             .await?;
         frontend.title = page.title;
-        frontend.warnings = Some(page.warnings);
+        frontend.warnings = page.warnings;
         let (source, artifact) = self.store_page(Bytes::from(content), page.html).await?;
         fault::point("create.stored");
         frontend.state = FrontendState::Active;
@@ -312,7 +312,7 @@ impl Deployments {
             })
             .await?;
         let frontend = Frontend {
-            warnings: Some(warnings),
+            warnings,
             ..frontend
         };
         fault::point("republish.committed");

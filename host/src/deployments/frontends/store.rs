@@ -21,7 +21,7 @@ fn frontend_row(row: &Row<'_>) -> rusqlite::Result<Frontend> {
         slug: row.get(1)?,
         content_type: content_type(&row.get::<_, String>(2)?)?,
         title: row.get(3)?,
-        warnings: None,
+        warnings: Vec::new(),
         state: state(&row.get::<_, String>(4)?)?,
         source: row.get(5)?,
         visits: row.get::<_, i64>(6)?.unsigned_abs(),

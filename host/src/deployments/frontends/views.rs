@@ -32,9 +32,9 @@ pub struct FrontendView {
     pub content_type: ContentType,
     /// The live page's title: as it was given, else its content's own, else the wanted slug.
     pub title: String,
-    /// What publishing it met that its author should know; in answers that publish.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub warnings: Option<Vec<Warning>>,
+    /// What its author should know, in answers that publish; absent where that is nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Warning>,
     /// Where it is in its life.
     pub state: FrontendState,
     /// SHA-256 of the live source, in hexadecimal.

@@ -147,7 +147,7 @@ impl Deployments {
             .await?;
         fault::point("release.committed");
         self.pages.forget(&forget);
-        frontend.warnings = Some(warnings);
+        frontend.warnings = warnings;
         Ok((frontend, revision))
     }
 
