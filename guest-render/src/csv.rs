@@ -3,6 +3,9 @@
 //! The text is read twice: once to learn how many columns the widest row has and how large the page will be, so that
 //! padding ragged rows can never build more than the host takes, and once to write it.
 
+mod dialect;
+mod numbers;
+
 use std::fmt::Write as _;
 
 use csv::{ReaderBuilder, StringRecord};
@@ -13,6 +16,8 @@ use crate::out::{Out, escaped_len};
 use crate::page::{self, About, Shell};
 use crate::place::malformed;
 use crate::{Page, RenderError, Source};
+use dialect::Table;
+pub(crate) use numbers::is_number;
 
 /// Columns past this one are not looked at for numbers: the styles would outgrow the table.
 const STYLED_COLUMNS: usize = 64;
@@ -49,64 +54,6 @@ const SAMPLE: usize = 6_000;
 
 fn sample(text: &str) -> &str {
     &text[..text.floor_char_boundary(SAMPLE)]
-}
-
-/// The rows of a source, and what stands between their cells.
-#[derive(Clone, Copy)]
-struct Table<'a> {
-    text: &'a str,
-    delimiter: u8,
-}
-
-impl<'a> Table<'a> {
-    /// A comma, unless the first line says another (`sep=;`, as spreadsheets write it), or has semicolons or tabs and no
-    /// comma. What stands in quotes does not count.
-    fn of(source: &'a str) -> Self {
-        let text = source.strip_prefix('\u{feff}').unwrap_or(source);
-        let line_end = text.find(['\n', '\r']).unwrap_or(text.len());
-        let (first, rest) = text.split_at(line_end);
-        let said = first.get(..4).filter(|begin| begin.eq_ignore_ascii_case("sep="));
-        if let (Some(_), [delimiter]) = (said, &first.as_bytes()[first.len().min(4)..])
-            && is_delimiter(*delimiter)
-        {
-            let rest = rest.strip_prefix('\r').unwrap_or(rest);
-            return Self {
-                text: rest.strip_prefix('\n').unwrap_or(rest),
-                delimiter: *delimiter,
-            };
-        }
-        let (mut commas, mut semicolons, mut tabs, mut is_quoted) = (0, 0, 0, false);
-        for byte in text.bytes() {
-            match byte {
-                b'"' => is_quoted = !is_quoted,
-                b'\n' | b'\r' if !is_quoted => {
-                    if commas + semicolons + tabs > 0 {
-                        break;
-                    }
-                    // Blank lines around a table say nothing.
-                    if byte == b'\n' && line_end > 0 {
-                        break;
-                    }
-                }
-                b',' if !is_quoted => commas += 1,
-                b';' if !is_quoted => semicolons += 1,
-                b'\t' if !is_quoted => tabs += 1,
-                _ => {}
-            }
-        }
-        let delimiter = match (commas, semicolons, tabs) {
-            (0, 0, 0) => b',',
-            (0, semicolons, tabs) if tabs > semicolons => b'\t',
-            (0, ..) => b';',
-            _ => b',',
-        };
-        Self { text, delimiter }
-    }
-}
-
-/// Whether a byte can stand between cells.
-fn is_delimiter(byte: u8) -> bool {
-    byte.is_ascii_punctuation() && byte != b'"' || matches!(byte, b'\t' | b' ')
 }
 
 fn write_table(out: &mut Out<'_>, table: Table<'_>, layout: &Layout) -> Result<(), RenderError> {
@@ -168,7 +115,11 @@ fn write_row(
     out.markup(ROW.open)?;
     for column in 0..columns {
         let text = row.get(column).unwrap_or_default();
-        out.markup(if has_words(text) { cell.open_words } else { cell.open })?;
+        out.markup(if has_words(text) {
+            cell.open_words
+        } else {
+            cell.open
+        })?;
         out.text(text)?;
         out.markup(cell.close)?;
     }
@@ -177,7 +128,8 @@ fn write_row(
 
 /// Whether a cell has a letter.
 fn has_words(cell: &str) -> bool {
-    cell.bytes().any(|byte| byte.is_ascii_alphabetic() || !byte.is_ascii())
+    cell.bytes()
+        .any(|byte| byte.is_ascii_alphabetic() || !byte.is_ascii())
 }
 
 /// What has to be known of a table before its first row can be written.
@@ -211,7 +163,12 @@ impl Layout {
         let mut names = String::new();
         each_row(table, |row| {
             if layout.rows == 0 {
-                names = row.iter().map(str::trim).take(12).collect::<Vec<_>>().join(", ");
+                names = row
+                    .iter()
+                    .map(str::trim)
+                    .take(12)
+                    .collect::<Vec<_>>()
+                    .join(", ");
             }
             layout.add(row);
             Ok(())
@@ -291,39 +248,6 @@ fn plural(count: u64) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
-/// Whether a cell holds one number as people write it in tables: with a sign, a currency or a percentage, with points,
-/// commas, apostrophes or spaces between its groups.
-pub(crate) fn is_number(cell: &str) -> bool {
-    const SIGNS: [char; 12] = ['+', '-', '−', '$', '€', '£', '¥', '₹', '%', '‰', '(', ')'];
-    const CURRENCIES: [&str; 8] = ["EUR", "USD", "CHF", "GBP", "SEK", "NOK", "DKK", "PLN"];
-    let is_around = |char: char| SIGNS.contains(&char) || char.is_whitespace();
-    let mut digits = cell.trim_matches(is_around);
-    for currency in CURRENCIES {
-        let bare = digits.strip_suffix(currency).or_else(|| digits.strip_prefix(currency));
-        digits = bare.unwrap_or(digits).trim_matches(is_around);
-    }
-    let is_separator = |char: char| matches!(char, '.' | ',' | '_' | '\'' | '’' | ' ' | '\u{a0}' | '\u{202f}');
-    if digits.len() > 40 || !digits.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '.' | ',')) {
-        return false;
-    }
-    let is_spaced = digits.contains([' ', '\u{a0}', '\u{202f}', '\'', '’']);
-    let mut groups = digits.split([' ', '\u{a0}', '\u{202f}', '\'', '’']).skip(1);
-    if is_spaced && !groups.all(|group| group.bytes().take_while(u8::is_ascii_digit).count() == 3) {
-        return false;
-    }
-    // Times, dates, addresses and versions are not read from the right.
-    let points = digits.matches('.').count();
-    let is_grouped = points < 2 || digits.split('.').skip(1).all(|group| group.split(',').next().is_some_and(|group| group.len() == 3));
-    let mut chars = digits.chars().peekable();
-    is_grouped
-        && std::iter::from_fn(|| chars.next().map(|char| (char, chars.peek().copied()))).all(|(char, next)| {
-            char.is_ascii_digit()
-                || is_separator(char)
-                || (matches!(char, 'e' | 'E') && next.is_some_and(|next| next.is_ascii_digit() || matches!(next, '+' | '-')))
-                || matches!(char, '+' | '-') && digits.contains(['e', 'E'])
-        })
-}
-
 /// Calls `row` for every row of `text`.
 ///
 /// The reader skips blank lines. Between rows they are rows with one empty cell, by the grammar of RFC 4180; around
@@ -388,7 +312,11 @@ fn blank_lines(text: &str, start: usize) -> usize {
 /// then follows up to the next delimiter is text of the cell, and so is a quote in a cell that does not begin with one.
 fn check_quotes(table: &Table<'_>, source: &str) -> Result<(), RenderError> {
     let before = source.len() - table.text.len();
-    let bom = if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    let bom = if source.starts_with('\u{feff}') {
+        '\u{feff}'.len_utf8()
+    } else {
+        0
+    };
     let mut bytes = table.text.bytes().enumerate().peekable();
     let mut at_cell_start = true;
     while let Some((offset, byte)) = bytes.next() {

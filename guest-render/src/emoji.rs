@@ -109,7 +109,10 @@ mod tests {
         for line in TABLE.lines() {
             let (name, emoji) = line.split_once(' ').unwrap();
             assert!(before < name && name.len() <= LONGEST, "{name}");
-            assert!(name.bytes().all(is_of_name) && !emoji.contains(['<', '&', '"']), "{name}");
+            assert!(
+                name.bytes().all(is_of_name) && !emoji.contains(['<', '&', '"']),
+                "{name}"
+            );
             assert_eq!(find(name), Some(emoji));
             before = name;
         }

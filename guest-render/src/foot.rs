@@ -57,7 +57,13 @@ mod tests {
             "<footer class=\"foot\" lang=\"en\" dir=\"ltr\"><a href=\"/a/raw?&quot;\">Source</a> \
              <span>Expires <time datetime=\"2026-11-09T12:00:00.000Z\">November 9, 2026</time></span> </footer>"
         );
-        for odd in ["", "soon", "2026-13-01T00:00:00Z", "2026-00-01", "2026-01-xx"] {
+        for odd in [
+            "",
+            "soon",
+            "2026-13-01T00:00:00Z",
+            "2026-00-01",
+            "2026-01-xx",
+        ] {
             assert_eq!(day(odd), None, "{odd}");
         }
     }

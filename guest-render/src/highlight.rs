@@ -244,8 +244,16 @@ mod tests {
                 "[k:\\section]{A} $[k:\\alpha]$ \\% [c:% c]",
             ),
             ("cmake", "set(A ${B}) # c", "[k:set](A [v:${B}]) [c:# c]"),
-            ("http", "GET /a HTTP/1.1\nHost: x", "[k:GET] /a [k:HTTP]/[n:1.1]\n[v:Host]: x"),
-            ("vb", "Dim x As Integer ' c", "[k:Dim] x [k:As] [t:Integer] [c:' c]"),
+            (
+                "http",
+                "GET /a HTTP/1.1\nHost: x",
+                "[k:GET] /a [k:HTTP]/[n:1.1]\n[v:Host]: x",
+            ),
+            (
+                "vb",
+                "Dim x As Integer ' c",
+                "[k:Dim] x [k:As] [t:Integer] [c:' c]",
+            ),
             ("unheard-of", "fn x() <b>", "fn x() &lt;b&gt;"),
         ] {
             assert_eq!(pieces(language, code), expected, "{language}");

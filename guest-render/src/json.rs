@@ -61,11 +61,19 @@ fn description(text: &str) -> String {
     let bytes = text.as_bytes();
     match (outermost, bytes.get(skip_space(bytes, 0))) {
         (Some(container), Some(b'[')) => {
-            let noun = if container.entries == 1 { "item" } else { "items" };
+            let noun = if container.entries == 1 {
+                "item"
+            } else {
+                "items"
+            };
             format!("A JSON array of {} {noun}", container.entries)
         }
         (Some(container), _) => {
-            let noun = if container.entries == 1 { "entry" } else { "entries" };
+            let noun = if container.entries == 1 {
+                "entry"
+            } else {
+                "entries"
+            };
             format!("A JSON object of {} {noun}", container.entries)
         }
         (None, _) => "A JSON value".to_owned(),
@@ -318,7 +326,11 @@ impl<'out, 'page, 'text> Tree<'out, 'page, 'text> {
         self.key()?;
         self.out.markup("<span class=\"")?;
         self.out.markup(class)?;
-        self.out.markup(if class == "s" { "\" dir=\"auto\">" } else { "\">" })?;
+        self.out.markup(if class == "s" {
+            "\" dir=\"auto\">"
+        } else {
+            "\">"
+        })?;
         self.out.text(source)?;
         self.out.markup("</span>")?;
         self.comma()?;
@@ -327,7 +339,11 @@ impl<'out, 'page, 'text> Tree<'out, 'page, 'text> {
 
     fn key(&mut self) -> Result<(), RenderError> {
         if let Some(key) = self.key.take() {
-            self.out.markup(if key.is_ascii() { "<b>" } else { "<b dir=\"auto\">" })?;
+            self.out.markup(if key.is_ascii() {
+                "<b>"
+            } else {
+                "<b dir=\"auto\">"
+            })?;
             self.out.text(key)?;
             self.out.markup("</b>: ")?;
         }

@@ -71,7 +71,9 @@ pub(crate) fn detect(text: &str) -> Option<&'static str> {
     // A page about a foreign word is not in that word's language.
     let prevails = |count: usize| count >= 4 && count * 2 > total;
     // Signs that stand for more than a letter weigh more.
-    if prevails(3 * (of(Script::Kana) + of(Script::Han))) && 3 * (of(Script::Kana) + of(Script::Han)) > of(Script::Latin) {
+    if prevails(3 * (of(Script::Kana) + of(Script::Han)))
+        && 3 * (of(Script::Kana) + of(Script::Han)) > of(Script::Latin)
+    {
         return Some(match (of(Script::Kana), of(Script::Han)) {
             (kana, han) if kana * 10 >= han => "ja",
             _ => "zh",
@@ -102,7 +104,11 @@ pub(crate) fn detect(text: &str) -> Option<&'static str> {
     if prevails(of(Script::Devanagari)) {
         return devanagari(text);
     }
-    if prevails(of(Script::Latin)) { latin(text) } else { None }
+    if prevails(of(Script::Latin)) {
+        latin(text)
+    } else {
+        None
+    }
 }
 
 /// Whether a text has letters of a language's own, a hundredth of its length at least.
@@ -170,13 +176,17 @@ fn latin(text: &str) -> Option<&'static str> {
             *hits += WORDS[at].1 >> language & 1;
         }
     }
-    let best = (0..hits.len()).max_by_key(|language| (hits[*language], LANGUAGES.len() - language))?;
+    let best =
+        (0..hits.len()).max_by_key(|language| (hits[*language], LANGUAGES.len() - language))?;
     // What a second language would have to explain: the words that only the best one has of the two.
     let own_beside = |other: usize| {
         let own = |at: &&usize| WORDS[**at].1 >> best & 1 == 1 && WORDS[**at].1 >> other & 1 == 0;
         distinct.iter().filter(own).count()
     };
-    let of_best = distinct.iter().filter(|at| WORDS[**at].1 >> best & 1 == 1).count();
+    let of_best = distinct
+        .iter()
+        .filter(|at| WORDS[**at].1 >> best & 1 == 1)
+        .count();
     let is_clear = (0..hits.len())
         .filter(|other| *other != best)
         .all(|other| hits[best] * 4 >= hits[other] * 5 && own_beside(other) >= 2);

@@ -50,10 +50,16 @@ pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
 
 /// The word that a diagram begins with, which names its kind.
 fn kind(text: &str) -> &str {
-    let mut lines = text.lines().map(str::trim).skip_while(|line| line.is_empty());
+    let mut lines = text
+        .lines()
+        .map(str::trim)
+        .skip_while(|line| line.is_empty());
     let mut first = lines.next().unwrap_or_default();
     if first == "---" {
-        first = lines.skip_while(|line| *line != "---").nth(1).unwrap_or_default();
+        first = lines
+            .skip_while(|line| *line != "---")
+            .nth(1)
+            .unwrap_or_default();
     }
     first.split_whitespace().next().unwrap_or("empty")
 }

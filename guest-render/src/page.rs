@@ -87,7 +87,10 @@ where
 {
     let limit = usize::try_from(shell.source.page_bytes).unwrap_or(usize::MAX);
     let title = title(shell.source, shell.about.title.as_deref());
-    let shown_title = title.as_deref().unwrap_or("Untitled").replace('\0', "\u{fffd}");
+    let shown_title = title
+        .as_deref()
+        .unwrap_or("Untitled")
+        .replace('\0', "\u{fffd}");
     let body = Body {
         write: Cell::new(Some(body)),
         limit,

@@ -2,12 +2,7 @@
 
 use crate::{Page, RenderError, RuntimeScript, Source, render};
 
-const BUILT: [&str; 4] = [
-    "markdown",
-    "json",
-    "csv",
-    "mermaid",
-];
+const BUILT: [&str; 4] = ["markdown", "json", "csv", "mermaid"];
 
 pub(crate) fn source(content_type: &str, text: &str) -> Source {
     Source {
@@ -144,5 +139,8 @@ fn a_page_for_few_tells_previews_nothing() {
 
 #[test]
 fn an_unknown_type_is_unsupported() {
-    assert_eq!(render(&source("asciidoc", "x")), Err(RenderError::Unsupported));
+    assert_eq!(
+        render(&source("asciidoc", "x")),
+        Err(RenderError::Unsupported)
+    );
 }

@@ -23,7 +23,7 @@ use crate::backends::operate::routes as visitors;
 use crate::backends::routes as backends;
 use crate::deployments::frontends::routes as frontends;
 use crate::deployments::model::{is_reserved, is_slug};
-use crate::deployments::report_page;
+use crate::deployments::report_form::routes as report_form;
 use crate::deployments::revisions::routes as revisions;
 use crate::deployments::routes as deployments;
 use crate::http::client_ip::ClientIp;
@@ -175,8 +175,8 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(deployments::deploy).map(limited(Rule::Deploy)))
         .routes(routes!(deployments::unlock).map(limited(Rule::Auth)))
         .routes(routes!(deployments::report).map(limited(Rule::Report)))
-        .routes(routes!(report_page::form))
-        .routes(routes!(report_page::send).map(limited(Rule::Report)))
+        .routes(routes!(report_form::form))
+        .routes(routes!(report_form::send).map(limited(Rule::Report)))
         .routes(routes!(projects::create, projects::list).map(&owned))
         .routes(routes!(projects::get, projects::update, projects::delete).map(&owned))
         .routes(routes!(frontends::create, frontends::list).map(&owned))

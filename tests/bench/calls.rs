@@ -69,18 +69,10 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     cases.push(gate(guests, "gate, 3 KB", long, Some(3.0)));
     for (name, kind, most) in [
         ("html, 10 KB", ContentType::Html, None),
-        (
-            "markdown, 10 KB",
-            ContentType::Markdown,
-            Some(2.5),
-        ),
+        ("markdown, 10 KB", ContentType::Markdown, Some(2.5)),
         ("json, 10 KB", ContentType::Json, None),
         ("csv, 10 KB", ContentType::Csv, None),
-        (
-            "mermaid page, 10 KB",
-            ContentType::Mermaid,
-            None,
-        ),
+        ("mermaid page, 10 KB", ContentType::Mermaid, None),
     ] {
         cases.push(page(guests, name, kind, most));
     }
@@ -124,12 +116,7 @@ fn gate(guests: &'static Calls, name: &'static str, sql: String, most: Option<f6
 }
 
 /// A call of the renderer.
-fn page(
-    guests: &'static Calls,
-    name: &'static str,
-    kind: ContentType,
-    most: Option<f64>,
-) -> Case {
+fn page(guests: &'static Calls, name: &'static str, kind: ContentType, most: Option<f64>) -> Case {
     let mut author = Author::new(7);
     let text = match kind {
         ContentType::Html => author.html(BYTES),

@@ -55,28 +55,48 @@ async fn no_mark_is_left_that_should_have_become_something() {
         let answer = server.json("/api/v1/deploy", &share).answer().await;
         let deployed = answer.expect(201).json();
         let warnings = deployed["warnings"].as_array().map_or(0, Vec::len);
-        assert_eq!(warnings, usize::from(name == "answer-broken"), "{name}: {deployed}");
+        assert_eq!(
+            warnings,
+            usize::from(name == "answer-broken"),
+            "{name}: {deployed}"
+        );
         let slug = deployed["slug"].as_str().unwrap();
         let page = server.get(&format!("/{slug}")).answer().await.expect(200);
         let page = page.text();
-        assert!(!page.contains("class=\"math\" title"), "{name}: a formula is not drawn: {page}");
+        assert!(
+            !page.contains("class=\"math\" title"),
+            "{name}: a formula is not drawn: {page}"
+        );
         if kind != "markdown" {
             continue;
         }
-        let prose = prose(page);
+        let (before, note) = page
+            .split_once("<p class=\"not-drawn\">")
+            .unwrap_or((page, "</p>"));
+        let prose = prose(&format!("{before}{}", note.split_once("</p>").unwrap().1));
         for mark in [
-            "**", "__", "~~", "$$", "`", "](", "[!", "[^", "- [", "|-", "| ", "](", "---", "&lt;b", "##", "\\(",
+            "**", "__", "~~", "$$", "`", "](", "[!", "[^", "- [", "|-", "| ", "](", "---", "&lt;b",
+            "##", "\\(",
         ] {
             assert!(!prose.contains(mark), "{name}: {mark} in {prose}");
         }
         for line in prose.lines().map(str::trim_start) {
-            let is_left = ["# ", "> ", "&gt; ", "- ", "title:", "lang:"].iter().any(|mark| line.starts_with(mark));
+            let is_left = ["# ", "> ", "&gt; ", "- ", "title:", "lang:"]
+                .iter()
+                .any(|mark| line.starts_with(mark));
             assert!(!is_left, "{name}: {line}");
         }
         let words = prose.split_whitespace();
         let shortcode = words.clone().find(|word| {
-            let inner = word.strip_prefix(':').and_then(|word| word.strip_suffix(':'));
-            inner.is_some_and(|inner| !inner.is_empty() && inner.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'))
+            let inner = word
+                .strip_prefix(':')
+                .and_then(|word| word.strip_suffix(':'));
+            inner.is_some_and(|inner| {
+                !inner.is_empty()
+                    && inner
+                        .bytes()
+                        .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+            })
         });
         assert_eq!(shortcode, None, "{name}");
     }
@@ -87,14 +107,21 @@ async fn documents_are_in_their_languages() {
     let server = TestServer::start().await;
     let mut checked = 0;
     for (name, _, content) in documents() {
-        let Some(language) = name.strip_prefix("notes-").filter(|language| *language != "mixed") else {
+        let Some(language) = name
+            .strip_prefix("notes-")
+            .filter(|language| *language != "mixed")
+        else {
             continue;
         };
         let share = json!({ "type": "markdown", "content": content });
         let slug = server.slug(&share).await;
         let page = server.get(&format!("/{slug}")).answer().await;
         let expected = format!("<html lang=\"{language}\">");
-        assert!(page.text().contains(&expected), "{name}: {:.60}", page.text());
+        assert!(
+            page.text().contains(&expected),
+            "{name}: {:.60}",
+            page.text()
+        );
         checked += 1;
     }
     assert!(checked > 12);

@@ -64,13 +64,42 @@ fn dialects_are_told_apart() {
 #[test]
 fn numbers_are_known_in_every_countrys_writing() {
     for number in [
-        "1", "-1.5", "+3", "1,234.50", "1.234,56", "1 234,56", "1'234.50", "1\u{a0}234", "€ 5,00", "12,5 %", "1e-5", "2E10",
-        ".5", "(1.00)", "-1.234,56 €", "1.200 EUR", "CHF 7.–".trim_end_matches('–'), "1_000",
+        "1",
+        "-1.5",
+        "+3",
+        "1,234.50",
+        "1.234,56",
+        "1 234,56",
+        "1'234.50",
+        "1\u{a0}234",
+        "€ 5,00",
+        "12,5 %",
+        "1e-5",
+        "2E10",
+        ".5",
+        "(1.00)",
+        "-1.234,56 €",
+        "1.200 EUR",
+        "CHF 7.–".trim_end_matches('–'),
+        "1_000",
     ] {
         assert!(super::is_number(number), "{number}");
     }
     for text in [
-        "", "a", "2026-01-02", "01.02.2026", "10:30", "1.2.3", "192.168.0.1", "0171 1234567", "v1", "1a", "e5", "12/3", "+", "DE89 3704 0044",
+        "",
+        "a",
+        "2026-01-02",
+        "01.02.2026",
+        "10:30",
+        "1.2.3",
+        "192.168.0.1",
+        "0171 1234567",
+        "v1",
+        "1a",
+        "e5",
+        "12/3",
+        "+",
+        "DE89 3704 0044",
     ] {
         assert!(!super::is_number(text), "{text}");
     }
@@ -91,7 +120,11 @@ fn only_what_was_given_is_a_heading() {
         let shown = heading.map(|heading| format!("<h1 dir=\"auto\">{heading}</h1>"));
         assert_eq!(page.html.contains("<h1"), shown.is_some());
         assert!(shown.is_none_or(|shown| page.html.contains(&shown)));
-        assert!(page.html.contains("<meta name=\"description\" content=\"A table of 1 row, 2 columns: a, b\">"));
+        assert!(
+            page.html.contains(
+                "<meta name=\"description\" content=\"A table of 1 row, 2 columns: a, b\">"
+            )
+        );
     }
 }
 
@@ -144,10 +177,7 @@ fn an_open_quote_has_a_place() {
 #[test]
 fn padding_is_refused_before_it_is_built() {
     let wide = format!("{}\n{}", ",".repeat(100_000), "a\n".repeat(100_000));
-    assert_eq!(
-        render(&source("csv", &wide)),
-        Err(RenderError::TooLarge)
-    );
+    assert_eq!(render(&source("csv", &wide)), Err(RenderError::TooLarge));
     for text in [
         "a".repeat(2_000_000),
         "a\n".repeat(100_000),

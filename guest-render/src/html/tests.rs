@@ -115,10 +115,16 @@ fn hostile_documents_end() {
 fn a_document_is_called_by_its_title() {
     for (text, title) in [
         ("<!doctype html><title>A &amp; b</title><p>x", Some("A & b")),
-        ("<html><head><title> two\n lines </title></head>", Some("two lines")),
+        (
+            "<html><head><title> two\n lines </title></head>",
+            Some("two lines"),
+        ),
         ("<title></title>", None),
         ("<p>none", None),
-        ("<script>'<title>no</title>'</script><title>yes</title>", Some("yes")),
+        (
+            "<script>'<title>no</title>'</script><title>yes</title>",
+            Some("yes"),
+        ),
         ("<svg><title>a drawing's</title></svg>", None),
         ("", None),
     ] {
@@ -127,6 +133,9 @@ fn a_document_is_called_by_its_title() {
         let page = crate::render(&source).unwrap();
         assert_eq!(page.title.as_deref(), title, "{text}");
         source.title = Some("Given".to_owned());
-        assert_eq!(crate::render(&source).unwrap().title.as_deref(), Some("Given"));
+        assert_eq!(
+            crate::render(&source).unwrap().title.as_deref(),
+            Some("Given")
+        );
     }
 }

@@ -54,11 +54,7 @@ fn order_and_spelling_stay() {
 
 #[test]
 fn containers_fold_and_say_their_size() {
-    let html = page(
-        "json",
-        r#"{"a":[1],"b":{"c":{"d":{"e":{}, "f":[0]}}}}"#,
-    )
-    .html;
+    let html = page("json", r#"{"a":[1],"b":{"c":{"d":{"e":{}, "f":[0]}}}}"#).html;
     for part in [
         "<details class=\"o\" open><summary>{<u>}</u><i>2 entries</i></summary>",
         "<details class=\"a\" open><summary><b>&quot;a&quot;</b>: [<u>],</u><i>1 item</i></summary>",

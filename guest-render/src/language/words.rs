@@ -2,31 +2,8 @@
 
 /// The languages, by their tags.
 pub(super) const LANGUAGES: [&str; 25] = [
-    "de",
-    "en",
-    "fr",
-    "es",
-    "pt",
-    "it",
-    "nl",
-    "sv",
-    "da",
-    "nb",
-    "fi",
-    "pl",
-    "cs",
-    "sk",
-    "hu",
-    "ro",
-    "tr",
-    "id",
-    "vi",
-    "ca",
-    "hr",
-    "et",
-    "lt",
-    "lv",
-    "sl",
+    "de", "en", "fr", "es", "pt", "it", "nl", "sv", "da", "nb", "fi", "pl", "cs", "sk", "hu", "ro",
+    "tr", "id", "vi", "ca", "hr", "et", "lt", "lv", "sl",
 ];
 
 /// The words, sorted by their bytes.

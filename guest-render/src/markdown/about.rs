@@ -58,7 +58,9 @@ fn heading_of_html(html: &str) -> Option<String> {
 
 /// The words of the first paragraph that has any beside its pictures.
 fn first_paragraph(document: Node<'_>) -> Option<String> {
-    let paragraphs = document.children().filter(|node| matches!(node.data().value, NodeValue::Paragraph));
+    let paragraphs = document
+        .children()
+        .filter(|node| matches!(node.data().value, NodeValue::Paragraph));
     paragraphs.map(words).find(|words| !words.trim().is_empty())
 }
 

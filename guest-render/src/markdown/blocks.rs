@@ -121,7 +121,10 @@ fn is_apart(node: Node<'_>) -> bool {
     !node.parent().is_some_and(|parent| {
         matches!(
             parent.data().value,
-            NodeValue::Item(_) | NodeValue::TaskItem(_) | NodeValue::BlockQuote | NodeValue::Alert(_)
+            NodeValue::Item(_)
+                | NodeValue::TaskItem(_)
+                | NodeValue::BlockQuote
+                | NodeValue::Alert(_)
         )
     })
 }

@@ -37,7 +37,8 @@ pub(super) fn take(text: &str) -> Option<(FrontMatter, usize)> {
 fn is_mapping(matter: &str) -> bool {
     let mut has_key = false;
     for line in matter.lines() {
-        let is_further = line.starts_with([' ', '\t', '#', '-', ']', '}', '"']) || line.trim().is_empty();
+        let is_further =
+            line.starts_with([' ', '\t', '#', '-', ']', '}', '"']) || line.trim().is_empty();
         match key(line) {
             Some(_) => has_key = true,
             None if is_further && (has_key || line.trim().is_empty() || line.starts_with('#')) => {}
@@ -53,7 +54,9 @@ fn key(line: &str) -> Option<(&str, &str)> {
     let bare = key.trim_matches(['"', '\'']);
     let is_key = !bare.is_empty()
         && !key.starts_with([' ', '\t', '#', '-'])
-        && bare.chars().all(|char| char.is_alphanumeric() || matches!(char, '_' | '-' | '.' | ' '));
+        && bare
+            .chars()
+            .all(|char| char.is_alphanumeric() || matches!(char, '_' | '-' | '.' | ' '));
     (is_key && (value.is_empty() || value.starts_with([' ', '\t']))).then_some((bare, value.trim()))
 }
 
@@ -85,7 +88,12 @@ fn scalar(value: &str, following: &str) -> String {
     let continued = || {
         let lines = following.lines();
         let block = lines.take_while(|line| line.is_empty() || line.starts_with([' ', '\t']));
-        block.map(str::trim).collect::<Vec<_>>().join(" ").trim().to_owned()
+        block
+            .map(str::trim)
+            .collect::<Vec<_>>()
+            .join(" ")
+            .trim()
+            .to_owned()
     };
     match value.chars().next() {
         Some('>' | '|') => continued(),
@@ -96,7 +104,11 @@ fn scalar(value: &str, following: &str) -> String {
         None => continued_plain(&continued()),
         _ => {
             let plain = value.split(" #").next().unwrap_or_default().trim_end();
-            if matches!(plain, "null" | "~") { String::new() } else { plain.to_owned() }
+            if matches!(plain, "null" | "~") {
+                String::new()
+            } else {
+                plain.to_owned()
+            }
         }
     }
 }
@@ -143,8 +155,12 @@ fn single_quoted(value: &str) -> String {
 fn is_tag(tag: &str) -> bool {
     let mut parts = tag.split('-');
     let first = parts.next().unwrap_or_default();
-    let is_part = |part: &str| (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    (2..=8).contains(&first.len()) && first.bytes().all(|byte| byte.is_ascii_alphabetic()) && parts.all(is_part)
+    let is_part = |part: &str| {
+        (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    (2..=8).contains(&first.len())
+        && first.bytes().all(|byte| byte.is_ascii_alphabetic())
+        && parts.all(is_part)
 }
 
 #[cfg(test)]
@@ -155,13 +171,49 @@ mod tests {
     fn front_matter_is_taken_and_read() {
         for (text, title, description, language, after) in [
             ("---\ntitle: A trip\n---\nText", "A trip", "", "", "Text"),
-            ("\u{feff}---\r\ntitle: \"A \\\"trip\\\": to\"\r\nlang: de\r\n---\r\nText", "A \"trip\": to", "", "de", "Text"),
-            ("---\ntitle: 'It''s'\ndescription: >\n  Two\n  lines\ntags:\n  - a\n- b\n...\n", "It's", "Two lines", "", ""),
-            ("---\n# comment\nTitle: x # why\nlanguage: pt-BR\n---", "x", "", "pt-BR", ""),
-            ("---\ntitle:\n  On the next line\nlang: \"no such\"\n---\n", "On the next line", "", "", ""),
-            ("---\ntags: [a, b]\ndate: 2026-01-01\n---\n# T", "", "", "", "# T"),
+            (
+                "\u{feff}---\r\ntitle: \"A \\\"trip\\\": to\"\r\nlang: de\r\n---\r\nText",
+                "A \"trip\": to",
+                "",
+                "de",
+                "Text",
+            ),
+            (
+                "---\ntitle: 'It''s'\ndescription: >\n  Two\n  lines\ntags:\n  - a\n- b\n...\n",
+                "It's",
+                "Two lines",
+                "",
+                "",
+            ),
+            (
+                "---\n# comment\nTitle: x # why\nlanguage: pt-BR\n---",
+                "x",
+                "",
+                "pt-BR",
+                "",
+            ),
+            (
+                "---\ntitle:\n  On the next line\nlang: \"no such\"\n---\n",
+                "On the next line",
+                "",
+                "",
+                "",
+            ),
+            (
+                "---\ntags: [a, b]\ndate: 2026-01-01\n---\n# T",
+                "",
+                "",
+                "",
+                "# T",
+            ),
             ("---\ntitle: [a]\nauthor:\n  name: x\n---\n", "", "", "", ""),
-            ("---\ntitle: <b>\nlang: en\"><script>\n---\n", "<b>", "", "", ""),
+            (
+                "---\ntitle: <b>\nlang: en\"><script>\n---\n",
+                "<b>",
+                "",
+                "",
+                "",
+            ),
         ] {
             let (front, end) = take(text).unwrap();
             let of = |value: &Option<String>| value.clone().unwrap_or_default();

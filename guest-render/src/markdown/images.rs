@@ -28,7 +28,9 @@ const VERBATIM: [&str; 5] = ["<script", "<style", "<pre", "<textarea", "<!--"];
 pub(super) fn write_html(out: &mut dyn fmt::Write, html: &str) -> fmt::Result {
     let start = html.trim_start();
     let is_verbatim = VERBATIM.iter().any(|tag| {
-        start.get(..tag.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(tag))
+        start
+            .get(..tag.len())
+            .is_some_and(|begin| begin.eq_ignore_ascii_case(tag))
     });
     if is_verbatim {
         return out.write_str(html);
@@ -36,7 +38,9 @@ pub(super) fn write_html(out: &mut dyn fmt::Write, html: &str) -> fmt::Result {
     let mut rest = html;
     while let Some(at) = rest.find('<') {
         let end = at + "<img".len();
-        let is_image = rest.get(at..end).is_some_and(|tag| tag.eq_ignore_ascii_case("<img"))
+        let is_image = rest
+            .get(at..end)
+            .is_some_and(|tag| tag.eq_ignore_ascii_case("<img"))
             && rest[end..].starts_with([' ', '\t', '\n', '\r', '/']);
         let written = if is_image { end } else { at + 1 };
         out.write_str(&rest[..written])?;
@@ -56,10 +60,19 @@ mod tests {
     fn images_in_html_tell_nobody() {
         for (html, expected) in [
             ("<b>no</b>", "<b>no</b>"),
-            ("<img src=x>", "<img referrerpolicy=no-referrer loading=lazy src=x>"),
-            ("a<IMG\nsrc=x><img/src=y>", "a<IMG referrerpolicy=no-referrer loading=lazy\nsrc=x><img referrerpolicy=no-referrer loading=lazy/src=y>"),
+            (
+                "<img src=x>",
+                "<img referrerpolicy=no-referrer loading=lazy src=x>",
+            ),
+            (
+                "a<IMG\nsrc=x><img/src=y>",
+                "a<IMG referrerpolicy=no-referrer loading=lazy\nsrc=x><img referrerpolicy=no-referrer loading=lazy/src=y>",
+            ),
             ("<imgx><img", "<imgx><img"),
-            ("<script>'<img src=x>'</script>", "<script>'<img src=x>'</script>"),
+            (
+                "<script>'<img src=x>'</script>",
+                "<script>'<img src=x>'</script>",
+            ),
             ("<!-- <img src=x> -->", "<!-- <img src=x> -->"),
             ("<ü", "<ü"),
         ] {

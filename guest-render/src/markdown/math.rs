@@ -28,9 +28,34 @@ const COMMANDS: [(&str, &str, &str); 5] = [
 
 /// The elements that a formula is made of.
 const ELEMENTS: [&str; 28] = [
-    "b", "i", "math", "menclose", "mfrac", "mi", "mmultiscripts", "mn", "mo", "mover", "mpadded",
-    "mphantom", "mprescripts", "mroot", "mrow", "mspace", "msqrt", "mstyle", "msub", "msubsup",
-    "msup", "mtable", "mtd", "mtext", "mtr", "munder", "munderover", "span",
+    "b",
+    "i",
+    "math",
+    "menclose",
+    "mfrac",
+    "mi",
+    "mmultiscripts",
+    "mn",
+    "mo",
+    "mover",
+    "mpadded",
+    "mphantom",
+    "mprescripts",
+    "mroot",
+    "mrow",
+    "mspace",
+    "msqrt",
+    "mstyle",
+    "msub",
+    "msubsup",
+    "msup",
+    "mtable",
+    "mtd",
+    "mtext",
+    "mtr",
+    "munder",
+    "munderover",
+    "span",
 ];
 
 /// Turns the formulas of a page into MathML.
@@ -49,7 +74,12 @@ impl Formulas {
     }
 
     /// Writes a formula: in a line of its own, or in the text.
-    pub(super) fn write(&mut self, out: &mut dyn fmt::Write, latex: &str, is_display: bool) -> fmt::Result {
+    pub(super) fn write(
+        &mut self,
+        out: &mut dyn fmt::Write,
+        latex: &str,
+        is_display: bool,
+    ) -> fmt::Result {
         match self.drawn(latex, is_display) {
             Ok(math) => out.write_str(&math),
             Err(reason) => {
@@ -81,7 +111,11 @@ impl Formulas {
         let read = reader.convert_with_local_state(&with_known_commands(latex), display);
         self.reader = Some(reader);
         let math = read.map_err(|error| error.to_string())?.mathml;
-        if is_math(&math) { Ok(math) } else { Err("it holds what is no formula".to_owned()) }
+        if is_math(&math) {
+            Ok(math)
+        } else {
+            Err("it holds what is no formula".to_owned())
+        }
     }
 }
 
@@ -194,7 +228,10 @@ mod tests {
         for (latex, part) in [
             (r"x^2", "<msup><mi>x</mi><mn>2</mn></msup>"),
             (r"\frac{a}{b}", "<mfrac><mi>a</mi><mi>b</mi></mfrac>"),
-            (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", "<mtd><mn>4</mn></mtd>"),
+            (
+                r"\begin{pmatrix}1&2\\3&4\end{pmatrix}",
+                "<mtd><mn>4</mn></mtd>",
+            ),
             (r"\begin{aligned}a&=b\\&=c\end{aligned}", "<mtable"),
             (r"\text{if } x<0", "<mo>&lt;</mo>"),
             (r"\boxed{x=1}", "<mtable"),
@@ -202,7 +239,10 @@ mod tests {
             (r"x \tag{1}", "(1)"),
         ] {
             let math = shown(latex);
-            assert!(math.starts_with("<math") && math.contains(part), "{latex}: {math}");
+            assert!(
+                math.starts_with("<math") && math.contains(part),
+                "{latex}: {math}"
+            );
         }
         let mut out = String::new();
         Formulas::new().write(&mut out, "x", true).unwrap();
@@ -224,7 +264,10 @@ mod tests {
             &"x".repeat(MAX_BYTES + 1),
         ] {
             let shown = shown(latex);
-            assert!(shown.starts_with("<code class=\"math\" title=\"This formula cannot be shown: "), "{latex}: {shown}");
+            assert!(
+                shown.starts_with("<code class=\"math\" title=\"This formula cannot be shown: "),
+                "{latex}: {shown}"
+            );
             assert!(!shown.contains("<img"), "{shown}");
         }
     }
@@ -250,7 +293,10 @@ mod tests {
 
     #[test]
     fn the_second_wall_holds() {
-        for good in ["<math><mi>x</mi></math>", "<math display=\"block\"><mspace width=\"1em\"/></math>"] {
+        for good in [
+            "<math><mi>x</mi></math>",
+            "<math display=\"block\"><mspace width=\"1em\"/></math>",
+        ] {
             assert!(is_math(good), "{good}");
         }
         for bad in [

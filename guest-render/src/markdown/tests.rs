@@ -165,7 +165,8 @@ fn every_diagram_is_named_with_its_line() {
 
 #[test]
 fn front_matter_names_the_page_and_is_not_shown() {
-    let text = "---\ntitle: A <trip>\nlang: de\ndescription: What was \"seen\"\n---\n# Other\n\nText.";
+    let text =
+        "---\ntitle: A <trip>\nlang: de\ndescription: What was \"seen\"\n---\n# Other\n\nText.";
     let mut source = source("markdown", text);
     source.title = None;
     let page = render(&source).unwrap();
@@ -179,16 +180,35 @@ fn front_matter_names_the_page_and_is_not_shown() {
         assert!(page.html.contains(part), "{part} in {}", page.html);
     }
     assert_eq!(page.title.as_deref(), Some("A <trip>"));
-    assert!(body(&page.html).starts_with("<h1 id=\"other\""), "{}", page.html);
+    assert!(
+        body(&page.html).starts_with("<h1 id=\"other\""),
+        "{}",
+        page.html
+    );
     assert!(!body(&page.html).contains("trip"));
 }
 
 #[test]
 fn a_page_is_called_by_its_content() {
     for (text, name, title, description) in [
-        ("# Weekend :tada: *trip*\n\nTo the [lake](x).", None, Some("Weekend 🎉 trip"), "To the lake."),
-        ("Text first.\n\n## Then\n", Some("notes"), Some("Then"), "Text first."),
-        ("<h1 align=\"center\"><img src=x>The &amp; <b>tool</b></h1>\n\n![badge](x)\n\nDoes things.", None, Some("The & tool"), "Does things."),
+        (
+            "# Weekend :tada: *trip*\n\nTo the [lake](x).",
+            None,
+            Some("Weekend 🎉 trip"),
+            "To the lake.",
+        ),
+        (
+            "Text first.\n\n## Then\n",
+            Some("notes"),
+            Some("Then"),
+            "Text first.",
+        ),
+        (
+            "<h1 align=\"center\"><img src=x>The &amp; <b>tool</b></h1>\n\n![badge](x)\n\nDoes things.",
+            None,
+            Some("The & tool"),
+            "Does things.",
+        ),
         ("Only text.", Some("notes"), Some("notes"), "Only text."),
         ("Only text.", None, None, "Only text."),
         ("#\n\n```\ncode\n```\n", None, None, "Untitled"),
@@ -199,7 +219,11 @@ fn a_page_is_called_by_its_content() {
         let page = render(&source).unwrap();
         assert_eq!(page.title.as_deref(), title, "{text}");
         let description = format!("<meta name=\"description\" content=\"{description}\">");
-        assert!(page.html.contains(&description), "{description} in {}", page.html);
+        assert!(
+            page.html.contains(&description),
+            "{description} in {}",
+            page.html
+        );
         source.title = Some("Given".to_owned());
         assert_eq!(render(&source).unwrap().title.as_deref(), Some("Given"));
     }
@@ -224,26 +248,47 @@ fn alerts_are_of_five_kinds() {
 fn math_stands_in_lines_and_in_text() {
     let html = markdown("A $x^2$ and $`y`$.\n\n$$\na < b\n$$\n\n```math\n\\frac{1}{2}\n```\n");
     assert_eq!(html.matches("<math>").count(), 2, "{html}");
-    assert_eq!(html.matches("<math display=\"block\">").count(), 2, "{html}");
+    assert_eq!(
+        html.matches("<math display=\"block\">").count(),
+        2,
+        "{html}"
+    );
     assert!(!html.contains('$') && !html.contains("```"), "{html}");
-    for text in ["It costs $5 and $10.", "a $ b $ c", "US$5", "`$x$`", "\\$x\\$", "$5,000-$6,000"] {
+    for text in [
+        "It costs $5 and $10.",
+        "a $ b $ c",
+        "US$5",
+        "`$x$`",
+        "\\$x\\$",
+        "$5,000-$6,000",
+    ] {
         assert!(!markdown(text).contains("<math"), "{text}");
     }
-    for hostile in ["$\\text{</math><script>alert(1)</script>}$", "$$<img src=x onerror=alert(1)>$$", "```math\n</code><script>x</script>\n```"] {
+    for hostile in [
+        "$\\text{</math><script>alert(1)</script>}$",
+        "$$<img src=x onerror=alert(1)>$$",
+        "```math\n</code><script>x</script>\n```",
+    ] {
         let html = markdown(hostile);
-        assert!(!html.contains("<script") && !html.contains("<img"), "{html}");
+        assert!(
+            !html.contains("<script") && !html.contains("<img"),
+            "{html}"
+        );
     }
 }
 
 #[test]
 fn shortcodes_become_emoji_outside_of_code() {
-    assert_eq!(undirected(":tada: `:tada:` **:+1:** at 10:30:00 :no_such:"),
-        "<p>🎉 <code>:tada:</code> <strong>👍</strong> at 10:30:00 :no_such:</p>\n");
+    assert_eq!(
+        undirected(":tada: `:tada:` **:+1:** at 10:30:00 :no_such:"),
+        "<p>🎉 <code>:tada:</code> <strong>👍</strong> at 10:30:00 :no_such:</p>\n"
+    );
 }
 
 #[test]
 fn blocks_find_their_own_direction() {
-    let html = markdown("# أ\n\nب\n\n- ج\n\n  د\n\n1. ه\n\n> و\n\n| ز | 1 |\n|-|-|\n| ح | 2,50 |\n");
+    let html =
+        markdown("# أ\n\nب\n\n- ج\n\n  د\n\n1. ه\n\n> و\n\n| ز | 1 |\n|-|-|\n| ح | 2,50 |\n");
     for part in [
         "<h1 id=\"أ\" dir=\"auto\">",
         "<p dir=\"auto\">ب</p>",
@@ -256,7 +301,11 @@ fn blocks_find_their_own_direction() {
     ] {
         assert!(html.contains(part), "{part} in {html}");
     }
-    assert!(page("markdown", "هذا نص عربي").html.contains("<html lang=\"ar\">"));
+    assert!(
+        page("markdown", "هذا نص عربي")
+            .html
+            .contains("<html lang=\"ar\">")
+    );
 }
 
 #[test]
@@ -265,15 +314,14 @@ fn images_tell_nobody_where_they_are_shown() {
         undirected("![a \"b\"](https://e.example/x?a&b \"t\")"),
         "<p><img src=\"https://e.example/x?a&amp;b\" referrerpolicy=\"no-referrer\" loading=\"lazy\" alt=\"a &quot;b&quot;\" title=\"t\" /></p>\n"
     );
-    assert!(markdown("a <img src=x>").contains("<img referrerpolicy=no-referrer loading=lazy src=x>"));
+    assert!(
+        markdown("a <img src=x>").contains("<img referrerpolicy=no-referrer loading=lazy src=x>")
+    );
 }
 
 #[test]
 fn a_page_goes_without_colours_before_it_goes_without_code() {
-    let mut source = source(
-        "markdown",
-        &format!("```c\n{}\n```", "1 2 ".repeat(500)),
-    );
+    let mut source = source("markdown", &format!("```c\n{}\n```", "1 2 ".repeat(500)));
     source.page_bytes = 12_000;
     let page = render(&source).unwrap();
     assert!(!page.html.contains("<span class=\"hn\">") && page.html.contains("1 2 1 2"));

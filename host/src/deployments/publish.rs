@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::model::{is_reserved, with_suffix};
+pub(super) use super::page_source::Address;
+pub use super::page_source::{PageSource, Warning};
 use super::parts::Part;
 use super::{Deployments, runtime, store};
 use crate::clock::Timestamp;
@@ -15,8 +15,7 @@ use crate::content::{self, Artifact, Digest, Pin};
 use crate::control;
 use crate::random::NoRandomness;
 use crate::sandbox::{
-    Budget, Busy, ContentType, Foot, GuestDigest, Malformed, RenderFailure, RuntimeScript, Source,
-    Undrawn,
+    Budget, Busy, Foot, GuestDigest, Malformed, RenderFailure, RuntimeScript, Source,
 };
 
 /// How long a slug is that the service chooses.
@@ -131,63 +130,6 @@ pub struct Made {
     pub warnings: Vec<Warning>,
     /// What made it.
     pub by: MadeBy,
-}
-
-/// Something about a page that is published all the same.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Warning {
-    /// `diagram_not_drawn`.
-    pub code: &'static str,
-    /// What is wrong.
-    pub detail: String,
-    /// The line of the source, from 1.
-    pub line: u32,
-}
-
-impl From<Undrawn> for Warning {
-    fn from(undrawn: Undrawn) -> Self {
-        Self {
-            code: "diagram_not_drawn",
-            detail: undrawn.reason,
-            line: undrawn.line,
-        }
-    }
-}
-
-/// What becomes a page.
-#[derive(Clone, Copy, Debug)]
-pub struct PageSource<'a> {
-    /// What the text is written in.
-    pub content_type: ContentType,
-    /// The title that it is given; an empty one is none.
-    pub title: &'a str,
-    /// The address that its author wished for.
-    pub name: Option<&'a str>,
-    /// The source.
-    pub text: &'a str,
-}
-
-/// Where a page is going to answer, and to whom.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Address<'a> {
-    pub(super) slug: &'a str,
-    pub(super) expires_at: Option<Timestamp>,
-    /// Whether its first reader is its last, which leaves nothing to link to.
-    pub(super) one_time: bool,
-    /// Whether few may read it.
-    pub(super) is_private: bool,
-}
-
-impl<'a> Address<'a> {
-    /// The address of a page that everybody may read.
-    pub(super) fn open(slug: &'a str, expires_at: Option<Timestamp>) -> Self {
-        Self {
-            slug,
-            expires_at,
-            one_time: false,
-            is_private: false,
-        }
-    }
 }
 
 /// A slug that nobody else can take while this lives.

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use super::model::{Deployment, shown_title};
 use super::parts::Part;
 use super::password;
-use super::publish::{Address, PageSource, MadeBy, PublishError, Warning};
+use super::publish::{Address, Made, MadeBy, PageSource, PublishError, Warning};
 use super::{Deployments, store};
 use crate::clock::Timestamp;
 use crate::control::answers::{self, AnswerKey};
@@ -71,31 +71,23 @@ impl Deployments {
     ) -> Result<Deployed, PublishError> {
         self.check_room().await?;
         let slug = self.reserve_slug(share.name.as_deref()).await?;
+        // An answer is kept for its idempotency key, and nothing that a one-time content says is kept with it.
+        let told = share.one_time.then(|| {
+            let given = share.title.as_deref().or(share.name.as_deref());
+            given.unwrap_or_default().to_owned()
+        });
         let created_at = self.clock.now();
         let seconds = i64::try_from(self.config.limits.quick_share_seconds).unwrap_or(i64::MAX);
         let expires_at = created_at.plus_seconds(seconds);
-        let draft = PageSource {
-            content_type: share.content_type,
-            title: share.title.as_deref().unwrap_or_default(),
-            name: share.name.as_deref(),
-            text: &share.content,
-        };
-        let address = Address {
-            slug: slug.as_str(),
-            expires_at: Some(expires_at),
-            one_time: share.one_time,
-            is_private: share.password.is_some(),
-        };
-        let page = self.render_share(draft, address).await?;
+        let page = self.share_page(&share, slug.as_str(), expires_at).await?;
         let mut deployment = Deployment {
             id: DeploymentId::new(&self.clock, &self.random)?,
             slug: slug.as_str().to_owned(),
             content_type: share.content_type,
-            title: if share.one_time {
-                String::new()
-            } else {
-                page.title.clone()
-            },
+            title: told
+                .is_none()
+                .then(|| page.title.clone())
+                .unwrap_or_default(),
             one_time: share.one_time,
             password_hash: match share.password {
                 Some(password) => Some(self.hash_password(password).await?),
@@ -125,7 +117,7 @@ impl Deployments {
             id,
             slug: slug.clone(),
             url: format!("{}/{slug}", self.config.sites_url),
-            title: shown_title(&page.title),
+            title: shown_title(told.as_ref().unwrap_or(&page.title)),
             created_at,
             expires_at,
             warnings: page.warnings,
@@ -136,6 +128,27 @@ impl Deployments {
         }
         self.pages.forget(&slug);
         added
+    }
+
+    async fn share_page(
+        &self,
+        share: &NewShare,
+        slug: &str,
+        expires_at: Timestamp,
+    ) -> Result<Made, PublishError> {
+        let source = PageSource {
+            content_type: share.content_type,
+            title: share.title.as_deref().unwrap_or_default(),
+            name: share.name.as_deref(),
+            text: &share.content,
+        };
+        let address = Address {
+            slug,
+            expires_at: Some(expires_at),
+            one_time: share.one_time,
+            is_private: share.password.is_some(),
+        };
+        self.render_share(source, address).await
     }
 
     async fn add(

@@ -33,9 +33,9 @@ use crate::http::problem_page;
 use crate::http::serve::to_the_end;
 
 /// The longest details of a report, in characters.
-pub(super) const DETAILS: usize = 4_000;
+pub(in crate::deployments) const DETAILS: usize = 4_000;
 /// The longest contact of a report, in characters.
-pub(super) const CONTACT: usize = 320;
+pub(in crate::deployments) const CONTACT: usize = 320;
 const UNLOCK_COOKIE: &str = "svc_unlock";
 
 /// A password, for its page.
@@ -505,7 +505,7 @@ pub(super) fn disabled_page() -> Response {
 }
 
 /// One of the platform's own pages: its own policy, never stored, never indexed.
-pub(super) fn platform_page(status: StatusCode, page: &Markup) -> Response {
+pub(in crate::deployments) fn platform_page(status: StatusCode, page: &Markup) -> Response {
     let headers = [
         (
             header::CONTENT_TYPE,

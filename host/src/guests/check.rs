@@ -9,9 +9,8 @@ use serde::Serialize;
 use super::contract;
 use super::corpus::{self, GateCase, RenderCase};
 use crate::sandbox::{
-    Foot,
-    Choice, Choices, GateFailure, GuestLimits, Inspection, Origin, RenderFailure, RuntimeScript,
-    Sandbox, SandboxConfig, Source, Statement, World, inspect,
+    Choice, Choices, Foot, GateFailure, GuestLimits, Inspection, Origin, RenderFailure,
+    RuntimeScript, Sandbox, SandboxConfig, Source, Statement, World, inspect,
 };
 
 /// How many failures are listed.
@@ -264,8 +263,7 @@ fn verdict_fault(expected: &[Statement], found: &[Statement]) -> Option<String> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::{
-    Foot,Limits, built_in};
+    use crate::sandbox::{Foot, Limits, built_in};
 
     fn bench() -> Bench {
         let minute = std::time::Duration::from_secs(60);

@@ -162,12 +162,7 @@ pub async fn preview(State(app): State<SharedApp>, body: UnreadBody) -> Result<R
     let title = request.title.unwrap_or_default();
     let page = app
         .deployments
-        .render(PageSource {
-            content_type,
-            title: &title,
-            name: None,
-            text: &request.content,
-        })
+        .render(PageSource::titled(content_type, &title, &request.content))
         .await?;
     let html = String::from_utf8(page.html.into()).map_err(|error| Problem::internal(&error))?;
     let headers = [

@@ -1,16 +1,15 @@
 //! Renders pages: one call for the page, and one for each diagram that the page names.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use maud::html;
 use wasmtime::Store;
 
 use super::Inner;
 use super::bindings::render::RenderPre;
 use super::bindings::render::exports::svc::render::renderer as wit;
 use super::bindings::render::svc::render::types;
+use super::drawings::{note, spans, splice};
 use super::engine::{self, CallFailure, Function};
 use super::metrics::Use;
 use super::slot::{Guest, Unready};
@@ -109,7 +108,9 @@ impl Calls<'_> {
     async fn page(&mut self, source: &Arc<Source>) -> Result<Rendered, RenderFailure> {
         let rendered = self.call_render(source).await?;
         let page = rendered.map_err(|error| match error {
-            types::RenderError::Malformed(malformed) => RenderFailure::Malformed(self::malformed(malformed)),
+            types::RenderError::Malformed(malformed) => {
+                RenderFailure::Malformed(self::malformed(malformed))
+            }
             types::RenderError::TooLarge => RenderFailure::Budget(Budget::PageBytes),
             types::RenderError::Unsupported => RenderFailure::Broken(anyhow::anyhow!(
                 "the guest does not render {}",
@@ -189,11 +190,15 @@ impl Calls<'_> {
             Ok(None) => undrawn(UNSUPPORTED.to_owned(), first),
             // A page of text with a diagram's source in it is still a page.
             Err(RenderFailure::Malformed(malformed)) => {
-                let below = malformed.place.map_or(0, |place| place.line.saturating_sub(1));
+                let below = malformed
+                    .place
+                    .map_or(0, |place| place.line.saturating_sub(1));
                 undrawn(malformed.message, first.saturating_add(below))
             }
             Err(RenderFailure::Budget(budget)) => undrawn(
-                format!("Drawing it takes more than its budget of {budget}: make the diagram smaller."),
+                format!(
+                    "Drawing it takes more than its budget of {budget}: make the diagram smaller."
+                ),
                 first,
             ),
             Err(RenderFailure::Broken(error)) => {
@@ -301,12 +306,6 @@ fn malformed(malformed: types::Malformed) -> Malformed {
     }
 }
 
-/// What a reader is told of a diagram that is not drawn.
-fn note(undrawn: &Undrawn) -> String {
-    let Undrawn { reason, line } = undrawn;
-    html! { p.not-drawn { "This diagram is not drawn. Line " (line) ": " (reason) } }.into_string()
-}
-
 /// A message to an author, cut where a guest has gone on too long.
 pub(super) fn shortened(mut message: String) -> String {
     if let Some((end, _)) = message.char_indices().nth(MESSAGE_CHARS) {
@@ -315,99 +314,9 @@ pub(super) fn shortened(mut message: String) -> String {
     message
 }
 
-/// Where the diagrams' fallbacks stand, if the guest kept its promises about them.
-fn spans(html: &str, diagrams: &[types::Diagram]) -> Result<Vec<Range<usize>>, RenderFailure> {
-    let mut spans = Vec::with_capacity(diagrams.len());
-    let mut free_from = 0;
-    for diagram in diagrams {
-        let ends = usize::try_from(diagram.start).ok();
-        let span = ends
-            .zip(usize::try_from(diagram.end).ok())
-            .map(|(start, end)| start..end)
-            .filter(|span| span.start >= free_from && html.get(span.clone()).is_some())
-            .ok_or_else(|| {
-                RenderFailure::Broken(anyhow::anyhow!(
-                    "the guest names a diagram at {}..{} of a page of {} bytes, where there can be none",
-                    diagram.start,
-                    diagram.end,
-                    html.len()
-                ))
-            })?;
-        free_from = span.end;
-        spans.push(span);
-    }
-    Ok(spans)
-}
-
-/// Puts pieces in place of what stands at their spans, which ascend and do not overlap.
-fn splice(html: String, pieces: &[(Range<usize>, String)]) -> String {
-    if pieces.is_empty() {
-        return html;
-    }
-    let added: usize = pieces.iter().map(|(_, piece)| piece.len()).sum();
-    let mut page = String::with_capacity(html.len() + added);
-    let mut done = 0;
-    for (span, piece) in pieces {
-        page.push_str(&html[done..span.start]);
-        page.push_str(piece);
-        done = span.end;
-    }
-    page.push_str(&html[done..]);
-    page
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn diagram(start: u32, end: u32) -> types::Diagram {
-        types::Diagram {
-            text: String::new(),
-            start,
-            end,
-            line: 1,
-        }
-    }
-
-    #[test]
-    fn drawings_replace_their_fallbacks() {
-        let html = "<p>é</p><i>a</i>-<i>b</i><p>".to_owned();
-        let named = [diagram(9, 17), diagram(18, 26)];
-        let spans = spans(&html, &named).unwrap();
-        let svg = |name: &str| format!("<svg>{name}</svg>");
-        let both = [
-            (spans[0].clone(), svg("one")),
-            (spans[1].clone(), svg("two")),
-        ];
-        assert_eq!(
-            splice(html.clone(), &both),
-            "<p>é</p><svg>one</svg>-<svg>two</svg><p>"
-        );
-        assert_eq!(
-            splice(html.clone(), &both[1..]),
-            "<p>é</p><i>a</i>-<svg>two</svg><p>"
-        );
-        assert_eq!(splice(html.clone(), &[]), html);
-    }
-
-    #[test]
-    fn a_guest_that_misplaces_a_diagram_is_broken() {
-        let html = "abcdéfgh";
-        for named in [
-            vec![diagram(3, 2)],
-            vec![diagram(0, 10)],
-            vec![diagram(9, 12)],
-            vec![diagram(5, 6)],
-            vec![diagram(0, 3), diagram(2, 4)],
-            vec![diagram(4, 6), diagram(0, 1)],
-            vec![diagram(0, u32::MAX)],
-        ] {
-            let spans = spans(html, &named);
-            assert!(matches!(spans, Err(RenderFailure::Broken(_))), "{named:?}");
-        }
-        let whole = spans(html, &[diagram(0, 0), diagram(0, 4), diagram(4, 9)]);
-        assert_eq!(whole.unwrap(), [0..0, 0..4, 4..9]);
-    }
 
     #[test]
     fn a_long_message_is_cut_between_characters() {

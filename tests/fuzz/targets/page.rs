@@ -66,12 +66,7 @@ const ELEMENTS: [&[u8]; 56] = [
 ];
 
 /// Checks a page of a source.
-pub(crate) fn check(
-    html: &str,
-    kind: &str,
-    source: &str,
-    runtime: bool,
-) -> Result<(), String> {
+pub(crate) fn check(html: &str, kind: &str, source: &str, runtime: bool) -> Result<(), String> {
     if kind == "html" {
         return check_html(html, source, runtime);
     }

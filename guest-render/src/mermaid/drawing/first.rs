@@ -34,14 +34,20 @@ pub(crate) fn draw(source: &str, number: u32) -> Result<String, DrawError> {
     let prepared = prepare::prepared(source);
     let drawn = match first(&prepared.text) {
         Err(Refused::Formulas) => first(&prepare::without_formulas(&prepared.text)),
-        Err(Refused::Empty) if prepare::kind(source) == "sequenceDiagram" => Ok(NO_ACTORS.to_owned()),
+        Err(Refused::Empty) if prepare::kind(source) == "sequenceDiagram" => {
+            Ok(NO_ACTORS.to_owned())
+        }
         drawn => drawn,
     };
     let drawn = drawn.map_err(|refused| refused.told(source, &prepared))?;
     let is_dark = prepare::is_made_for_dark(source);
     safe::rewrite(&drawn, ID, number, is_dark).map_err(|error| match error {
         Unsafe::TooLarge => DrawError::TooComplex,
-        error => refusal(source, format!("The diagram cannot be shown: {error}."), None),
+        error => refusal(
+            source,
+            format!("The diagram cannot be shown: {error}."),
+            None,
+        ),
     })
 }
 
@@ -60,7 +66,7 @@ fn first(source: &str) -> Result<String, Refused> {
         layout: LayoutOptions::headless_svg_defaults().with_screen_available_width(SCREEN),
         ..SvgRequest::default()
     };
-    let settings = settings(prepare::kind(source));
+    let settings = settings(prepare::kind(source), prepare::names_theme(source));
     let engine =
         MermaidEngine::new().with_site_config(SourcePresentationConfig::from_value(settings));
     let drawn = Renderer::new()
@@ -79,10 +85,14 @@ const NOT_DRAWN: &str = "This type of diagram is not drawn here: use another, su
 const NO_DIAGRAM: &str = "No type of diagram is named: begin with one, as in flowchart TD";
 
 /// What all diagrams have in common. An author may choose a theme and its variables, and may not change what is `secure`.
-fn settings(kind: &str) -> serde_json::Value {
+fn settings(kind: &str, has_theme: bool) -> serde_json::Value {
     // Mind maps grow around their root.
-    let layout = if kind == "mindmap" { "cose-bilkent" } else { "dagre" };
-    json!({
+    let layout = if kind == "mindmap" {
+        "cose-bilkent"
+    } else {
+        "dagre"
+    };
+    let mut settings = json!({
         "theme": "default",
         "look": "classic",
         "layout": layout,
@@ -95,7 +105,17 @@ fn settings(kind: &str) -> serde_json::Value {
             "secure", "securityLevel", "startOnLoad", "maxTextSize", "suppressErrorRendering", "maxEdges",
             "themeCSS", "dompurifyConfig", "htmlLabels", "layout", "fontFamily", "altFontFamily",
         ],
-    })
+    });
+    let is_by_scale = matches!(
+        kind,
+        "mindmap" | "timeline" | "kanban" | "treemap" | "treemap-beta"
+    );
+    if is_by_scale && !has_theme {
+        // White on the theme's lighter colours, as it has it, is hard to read.
+        let labels = (0..12).map(|number| (format!("cScaleLabel{number}"), json!("#000000")));
+        settings["themeVariables"] = serde_json::Value::Object(labels.collect());
+    }
+    settings
 }
 
 fn environment() -> Result<SvgEnvironment, Refused> {

@@ -23,7 +23,10 @@ pub(super) fn kind(source: &str) -> &str {
         if line == "---" && (is_first || in_matter) {
             in_matter = is_first;
         } else if !in_matter && !line.is_empty() && !line.starts_with("%%") {
-            return line.split(|char: char| char.is_whitespace() || char == ':').next().unwrap_or_default();
+            return line
+                .split(|char: char| char.is_whitespace() || char == ':')
+                .next()
+                .unwrap_or_default();
         }
         is_first &= line.is_empty();
     }
@@ -32,11 +35,19 @@ pub(super) fn kind(source: &str) -> &str {
 
 /// Whether an author has chosen the theme that is made for dark pages.
 pub(super) fn is_made_for_dark(source: &str) -> bool {
-    let bare: String = source
-        .chars()
-        .filter(|char| !matches!(char, '"' | '\'' | ' ' | '\t'))
-        .collect();
-    bare.contains("theme:dark")
+    bare(source).contains("theme:dark")
+}
+
+/// Whether an author has chosen a theme or colours of their own.
+pub(super) fn names_theme(source: &str) -> bool {
+    let bare = bare(source);
+    bare.contains("theme:") || bare.contains("themeVariables:")
+}
+
+/// A source without quotes and blanks, in which settings are written in several ways.
+fn bare(source: &str) -> String {
+    let is_kept = |char: &char| !matches!(char, '"' | '\'' | ' ' | '\t');
+    source.chars().filter(is_kept).collect()
 }
 
 /// A source that merman reads as mermaid.js does: the brace that closes a class's body stands in a line of its own.
@@ -53,7 +64,8 @@ pub(super) fn prepared(source: &str) -> Prepared<'_> {
     for line in source.split_inclusive('\n') {
         let content = line.trim_end();
         let member = content.strip_suffix('}').map(str::trim);
-        let closes_late = in_body && member.is_some_and(|member| !member.is_empty() && !member.contains('{'));
+        let closes_late =
+            in_body && member.is_some_and(|member| !member.is_empty() && !member.contains('{'));
         if closes_late {
             let brace = content.len() - 1;
             text.push_str(&line[..brace]);
@@ -86,7 +98,10 @@ pub(super) fn told(message: &str) -> String {
         return "The diagram is not complete: something that its kind needs is missing.".to_owned();
     }
     let mut told = message.trim();
-    if let Some((_, rest)) = told.split_once("parse error (").and_then(|(_, rest)| rest.split_once("): ")) {
+    if let Some((_, rest)) = told
+        .split_once("parse error (")
+        .and_then(|(_, rest)| rest.split_once("): "))
+    {
         told = rest;
     }
     if let Some((before, place)) = told.rsplit_once(" (line ")
@@ -94,9 +109,18 @@ pub(super) fn told(message: &str) -> String {
     {
         told = before;
     }
+    // Where in the front matter, in its own count of lines, which is not the source's.
+    if let Some((before, _)) = told.split_once(" at char ") {
+        told = before;
+    }
     let mut chars = told.trim_end_matches('.').chars();
     let first = chars.next().map(char::to_uppercase);
-    first.into_iter().flatten().chain(chars).chain(['.']).collect()
+    first
+        .into_iter()
+        .flatten()
+        .chain(chars)
+        .chain(['.'])
+        .collect()
 }
 
 #[cfg(test)]
@@ -108,7 +132,10 @@ mod tests {
         for (source, expected) in [
             ("flowchart TD\n A", "flowchart"),
             ("\n\n  pie showData", "pie"),
-            ("---\ntitle: x\n---\n%% note\nclassDiagram-v2", "classDiagram-v2"),
+            (
+                "---\ntitle: x\n---\n%% note\nclassDiagram-v2",
+                "classDiagram-v2",
+            ),
             ("%%{init: {}}%%\nmindmap", "mindmap"),
             ("gitGraph:\n commit", "gitGraph"),
             ("", ""),
@@ -128,14 +155,21 @@ mod tests {
         let at = prepared.text.find("A --").unwrap();
         assert_eq!(prepared.source_offset(at), source.find("A --").unwrap());
         assert_eq!(prepared.source_offset(3), 3);
-        assert!(matches!(super::prepared("flowchart TD\n A{x}").text, Cow::Borrowed(_)));
+        assert!(matches!(
+            super::prepared("flowchart TD\n A{x}").text,
+            Cow::Borrowed(_)
+        ));
     }
 
     #[test]
     fn themes_for_the_dark_are_known() {
-        assert!(is_made_for_dark("%%{init: {'theme': 'dark'}}%%\nflowchart TD"));
+        assert!(is_made_for_dark(
+            "%%{init: {'theme': 'dark'}}%%\nflowchart TD"
+        ));
         assert!(is_made_for_dark("---\nconfig:\n  theme: dark\n---\n"));
-        assert!(!is_made_for_dark("%%{init: {'theme': 'base'}}%%\nflowchart TD\n A[dark]"));
+        assert!(!is_made_for_dark(
+            "%%{init: {'theme': 'base'}}%%\nflowchart TD\n A[dark]"
+        ));
     }
 
     #[test]
@@ -149,9 +183,15 @@ mod tests {
         ] {
             assert_eq!(told(message), expected);
         }
-        for message in ["render session lacks capability `math` required", "invalid semantic model: no actorOrder"] {
+        for message in [
+            "render session lacks capability `math` required",
+            "invalid semantic model: no actorOrder",
+        ] {
             let told = told(message);
-            assert!(!told.contains("capability") && !told.contains("model"), "{told}");
+            assert!(
+                !told.contains("capability") && !told.contains("model"),
+                "{told}"
+            );
         }
     }
 }

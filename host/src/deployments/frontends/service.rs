@@ -102,7 +102,14 @@ impl Deployments {
         fault::point("create.claimed");
         let id = frontend.id;
         let made = self
-            .fill(project, frontend, new.requested_slug, new.content, answer, body)
+            .fill(
+                project,
+                frontend,
+                new.requested_slug,
+                new.content,
+                answer,
+                body,
+            )
             .await;
         if made.is_err() {
             self.control
@@ -265,12 +272,7 @@ impl Deployments {
         let title = title.unwrap_or_else(|| frontend.title.clone());
         let page = self
             .render_live(
-                PageSource {
-                    content_type: frontend.content_type,
-                    title: &title,
-                    name: None,
-                    text: &content,
-                },
+                PageSource::titled(frontend.content_type, &title, &content),
                 Address::open(&frontend.slug, project.expires_at),
             )
             .await?;

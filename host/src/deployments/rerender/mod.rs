@@ -212,12 +212,7 @@ impl Deployments {
 
     async fn made_again(&self, page: &Candidate) -> Result<(Bytes, Made), PublishError> {
         let text = self.text_of(page.source).await?;
-        let draft = PageSource {
-            content_type: page.content_type,
-            title: &page.title,
-            name: None,
-            text: &text,
-        };
+        let draft = PageSource::titled(page.content_type, &page.title, &text);
         let address = Address {
             is_private: page.is_protected,
             ..Address::open(&page.slug, page.expires_at)

@@ -73,12 +73,11 @@ impl Deployments {
         self.check_disk()?;
         let text = self.text_of(revision.source).await?;
         let page = self
-            .render(PageSource {
-                content_type: deployment.content_type,
-                title: &revision.title,
-                name: None,
-                text: &text,
-            })
+            .render(PageSource::titled(
+                deployment.content_type,
+                &revision.title,
+                &text,
+            ))
             .await?;
         let (_source, preview) = self.store_page(text.into(), page.html).await?;
         let (id, digest) = (revision.id, preview.digest());

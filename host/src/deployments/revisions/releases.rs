@@ -104,12 +104,7 @@ impl Deployments {
         let text = self.text_of(revision.source).await?;
         let page = self
             .render_live(
-                PageSource {
-                    content_type: frontend.content_type,
-                    title: &revision.title,
-                    name: None,
-                    text: &text,
-                },
+                PageSource::titled(frontend.content_type, &revision.title, &text),
                 Address::open(&frontend.slug, project.expires_at),
             )
             .await?;

@@ -208,12 +208,7 @@ impl Deployments {
             DraftSource::Edits(edits) => self.edited(base.source, edits).await?,
         };
         let title = new.title.unwrap_or(base.title);
-        let draft = PageSource {
-            content_type: frontend.content_type,
-            title: &title,
-            name: None,
-            text: &content,
-        };
+        let draft = PageSource::titled(frontend.content_type, &title, &content);
         let page = self.render(draft).await?;
         let title = page.title;
         let (source, preview) = self.store_page(Bytes::from(content), page.html).await?;

@@ -6,9 +6,9 @@ use utoipa::ToSchema;
 use super::model::{Drafted, History, Revision, RevisionKind, RevisionState};
 use super::releases::ReleaseEntry;
 use crate::clock::Timestamp;
-use crate::deployments::model::shown_title;
 use crate::deployments::Deployments;
 use crate::deployments::frontends::views::FrontendView;
+use crate::deployments::model::shown_title;
 use crate::ids::RevisionId;
 
 /// A revision.

@@ -6,10 +6,10 @@ use http::StatusCode;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::model::is_slug;
-use super::reports::{NewReport, Reason};
-use super::routes::{CONTACT, DETAILS, platform_page};
 use crate::app::SharedApp;
+use crate::deployments::model::is_slug;
+use crate::deployments::reports::{NewReport, Reason};
+use crate::deployments::routes::{CONTACT, DETAILS, platform_page};
 use crate::http::extract::{UnreadBody, check_characters};
 use crate::http::problem::Problem;
 use crate::http::problem_page::shell;

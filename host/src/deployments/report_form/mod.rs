@@ -1,0 +1,3 @@
+//! The form by which readers report a page.
+
+pub mod routes;
