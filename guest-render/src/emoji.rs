@@ -9,25 +9,22 @@ const LONGEST: usize = 48;
 
 /// Writes a text, escaped, with its shortcodes as emoji. What is no name stays as it is.
 pub(crate) fn write(out: &mut dyn fmt::Write, text: &str) -> fmt::Result {
-    replaced(text, out, |out, text| comrak::html::escape(out, text))
+    replaced(text, out, comrak::html::escape)
 }
 
 /// The same as plain text.
 pub(crate) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     // Writing to a string cannot fail.
-    let _ = replaced(text, &mut plain, |out, text| {
-        out.push_str(text);
-        Ok(())
-    });
+    let _ = replaced(text, &mut plain, |out, text| out.write_str(text));
     plain
 }
 
 /// Writes a text with its shortcodes as emoji, and what stands between them as `between` does.
-fn replaced<W: fmt::Write + ?Sized>(
+fn replaced(
     text: &str,
-    out: &mut W,
-    between: impl Fn(&mut W, &str) -> fmt::Result,
+    out: &mut dyn fmt::Write,
+    between: impl Fn(&mut dyn fmt::Write, &str) -> fmt::Result,
 ) -> fmt::Result {
     let mut written = 0;
     let mut from = 0;

@@ -21,7 +21,8 @@ before(async () => {
     const type = types[extname(file)];
     if (!type) continue;
     const content = await readFile(join(corpus, file), 'utf8');
-    const { slug } = await svc.deploy({ type, content });
+    const title = type === 'markdown' ? undefined : `Data: ${file}`;
+    const { slug } = await svc.deploy({ type, content, title });
     slugs.set(file, slug);
   }
 });
@@ -42,11 +43,15 @@ async function open(file, options, use) {
   }
 }
 
-for (const file of ['readme-harbor.md', 'lecture-algebra.md', 'notes-ar.md', 'notes-ja.md', 'answer-loop.md', 'bank-de.csv', 'export-wide.csv', 'api-user.json', 'design-orders.md']) {
+for (const file of ['readme-harbor.md', 'lecture-learning.md', 'notes-ar.md', 'notes-ja.md', 'answer-steps.md', 'bank-de.csv', 'export-wide.csv', 'api-user.json', 'design-orders.md']) {
   test(`${file} can be read by everybody`, async () => {
     for (const width of widths) {
       for (const scheme of ['light', 'dark']) {
-        await open(file, { width, scheme }, async (page) => assert.deepEqual(await inspect(page), [], `${width} ${scheme}`));
+        await open(file, { width, scheme }, async (page) => {
+          // What is in another language says so.
+          const faults = (await inspect(page)).filter((fault) => !fault.startsWith('its language is'));
+          assert.deepEqual(faults, [], `${width} ${scheme}`);
+        });
       }
     }
   });
@@ -63,6 +68,8 @@ test('what is copied of JSON is JSON, folded or not', async () => {
       await page.evaluate(() => document.querySelectorAll('details').forEach((details) => (details.open = true)));
       assert.deepEqual(JSON.parse(await page.evaluate(copied)), content, file);
       await page.evaluate(() => document.querySelectorAll('details details').forEach((details) => (details.open = false)));
+      // What is folded is out of the text with the next frame.
+      await page.evaluate(() => new Promise((shown) => requestAnimationFrame(() => requestAnimationFrame(shown))));
       const folded = await page.evaluate(copied);
       assert.doesNotThrow(() => JSON.parse(folded), folded);
     });

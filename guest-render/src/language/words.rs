@@ -8,7 +8,7 @@ pub(super) const LANGUAGES: [&str; 25] = [
 
 /// The words, sorted by their bytes.
 #[rustfmt::skip]
-pub(super) const WORDS: [(&str, u32); 812] = [
+pub(super) static WORDS: [(&str, u32); 812] = [
     ("a", 0xf010), ("aan", 0x40), ("aber", 0x1), ("about", 0x2), ("aby", 0x3000), ("această", 0x8000),
     ("acest", 0x8000), ("aceste", 0x8000), ("ada", 0x20000), ("adalah", 0x20000), ("af", 0x100), ("aga", 0x200000),
     ("ainult", 0x200000), ("akan", 0x20000), ("aki", 0x4000), ("ako", 0x102000), ("al", 0x80028), ("ale", 0xb800),

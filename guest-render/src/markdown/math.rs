@@ -166,13 +166,14 @@ fn depth(latex: &str) -> usize {
         let mut length = 1;
         if from.starts_with('{') || from.starts_with(r"\left") || from.starts_with(r"\begin") {
             depth += 1;
-        } else if from.starts_with('}') {
+        } else if ["}", r"\right", r"\end"]
+            .iter()
+            .any(|close| from.starts_with(close))
+        {
             depth = depth.saturating_sub(1);
-        } else if from.starts_with(r"\right") || from.starts_with(r"\end") {
-            depth = depth.saturating_sub(1);
-        } else if from.starts_with('\\') {
+        } else if let Some(escaped) = from.strip_prefix('\\') {
             // An escaped brace is none.
-            length += from[1..].chars().next().map_or(0, char::len_utf8);
+            length += escaped.chars().next().map_or(0, char::len_utf8);
         }
         deepest = deepest.max(depth);
         rest = &from[length..];

@@ -84,10 +84,11 @@ impl Deployments {
             id: DeploymentId::new(&self.clock, &self.random)?,
             slug: slug.as_str().to_owned(),
             content_type: share.content_type,
-            title: told
-                .is_none()
-                .then(|| page.title.clone())
-                .unwrap_or_default(),
+            title: if share.one_time {
+                String::new()
+            } else {
+                page.title.clone()
+            },
             one_time: share.one_time,
             password_hash: match share.password {
                 Some(password) => Some(self.hash_password(password).await?),

@@ -263,7 +263,7 @@ fn verdict_fault(expected: &[Statement], found: &[Statement]) -> Option<String> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::{Foot, Limits, built_in};
+    use crate::sandbox::{Limits, built_in};
 
     fn bench() -> Bench {
         let minute = std::time::Duration::from_secs(60);

@@ -63,10 +63,10 @@ pub async fn create(
     let project = scope.project;
     let work = |key| async move {
         let new = body.value.checked()?;
-        let frontend = app
+        let creating = app
             .deployments
-            .create_frontend(project.clone(), new, key, body_of)
-            .await?;
+            .create_frontend(project.clone(), new, key, body_of);
+        let frontend = Box::pin(creating).await?;
         let view = FrontendView::new(&frontend, &project, &app.config);
         let location = HeaderValue::try_from(&view.url).map_err(|e| Problem::internal(&e))?;
         let headers = [(header::LOCATION, location)];
