@@ -235,7 +235,7 @@ impl Layout {
         if self.columns > PAPER_COLUMNS {
             let _ = write!(
                 styles,
-                "@page{{size:landscape}}@media print{{tr{{display:flex;flex-wrap:wrap}}th,td{{flex:0 0 {}%;min-width:0!important;\
+                "@page{{size:landscape}}@media print{{tr{{display:flex;flex-wrap:wrap;border-bottom:1px solid var(--line)}}th,td{{border:0!important;flex:0 0 {}%;min-width:0!important;\
                  max-width:none!important;white-space:pre-wrap!important}}}}",
                 100.0 / PAPER_LINE
             );

@@ -68,8 +68,6 @@ test('what is copied of JSON is JSON, folded or not', async () => {
       await page.evaluate(() => document.querySelectorAll('details').forEach((details) => (details.open = true)));
       assert.deepEqual(JSON.parse(await page.evaluate(copied)), content, file);
       await page.evaluate(() => document.querySelectorAll('details details').forEach((details) => (details.open = false)));
-      // What is folded is out of the text with the next frame.
-      await page.evaluate(() => new Promise((shown) => requestAnimationFrame(() => requestAnimationFrame(shown))));
       const folded = await page.evaluate(copied);
       assert.doesNotThrow(() => JSON.parse(folded), folded);
     });

@@ -131,8 +131,12 @@ fn only_what_was_given_is_a_heading() {
 #[test]
 fn wide_tables_take_several_lines_on_paper() {
     let wide = page("csv", &format!("{}\n", "a,".repeat(20))).html;
-    assert!(wide.contains("@media print{tr{display:flex;flex-wrap:wrap}"));
-    assert!(!page("csv", "a,b\n").html.contains("flex-wrap:wrap}th,td"));
+    assert!(wide.contains("@media print{tr{display:flex;flex-wrap:wrap;"));
+    assert!(
+        !page("csv", "a,b\n")
+            .html
+            .contains("@media print{tr{display:flex")
+    );
 }
 
 #[test]

@@ -33,7 +33,9 @@ pub(crate) fn render_all(data: &[u8]) {
 
 /// A title that is as strange as the text, or none.
 fn title(text: &str) -> Option<String> {
-    text.len().is_multiple_of(2).then(|| text.chars().take(20).collect())
+    text.len()
+        .is_multiple_of(2)
+        .then(|| text.chars().take(20).collect())
 }
 
 fn keeps_the_contract(source: &Source) {

@@ -101,6 +101,18 @@ fn settings(kind: &str, has_theme: bool) -> serde_json::Value {
         "maxTextSize": 100_000,
         "flowchart": { "minNodeWidth": 0, "wrappingWidth": 200 },
         "state": { "minNodeWidth": 0 },
+        // White is read on these, as it is not on the lighter greys that are usual.
+        "c4": {
+            "external_system_bg_color": "#6f6f6f",
+            "external_system_db_bg_color": "#6f6f6f",
+            "external_system_queue_bg_color": "#6f6f6f",
+            "external_container_bg_color": "#6f6f6f",
+            "external_container_db_bg_color": "#6f6f6f",
+            "external_container_queue_bg_color": "#6f6f6f",
+            "external_component_bg_color": "#6f6f6f",
+            "external_component_db_bg_color": "#6f6f6f",
+            "external_component_queue_bg_color": "#6f6f6f",
+        },
         "secure": [
             "secure", "securityLevel", "startOnLoad", "maxTextSize", "suppressErrorRendering", "maxEdges",
             "themeCSS", "dompurifyConfig", "htmlLabels", "layout", "fontFamily", "altFontFamily",
