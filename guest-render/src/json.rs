@@ -49,7 +49,7 @@ pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
 }
 
 /// How much of a text tells its language, in bytes.
-const SAMPLE: usize = 6_000;
+const SAMPLE: usize = 1_500;
 
 fn sample(text: &str) -> &str {
     &text[..text.floor_char_boundary(SAMPLE)]

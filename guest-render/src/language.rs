@@ -9,9 +9,9 @@ mod words;
 use words::{LANGUAGES, WORDS};
 
 /// How many letters are looked at.
-const LETTERS: usize = 4000;
+const LETTERS: usize = 1000;
 /// How many words are looked up.
-const LOOKED_UP: usize = 300;
+const LOOKED_UP: usize = 120;
 /// Longer words are no common ones, in bytes.
 const LONGEST: usize = 16;
 

@@ -10,7 +10,7 @@ use crate::page::About;
 use crate::{emoji, language};
 
 /// How much text tells a document's language, in bytes.
-const SAMPLE: usize = 6_000;
+const SAMPLE: usize = 1_500;
 /// Enough of a paragraph for a description, in bytes.
 const ENOUGH: usize = 1_000;
 
