@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use guest_render::{ContentType, Source, render};
+use guest_render::{Foot, Source, render};
 
 fn main() -> std::io::Result<()> {
     let mut arguments = std::env::args().skip(1);
@@ -13,11 +13,11 @@ fn main() -> std::io::Result<()> {
         let path = Path::new(&name);
         let extension = path.extension().and_then(|extension| extension.to_str());
         let content_type = match extension {
-            Some("md") => ContentType::Markdown,
-            Some("mmd") => ContentType::Mermaid,
-            Some("json") => ContentType::Json,
-            Some("csv") => ContentType::Csv,
-            _ => ContentType::Html,
+            Some("md") => "markdown",
+            Some("mmd") => "mermaid",
+            Some("json") => "json",
+            Some("csv") => "csv",
+            _ => "html",
         };
         let stem = path
             .file_stem()
@@ -25,11 +25,18 @@ fn main() -> std::io::Result<()> {
             .to_string_lossy()
             .into_owned();
         let source = Source {
-            content_type,
-            title: stem.clone(),
+            content_type: content_type.to_owned(),
+            title: None,
+            name: None,
             text: std::fs::read_to_string(path)?,
             runtime: None,
             page_bytes: 1 << 24,
+            foot: Some(Foot {
+                raw: Some(format!("/{stem}/raw")),
+                expires_at: Some("2026-11-29T12:00:00.000Z".to_owned()),
+                report: Some("/_svc/report".to_owned()),
+            }),
+            is_private: false,
         };
         let html = match render(&source) {
             Ok(page) => page.html,

@@ -1,44 +1,62 @@
-//! CSV pages: RFC 4180 read leniently, every row in one table.
+//! CSV pages: RFC 4180 read leniently, in the dialects that spreadsheets write, every row in one table.
 //!
 //! The text is read twice: once to learn how many columns the widest row has and how large the page will be, so that
 //! padding ragged rows can never build more than the host takes, and once to write it.
+
+mod dialect;
+mod numbers;
 
 use std::fmt::Write as _;
 
 use csv::{ReaderBuilder, StringRecord};
 use maud::html;
 
+use crate::language;
 use crate::out::{Out, escaped_len};
-use crate::page::{self, Shell};
+use crate::page::{self, About, Shell};
 use crate::place::malformed;
 use crate::{Page, RenderError, Source};
+use dialect::Table;
+pub(crate) use numbers::is_number;
 
 /// Columns past this one are not looked at for numbers: the styles would outgrow the table.
 const STYLED_COLUMNS: usize = 64;
 
+/// A table of more columns than this does not fit on paper as it is.
+const PAPER_COLUMNS: usize = 8;
+/// How many cells of such a table stand beside one another.
+const PAPER_LINE: f32 = 8.0;
+
 /// Renders a CSV source.
 pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
-    let text = source.text.strip_prefix('\u{feff}').unwrap_or(&source.text);
-    check_quotes(text)?;
-    let layout = Layout::of(text)?;
+    let table = Table::of(&source.text);
+    check_quotes(&table, &source.text)?;
+    let layout = Layout::of(table)?;
     let shell = Shell {
         source,
         kind: "csv",
         styles: &[include_str!("../assets/csv.css")],
-        own_styles: layout.number_styles(),
+        own_styles: layout.own_styles(),
+        about: About {
+            title: None,
+            description: layout.description.clone(),
+            language: language::detect(sample(table.text)).map(str::to_owned),
+        },
     };
-    let html = page::build(&shell, |out| {
-        let heading = html! { header { h1 { (page::title(source)) } } };
-        out.markup(&heading.into_string())?;
-        write_table(out, text, &layout)
-    })?;
-    Ok(Page {
-        html,
-        diagrams: Vec::new(),
+    page::build(&shell, |out| {
+        out.markup(&page::heading(source))?;
+        write_table(out, table, &layout)
     })
 }
 
-fn write_table(out: &mut Out<'_>, text: &str, layout: &Layout) -> Result<(), RenderError> {
+/// How much of a table tells its language, in bytes.
+const SAMPLE: usize = 1_500;
+
+fn sample(text: &str) -> &str {
+    &text[..text.floor_char_boundary(SAMPLE)]
+}
+
+fn write_table(out: &mut Out<'_>, table: Table<'_>, layout: &Layout) -> Result<(), RenderError> {
     if layout.rows == 0 {
         return out.markup("<p>This file has no rows.</p>");
     }
@@ -51,7 +69,7 @@ fn write_table(out: &mut Out<'_>, text: &str, layout: &Layout) -> Result<(), Ren
     out.markup(&html! { caption { (layout.caption()) } }.into_string())?;
     out.markup("\n<thead>\n")?;
     let mut is_first = true;
-    each_row(text, |row| {
+    each_row(table, |row| {
         if is_first {
             write_row(out, row, layout.columns, &HEADER_CELL)?;
             out.markup("</thead>\n<tbody>\n")?;
@@ -67,19 +85,24 @@ fn write_table(out: &mut Out<'_>, text: &str, layout: &Layout) -> Result<(), Ren
 /// The markup around the text of a cell.
 struct Cell {
     open: &'static str,
+    /// Around words, which have a direction.
+    open_words: &'static str,
     close: &'static str,
 }
 
 const HEADER_CELL: Cell = Cell {
     open: "<th scope=\"col\">",
+    open_words: "<th scope=\"col\" dir=\"auto\">",
     close: "</th>",
 };
 const CELL: Cell = Cell {
     open: "<td>",
+    open_words: "<td dir=\"auto\">",
     close: "</td>",
 };
 const ROW: Cell = Cell {
     open: "<tr>",
+    open_words: "<tr>",
     close: "</tr>\n",
 };
 
@@ -91,11 +114,22 @@ fn write_row(
 ) -> Result<(), RenderError> {
     out.markup(ROW.open)?;
     for column in 0..columns {
-        out.markup(cell.open)?;
-        out.text(row.get(column).unwrap_or_default())?;
+        let text = row.get(column).unwrap_or_default();
+        out.markup(if has_words(text) {
+            cell.open_words
+        } else {
+            cell.open
+        })?;
+        out.text(text)?;
         out.markup(cell.close)?;
     }
     out.markup(ROW.close)
+}
+
+/// Whether a cell has a letter.
+fn has_words(cell: &str) -> bool {
+    cell.bytes()
+        .any(|byte| byte.is_ascii_alphabetic() || !byte.is_ascii())
 }
 
 /// What has to be known of a table before its first row can be written.
@@ -107,6 +141,10 @@ struct Layout {
     columns: usize,
     /// The text of all cells, as it stands in a page.
     text_bytes: u64,
+    /// How many cells have words.
+    worded: u64,
+    /// The table in a sentence.
+    description: String,
     /// For each of the first columns, what its cells hold.
     contents: Vec<Contents>,
 }
@@ -120,12 +158,24 @@ enum Contents {
 }
 
 impl Layout {
-    fn of(text: &str) -> Result<Self, RenderError> {
+    fn of(table: Table<'_>) -> Result<Self, RenderError> {
         let mut layout = Self::default();
-        each_row(text, |row| {
+        let mut names = String::new();
+        each_row(table, |row| {
+            if layout.rows == 0 {
+                names = row
+                    .iter()
+                    .map(str::trim)
+                    .take(12)
+                    .collect::<Vec<_>>()
+                    .join(", ");
+            }
             layout.add(row);
             Ok(())
         })?;
+        if layout.rows > 0 {
+            layout.description = format!("A table of {}: {names}", layout.caption());
+        }
         Ok(layout)
     }
 
@@ -143,6 +193,7 @@ impl Layout {
         }
         self.columns = self.columns.max(row.len());
         self.rows += 1;
+        self.worded += row.iter().filter(|cell| has_words(cell)).count() as u64;
         self.text_bytes += row.iter().map(|cell| escaped_len(cell) as u64).sum::<u64>();
     }
 
@@ -154,8 +205,10 @@ impl Layout {
             .rows
             .saturating_mul(self.columns as u64)
             .saturating_mul(cell);
+        let direction = (CELL.open_words.len() - CELL.open.len()) as u64;
         cells
             .saturating_add(self.rows * row)
+            .saturating_add(self.worded * direction)
             .saturating_add(self.text_bytes)
     }
 
@@ -165,14 +218,27 @@ impl Layout {
         format!("{rows} row{row}, {} column{column}", self.columns)
     }
 
-    /// Numbers are read against each other from the right.
-    fn number_styles(&self) -> String {
+    /// Numbers are read against each other from the right and never broken. On paper a wide row takes several lines of equal
+    /// cells, the names of the columns likewise above them, so that no column is lost.
+    fn own_styles(&self) -> String {
         let mut styles = String::new();
         for (column, contents) in self.contents.iter().enumerate() {
             if *contents == Contents::Numbers {
                 // Writing to a string cannot fail.
-                let _ = write!(styles, "tr>:nth-child({}){{text-align:right}}", column + 1);
+                let _ = write!(
+                    styles,
+                    "tr>:nth-child({}){{text-align:right;white-space:nowrap}}",
+                    column + 1
+                );
             }
+        }
+        if self.columns > PAPER_COLUMNS {
+            let _ = write!(
+                styles,
+                "@page{{size:landscape}}@media print{{tr{{display:flex;flex-wrap:wrap;border-bottom:1px solid var(--line)}}th,td{{border:0!important;flex:0 0 {}%;min-width:0!important;\
+                 max-width:none!important;white-space:pre-wrap!important}}}}",
+                100.0 / PAPER_LINE
+            );
         }
         styles
     }
@@ -182,27 +248,16 @@ fn plural(count: u64) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
-/// Whether a cell holds one number as people write it in tables.
-fn is_number(cell: &str) -> bool {
-    let unsigned = cell
-        .trim_start_matches(['+', '-', '−', '$', '€', '£'])
-        .trim_end_matches('%');
-    unsigned.starts_with(|first: char| first.is_ascii_digit() || first == '.')
-        && unsigned
-            .bytes()
-            .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b',' | b'_' | b'e' | b'E'))
-}
-
 /// Calls `row` for every row of `text`.
 ///
 /// The reader skips blank lines. Between rows they are rows with one empty cell, by the grammar of RFC 4180; around
 /// the table they are not worth showing.
-fn each_row<F>(text: &str, mut row: F) -> Result<(), RenderError>
+fn each_row<F>(table: Table<'_>, mut row: F) -> Result<(), RenderError>
 where
     F: FnMut(&StringRecord) -> Result<(), RenderError>,
 {
     let blank = StringRecord::new();
-    let mut reader = reader(text);
+    let mut reader = reader(table);
     let mut record = StringRecord::new();
     let mut is_first = true;
     loop {
@@ -212,7 +267,7 @@ where
             return Ok(());
         }
         if !is_first {
-            for _ in 0..blank_lines(text, start) {
+            for _ in 0..blank_lines(table.text, start) {
                 row(&blank)?;
             }
         }
@@ -221,11 +276,12 @@ where
     }
 }
 
-fn reader(text: &str) -> csv::Reader<&[u8]> {
+fn reader(table: Table<'_>) -> csv::Reader<&[u8]> {
     ReaderBuilder::new()
+        .delimiter(table.delimiter)
         .has_headers(false)
         .flexible(true)
-        .from_reader(text.as_bytes())
+        .from_reader(table.text.as_bytes())
 }
 
 /// Where in the text the next row begins, or the blank lines before it.
@@ -253,13 +309,19 @@ fn blank_lines(text: &str, start: usize) -> usize {
 /// A quote that is never closed would swallow the rest of the file into one cell, so it is an error.
 ///
 /// A quote opens a cell where it is its first character, and closes it where it does not stand for itself; whatever
-/// then follows up to the next comma is text of the cell, and so is a quote in a cell that does not begin with one.
-fn check_quotes(text: &str) -> Result<(), RenderError> {
-    let mut bytes = text.bytes().enumerate().peekable();
+/// then follows up to the next delimiter is text of the cell, and so is a quote in a cell that does not begin with one.
+fn check_quotes(table: &Table<'_>, source: &str) -> Result<(), RenderError> {
+    let before = source.len() - table.text.len();
+    let bom = if source.starts_with('\u{feff}') {
+        '\u{feff}'.len_utf8()
+    } else {
+        0
+    };
+    let mut bytes = table.text.bytes().enumerate().peekable();
     let mut at_cell_start = true;
     while let Some((offset, byte)) = bytes.next() {
         if byte != b'"' || !at_cell_start {
-            at_cell_start = matches!(byte, b',' | b'\r' | b'\n');
+            at_cell_start = matches!(byte, b'\r' | b'\n') || byte == table.delimiter;
             continue;
         }
         at_cell_start = false;
@@ -267,8 +329,8 @@ fn check_quotes(text: &str) -> Result<(), RenderError> {
             match bytes.next() {
                 None => {
                     return Err(malformed(
-                        text,
-                        offset,
+                        &source[bom..],
+                        before - bom + offset,
                         String::from("This quote is never closed."),
                     ));
                 }

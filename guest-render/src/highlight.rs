@@ -10,6 +10,7 @@
 mod code;
 mod languages;
 mod markup;
+mod more;
 mod table;
 
 use std::fmt;
@@ -232,6 +233,27 @@ mod tests {
                 "#include <a.h>\nint x = 0xFFu;",
                 "[m:#include &lt;a.h&gt;]\n[t:int] x = [n:0xFFu];",
             ),
+            (
+                "erlang",
+                "f(X) -> case X of 1 -> ok end. % c",
+                "[f:f]([t:X]) -&gt; [k:case] [t:X] [k:of] [n:1] -&gt; [l:ok] [k:end]. [c:% c]",
+            ),
+            (
+                "tex",
+                "\\section{A} $\\alpha$ \\% % c",
+                "[k:\\section]{A} $[k:\\alpha]$ \\% [c:% c]",
+            ),
+            ("cmake", "set(A ${B}) # c", "[k:set](A [v:${B}]) [c:# c]"),
+            (
+                "http",
+                "GET /a HTTP/1.1\nHost: x",
+                "[k:GET] /a [k:HTTP]/[n:1.1]\n[v:Host]: x",
+            ),
+            (
+                "vb",
+                "Dim x As Integer ' c",
+                "[k:Dim] x [k:As] [t:Integer] [c:' c]",
+            ),
             ("unheard-of", "fn x() <b>", "fn x() &lt;b&gt;"),
         ] {
             assert_eq!(pieces(language, code), expected, "{language}");
@@ -278,6 +300,7 @@ mod tests {
         ];
         for name in table::LANGUAGES
             .iter()
+            .chain(more::LANGUAGES)
             .flat_map(|language| language.names.split(' '))
             .chain(["html", "diff"])
         {

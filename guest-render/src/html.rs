@@ -3,7 +3,7 @@
 use html5gum::emitters::default::DefaultEmitter;
 use html5gum::{Token, Tokenizer};
 
-use crate::page::runtime_script;
+use crate::page::{self, runtime_script};
 use crate::{Page, RenderError, Source};
 
 /// Renders an HTML source.
@@ -28,7 +28,29 @@ pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
     Ok(Page {
         html,
         diagrams: Vec::new(),
+        title: page::title(source, own_title(&source.text).as_deref()),
     })
+}
+
+/// How much of a document is searched for its title, in bytes.
+const TITLE_WITHIN: usize = 64 << 10;
+
+/// What a document calls itself: its first `<title>`, which a browser shows, unless that is a drawing's.
+fn own_title(text: &str) -> Option<String> {
+    let head = &text[..text.floor_char_boundary(TITLE_WITHIN)];
+    let mut emitter = DefaultEmitter::<()>::default();
+    emitter.naively_switch_states(true);
+    let mut title: Option<String> = None;
+    for token in Tokenizer::new_with_emitter(head, emitter).flatten() {
+        match (token, &mut title) {
+            (Token::StartTag(tag), None) if **tag.name == *b"title" => title = Some(String::new()),
+            (Token::StartTag(tag), None) if **tag.name == *b"svg" => return None,
+            (Token::String(text), Some(title)) => title.push_str(&String::from_utf8_lossy(&text)),
+            (Token::EndTag(_), Some(_)) => break,
+            _ => {}
+        }
+    }
+    title
 }
 
 /// Where in a document the first script of its head belongs.

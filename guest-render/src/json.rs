@@ -3,12 +3,12 @@
 //! The tree is made of slices of the source, never of parsed values, so that numbers, escapes and duplicate keys stay as
 //! they were written. Since the text is valid by then, telling its tokens apart takes no more than their first bytes.
 
-use maud::html;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use crate::language;
 use crate::out::Out;
-use crate::page::{self, Shell};
+use crate::page::{self, About, Shell};
 use crate::place::malformed;
 use crate::{Page, RenderError, Source};
 
@@ -34,18 +34,50 @@ pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
         kind: "json",
         styles: &[include_str!("../assets/json.css")],
         own_styles: String::new(),
+        about: About {
+            title: None,
+            description: description(text),
+            language: language::detect(sample(text)).map(str::to_owned),
+        },
     };
-    let html = page::build(&shell, |out| {
-        let heading = html! { header { h1 { (page::title(source)) } } };
-        out.markup(&heading.into_string())?;
+    page::build(&shell, |out| {
+        out.markup(&page::heading(source))?;
         out.markup("<div class=\"tree\" role=\"region\" tabindex=\"0\" aria-label=\"JSON\">\n")?;
         Tree::new(out, text).write()?;
         out.markup("</div>")
-    })?;
-    Ok(Page {
-        html,
-        diagrams: Vec::new(),
     })
+}
+
+/// How much of a text tells its language, in bytes.
+const SAMPLE: usize = 1_500;
+
+fn sample(text: &str) -> &str {
+    &text[..text.floor_char_boundary(SAMPLE)]
+}
+
+/// A value in a sentence.
+fn description(text: &str) -> String {
+    let outermost = containers(text).first().copied();
+    let bytes = text.as_bytes();
+    match (outermost, bytes.get(skip_space(bytes, 0))) {
+        (Some(container), Some(b'[')) => {
+            let noun = if container.entries == 1 {
+                "item"
+            } else {
+                "items"
+            };
+            format!("A JSON array of {} {noun}", container.entries)
+        }
+        (Some(container), _) => {
+            let noun = if container.entries == 1 {
+                "entry"
+            } else {
+                "entries"
+            };
+            format!("A JSON object of {} {noun}", container.entries)
+        }
+        (None, _) => "A JSON value".to_owned(),
+    }
 }
 
 /// Checks the grammar. Ignoring a value keeps its open brackets on a heap, so no nesting overflows the stack.
@@ -254,7 +286,15 @@ impl<'out, 'page, 'text> Tree<'out, 'page, 'text> {
         self.key()?;
         let bracket = self.take(self.at + 1);
         self.out.text(bracket)?;
-        self.out.markup("<i>")?;
+        // What closes it stands here as well, to be seen and copied while it is folded.
+        let after = skip_space(self.text.as_bytes(), container.end);
+        let has_next = self.text.as_bytes().get(after) == Some(&b',');
+        self.out.markup(match (class, has_next) {
+            ("a", true) => "<u>],</u><i>",
+            ("a", false) => "<u>]</u><i>",
+            (_, true) => "<u>},</u><i>",
+            (_, false) => "<u>}</u><i>",
+        })?;
         self.out.markup(&format!("{} {noun}", container.entries))?;
         self.out.markup("</i></summary><div>\n")?;
         self.around.push(Entries {
@@ -286,7 +326,11 @@ impl<'out, 'page, 'text> Tree<'out, 'page, 'text> {
         self.key()?;
         self.out.markup("<span class=\"")?;
         self.out.markup(class)?;
-        self.out.markup("\">")?;
+        self.out.markup(if class == "s" {
+            "\" dir=\"auto\">"
+        } else {
+            "\">"
+        })?;
         self.out.text(source)?;
         self.out.markup("</span>")?;
         self.comma()?;
@@ -295,7 +339,11 @@ impl<'out, 'page, 'text> Tree<'out, 'page, 'text> {
 
     fn key(&mut self) -> Result<(), RenderError> {
         if let Some(key) = self.key.take() {
-            self.out.markup("<b>")?;
+            self.out.markup(if key.is_ascii() {
+                "<b>"
+            } else {
+                "<b dir=\"auto\">"
+            })?;
             self.out.text(key)?;
             self.out.markup("</b>: ")?;
         }

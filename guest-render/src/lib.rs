@@ -3,9 +3,12 @@
 //! Everything is a pure function from a stranger's source to a finished page; no state outlives a call.
 
 mod csv;
+mod emoji;
+mod foot;
 mod highlight;
 mod html;
 mod json;
+mod language;
 mod markdown;
 mod mermaid;
 mod out;
@@ -29,18 +32,25 @@ mod bindings {
 }
 
 pub use bindings::svc::render::types::{
-    ContentType, Diagram, DrawError, Malformed, Page, Place, RenderError, RuntimeScript, Source,
+    Diagram, DrawError, Foot, Malformed, Page, Place, RenderError, RuntimeScript, Source,
 };
+
+/// What makes the pages of one type of content.
+type Make = fn(&Source) -> Result<Page, RenderError>;
+
+/// The types of content that this guest knows, by their names. A further one is a further line.
+pub const TYPES: [(&str, Make); 5] = [
+    ("html", html::render),
+    ("markdown", markdown::render),
+    ("mermaid", mermaid::render),
+    ("json", json::render),
+    ("csv", csv::render),
+];
 
 /// Renders a page.
 pub fn render(source: &Source) -> Result<Page, RenderError> {
-    match source.content_type {
-        ContentType::Html => html::render(source),
-        ContentType::Markdown => markdown::render(source),
-        ContentType::Mermaid => mermaid::render(source),
-        ContentType::Json => json::render(source),
-        ContentType::Csv => csv::render(source),
-    }
+    let known = TYPES.iter().find(|(name, _)| *name == source.content_type);
+    known.map_or(Err(RenderError::Unsupported), |(_, make)| make(source))
 }
 
 /// Draws one diagram as an SVG element: the page's diagram of this `number`, from 0.

@@ -1,6 +1,10 @@
 //! Markdown pages: CommonMark and the GFM extensions, with raw HTML passed through.
 
+mod about;
 mod blocks;
+mod front;
+mod images;
+mod math;
 
 use std::cell::Cell;
 use std::fmt;
@@ -12,6 +16,7 @@ use comrak::{Arena, Options, parse_document};
 
 use crate::out::Positioned;
 use crate::page::{self, Shell};
+use crate::place::number;
 use crate::{Page, RenderError, Source, mermaid};
 use blocks::{Blocks, format_node};
 
@@ -23,20 +28,34 @@ pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
     if padded_cells(&source.text) > MAX_PADDED_CELLS {
         return Err(RenderError::TooLarge);
     }
+    let (front, start) = front::take(&source.text).unwrap_or_default();
+    let (matter, text) = source.text.split_at(start);
+    let lines_before = number(matter.bytes().filter(|byte| *byte == b'\n').count());
     let options = options();
     let arena = Arena::new();
-    let document = parse_document(&arena, &source.text, &options);
+    let document = parse_document(&arena, text, &options);
+    let about = about::of(front, document);
     // Colours take room. A page that would fit without them goes without.
-    match build(source, document, &options, true) {
-        Err(RenderError::TooLarge) => build(source, document, &options, false),
+    let shell = Shell {
+        source,
+        kind: "markdown",
+        styles: &[include_str!("../assets/markdown.css"), mermaid::STYLES],
+        own_styles: String::new(),
+        about,
+    };
+    match build(&shell, document, &options, lines_before, true) {
+        Err(RenderError::TooLarge) => build(&shell, document, &options, lines_before, false),
         outcome => outcome,
     }
 }
 
 fn options() -> Options<'static> {
     let mut options = Options::default();
+    options.extension.alerts = true;
     options.extension.autolink = true;
     options.extension.footnotes = true;
+    options.extension.math_code = true;
+    options.extension.math_dollars = true;
     options.extension.strikethrough = true;
     options.extension.table = true;
     options.extension.tasklist = true;
@@ -45,23 +64,18 @@ fn options() -> Options<'static> {
 }
 
 fn build(
-    source: &Source,
+    shell: &Shell<'_>,
     document: Node<'_>,
     options: &Options<'_>,
+    lines_before: u32,
     is_highlighted: bool,
 ) -> Result<Page, RenderError> {
-    let shell = Shell {
-        source,
-        kind: "markdown",
-        styles: &[include_str!("../assets/markdown.css"), mermaid::STYLES],
-        own_styles: String::new(),
-    };
     let mut diagrams = Vec::new();
-    let html = page::build(&shell, |out| {
+    let page = page::build(shell, |out| {
         let position = Cell::new(out.position());
         let mut output = Positioned::new(out, &position);
         let plugins = Plugins::default();
-        let blocks = Blocks::new(&position, is_highlighted);
+        let blocks = Blocks::new(&position, lines_before, is_highlighted);
         // The writer is the only part that can fail, and only because the page is full.
         format_document_with_formatter(
             document,
@@ -74,7 +88,7 @@ fn build(
         .map(|blocks| diagrams = blocks.diagrams)
         .map_err(|fmt::Error| RenderError::TooLarge)
     })?;
-    Ok(Page { html, diagrams })
+    Ok(Page { diagrams, ..page })
 }
 
 /// At most how many cells tables lack and are given.

@@ -10,10 +10,8 @@ pub(crate) use drawing::draw;
 use std::cell::Cell;
 use std::fmt;
 
-use maud::html;
-
 use crate::out::Positioned;
-use crate::page::{self, Shell};
+use crate::page::{self, About, Shell};
 use crate::place::number;
 use crate::{Diagram, Page, RenderError, Source};
 
@@ -27,27 +25,51 @@ pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
         kind: "mermaid",
         styles: &[STYLES],
         own_styles: String::new(),
+        about: About {
+            title: None,
+            description: format!("A diagram: {}", kind(&source.text)),
+            language: None,
+        },
     };
     let mut diagram = None;
-    let html = page::build(&shell, |out| {
-        let heading = html! { header { h1 { (page::title(source)) } } };
-        out.markup(&heading.0)?;
+    let page = page::build(&shell, |out| {
+        out.markup(&page::heading(source))?;
         let position = Cell::new(out.position());
         let mut output = Positioned::new(out, &position);
         // Nothing but a full page stops the writer.
-        diagram = figure(&mut output, &position, &source.text, "Diagram", true)
-            .map_err(|fmt::Error| RenderError::TooLarge)?;
+        diagram = figure(&mut output, &position, &source.text, "Diagram", 1)
+            .map_err(|fmt::Error| RenderError::TooLarge)
+            .map(Some)?;
         Ok(())
     })?;
     Ok(Page {
-        html,
         diagrams: diagram.into_iter().collect(),
+        ..page
     })
 }
 
+/// The word that a diagram begins with, which names its kind.
+fn kind(text: &str) -> &str {
+    let mut lines = text
+        .lines()
+        .map(str::trim)
+        .skip_while(|line| line.is_empty());
+    let mut first = lines.next().unwrap_or_default();
+    if first == "---" {
+        first = lines
+            .skip_while(|line| *line != "---")
+            .nth(1)
+            .unwrap_or_default();
+    }
+    first.split_whitespace().next().unwrap_or("empty")
+}
+
+/// A switch for narrow screens: a drawing fits them, or has the size that it was drawn in.
+const ZOOM: &str = "<label class=\"zoom\"><input type=\"checkbox\"> Full size</label>";
+
 /// Writes a diagram's source as text, and names its place for a drawing to take.
 ///
-/// A named one has the source once more below it, folded: the styles show it only once a drawing has taken the place of
+/// It has the source once more below it, folded: the styles show it only once a drawing has taken the place of
 /// the text. The place is where the writer stood, so no text that an author writes can pass for one. The
 /// label is the guest's own words.
 pub(crate) fn figure(
@@ -55,27 +77,26 @@ pub(crate) fn figure(
     position: &Cell<usize>,
     text: &str,
     label: &str,
-    is_named: bool,
-) -> Result<Option<Diagram>, fmt::Error> {
+    line: u32,
+) -> Result<Diagram, fmt::Error> {
     write!(
         out,
         "<figure class=\"diagram\" role=\"region\" tabindex=\"0\" aria-label=\"{label}\">"
     )?;
+    // Before the place of the drawing, so that the styles know it for one that was drawn.
+    out.write_str(ZOOM)?;
     let start = number(position.get());
     out.write_str("<pre class=\"mermaid-source\"><code>")?;
     comrak::html::escape(out, text)?;
     out.write_str("</code></pre>")?;
     let end = number(position.get());
-    let diagram = is_named.then(|| Diagram {
+    out.write_str("<details><summary>Source</summary><pre><code>")?;
+    comrak::html::escape(out, text)?;
+    out.write_str("</code></pre></details></figure>")?;
+    Ok(Diagram {
         text: text.to_owned(),
         start,
         end,
-    });
-    if is_named {
-        out.write_str("<details><summary>Source</summary><pre><code>")?;
-        comrak::html::escape(out, text)?;
-        out.write_str("</code></pre></details>")?;
-    }
-    out.write_str("</figure>")?;
-    Ok(diagram)
+        line,
+    })
 }

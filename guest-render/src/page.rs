@@ -5,12 +5,17 @@ use std::cell::{Cell, RefCell};
 use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
 
 use crate::out::Out;
-use crate::{RenderError, RuntimeScript, Source};
+use crate::{Page, RenderError, RuntimeScript, Source, foot};
 
 /// The colours and typefaces of every page; the host's own pages have them, too.
 const TOKENS: &str = include_str!("../assets/tokens.css");
 /// The elements that all pages share.
 const BASE: &str = include_str!("../assets/base.css");
+
+/// The longest title that is taken from a content, in characters: as long as one that is given may be.
+const TITLE_CHARS: usize = 200;
+/// The longest description, in characters: what previews of links show.
+const DESCRIPTION_CHARS: usize = 200;
 
 /// What differs between the pages of different types.
 pub(crate) struct Shell<'a> {
@@ -22,16 +27,70 @@ pub(crate) struct Shell<'a> {
     pub(crate) styles: &'static [&'static str],
     /// Styles that depend on the source. Made of the guest's own words and numbers only.
     pub(crate) own_styles: String,
+    /// What the content says of itself.
+    pub(crate) about: About,
+}
+
+/// What a content says of itself, as plain text.
+#[derive(Default)]
+pub(crate) struct About {
+    /// Its own title.
+    pub(crate) title: Option<String>,
+    /// What it is about, in a sentence or two.
+    pub(crate) description: String,
+    /// The language that it is in: a tag of letters, digits and dashes.
+    pub(crate) language: Option<String>,
+}
+
+/// What a page is called: as it was told, else by its content, else by the name that was wished for.
+pub(crate) fn title(source: &Source, own: Option<&str>) -> Option<String> {
+    let given = |text: &Option<String>| text.as_deref().and_then(shown).map(str::to_owned);
+    given(&source.title)
+        .or_else(|| own.and_then(shown).map(|own| cut(own, TITLE_CHARS)))
+        .or_else(|| given(&source.name))
+}
+
+/// A text without the white space around it, if that leaves anything.
+fn shown(text: &str) -> Option<&str> {
+    let text = text.trim();
+    (!text.is_empty()).then_some(text)
+}
+
+/// A text in one line, with an ellipsis where it is cut.
+pub(crate) fn cut(text: &str, most: usize) -> String {
+    let mut line = String::with_capacity(text.len().min(most * 4));
+    let mut count = 0;
+    for word in text.split_whitespace() {
+        if count > 0 {
+            line.push(' ');
+            count += 1;
+        }
+        for char in word.chars() {
+            if count + 1 >= most {
+                line.truncate(line.trim_end().len());
+                line.push('…');
+                return line;
+            }
+            line.push(if char == '\0' { '\u{fffd}' } else { char });
+            count += 1;
+        }
+    }
+    line
 }
 
 /// Builds a page around what `body` writes between `<main>` and `</main>`.
 ///
 /// The body goes straight into the page, so that positions in it are positions in the page.
-pub(crate) fn build<B>(shell: &Shell<'_>, body: B) -> Result<String, RenderError>
+pub(crate) fn build<B>(shell: &Shell<'_>, body: B) -> Result<Page, RenderError>
 where
     B: FnOnce(&mut Out<'_>) -> Result<(), RenderError>,
 {
     let limit = usize::try_from(shell.source.page_bytes).unwrap_or(usize::MAX);
+    let title = title(shell.source, shell.about.title.as_deref());
+    let shown_title = title
+        .as_deref()
+        .unwrap_or("Untitled")
+        .replace('\0', "\u{fffd}");
     let body = Body {
         write: Cell::new(Some(body)),
         limit,
@@ -39,17 +98,19 @@ where
     };
     let page = html! {
         (DOCTYPE)
-        html lang="en" {
+        html lang=(shell.about.language.as_deref().unwrap_or("en")) {
             head {
                 @if let Some(runtime) = &shell.source.runtime { (runtime_script(runtime)) }
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                title { (title(shell.source)) }
+                title { (shown_title) }
+                (previews(shell, &shown_title))
                 style { (PreEscaped(TOKENS)) (PreEscaped(BASE)) @for styles in shell.styles { (PreEscaped(styles)) } (PreEscaped(&shell.own_styles)) }
             }
             body class=(shell.kind) {
                 main { (body) }
+                @if let Some(foot) = &shell.source.foot { (foot::markup(foot)) }
             }
         }
     };
@@ -57,20 +118,45 @@ where
     if page.0.len() > limit {
         return Err(RenderError::TooLarge);
     }
-    Ok(page.0)
+    Ok(Page {
+        html: page.0,
+        diagrams: Vec::new(),
+        title,
+    })
+}
+
+/// What a page says to those who show a link to it. A page for few says nothing of itself.
+fn previews(shell: &Shell<'_>, title: &str) -> Markup {
+    let description = cut(&shell.about.description, DESCRIPTION_CHARS);
+    let (title, description) = if shell.source.is_private {
+        (
+            "A private page",
+            "This page is for those who were given its address.",
+        )
+    } else if description.is_empty() {
+        (title, title)
+    } else {
+        (title, description.as_str())
+    };
+    html! {
+        meta name="description" content=(description);
+        meta property="og:title" content=(title);
+        meta property="og:description" content=(description);
+        meta property="og:type" content="article";
+    }
+}
+
+/// The heading of a page whose content has none of its own: only a title or a name that was given makes one.
+pub(crate) fn heading(source: &Source) -> String {
+    let Some(title) = title(source, None) else {
+        return String::new();
+    };
+    html! { header { h1 dir="auto" { (title.replace('\0', "\u{fffd}")) } } }.into_string()
 }
 
 /// The one script that a page may be given.
 pub(crate) fn runtime_script(runtime: &RuntimeScript) -> Markup {
     html! { script src=(runtime.src) data-slug=(runtime.slug) {} }
-}
-
-/// The title of a document. A page without one is announced by its address, which helps nobody.
-pub(crate) fn title(source: &Source) -> String {
-    match source.title.trim() {
-        "" => String::from("Untitled"),
-        title => title.replace('\0', "\u{fffd}"),
-    }
 }
 
 /// A body that is written where the template has it.

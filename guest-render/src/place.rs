@@ -20,7 +20,7 @@ pub(crate) fn place_of(text: &str, offset: usize) -> Place {
 pub(crate) fn malformed(text: &str, offset: usize, message: String) -> RenderError {
     RenderError::Malformed(Malformed {
         message,
-        place: place_of(text, offset),
+        place: Some(place_of(text, offset)),
     })
 }
 

@@ -4,7 +4,6 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
-use guest_render::ContentType as Native;
 use svc::sandbox::{Calls, ContentType, Cost, Purpose, Source};
 
 use super::report::{Goals, quantile, say, title};
@@ -68,24 +67,14 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     let long = long_statement();
     cases.push(gate(guests, "gate, 200 B", SHORT.to_owned(), None));
     cases.push(gate(guests, "gate, 3 KB", long, Some(3.0)));
-    for (name, kind, native, most) in [
-        ("html, 10 KB", ContentType::Html, Native::Html, None),
-        (
-            "markdown, 10 KB",
-            ContentType::Markdown,
-            Native::Markdown,
-            Some(2.5),
-        ),
-        ("json, 10 KB", ContentType::Json, Native::Json, None),
-        ("csv, 10 KB", ContentType::Csv, Native::Csv, None),
-        (
-            "mermaid page, 10 KB",
-            ContentType::Mermaid,
-            Native::Mermaid,
-            None,
-        ),
+    for (name, kind, most) in [
+        ("html, 10 KB", ContentType::Html, None),
+        ("markdown, 10 KB", ContentType::Markdown, Some(2.5)),
+        ("json, 10 KB", ContentType::Json, None),
+        ("csv, 10 KB", ContentType::Csv, None),
+        ("mermaid page, 10 KB", ContentType::Mermaid, None),
     ] {
-        cases.push(page(guests, name, kind, native, most));
+        cases.push(page(guests, name, kind, most));
     }
     let diagram = Author::new(7).mermaid(BYTES);
     cases.push(Case {
@@ -127,13 +116,7 @@ fn gate(guests: &'static Calls, name: &'static str, sql: String, most: Option<f6
 }
 
 /// A call of the renderer.
-fn page(
-    guests: &'static Calls,
-    name: &'static str,
-    kind: ContentType,
-    native: Native,
-    most: Option<f64>,
-) -> Case {
+fn page(guests: &'static Calls, name: &'static str, kind: ContentType, most: Option<f64>) -> Case {
     let mut author = Author::new(7);
     let text = match kind {
         ContentType::Html => author.html(BYTES),
@@ -144,17 +127,23 @@ fn page(
     };
     let source = Source {
         content_type: kind,
-        title: "A page".to_owned(),
+        title: Some("A page".to_owned()),
+        name: None,
         text: text.clone(),
         runtime: None,
         page_bytes: PAGE_BYTES as usize,
+        foot: None,
+        is_private: false,
     };
     let same = guest_render::Source {
-        content_type: native,
-        title: "A page".to_owned(),
+        content_type: kind.as_str().to_owned(),
+        title: Some("A page".to_owned()),
+        name: None,
         text,
         runtime: None,
         page_bytes: PAGE_BYTES,
+        foot: None,
+        is_private: false,
     };
     Case {
         name,

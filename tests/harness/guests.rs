@@ -66,23 +66,24 @@ pub fn write(folder: &Path, name: &str, component: &[u8]) -> PathBuf {
 }
 
 const TYPES: &str = r#"
-  (import "svc:render/types@1.0.0" (instance $types
-    (type $ct (enum "html" "markdown" "mermaid" "json" "csv"))
-    (export "content-type" (type $content-type (eq $ct)))
+  (import "svc:render/types@2.0.0" (instance $types
     (type $pl (record (field "line" u32) (field "column" u32)))
     (export "place" (type $place (eq $pl)))
     (type $rs (record (field "src" string) (field "slug" string)))
     (export "runtime-script" (type $script (eq $rs)))
-    (type $so (record (field "content-type" $content-type) (field "title" string) (field "text" string)
-      (field "runtime" (option $script)) (field "page-bytes" u32)))
+    (type $fo (record (field "raw" (option string)) (field "expires-at" (option string)) (field "report" (option string))))
+    (export "foot" (type $foot (eq $fo)))
+    (type $so (record (field "content-type" string) (field "title" (option string)) (field "name" (option string))
+      (field "text" string) (field "runtime" (option $script)) (field "page-bytes" u32) (field "foot" (option $foot))
+      (field "is-private" bool)))
     (export "source" (type (eq $so)))
-    (type $di (record (field "text" string) (field "start" u32) (field "end" u32)))
+    (type $di (record (field "text" string) (field "start" u32) (field "end" u32) (field "line" u32)))
     (export "diagram" (type $diagram (eq $di)))
-    (type $pa (record (field "html" string) (field "diagrams" (list $diagram))))
+    (type $pa (record (field "html" string) (field "diagrams" (list $diagram)) (field "title" (option string))))
     (export "page" (type (eq $pa)))
-    (type $ma (record (field "message" string) (field "place" $place)))
+    (type $ma (record (field "message" string) (field "place" (option $place))))
     (export "malformed" (type $malformed (eq $ma)))
-    (type $re (variant (case "malformed" $malformed) (case "too-large")))
+    (type $re (variant (case "malformed" $malformed) (case "too-large") (case "unsupported")))
     (export "render-error" (type (eq $re)))
     (type $de (variant (case "malformed" $malformed) (case "unsupported") (case "too-large" u32) (case "too-complex")))
     (export "draw-error" (type (eq $de)))))
@@ -98,7 +99,7 @@ const EXPORTS: &str = r#"
   (func $draw (param "text" string) (param "number" u32) (result (result string (error $draw-error)))
     (canon lift (core func $i "draw") (memory (core memory $i "memory")) (realloc (core func $i "realloc"))))
   (instance $renderer (export "render" (func $render)) (export "draw" (func $draw)))
-  (export "svc:render/renderer@1.0.0" (instance $renderer))"#;
+  (export "svc:render/renderer@2.0.0" (instance $renderer))"#;
 
 /// Allocation that never frees, and writing to the page with and without escapes.
 const LIBRARY: &str = r#"
@@ -176,6 +177,7 @@ fn core(pieces: &mut Pieces, sign: &str, manners: Manners) -> String {
         ),
     };
     let data = &pieces.data;
+    // Of a source's type the second letter says enough here: `t` is of html, `a` of markdown.
     format!(
         r#"
   (core module $guest
@@ -184,17 +186,31 @@ fn core(pieces: &mut Pieces, sign: &str, manners: Manners) -> String {
     (global $out (mut i32) (i32.const 0))
     (data (i32.const {DATA}) "{data}")
     {library}
-    (func (export "render") (param $type i32) (param $title i32) (param $title_length i32)
-        (param $text i32) (param $text_length i32) (param $live i32) (param $src i32) (param $src_length i32)
-        (param $slug i32) (param $slug_length i32) (param $most i32) (result i32)
+    (func (export "render") (param $source i32) (result i32)
+      (local $type i32) (local $title i32) (local $title_length i32)
+      (local $text i32) (local $text_length i32) (local $live i32) (local $src i32) (local $src_length i32)
+      (local $slug i32) (local $slug_length i32) (local $most i32)
       (local $page i32) (local $size i32) (local $start i32) (local $end i32) (local $answer i32) (local $diagram i32)
+      (local.set $type (i32.load8_u offset=1 (i32.load (local.get $source))))
+      (if (i32.load8_u offset=8 (local.get $source)) (then
+        (local.set $title (i32.load offset=12 (local.get $source)))
+        (local.set $title_length (i32.load offset=16 (local.get $source)))))
+      (local.set $text (i32.load offset=32 (local.get $source)))
+      (local.set $text_length (i32.load offset=36 (local.get $source)))
+      (local.set $live (i32.load8_u offset=40 (local.get $source)))
+      (if (local.get $live) (then
+        (local.set $src (i32.load offset=44 (local.get $source)))
+        (local.set $src_length (i32.load offset=48 (local.get $source)))
+        (local.set $slug (i32.load offset=52 (local.get $source)))
+        (local.set $slug_length (i32.load offset=56 (local.get $source)))))
+      (local.set $most (i32.load offset=60 (local.get $source)))
       {early}
       (local.set $size (i32.add (i32.const 2048) (i32.mul (i32.const 5)
         (i32.add (i32.add (local.get $title_length) (local.get $text_length))
           (i32.add (local.get $src_length) (local.get $slug_length))))))
       (local.set $page (call $alloc (i32.const 0) (i32.const 0) (i32.const 1) (local.get $size)))
       (global.set $out (local.get $page))
-      (if (i32.eqz (local.get $type)) (then
+      (if (i32.eq (local.get $type) (i32.const 116)) (then
         (call $script (local.get $live) (local.get $src) (local.get $src_length) (local.get $slug) (local.get $slug_length))
         (call $put (local.get $text) (local.get $text_length)))
       (else
@@ -218,18 +234,22 @@ fn core(pieces: &mut Pieces, sign: &str, manners: Manners) -> String {
       (i32.store (local.get $answer) (i32.const 0))
       (i32.store offset=4 (local.get $answer) (local.get $page))
       (i32.store offset=8 (local.get $answer) (i32.sub (global.get $out) (local.get $page)))
-      (local.set $diagram (call $alloc (i32.const 0) (i32.const 0) (i32.const 4) (i32.const 16)))
+      (local.set $diagram (call $alloc (i32.const 0) (i32.const 0) (i32.const 4) (i32.const 20)))
       (i32.store (local.get $diagram) (i32.const {DATA}))
       (i32.store offset=4 (local.get $diagram) (i32.const 4))
       (i32.store offset=8 (local.get $diagram) (local.get $start))
       (i32.store offset=12 (local.get $diagram) (local.get $end))
+      (i32.store offset=16 (local.get $diagram) (i32.const 1))
       (i32.store offset=12 (local.get $answer) (local.get $diagram))
-      (i32.store offset=16 (local.get $answer) (i32.eq (local.get $type) (i32.const 1)))
+      (i32.store offset=16 (local.get $answer) (i32.eq (local.get $type) (i32.const 97)))
+      (i32.store offset=20 (local.get $answer) (i32.ne (local.get $title_length) (i32.const 0)))
+      (i32.store offset=24 (local.get $answer) (local.get $title))
+      (i32.store offset=28 (local.get $answer) (local.get $title_length))
       (local.get $answer))
     (func (export "draw") (param $text i32) (param $text_length i32) (param $number i32) (result i32)
       (local $answer i32)
       (global.set $out (call $alloc (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 1024)))
-      (local.set $answer (call $alloc (i32.const 0) (i32.const 0) (i32.const 4) (i32.const 16)))
+      (local.set $answer (call $alloc (i32.const 0) (i32.const 0) (i32.const 4) (i32.const 32)))
       (i32.store (local.get $answer) (i32.const 0))
       (i32.store offset=4 (local.get $answer) (global.get $out))
       (call $put {drawing})

@@ -83,7 +83,7 @@ async fn a_guest_is_installed_and_rolled_back_while_the_server_runs() {
     assert_eq!(render["digest"], json!(built_in));
     assert_eq!(render["serving"], json!(built_in));
     assert_eq!(render["built_in"], true);
-    assert_eq!(render["interface"], "svc:render@1.0.0");
+    assert_eq!(render["interface"], "svc:render@2.0.0");
     assert_eq!(render["history"], json!([]));
 
     let installed = install(&server, &write(folder.path(), "one", &one)).await;
@@ -216,7 +216,7 @@ async fn what_cannot_serve_is_refused_and_why() {
     let text = parse;
     let mut other_version = good.clone();
     for at in 0..other_version.len() {
-        if other_version[at..].starts_with(b"svc:render/renderer@1.0.0") {
+        if other_version[at..].starts_with(b"svc:render/renderer@2.0.0") {
             other_version[at + 20] = b'7';
         }
     }
@@ -236,7 +236,7 @@ async fn what_cannot_serve_is_refused_and_why() {
             text(
                 r#"(component (core module $m (func (export "f"))) (core instance $i (instantiate $m))
                 (func $f (canon lift (core func $i "f"))) (instance $x (export "render" (func $f)))
-                (export "svc:render/renderer@1.0.0" (instance $x)))"#,
+                (export "svc:render/renderer@2.0.0" (instance $x)))"#,
             ),
             "not a render guest",
         ),

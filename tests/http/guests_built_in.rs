@@ -36,7 +36,7 @@ async fn the_guests_that_are_built_in_pass() {
             .unwrap();
         assert!(checked.passed(), "{checked:#?}");
         assert_eq!(checked.component.world, Some(world));
-        assert_eq!(checked.component.version.as_deref(), Some("1.0.0"));
+        assert_eq!(checked.component.version.as_deref(), Some(world.version()));
         assert!(checked.corpus.unwrap().cases > 40);
     }
 }

@@ -168,6 +168,15 @@ impl Scanner<'_> {
             let end = line.find(']').map_or(line.len(), |bracket| bracket + 1);
             return Some((self.at + end, Kind::Meta));
         }
+        if first == b'\\' && self.language.has(Flag::Backslashes) {
+            let name = name_len(&rest[1..], &['@', '*']);
+            // A sign that is escaped is itself, and opens no comment.
+            let sign = rest[1..].chars().next().map_or(0, char::len_utf8);
+            return Some(match name {
+                0 => (self.at + 1 + sign, Kind::Plain),
+                name => (self.at + 1 + name, Kind::Keyword),
+            });
+        }
         if first == b'@' && self.language.has(Flag::AtAttributes) {
             let name = name_len(&rest[1..], &['.', '-']);
             return (name > 0).then_some((self.at + 1 + name, Kind::Meta));

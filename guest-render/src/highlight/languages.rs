@@ -1,6 +1,6 @@
 //! What the scanner can be told about a language.
 
-use super::table::LANGUAGES;
+use super::{more, table};
 
 /// A language, or several that share their words.
 pub(super) struct Language {
@@ -31,6 +31,8 @@ pub(super) struct Quote {
 pub(super) enum Flag {
     /// `@name` is an attribute, a decorator or a rule.
     AtAttributes,
+    /// `\name` is a command.
+    Backslashes,
     /// A word that begins with a capital is a type.
     Capitals,
     /// Words mean the same in capitals.
@@ -71,7 +73,8 @@ impl Language {
 
 /// The language that a fence names.
 pub(super) fn find(name: &str) -> Option<&'static Language> {
-    LANGUAGES
+    table::LANGUAGES
         .iter()
+        .chain(more::LANGUAGES)
         .find(|language| language.names.split(' ').any(|known| known == name))
 }

@@ -1,12 +1,12 @@
 //! Where the runtime script goes, and that nothing else changes.
 
 use crate::tests::source;
-use crate::{ContentType, RuntimeScript, render};
+use crate::{RuntimeScript, render};
 
 const SCRIPT: &str = "<script src=\"/_svc/runtime/1.js\" data-slug=\"s&amp;&quot;\"></script>";
 
 fn with_runtime(text: &str) -> String {
-    let mut source = source(ContentType::Html, text);
+    let mut source = source("html", text);
     let slug = "s&\"".to_owned();
     source.runtime = Some(RuntimeScript {
         src: "/_svc/runtime/1.js".to_owned(),
@@ -80,7 +80,7 @@ fn a_comment_ends_where_a_browser_ends_it() {
 #[test]
 fn without_a_runtime_not_a_byte_changes() {
     for text in ["", "\u{feff}<head>\0\r\n\r", "<b", "<html><head>"] {
-        assert_eq!(render(&source(ContentType::Html, text)).unwrap().html, text);
+        assert_eq!(render(&source("html", text)).unwrap().html, text);
     }
 }
 
@@ -109,4 +109,33 @@ fn hostile_documents_end() {
     }
     let many: String = (0..50_000).map(|number| format!(" a{number}=1")).collect();
     assert!(with_runtime(&format!("<html{many}><head>x")).contains(&format!("<head>{SCRIPT}x")));
+}
+
+#[test]
+fn a_document_is_called_by_its_title() {
+    for (text, title) in [
+        ("<!doctype html><title>A &amp; b</title><p>x", Some("A & b")),
+        (
+            "<html><head><title> two\n lines </title></head>",
+            Some("two lines"),
+        ),
+        ("<title></title>", None),
+        ("<p>none", None),
+        (
+            "<script>'<title>no</title>'</script><title>yes</title>",
+            Some("yes"),
+        ),
+        ("<svg><title>a drawing's</title></svg>", None),
+        ("", None),
+    ] {
+        let mut source = crate::tests::source("html", text);
+        source.title = None;
+        let page = crate::render(&source).unwrap();
+        assert_eq!(page.title.as_deref(), title, "{text}");
+        source.title = Some("Given".to_owned());
+        assert_eq!(
+            crate::render(&source).unwrap().title.as_deref(),
+            Some("Given")
+        );
+    }
 }

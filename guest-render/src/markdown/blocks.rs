@@ -5,14 +5,16 @@ use std::fmt::{self, Write as _};
 
 use comrak::html::{ChildRendering, Context, format_node_default};
 use comrak::nodes::{
-    Node, NodeCodeBlock, NodeHeading, NodeTable, NodeTaskItem, NodeValue, TableAlignment,
+    AlertType, ListType, Node, NodeAlert, NodeCodeBlock, NodeHeading, NodeList, NodeTable,
+    NodeTaskItem, NodeValue, TableAlignment,
 };
 use maud::html;
 
-use crate::{Diagram, highlight, mermaid};
+use super::images;
+use super::math::Formulas;
+use crate::place::number;
+use crate::{Diagram, csv, emoji, highlight, mermaid};
 
-/// Further diagrams of a page show their source.
-const MAX_DIAGRAMS: usize = 20;
 /// Code past this many bytes of a page is not highlighted.
 const MAX_HIGHLIGHTED: usize = 512 * 1024;
 
@@ -25,8 +27,11 @@ pub(super) struct Blocks<'a> {
     row: Row,
     code_blocks: u32,
     figures: u32,
+    /// How many lines of the source come before what was parsed.
+    lines_before: u32,
     /// How many bytes of code may still be highlighted.
     highlightable: usize,
+    formulas: Formulas,
 }
 
 /// The row of a table that is being written. Tables never stand in tables.
@@ -39,7 +44,7 @@ struct Row {
 
 impl<'a> Blocks<'a> {
     /// `position` is where in the page the formatter stands.
-    pub(super) fn new(position: &'a Cell<usize>, is_highlighted: bool) -> Self {
+    pub(super) fn new(position: &'a Cell<usize>, lines_before: u32, is_highlighted: bool) -> Self {
         let highlightable = if is_highlighted { MAX_HIGHLIGHTED } else { 0 };
         Self {
             position,
@@ -48,7 +53,9 @@ impl<'a> Blocks<'a> {
             row: Row::default(),
             code_blocks: 0,
             figures: 0,
+            lines_before,
             highlightable,
+            formulas: Formulas::new(),
         }
     }
 }
@@ -62,19 +69,96 @@ pub(super) fn format_node(
     entering: bool,
 ) -> Result<ChildRendering, fmt::Error> {
     match &node.data().value {
+        NodeValue::Paragraph if entering && is_apart(node) => {
+            out.cr()?;
+            out.write_str("<p dir=\"auto\">")?;
+        }
+        NodeValue::Text(text) if entering && text.contains(':') => emoji::write(out, text)?,
+        NodeValue::BlockQuote if entering => {
+            out.cr()?;
+            out.write_str("<blockquote dir=\"auto\">\n")?;
+        }
+        NodeValue::List(list) if entering => open_list(out, list)?,
+        NodeValue::Alert(alert) => format_alert(out, alert, entering)?,
+        NodeValue::Math(math) if entering => {
+            let mut formulas = std::mem::replace(&mut out.user.formulas, Formulas::new());
+            let written = formulas.write(out, &math.literal, math.display_math);
+            out.user.formulas = formulas;
+            written?;
+        }
+        NodeValue::Image(link) if entering => {
+            images::open(out, link)?;
+            return Ok(ChildRendering::Plain);
+        }
+        NodeValue::Image(link) => images::close(out, link)?,
+        NodeValue::HtmlBlock(block) if entering => {
+            out.cr()?;
+            images::write_html(out, &block.literal)?;
+            out.cr()?;
+        }
+        NodeValue::HtmlInline(html) if entering => images::write_html(out, html)?,
         NodeValue::Heading(heading) => format_heading(out, node, heading, entering)?,
         NodeValue::TaskItem(task) => format_task(out, task, entering)?,
-        NodeValue::CodeBlock(block) if entering => format_code(out, block)?,
+        NodeValue::CodeBlock(block) if entering => {
+            let line = node.data().sourcepos.start.line;
+            format_code(out, block, line)?;
+        }
         NodeValue::CodeBlock(_) => {}
         NodeValue::Table(table) => return format_table(out, node, table, entering),
         NodeValue::TableRow(is_header) => {
             (out.user.row.is_header, out.user.row.column) = (*is_header, 0);
             return format_node_default(out, node, entering);
         }
-        NodeValue::TableCell => format_cell(out, entering)?,
+        NodeValue::TableCell => format_cell(out, node, entering)?,
         _ => return format_node_default(out, node, entering),
     }
     Ok(ChildRendering::HTML)
+}
+
+/// Whether a paragraph finds its direction by itself. In lists, quotes and alerts the whole does, so that markers and bars stand on
+/// its side.
+fn is_apart(node: Node<'_>) -> bool {
+    !node.parent().is_some_and(|parent| {
+        matches!(
+            parent.data().value,
+            NodeValue::Item(_)
+                | NodeValue::TaskItem(_)
+                | NodeValue::BlockQuote
+                | NodeValue::Alert(_)
+        )
+    })
+}
+
+/// A list finds its direction as a whole, so that its markers stand where its text begins.
+fn open_list(out: &mut Output<'_, '_, '_>, list: &NodeList) -> fmt::Result {
+    out.cr()?;
+    match (list.list_type, list.start) {
+        (ListType::Bullet, _) => out.write_str("<ul dir=\"auto\">\n"),
+        (ListType::Ordered, 1) => out.write_str("<ol dir=\"auto\">\n"),
+        (ListType::Ordered, start) => writeln!(out, "<ol dir=\"auto\" start=\"{start}\">"),
+    }
+}
+
+/// A quote that says how it is meant: GitHub's five kinds, under the names of its classes.
+fn format_alert(out: &mut Output<'_, '_, '_>, alert: &NodeAlert, entering: bool) -> fmt::Result {
+    out.cr()?;
+    if !entering {
+        return out.write_str("</div>\n");
+    }
+    let (kind, title) = match alert.alert_type {
+        AlertType::Note => ("note", "Note"),
+        AlertType::Tip => ("tip", "Tip"),
+        AlertType::Important => ("important", "Important"),
+        AlertType::Warning => ("warning", "Warning"),
+        AlertType::Caution => ("caution", "Caution"),
+    };
+    // Its direction is that of the text: the title has one of its own.
+    write!(
+        out,
+        "<div class=\"markdown-alert markdown-alert-{kind}\" role=\"note\" dir=\"auto\">\n<p class=\"markdown-alert-title\" dir=\"auto\">"
+    )?;
+    emoji::write(out, alert.title.as_deref().unwrap_or(title))?;
+    out.write_str("</p>\n")
 }
 
 /// A heading with a link to itself. The mark of the link comes from the styles, so that it is no part of the text.
@@ -93,7 +177,7 @@ fn format_heading(
             .anchorizer
             .anchorize(if has_words { text.trim() } else { "section" });
         out.cr()?;
-        write!(out, "<h{level} id=\"{id}\">")?;
+        write!(out, "<h{level} id=\"{id}\" dir=\"auto\">")?;
         out.current_anchorized_id = Some(id);
         return Ok(());
     }
@@ -139,7 +223,7 @@ fn format_table(
 }
 
 /// A cell. Its column's alignment is a style, because the attribute that the plain formatter writes is not HTML any more.
-fn format_cell(out: &mut Output<'_, '_, '_>, entering: bool) -> fmt::Result {
+fn format_cell(out: &mut Output<'_, '_, '_>, node: Node<'_>, entering: bool) -> fmt::Result {
     let tag = if out.user.row.is_header { "th" } else { "td" };
     if !entering {
         return write!(out, "</{tag}>");
@@ -152,7 +236,15 @@ fn format_cell(out: &mut Output<'_, '_, '_>, entering: bool) -> fmt::Result {
     };
     out.user.row.column += 1;
     out.cr()?;
-    write!(out, "<{tag}{alignment}>")
+    // A number is not broken into lines, however narrow its column is.
+    let is_number = |only: Node<'_>| matches!(&only.data().value, NodeValue::Text(text) if csv::is_number(text));
+    let mut children = node.children();
+    let class = match (children.next(), children.next()) {
+        (None, _) => "",
+        (Some(only), None) if is_number(only) => " class=\"n\"",
+        _ => " dir=\"auto\"",
+    };
+    write!(out, "<{tag}{class}{alignment}>")
 }
 
 fn open_region(out: &mut Output<'_, '_, '_>, class: &str, label: &str) -> fmt::Result {
@@ -162,7 +254,7 @@ fn open_region(out: &mut Output<'_, '_, '_>, class: &str, label: &str) -> fmt::R
     )
 }
 
-fn format_code(out: &mut Output<'_, '_, '_>, block: &NodeCodeBlock) -> fmt::Result {
+fn format_code(out: &mut Output<'_, '_, '_>, block: &NodeCodeBlock, line: usize) -> fmt::Result {
     // A fence may say more than the language: `rust,ignore`, `js {1-3}`, `py title="x"`.
     let language = block
         .info
@@ -173,11 +265,20 @@ fn format_code(out: &mut Output<'_, '_, '_>, block: &NodeCodeBlock) -> fmt::Resu
     if language.eq_ignore_ascii_case("mermaid") {
         out.user.figures += 1;
         let label = format!("Diagram {}", out.user.figures);
-        let is_named = out.user.diagrams.len() < MAX_DIAGRAMS;
         let position = out.user.position;
-        let diagram = mermaid::figure(out, position, &block.literal, &label, is_named)?;
-        out.user.diagrams.extend(diagram);
+        // The diagram begins in the line below its fence.
+        let first = number(line).saturating_add(out.user.lines_before) + 1;
+        let diagram = mermaid::figure(out, position, &block.literal, &label, first)?;
+        out.user.diagrams.push(diagram);
         return out.write_str("\n");
+    }
+    if language.eq_ignore_ascii_case("math") {
+        out.write_str("<p>")?;
+        let mut formulas = std::mem::replace(&mut out.user.formulas, Formulas::new());
+        let written = formulas.write(out, &block.literal, true);
+        out.user.formulas = formulas;
+        written?;
+        return out.write_str("</p>\n");
     }
     out.user.code_blocks += 1;
     let label = format!("Code {}", out.user.code_blocks);

@@ -9,6 +9,9 @@ mod frame;
 mod label;
 mod markup;
 mod names;
+// Natively there are only its tests.
+#[cfg_attr(not(target_family = "wasm"), allow(dead_code))]
+mod prepare;
 mod safe;
 #[cfg(test)]
 mod tests;

@@ -28,8 +28,6 @@ const EXPORTS: [(World, &str); 2] = [
     (World::Render, "svc:render/renderer"),
     (World::Gate, "svc:gate/judge"),
 ];
-/// The version of the worlds that this host speaks.
-pub const WORLD_VERSION: &str = "1.0.0";
 
 /// What a component says of itself, and what is wrong with it.
 #[derive(Clone, Debug, Serialize)]
@@ -87,7 +85,7 @@ pub fn inspect(cache_dir: &Path, limits: GuestLimits, bytes: &[u8]) -> anyhow::R
         Some((*world, version.to_owned()))
     });
     let Some((world, version)) = spoken else {
-        let known = EXPORTS.map(|(_, name)| format!("{name}@{WORLD_VERSION}"));
+        let known = EXPORTS.map(|(world, name)| format!("{name}@{}", world.version()));
         let known = known.join(" or ");
         found.refused.push(if exports.is_empty() {
             format!("it exports nothing; a guest exports {known}")
@@ -97,9 +95,10 @@ pub fn inspect(cache_dir: &Path, limits: GuestLimits, bytes: &[u8]) -> anyhow::R
         });
         return Ok(found);
     };
-    if version != WORLD_VERSION {
+    if version != world.version() {
         found.refused.push(format!(
-            "it is a guest of svc:{world}@{version}; this host speaks {WORLD_VERSION}"
+            "it is a guest of svc:{world}@{version}; this host speaks {}",
+            world.version()
         ));
     }
     (found.world, found.version) = (Some(world), Some(version));

@@ -14,10 +14,12 @@ mod bindings;
 mod cache;
 mod calls;
 mod choice;
+mod drawings;
 mod engine;
 mod gate;
 mod limits;
 mod metrics;
+mod page;
 mod registry;
 mod renderer;
 mod slot;
@@ -40,7 +42,7 @@ use engine::GuestEngine;
 use registry::Registry;
 use trial::Trials;
 
-pub use admission::{COMPONENT_BYTES, Inspection, WORLD_VERSION, inspect, read};
+pub use admission::{COMPONENT_BYTES, Inspection, inspect, read};
 pub use calls::{Calls, Cost};
 pub use choice::{Choice, Choices, Origin, newest_first};
 pub use gate::{SCRIPT_BYTES, STATEMENT_BYTES};
@@ -51,9 +53,9 @@ pub use renderer::{DIAGRAM_BYTES, DIAGRAMS};
 pub use tally::{Spread, Total, Usage};
 pub use trial::Fallen;
 pub use values::{
-    Budget, ContentType, GateFailure, GuestDigest, Judged, NamedTable, Position, Purpose, Refusal,
-    RenderFailure, Rendered, RuntimeScript, Source, Statement, StatementKind, UnknownContentType,
-    World,
+    Budget, ContentType, Foot, GateFailure, GuestDigest, Judged, Malformed, NamedTable, Position,
+    Purpose, Refusal, RenderFailure, Rendered, RuntimeScript, Source, SourcePlace, Statement,
+    StatementKind, Undrawn, UnknownContentType, World,
 };
 pub use workers::{Busy, Workers, WorkersConfig};
 

@@ -1,6 +1,5 @@
 //! Renders pages: one call for the page, and one for each diagram that the page names.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -10,11 +9,14 @@ use super::Inner;
 use super::bindings::render::RenderPre;
 use super::bindings::render::exports::svc::render::renderer as wit;
 use super::bindings::render::svc::render::types;
+use super::drawings::{note, spans, splice};
 use super::engine::{self, CallFailure, Function};
 use super::metrics::Use;
 use super::slot::{Guest, Unready};
 use super::trial::{Attempt, End, settle};
-use super::values::{Budget, ContentType, RenderFailure, Rendered, Source};
+use super::values::{
+    Budget, ContentType, Malformed, RenderFailure, Rendered, Source, SourcePlace, Undrawn,
+};
 use super::wasi::CallState;
 use super::workers::Busy;
 
@@ -23,6 +25,9 @@ pub const DIAGRAMS: usize = 20;
 
 /// The largest diagram that is drawn, in bytes of its source.
 pub const DIAGRAM_BYTES: usize = 50 << 10;
+
+/// What is said of a diagram that the guest does not draw.
+const UNSUPPORTED: &str = "Diagrams of this kind are not drawn here.";
 
 /// How much of a guest's message to an author is passed on, in characters.
 pub(super) const MESSAGE_CHARS: usize = 1000;
@@ -101,12 +106,22 @@ struct Calls<'a> {
 
 impl Calls<'_> {
     async fn page(&mut self, source: &Arc<Source>) -> Result<Rendered, RenderFailure> {
-        let is_diagram = source.content_type == ContentType::Mermaid;
         let rendered = self.call_render(source).await?;
-        let wit::Page { html, diagrams } = rendered.map_err(|error| match error {
-            types::RenderError::Malformed(malformed) => self::malformed(malformed),
+        let page = rendered.map_err(|error| match error {
+            types::RenderError::Malformed(malformed) => {
+                RenderFailure::Malformed(self::malformed(malformed))
+            }
             types::RenderError::TooLarge => RenderFailure::Budget(Budget::PageBytes),
+            types::RenderError::Unsupported => RenderFailure::Broken(anyhow::anyhow!(
+                "the guest does not render {}",
+                source.content_type
+            )),
         })?;
+        let wit::Page {
+            html,
+            diagrams,
+            title,
+        } = page;
         let spans = spans(&html, &diagrams)?;
         // The least that the page will have: what is drawn stands where its source does.
         let replaced: usize = spans.iter().map(|span| span.len()).sum();
@@ -116,46 +131,84 @@ impl Calls<'_> {
             false => Ok(()),
         };
         bounded(least)?;
-        let mut drawings = Vec::new();
-        let total = diagrams.len();
-        for (number, (diagram, span)) in (0..).zip(diagrams.into_iter().zip(spans)).take(DIAGRAMS) {
-            let drawing = if diagram.text.len() > DIAGRAM_BYTES {
-                Err(RenderFailure::Budget(Budget::SourceBytes))
-            } else {
-                self.draw(diagram.text, number).await
-            };
-            match drawing {
-                Ok(Some(svg)) => {
+        let (mut pieces, mut undrawn) = (Vec::new(), Vec::new());
+        for (number, (diagram, span)) in (0..).zip(diagrams.into_iter().zip(spans)) {
+            match self.drawing(source, diagram, number).await? {
+                Ok(svg) => {
                     least += svg.len();
                     bounded(least)?;
-                    drawings.push((span, svg));
+                    pieces.push((span, svg));
                 }
-                Ok(None) => {}
-                Err(RenderFailure::Busy) => return Err(RenderFailure::Busy),
-                Err(failure) if is_diagram => return Err(failure),
-                // A page of text with a diagram's source in it is still a page.
-                Err(RenderFailure::Broken(error)) => {
-                    tracing::warn!(
-                        error = format!("{error:#}"),
-                        "a guest failed to draw a diagram; its source is shown"
-                    );
+                Err(why) => {
+                    pieces.push((span.start..span.start, note(&why)));
+                    undrawn.push(why);
                 }
-                Err(_) => {}
             }
         }
 
-        let drawn = drawings.len();
-        let html = splice(html, &drawings);
+        let drawn = pieces.len() - undrawn.len();
+        let html = splice(html, &pieces);
         if html.len() > source.page_bytes {
             return Err(RenderFailure::Budget(Budget::PageBytes));
         }
         Ok(Rendered {
             html: Bytes::from(html),
+            title: title.filter(|title| !title.is_empty()),
             fuel: self.used.fuel,
             drawn,
-            undrawn: total - drawn,
+            undrawn,
             guest: self.guest.digest,
         })
+    }
+
+    /// A diagram's drawing, or why a page of text shows its source instead. A page that is one diagram fails with it.
+    async fn drawing(
+        &mut self,
+        source: &Source,
+        diagram: types::Diagram,
+        number: usize,
+    ) -> Result<Result<String, Undrawn>, RenderFailure> {
+        let undrawn = |reason: String, line| Ok(Err(Undrawn { reason, line }));
+        let first = diagram.line;
+        let Some(number) = u32::try_from(number).ok().filter(|_| number < DIAGRAMS) else {
+            return undrawn(
+                format!("A page has at most {DIAGRAMS} diagrams that are drawn."),
+                first,
+            );
+        };
+        let drawing = if diagram.text.len() > DIAGRAM_BYTES {
+            Err(RenderFailure::Budget(Budget::SourceBytes))
+        } else {
+            self.draw(diagram.text, number).await
+        };
+        let is_diagram = source.content_type == ContentType::Mermaid;
+        match drawing {
+            Ok(Some(svg)) => Ok(Ok(svg)),
+            Ok(None) if is_diagram => undrawn(UNSUPPORTED.to_owned(), first),
+            Err(RenderFailure::Busy) => Err(RenderFailure::Busy),
+            Err(failure) if is_diagram => Err(failure),
+            Ok(None) => undrawn(UNSUPPORTED.to_owned(), first),
+            // A page of text with a diagram's source in it is still a page.
+            Err(RenderFailure::Malformed(malformed)) => {
+                let below = malformed
+                    .place
+                    .map_or(0, |place| place.line.saturating_sub(1));
+                undrawn(malformed.message, first.saturating_add(below))
+            }
+            Err(RenderFailure::Budget(budget)) => undrawn(
+                format!(
+                    "Drawing it takes more than its budget of {budget}: make the diagram smaller."
+                ),
+                first,
+            ),
+            Err(RenderFailure::Broken(error)) => {
+                tracing::warn!(
+                    error = format!("{error:#}"),
+                    "a guest failed to draw a diagram; its source is shown"
+                );
+                undrawn("It could not be drawn.".to_owned(), first)
+            }
+        }
     }
 
     async fn call_render(
@@ -181,7 +234,9 @@ impl Calls<'_> {
         match drawn.await? {
             Ok(svg) => Ok(Some(svg)),
             Err(types::DrawError::Unsupported) => Ok(None),
-            Err(types::DrawError::Malformed(malformed)) => Err(self::malformed(malformed)),
+            Err(types::DrawError::Malformed(malformed)) => {
+                Err(RenderFailure::Malformed(self::malformed(malformed)))
+            }
             Err(types::DrawError::TooLarge(_)) => Err(RenderFailure::Budget(Budget::SourceBytes)),
             Err(types::DrawError::TooComplex) => Err(RenderFailure::Budget(Budget::Parts)),
         }
@@ -222,28 +277,32 @@ impl Calls<'_> {
 /// A source as the guest is given it.
 pub(super) fn sent(source: &Source) -> types::Source {
     types::Source {
-        content_type: match source.content_type {
-            ContentType::Html => types::ContentType::Html,
-            ContentType::Markdown => types::ContentType::Markdown,
-            ContentType::Mermaid => types::ContentType::Mermaid,
-            ContentType::Json => types::ContentType::Json,
-            ContentType::Csv => types::ContentType::Csv,
-        },
+        content_type: source.content_type.as_str().to_owned(),
         title: source.title.clone(),
+        name: source.name.clone(),
         text: source.text.clone(),
         runtime: source.runtime.as_ref().map(|script| types::RuntimeScript {
             src: script.src.clone(),
             slug: script.slug.clone(),
         }),
         page_bytes: u32::try_from(source.page_bytes).unwrap_or(u32::MAX),
+        foot: source.foot.as_ref().map(|foot| types::Foot {
+            raw: foot.raw.clone(),
+            expires_at: foot.expires_at.clone(),
+            report: foot.report.clone(),
+        }),
+        is_private: source.is_private,
     }
 }
 
-fn malformed(malformed: types::Malformed) -> RenderFailure {
-    RenderFailure::Malformed {
+/// What a guest says of a source, no longer than it should be.
+fn malformed(malformed: types::Malformed) -> Malformed {
+    Malformed {
         message: shortened(malformed.message),
-        line: malformed.place.line,
-        column: malformed.place.column,
+        place: malformed.place.map(|place| SourcePlace {
+            line: place.line,
+            column: place.column,
+        }),
     }
 }
 
@@ -255,98 +314,9 @@ pub(super) fn shortened(mut message: String) -> String {
     message
 }
 
-/// Where the diagrams' fallbacks stand, if the guest kept its promises about them.
-fn spans(html: &str, diagrams: &[types::Diagram]) -> Result<Vec<Range<usize>>, RenderFailure> {
-    let mut spans = Vec::with_capacity(diagrams.len());
-    let mut free_from = 0;
-    for diagram in diagrams {
-        let ends = usize::try_from(diagram.start).ok();
-        let span = ends
-            .zip(usize::try_from(diagram.end).ok())
-            .map(|(start, end)| start..end)
-            .filter(|span| span.start >= free_from && html.get(span.clone()).is_some())
-            .ok_or_else(|| {
-                RenderFailure::Broken(anyhow::anyhow!(
-                    "the guest names a diagram at {}..{} of a page of {} bytes, where there can be none",
-                    diagram.start,
-                    diagram.end,
-                    html.len()
-                ))
-            })?;
-        free_from = span.end;
-        spans.push(span);
-    }
-    Ok(spans)
-}
-
-/// Puts drawings in place of what stands at their spans, which ascend and do not overlap.
-fn splice(html: String, drawings: &[(Range<usize>, String)]) -> String {
-    if drawings.is_empty() {
-        return html;
-    }
-    let added: usize = drawings.iter().map(|(_, svg)| svg.len()).sum();
-    let mut page = String::with_capacity(html.len() + added);
-    let mut done = 0;
-    for (span, svg) in drawings {
-        page.push_str(&html[done..span.start]);
-        page.push_str(svg);
-        done = span.end;
-    }
-    page.push_str(&html[done..]);
-    page
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn diagram(start: u32, end: u32) -> types::Diagram {
-        types::Diagram {
-            text: String::new(),
-            start,
-            end,
-        }
-    }
-
-    #[test]
-    fn drawings_replace_their_fallbacks() {
-        let html = "<p>é</p><i>a</i>-<i>b</i><p>".to_owned();
-        let named = [diagram(9, 17), diagram(18, 26)];
-        let spans = spans(&html, &named).unwrap();
-        let svg = |name: &str| format!("<svg>{name}</svg>");
-        let both = [
-            (spans[0].clone(), svg("one")),
-            (spans[1].clone(), svg("two")),
-        ];
-        assert_eq!(
-            splice(html.clone(), &both),
-            "<p>é</p><svg>one</svg>-<svg>two</svg><p>"
-        );
-        assert_eq!(
-            splice(html.clone(), &both[1..]),
-            "<p>é</p><i>a</i>-<svg>two</svg><p>"
-        );
-        assert_eq!(splice(html.clone(), &[]), html);
-    }
-
-    #[test]
-    fn a_guest_that_misplaces_a_diagram_is_broken() {
-        let html = "abcdéfgh";
-        for named in [
-            vec![diagram(3, 2)],
-            vec![diagram(0, 10)],
-            vec![diagram(9, 12)],
-            vec![diagram(5, 6)],
-            vec![diagram(0, 3), diagram(2, 4)],
-            vec![diagram(4, 6), diagram(0, 1)],
-            vec![diagram(0, u32::MAX)],
-        ] {
-            let spans = spans(html, &named);
-            assert!(matches!(spans, Err(RenderFailure::Broken(_))), "{named:?}");
-        }
-        let whole = spans(html, &[diagram(0, 0), diagram(0, 4), diagram(4, 9)]);
-        assert_eq!(whole.unwrap(), [0..0, 0..4, 4..9]);
-    }
 
     #[test]
     fn a_long_message_is_cut_between_characters() {

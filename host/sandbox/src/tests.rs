@@ -40,10 +40,13 @@ fn sandbox() -> Sandbox {
 fn source(content_type: ContentType, text: &str) -> Source {
     Source {
         content_type,
-        title: "A <title>".to_owned(),
+        title: Some("A <title>".to_owned()),
+        name: None,
         text: text.to_owned(),
         runtime: None,
         page_bytes: 16 << 20,
+        foot: None,
+        is_private: false,
     }
 }
 
@@ -152,7 +155,7 @@ async fn what_its_author_can_repair_is_malformed() {
         .render(source(ContentType::Json, "{\n  \"a\": oops\n}"))
         .await;
     assert!(
-        matches!(bad, Err(RenderFailure::Malformed { line: 2, .. })),
+        matches!(&bad, Err(RenderFailure::Malformed(bad)) if bad.place.is_some_and(|place| place.line == 2)),
         "{bad:?}"
     );
 }

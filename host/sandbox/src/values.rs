@@ -3,8 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+pub use super::page::{Foot, Malformed, Rendered, RuntimeScript, Source, SourcePlace, Undrawn};
 
 /// What a source is written in. Its name, in lower case, is its spelling everywhere: REST, MCP, the database.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize, utoipa::ToSchema)]
@@ -67,45 +68,6 @@ impl FromStr for ContentType {
 #[error("a content type is one of html, markdown, mermaid, json and csv")]
 pub struct UnknownContentType;
 
-/// The one script that a page may be given.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct RuntimeScript {
-    /// The URL path of the script.
-    pub src: String,
-    /// The slug of the page that it runs in.
-    pub slug: String,
-}
-
-/// A page to render.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Source {
-    /// What `text` is written in.
-    pub content_type: ContentType,
-    /// Plain text; html sources carry a title of their own.
-    pub title: String,
-    /// The source as it was published.
-    pub text: String,
-    /// Absent for pages that have no runtime.
-    pub runtime: Option<RuntimeScript>,
-    /// The largest page that is accepted, in bytes; beyond 4 GiB it means 4 GiB.
-    pub page_bytes: usize,
-}
-
-/// A finished page.
-#[derive(Clone, Debug)]
-pub struct Rendered {
-    /// A complete HTML5 document.
-    pub html: Bytes,
-    /// The fuel of all the calls that made it.
-    pub fuel: u64,
-    /// How many diagrams were drawn.
-    pub drawn: usize,
-    /// How many diagrams show their source instead: broken, unsupported, over budget, or past the 20th.
-    pub undrawn: usize,
-    /// Which guest made it.
-    pub guest: GuestDigest,
-}
-
 /// A budget that a call can run out of.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Budget {
@@ -151,15 +113,8 @@ impl fmt::Display for Budget {
 #[derive(Debug, thiserror::Error)]
 pub enum RenderFailure {
     /// The source breaks the rules of its type: its author's to repair.
-    #[error("line {line}, column {column}: {message}")]
-    Malformed {
-        /// One sentence for the author.
-        message: String,
-        /// From 1.
-        line: u32,
-        /// From 1, in characters.
-        column: u32,
-    },
+    #[error("{0}")]
+    Malformed(Malformed),
     /// The source needs more than a call may use: its author's to shrink.
     #[error("rendering it takes more than its budget of {0}")]
     Budget(Budget),
@@ -290,6 +245,15 @@ pub enum World {
 impl World {
     /// Both, in the order of the documentation.
     pub const ALL: [Self; 2] = [Self::Render, Self::Gate];
+
+    /// The version of its package that this host speaks.
+    #[must_use]
+    pub const fn version(self) -> &'static str {
+        match self {
+            Self::Render => "2.0.0",
+            Self::Gate => "1.0.0",
+        }
+    }
 
     /// The name on the command line, in the log, and of its folder.
     #[must_use]

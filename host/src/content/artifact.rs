@@ -14,6 +14,7 @@ const BROTLI_LARGE: u32 = 4;
 const BROTLI_WINDOW: u32 = 22;
 const ZSTD_LEVEL: i32 = 6;
 const GZIP_LEVEL: u32 = 6;
+const QUICK_GZIP_LEVEL: u32 = 3;
 /// Below this an encoding saves less than its headers cost.
 const WORTH: usize = 256;
 
@@ -135,6 +136,17 @@ impl Artifact {
                 .is_some_and(|v| v.encoding == Encoding::Identity);
         whole.then_some(Self { variants })
     }
+}
+
+/// Compresses a text in a millisecond or so a hundred kilobytes, for what is not kept.
+///
+/// # Errors
+/// Like [`Artifact::compress`].
+pub fn encoded_quickly(text: &[u8]) -> std::io::Result<Bytes> {
+    let level = flate2::Compression::new(QUICK_GZIP_LEVEL);
+    let mut encoder = flate2::write::GzEncoder::new(Vec::with_capacity(text.len() / 3), level);
+    encoder.write_all(text)?;
+    Ok(encoder.finish()?.into())
 }
 
 fn brotli(page: &[u8]) -> std::io::Result<Vec<u8>> {

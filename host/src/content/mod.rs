@@ -8,7 +8,7 @@ mod once;
 mod shelf;
 mod store;
 
-pub use artifact::{Artifact, Encoding, Variant};
+pub use artifact::{Artifact, Encoding, Variant, encoded_quickly};
 pub use digest::Digest;
 pub use hold::Hold;
 pub use once::OnceFiles;

@@ -6,6 +6,7 @@ pub mod forms;
 pub mod frontends;
 pub mod model;
 pub mod operate;
+pub mod page_source;
 pub mod pages;
 pub mod parts;
 pub mod password;

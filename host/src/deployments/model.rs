@@ -20,7 +20,7 @@ pub struct Deployment {
     pub slug: String,
     /// What its source is written in.
     pub content_type: ContentType,
-    /// The page's title; empty for a one-time share, whose title burns with it.
+    /// The page's title; empty where there is none, and for a one-time share, whose title burns with it.
     pub title: String,
     /// Whether its first reader is its last.
     pub one_time: bool,

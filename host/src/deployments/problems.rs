@@ -9,8 +9,12 @@ impl From<PublishError> for Problem {
     fn from(error: PublishError) -> Self {
         let detail = error.to_string();
         match error {
-            PublishError::Malformed { line, column, .. } => {
-                Self::new(Code::RenderFailed, detail).with("line", line).with("column", column)
+            PublishError::Malformed(malformed) => {
+                let problem = Self::new(Code::RenderFailed, detail);
+                match malformed.place {
+                    Some(place) => problem.with("line", place.line).with("column", place.column),
+                    None => problem,
+                }
             }
             PublishError::Budget(budget) => Self::new(
                 Code::RenderFailed,

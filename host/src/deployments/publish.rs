@@ -8,13 +8,16 @@ use bytes::Bytes;
 use svc_base::names::{numbered, with_suffix};
 
 use super::model::is_reserved;
+pub(super) use super::page_source::Placement;
+pub use super::page_source::{PageSource, Warning};
 use super::parts::Part;
 use super::{Deployments, runtime, store};
+use crate::clock::Timestamp;
 use crate::content::{self, Artifact, Digest, Pin};
 use crate::control;
 use crate::random::NoRandomness;
 use crate::sandbox::{
-    Budget, Busy, ContentType, GuestDigest, RenderFailure, RuntimeScript, Source,
+    Budget, Busy, Foot, GuestDigest, Malformed, RenderFailure, RuntimeScript, Source,
 };
 
 /// How long a slug is that the service chooses.
@@ -28,15 +31,8 @@ const RANDOM: u32 = 4;
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
     /// The source breaks the rules of its type.
-    #[error("{message} (line {line}, column {column})")]
-    Malformed {
-        /// What is wrong.
-        message: String,
-        /// Where, from 1.
-        line: u32,
-        /// Where, from 1, in characters.
-        column: u32,
-    },
+    #[error("{0}")]
+    Malformed(Malformed),
     /// The source needs more than a budget allows.
     #[error("the {} budget ran out", .0.as_str())]
     Budget(Budget),
@@ -57,15 +53,7 @@ const DATABASE_BUSY: &str = "The server is busy with maintenance. Try again in a
 impl From<RenderFailure> for PublishError {
     fn from(failure: RenderFailure) -> Self {
         match failure {
-            RenderFailure::Malformed {
-                message,
-                line,
-                column,
-            } => Self::Malformed {
-                message,
-                line,
-                column,
-            },
+            RenderFailure::Malformed(malformed) => Self::Malformed(malformed),
             RenderFailure::Budget(budget) => Self::Budget(budget),
             RenderFailure::Busy => Self::Capacity(NO_WORKER),
             RenderFailure::Broken(error) => Self::Internal(error),
@@ -137,6 +125,10 @@ impl MadeBy {
 pub struct Made {
     /// A complete HTML5 document.
     pub html: Bytes,
+    /// What it is called; empty where nobody has said.
+    pub title: String,
+    /// What its author should know.
+    pub warnings: Vec<Warning>,
     /// What made it.
     pub by: MadeBy,
 }
@@ -198,7 +190,7 @@ impl Deployments {
     /// The same inside the transaction that adds the deployment, where it is certain.
     pub(super) fn check_room_in(
         tx: &control::Tx<'_>,
-        now: crate::clock::Timestamp,
+        now: Timestamp,
         most: u64,
     ) -> Result<(), PublishError> {
         let active = store::count_active(tx, now, most).map_err(control::Error::from)?;
@@ -278,53 +270,70 @@ impl Deployments {
     ///
     /// # Errors
     /// See [`PublishError`].
-    pub async fn render(
+    pub async fn render(&self, draft: PageSource<'_>) -> Result<Made, PublishError> {
+        self.render_with(draft, None, None).await
+    }
+
+    /// Renders a source to the page of a share.
+    pub(super) async fn render_share(
         &self,
-        content_type: ContentType,
-        title: &str,
-        text: &str,
+        draft: PageSource<'_>,
+        placement: Placement<'_>,
     ) -> Result<Made, PublishError> {
-        self.render_with(content_type, title, text, None).await
+        self.render_with(draft, Some(placement), None).await
     }
 
     /// Renders a source to the live page of a frontend, with its runtime.
     pub(super) async fn render_live(
         &self,
-        content_type: ContentType,
-        title: &str,
-        text: &str,
-        slug: &str,
+        draft: PageSource<'_>,
+        placement: Placement<'_>,
     ) -> Result<Made, PublishError> {
         let src = self.runtime_path().await?;
         let runtime = RuntimeScript {
             src,
-            slug: slug.to_owned(),
+            slug: placement.slug.to_owned(),
         };
-        self.render_with(content_type, title, text, Some(runtime))
+        self.render_with(draft, Some(placement), Some(runtime))
             .await
     }
 
     async fn render_with(
         &self,
-        content_type: ContentType,
-        title: &str,
-        text: &str,
+        draft: PageSource<'_>,
+        placement: Option<Placement<'_>>,
         runtime: Option<RuntimeScript>,
     ) -> Result<Made, PublishError> {
         let page_bytes = usize::try_from(self.config.limits.page_bytes).unwrap_or(usize::MAX);
         let source = Source {
-            content_type,
-            title: title.to_owned(),
-            text: text.to_owned(),
+            content_type: draft.content_type,
+            title: Some(draft.title.to_owned()).filter(|title| !title.is_empty()),
+            name: draft.name.map(str::to_owned),
+            text: draft.text.to_owned(),
             runtime,
             page_bytes,
+            foot: placement.and_then(|placement| self.foot(placement)),
+            is_private: placement
+                .is_some_and(|placement| placement.is_private || placement.one_time),
         };
         let name = source.runtime.as_ref().map(|_| runtime::newest());
         let rendering = self.sandbox.render(source);
         let rendered = self.parts.time(Part::Render, rendering).await?;
         Ok(Made {
             html: rendered.html,
+            title: rendered.title.unwrap_or_default(),
+            warnings: rendered.undrawn.into_iter().map(Warning::from).collect(),
             by: MadeBy::new(rendered.guest, name.as_deref()),
+        })
+    }
+
+    /// What a page says below its content. A page that is gone once it is read has nothing to lead to.
+    fn foot(&self, placement: Placement<'_>) -> Option<Foot> {
+        let slug = placement.slug;
+        (!placement.one_time).then(|| Foot {
+            raw: Some(format!("/{slug}/raw")),
+            expires_at: placement.expires_at.map(|at| at.to_string()),
+            report: Some(format!("{}/_svc/report/{slug}", self.config.sites_url)),
         })
     }
 

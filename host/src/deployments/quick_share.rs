@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use super::model::{Deployment, shown_title};
 use super::parts::Part;
 use super::password;
-use super::publish::{Made, MadeBy, PublishError};
+use super::publish::{Made, MadeBy, PageSource, Placement, PublishError, Warning};
 use super::sharing::DeleteToken;
 use super::{Deployments, store};
 use crate::clock::Timestamp;
@@ -25,7 +25,7 @@ pub struct NewShare {
     pub content_type: ContentType,
     /// The wanted slug.
     pub name: Option<String>,
-    /// The page's title; the wanted slug, if there is none.
+    /// The page's title; its content's, if there is none.
     pub title: Option<String>,
     /// How long it lives, in seconds; as long as a share may, if absent.
     pub expires_in: Option<u64>,
@@ -47,18 +47,21 @@ pub struct Deployed {
     /// The link to pass on.
     #[schema(format = "uri")]
     pub url: String,
+    /// The page's title: as it was given, else its content's own, else the wanted name.
+    #[schema(example = "Release notes")]
+    pub title: String,
     /// When it was published.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// When it ends.
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: Timestamp,
-    /// The page's title: as it was given, else the wanted name, else `Untitled`.
-    #[schema(example = "Release notes")]
-    pub title: String,
     /// Deletes the share, or moves it into a project; shown this once.
     #[schema(example = "svcd_0qGuRUxbAdo2yAjmOQ5QhpkKAUJgRZFqNEUVMo2qhdN")]
     pub delete_token: DeleteToken,
+    /// What its author should know; absent where that is nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Warning>,
 }
 
 impl Deployments {
@@ -74,15 +77,17 @@ impl Deployments {
     ) -> Result<Deployed, PublishError> {
         self.check_room().await?;
         let slug = self.reserve_slug(share.name.as_deref()).await?;
-        let title = share.title.as_deref().or(share.name.as_deref());
-        let title = title.unwrap_or_default();
-        let page = self
-            .render(share.content_type, title, &share.content)
-            .await?;
+        // An answer is kept for its idempotency key, and nothing that a one-time content says is kept with it.
+        let told = share.one_time.then(|| {
+            let given = share.title.as_deref().or(share.name.as_deref());
+            given.unwrap_or_default().to_owned()
+        });
         let created_at = self.clock.now();
         let most = self.config.limits.quick_share_seconds;
         let seconds = share.expires_in.unwrap_or(most).min(most);
         let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+        let expires_at = created_at.plus_seconds(seconds);
+        let mut page = self.share_page(&share, slug.as_str(), expires_at).await?;
         let token = DeleteToken::new(&self.random)?;
         let mut deployment = Deployment {
             id: DeploymentId::new(&self.clock, &self.random)?,
@@ -91,7 +96,7 @@ impl Deployments {
             title: if share.one_time {
                 String::new()
             } else {
-                title.to_owned()
+                page.title.clone()
             },
             one_time: share.one_time,
             password_hash: match share.password {
@@ -104,10 +109,12 @@ impl Deployments {
             backend: None,
             disabled: false,
             created_at,
-            expires_at: Some(created_at.plus_seconds(seconds)),
+            expires_at: Some(expires_at),
             delete_token: Some(token.digest()),
         };
-        let deployed = self.deployed(&deployment, shown_title(title), token);
+        let title = shown_title(told.as_ref().unwrap_or(&page.title));
+        let warnings = std::mem::take(&mut page.warnings);
+        let deployed = self.deployed(&deployment, title, token, warnings);
         if share.one_time {
             return self.publish_once(deployment, page, deployed, keep).await;
         }
@@ -122,6 +129,28 @@ impl Deployments {
             Ok(deployed)
         })
         .await
+    }
+
+    /// Renders a share's page, with what its foot says.
+    async fn share_page(
+        &self,
+        share: &NewShare,
+        slug: &str,
+        expires_at: Timestamp,
+    ) -> Result<Made, PublishError> {
+        let source = PageSource {
+            content_type: share.content_type,
+            title: share.title.as_deref().unwrap_or_default(),
+            name: share.name.as_deref(),
+            text: &share.content,
+        };
+        let placement = Placement {
+            slug,
+            expires_at: Some(expires_at),
+            one_time: share.one_time,
+            is_private: share.password.is_some(),
+        };
+        self.render_share(source, placement).await
     }
 
     /// Publishes a page that burns: its one file instead of content, and no source.
@@ -153,6 +182,7 @@ impl Deployments {
         deployment: &Deployment,
         title: String,
         delete_token: DeleteToken,
+        warnings: Vec<Warning>,
     ) -> Deployed {
         Deployed {
             id: deployment.id,
@@ -162,6 +192,7 @@ impl Deployments {
             expires_at: deployment.expires_at.unwrap_or(deployment.created_at),
             title,
             delete_token,
+            warnings,
         }
     }
 

@@ -30,7 +30,7 @@ pub struct DeployRequest {
     /// The slug that you would like; with a suffix if it is taken.
     #[schema(pattern = "^[a-z0-9]([a-z0-9\\-]*[a-z0-9])?$", max_length = 63)]
     pub(crate) name: Option<String>,
-    /// The page's title; the wanted name if absent.
+    /// The page's title; if absent its content's own, else the wanted name.
     #[schema(max_length = 200)]
     pub(crate) title: Option<String>,
     /// How long the page lives, in seconds; as long as a share may if absent.

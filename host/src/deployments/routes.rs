@@ -33,9 +33,9 @@ use crate::http::problem::{Code, Problem};
 use crate::http::problem_page;
 
 /// The longest details of a report, in characters.
-const DETAILS: usize = 4_000;
+pub(in crate::deployments) const DETAILS: usize = 4_000;
 /// The longest contact of a report, in characters.
-const CONTACT: usize = 320;
+pub(in crate::deployments) const CONTACT: usize = 320;
 const UNLOCK_COOKIE: &str = "svc_unlock";
 
 /// A password, for its page.
@@ -434,7 +434,7 @@ pub async fn raw(
         check_navigation(&headers)?;
     }
     let source = deployments.raw_source(&page).await?;
-    answer::raw(&page, &source, deployments.page_policy().origins, &headers)
+    deployments.answer_raw(&page, source, &headers).await
 }
 
 /// The script of a page

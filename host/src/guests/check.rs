@@ -9,8 +9,8 @@ use serde::Serialize;
 use super::contract;
 use super::corpus::{self, GateCase, RenderCase};
 use crate::sandbox::{
-    Choice, Choices, GateFailure, GuestLimits, Inspection, Origin, RenderFailure, RuntimeScript,
-    Sandbox, SandboxConfig, Source, Statement, World, inspect,
+    Choice, Choices, Foot, GateFailure, GuestLimits, Inspection, Origin, RenderFailure,
+    RuntimeScript, Sandbox, SandboxConfig, Source, Statement, World, inspect,
 };
 
 /// How many failures are listed.
@@ -185,13 +185,20 @@ async fn renders(candidate: &Sandbox, page_bytes: usize, watch: Watch<'_>) -> St
 fn source(case: &RenderCase, live: bool, page_bytes: usize) -> Source {
     Source {
         content_type: case.content_type,
-        title: corpus::TITLE.to_owned(),
+        title: Some(corpus::TITLE.to_owned()),
+        name: None,
         text: case.text.to_owned(),
         runtime: live.then(|| RuntimeScript {
             src: "/_svc/runtime/0123456789abcdef.js".to_owned(),
             slug: "a-page".to_owned(),
         }),
         page_bytes,
+        foot: live.then(|| Foot {
+            raw: Some("/a-page/raw".to_owned()),
+            expires_at: Some("2026-11-27T12:00:00.000Z".to_owned()),
+            report: Some("/_svc/report/a-page".to_owned()),
+        }),
+        is_private: false,
     }
 }
 
@@ -199,7 +206,7 @@ fn source(case: &RenderCase, live: bool, page_bytes: usize) -> Source {
 async fn render_fault(candidate: &Sandbox, source: Source, broken: bool) -> Option<String> {
     let page = match candidate.render(source.clone()).await {
         Ok(page) => page,
-        Err(RenderFailure::Malformed { .. }) if broken => return None,
+        Err(RenderFailure::Malformed(_)) if broken => return None,
         Err(failure) => return Some(failure.to_string()),
     };
     let Ok(text) = std::str::from_utf8(&page.html) else {

@@ -234,7 +234,7 @@ impl<'a> Seen<'a> {
                 self.fault(fault);
             }
         }
-        if self.title.as_deref() != Some(self.source.title.as_str()) {
+        if self.title != self.source.title {
             self.fault("its title is not the one that was given, escaped");
         }
         self.faults
@@ -260,13 +260,16 @@ mod tests {
     fn source(content_type: ContentType, text: &str) -> Source {
         Source {
             content_type,
-            title: "A <b> & c".to_owned(),
+            title: Some("A <b> & c".to_owned()),
+            name: None,
             text: text.to_owned(),
             runtime: Some(RuntimeScript {
                 src: "/r.js".to_owned(),
                 slug: "s".to_owned(),
             }),
             page_bytes: 1 << 20,
+            foot: None,
+            is_private: false,
         }
     }
 

@@ -215,10 +215,13 @@ impl Replay {
         });
         let source = Source {
             content_type: page.content_type,
-            title: page.title.clone(),
+            title: Some(page.title.clone()).filter(|title| !title.is_empty()),
+            name: None,
             text,
             runtime,
             page_bytes: self.page_bytes,
+            foot: None,
+            is_private: page.is_private(),
         };
         let old = rendered(&self.guests[0], source.clone()).await?;
         let new = rendered(&self.guests[1], source).await?;

@@ -26,6 +26,11 @@ pub fn shell(title: &str, body: &Markup) -> Markup {
                 meta name="color-scheme" content="light dark";
                 meta name="robots" content="noindex";
                 title { (title) }
+                // Who shows a link to it shows no more than this.
+                meta name="description" content=(title);
+                meta property="og:title" content=(title);
+                meta property="og:description" content=(title);
+                meta property="og:type" content="website";
                 style { (PreEscaped(TOKENS)) (PreEscaped(STYLE)) }
             }
             body.notice { (body) }

@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 
 use super::{Documents, Landing};
 use crate::deployments::Deployments;
+use crate::deployments::publish::PageSource;
 use crate::deployments::requests::{TITLE, check_content};
 use crate::http::context::Context;
 use crate::http::extract::{UnreadBody, check_characters};
@@ -174,7 +175,7 @@ pub async fn preview(
     let content_type = request.content_type.unwrap_or(ContentType::Html);
     let title = request.title.unwrap_or_default();
     let page = deployments
-        .render(content_type, &title, &request.content)
+        .render(PageSource::titled(content_type, &title, &request.content))
         .await?;
     let html = String::from_utf8(page.html.into()).map_err(|error| Problem::internal(&error))?;
     let headers = [

@@ -29,7 +29,7 @@ export function examineLabels() {
   };
   const box = (element) => element.getBoundingClientRect();
   const shapes = [...svg.querySelectorAll('rect, circle, ellipse, polygon, path')].filter(
-    (shape) => !shape.closest('defs, marker'),
+    (shape) => !shape.closest('defs, marker, clipPath, mask'),
   );
   const covers = (shape, x, y) => {
     const point = new DOMPoint(x, y).matrixTransform(shape.getScreenCTM().inverse());

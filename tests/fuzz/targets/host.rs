@@ -40,31 +40,33 @@ impl Host {
     /// Renders a text as every type, with its diagrams.
     pub(crate) fn render(&self, data: &[u8]) {
         let text = String::from_utf8_lossy(data);
-        for kind in page::TYPES {
-            let content_type = named(kind);
+        for kind in ContentType::ALL {
             let source = Source {
-                content_type,
-                title: text.chars().take(20).collect(),
+                content_type: kind,
+                title: Some(text.chars().take(20).collect()),
+                name: None,
                 text: text.clone().into_owned(),
                 runtime: Some(RuntimeScript {
                     src: page::RUNTIME.to_owned(),
                     slug: "a-slug".to_owned(),
                 }),
                 page_bytes: PAGE_BYTES,
+                foot: None,
+                is_private: false,
             };
             match self.runtime.block_on(self.sandbox.render(source)) {
                 Ok(found) => {
                     assert!(found.html.len() <= PAGE_BYTES, "{kind:?}: too large");
                     let html = std::str::from_utf8(&found.html).expect("a page is text");
-                    if let Err(wrong) = page::check(html, kind, &text, true) {
+                    if let Err(wrong) = page::check(html, kind.as_str(), &text, true) {
                         panic!("{kind:?}: {wrong}");
                     }
                 }
-                Err(RenderFailure::Malformed {
-                    message,
-                    line,
-                    column,
-                }) => assert!(line >= 1 && column >= 1 && !message.is_empty()),
+                Err(RenderFailure::Malformed(malformed)) => {
+                    let place = malformed.place;
+                    assert!(place.is_none_or(|place| place.line >= 1 && place.column >= 1));
+                    assert!(!malformed.message.is_empty());
+                }
                 Err(RenderFailure::Budget(_)) => {}
                 Err(failure) => panic!("{kind:?}: {failure}"),
             }
@@ -99,16 +101,5 @@ impl Host {
                 }
             }
         }
-    }
-}
-
-/// A type of the guest's, as the host names it.
-fn named(kind: guest_render::ContentType) -> ContentType {
-    match kind {
-        guest_render::ContentType::Html => ContentType::Html,
-        guest_render::ContentType::Markdown => ContentType::Markdown,
-        guest_render::ContentType::Mermaid => ContentType::Mermaid,
-        guest_render::ContentType::Json => ContentType::Json,
-        guest_render::ContentType::Csv => ContentType::Csv,
     }
 }

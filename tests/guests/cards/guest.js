@@ -31,9 +31,14 @@ function script(runtime) {
   return runtime ? `<script src="${escape(runtime.src)}" data-slug="${escape(runtime.slug)}"></script>` : '';
 }
 
+/** The title that the page was given, else the name that was wished for, if any. */
+function titleOf(source) {
+  return (source.title ?? '').trim() || source.name;
+}
+
 /** A whole document around a body. */
 function document(source, body) {
-  const title = escape(source.title.trim() || 'Untitled');
+  const title = escape(titleOf(source) || 'Untitled');
   return (
     `<!DOCTYPE html><html lang="en"><head>${script(source.runtime)}<meta charset="utf-8">` +
     `<meta name="viewport" content="width=device-width, initial-scale=1"><title>${title}</title>` +
@@ -60,7 +65,7 @@ function json(source) {
   try {
     JSON.parse(source.text);
   } catch {
-    throw { tag: 'malformed', val: { message: 'This is no JSON.', place: { line: 1, column: 1 } } };
+    throw { tag: 'malformed', val: { message: 'This is no JSON.' } };
   }
   return text(source);
 }
@@ -87,9 +92,11 @@ const types = { csv, html, json, markdown: text, mermaid: text };
 
 export const renderer = {
   render(source) {
-    const page = types[source.contentType](source);
+    const type = Object.hasOwn(types, source.contentType) && types[source.contentType];
+    if (!type) throw { tag: 'unsupported' };
+    const page = type(source);
     if (page.length * 3 > source.pageBytes && bytes(page) > source.pageBytes) throw { tag: 'too-large' };
-    return { html: page, diagrams: [] };
+    return { html: page, diagrams: [], title: titleOf(source) };
   },
 
   draw() {

@@ -14,10 +14,11 @@ use merman::{
 };
 use serde_json::json;
 
+use super::prepare::{self, Prepared};
 use super::safe::{self, Unsafe};
 use super::text;
 use crate::place::place_of;
-use crate::{DrawError, Malformed, Place};
+use crate::{DrawError, Malformed};
 
 /// The id that merman gives the drawing, and its own ids begin with. None of them is served.
 const ID: &str = "drawing";
@@ -25,21 +26,36 @@ const ID: &str = "drawing";
 /// How wide the screen is that some diagrams ask for, in CSS pixels.
 const SCREEN: f64 = 1280.0;
 
+/// Larger sources are not searched for the line that is wrong, in bytes.
+const SEARCHED: usize = 4 << 10;
+
 /// Draws a diagram, as the page's of this `number`.
 pub(crate) fn draw(source: &str, number: u32) -> Result<String, DrawError> {
-    let drawn = first(source)?;
-    safe::rewrite(&drawn, ID, number).map_err(|error| match error {
+    let prepared = prepare::prepared(source);
+    let drawn = match first(&prepared.text) {
+        Err(Refused::Formulas) => first(&prepare::without_formulas(&prepared.text)),
+        Err(Refused::Empty) if prepare::kind(source) == "sequenceDiagram" => {
+            Ok(NO_ACTORS.to_owned())
+        }
+        drawn => drawn,
+    };
+    let drawn = drawn.map_err(|refused| refused.told(source, &prepared))?;
+    let is_dark = prepare::is_made_for_dark(source);
+    safe::rewrite(&drawn, ID, number, is_dark).map_err(|error| match error {
         Unsafe::TooLarge => DrawError::TooComplex,
         error => refusal(
             source,
-            format!("The diagram cannot be shown: {error}"),
+            format!("The diagram cannot be shown: {error}."),
             None,
         ),
     })
 }
 
+/// What mermaid.js draws of a sequence diagram that nobody takes part in yet.
+const NO_ACTORS: &str = r#"<svg id="drawing" xmlns="http://www.w3.org/2000/svg" viewBox="-50 -10 100 50" aria-roledescription="sequence"/>"#;
+
 /// The first drawing, with all that merman puts into it.
-fn first(source: &str) -> Result<String, DrawError> {
+fn first(source: &str) -> Result<String, Refused> {
     let request = SvgRequest {
         environment: environment()?,
         pipeline: Some(SvgPipeline::parity()),
@@ -50,44 +66,74 @@ fn first(source: &str) -> Result<String, DrawError> {
         layout: LayoutOptions::headless_svg_defaults().with_screen_available_width(SCREEN),
         ..SvgRequest::default()
     };
+    let settings = settings(prepare::kind(source), prepare::names_theme(source));
     let engine =
-        MermaidEngine::new().with_site_config(SourcePresentationConfig::from_value(settings()));
+        MermaidEngine::new().with_site_config(SourcePresentationConfig::from_value(settings));
     let drawn = Renderer::new()
         .with_presentation_engine(engine)
         .with_parse_options(ParseOptions::strict())
         .render_svg_data(RenderRequest::svg(source, OperationControl::new(), request));
     match drawn {
         Ok(Some(svg)) => Ok(svg),
-        Ok(None) => Err(refusal(source, NO_DIAGRAM.to_owned(), None)),
-        Err(error) => Err(refused(source, &error)),
+        Ok(None) => Err(Refused::no_diagram()),
+        Err(error) => Err(refused(&error)),
     }
 }
 
 const NOT_DRAWN: &str = "This type of diagram is not drawn here: use another, such as flowchart, sequenceDiagram, \
-    classDiagram, stateDiagram-v2, erDiagram, gantt, pie, mindmap or timeline";
+    classDiagram, stateDiagram-v2, erDiagram, gantt, pie, mindmap, timeline or treemap";
 const NO_DIAGRAM: &str = "No type of diagram is named: begin with one, as in flowchart TD";
 
 /// What all diagrams have in common. An author may choose a theme and its variables, and may not change what is `secure`.
-fn settings() -> serde_json::Value {
-    json!({
+fn settings(kind: &str, has_theme: bool) -> serde_json::Value {
+    // Mind maps grow around their root.
+    let layout = if kind == "mindmap" {
+        "cose-bilkent"
+    } else {
+        "dagre"
+    };
+    let mut settings = json!({
         "theme": "default",
         "look": "classic",
-        "layout": "dagre",
+        "layout": layout,
         "htmlLabels": true,
         "maxEdges": 5000,
         "maxTextSize": 100_000,
         "flowchart": { "minNodeWidth": 0, "wrappingWidth": 200 },
+        "state": { "minNodeWidth": 0 },
+        // White is read on these, as it is not on the lighter greys that are usual.
+        "c4": {
+            "external_system_bg_color": "#6f6f6f",
+            "external_system_db_bg_color": "#6f6f6f",
+            "external_system_queue_bg_color": "#6f6f6f",
+            "external_container_bg_color": "#6f6f6f",
+            "external_container_db_bg_color": "#6f6f6f",
+            "external_container_queue_bg_color": "#6f6f6f",
+            "external_component_bg_color": "#6f6f6f",
+            "external_component_db_bg_color": "#6f6f6f",
+            "external_component_queue_bg_color": "#6f6f6f",
+        },
         "secure": [
             "secure", "securityLevel", "startOnLoad", "maxTextSize", "suppressErrorRendering", "maxEdges",
             "themeCSS", "dompurifyConfig", "htmlLabels", "layout", "fontFamily", "altFontFamily",
         ],
-    })
+    });
+    let is_by_scale = matches!(
+        kind,
+        "mindmap" | "timeline" | "kanban" | "treemap" | "treemap-beta"
+    );
+    if is_by_scale && !has_theme {
+        // White on the theme's lighter colours, as it has it, is hard to read.
+        let labels = (0..12).map(|number| (format!("cScaleLabel{number}"), json!("#000000")));
+        settings["themeVariables"] = serde_json::Value::Object(labels.collect());
+    }
+    settings
 }
 
-fn environment() -> Result<SvgEnvironment, DrawError> {
+fn environment() -> Result<SvgEnvironment, Refused> {
     let identity = MeasurementProfileId::new("arial")
         .and_then(|profile| TextMeasurementProfileIdentity::new(profile, "1"))
-        .map_err(|error| refusal("", error.to_string(), None))?;
+        .map_err(|error| Refused::because(error.to_string(), None))?;
     let profile = TextMeasurementProfile::new(identity, measurer());
     let measuring = TextMeasurementPolicy::uniform(profile);
     Ok(SvgEnvironment::deterministic().with_text_measurement_policy(measuring))
@@ -101,27 +147,121 @@ fn measurer() -> Arc<dyn TextMeasurer + Send + Sync> {
     })
 }
 
-/// What becomes of an error: too much of something, or a place in the source.
-fn refused(source: &str, error: &RenderError) -> DrawError {
+/// Why there is no drawing.
+enum Refused {
+    TooComplex,
+    /// It has formulas, which are not drawn.
+    Formulas,
+    /// Nothing stands in it that could be drawn.
+    Empty,
+    Because {
+        message: String,
+        /// In what merman was given, where it knows.
+        offset: Option<usize>,
+    },
+}
+
+impl Refused {
+    fn because(message: String, offset: Option<usize>) -> Self {
+        Self::Because { message, offset }
+    }
+
+    /// The first word is what is wrong.
+    fn no_diagram() -> Self {
+        Self::because(NO_DIAGRAM.to_owned(), Some(0))
+    }
+
+    /// What the author is told, with the place where it is sure.
+    fn told(self, source: &str, prepared: &Prepared<'_>) -> DrawError {
+        let (message, offset) = match self {
+            Self::TooComplex => return DrawError::TooComplex,
+            Self::Formulas => ("lacks capability".to_owned(), None),
+            Self::Empty => ("invalid semantic model".to_owned(), None),
+            Self::Because { message, offset } => (message, offset),
+        };
+        let told = prepare::told(&message);
+        if message == NO_DIAGRAM || message == NOT_DRAWN {
+            let word = prepare::kind(source);
+            let at = source.find(word).filter(|_| !word.is_empty()).unwrap_or(0);
+            return refusal(source, told, Some(at));
+        }
+        let offset = offset.map(|offset| prepared.source_offset(offset));
+        // The end of a source is where a reader stopped, and seldom what is wrong.
+        let offset = match offset.filter(|offset| *offset < source.trim_end().len()) {
+            None => first_line_with(&message, source),
+            found => found,
+        };
+        refusal(source, told, offset)
+    }
+}
+
+/// Where the first line begins with which a source is refused for the same reason: what comes after is not to blame.
+fn first_line_with(message: &str, source: &str) -> Option<usize> {
+    if source.len() > SEARCHED {
+        return None;
+    }
+    let reason = prepare::told(message);
+    let ends: Vec<usize> = source
+        .split_inclusive('\n')
+        .scan(0, |end, line| {
+            *end += line.len();
+            Some(*end)
+        })
+        .collect();
+    let is_refused = |lines: usize| {
+        let text = prepare::prepared(&source[..ends[lines - 1]]);
+        matches!(first(&text.text), Err(Refused::Because { message, .. }) if prepare::told(&message) == reason)
+    };
+    let (mut good, mut bad) = (0, ends.len());
+    if bad == 0 || !is_refused(bad) {
+        return None;
+    }
+    while bad - good > 1 {
+        let middle = good.midpoint(bad);
+        if is_refused(middle) {
+            bad = middle;
+        } else {
+            good = middle;
+        }
+    }
+    let start = if good == 0 { 0 } else { ends[good - 1] };
+    let line = &source[start..ends[bad - 1]];
+    Some(start + line.len() - line.trim_start().len())
+}
+
+/// What becomes of an error: too much of something, or a reason with a place.
+fn refused(error: &RenderError) -> Refused {
     match error {
-        RenderError::ResourceLimitExceeded(_) => DrawError::TooComplex,
-        RenderError::Parse(diagnostic) if diagnostic.is_resource_limit() => DrawError::TooComplex,
+        RenderError::ResourceLimitExceeded(_) => Refused::TooComplex,
+        RenderError::Parse(diagnostic) if diagnostic.is_resource_limit() => Refused::TooComplex,
         RenderError::Parse(diagnostic) => {
             let details = diagnostic.terminal_diagnostic_details();
-            let message = match details.code.as_str() {
-                "merman.parse.no_diagram_detected" => NO_DIAGRAM.to_owned(),
-                "merman.parse.unsupported_diagram" => NOT_DRAWN.to_owned(),
-                _ => diagnostic.terminal_safe_message(),
-            };
-            refusal(source, message, details.span.map(|span| span.start))
+            match details.code.as_str() {
+                "merman.parse.no_diagram_detected" => Refused::no_diagram(),
+                "merman.parse.unsupported_diagram" => {
+                    Refused::because(NOT_DRAWN.to_owned(), Some(0))
+                }
+                _ => Refused::because(
+                    diagnostic.terminal_safe_message(),
+                    details.span.map(|span| span.start),
+                ),
+            }
         }
-        RenderError::NoDiagram => refusal(source, NO_DIAGRAM.to_owned(), None),
-        other => refusal(source, other.to_string(), None),
+        RenderError::NoDiagram => Refused::no_diagram(),
+        other => {
+            let message = other.to_string();
+            if message.contains("capability `math`") {
+                Refused::Formulas
+            } else if message.contains("no actorOrder") {
+                Refused::Empty
+            } else {
+                Refused::because(message, None)
+            }
+        }
     }
 }
 
 fn refusal(source: &str, message: String, offset: Option<usize>) -> DrawError {
-    let start = Place { line: 1, column: 1 };
-    let place = offset.map_or(start, |offset| place_of(source, offset));
+    let place = offset.map(|offset| place_of(source, offset));
     DrawError::Malformed(Malformed { message, place })
 }

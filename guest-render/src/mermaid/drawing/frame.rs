@@ -107,6 +107,7 @@ fn kind(role: &str) -> &'static str {
         "sequence" => "Sequence diagram",
         "stateDiagram" => "State diagram",
         "timeline" => "Timeline",
+        "treemap" => "Treemap",
         "xychart" => "Chart",
         _ if role.starts_with("flowchart") => "Flowchart",
         _ => "Diagram",

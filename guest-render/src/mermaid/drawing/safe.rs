@@ -111,7 +111,14 @@ pub(super) enum Unsafe {
 }
 
 /// Writes a drawing anew, as the page's drawing of this `number`. `drawn_as` is its id as it was drawn.
-pub(super) fn rewrite(svg: &str, drawn_as: &str, number: u32) -> Result<String, Unsafe> {
+///
+/// A drawing that is made for dark pages keeps its colours there.
+pub(super) fn rewrite(
+    svg: &str,
+    drawn_as: &str,
+    number: u32,
+    is_made_for_dark: bool,
+) -> Result<String, Unsafe> {
     let options = ParsingOptions {
         allow_dtd: false,
         ..ParsingOptions::default()
@@ -147,7 +154,8 @@ pub(super) fn rewrite(svg: &str, drawn_as: &str, number: u32) -> Result<String, 
     }
     let rules = writer.sheet.rules(&styles, drawn_as, &writer.types);
     let ink = css::of_root(&styles, drawn_as, "fill").and_then(colours::luminance_of);
-    writer.finish(root, &rules, ink.is_some_and(|luminance| luminance > 0.5))
+    let is_dark = is_made_for_dark && ink.is_some_and(|luminance| luminance > 0.5);
+    writer.finish(root, &rules, is_dark)
 }
 
 /// The page's drawing, as far as it is written.

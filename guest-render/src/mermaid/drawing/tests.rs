@@ -3,13 +3,18 @@
 use super::colours::Palette;
 use super::safe::{Unsafe, rewrite};
 
-/// A drawing with these contents, as it would come from the first writer.
+/// A drawing with these contents, as it would come from the first writer, written anew.
 fn rewritten(content: &str) -> Result<String, Unsafe> {
+    made(content, false)
+}
+
+/// The same of a drawing that may be made for dark pages.
+fn made(content: &str, is_made_for_dark: bool) -> Result<String, Unsafe> {
     let svg = format!(
         "<svg id=\"drawing\" xmlns=\"http://www.w3.org/2000/svg\" xmlns:xlink=\"http://www.w3.org/1999/xlink\" \
          viewBox=\"0 0 200 100\" aria-roledescription=\"pie\">{content}</svg>"
     );
-    rewrite(&svg, "drawing", 3)
+    rewrite(&svg, "drawing", 3, is_made_for_dark)
 }
 
 /// What was written after the styles.
@@ -45,16 +50,16 @@ fn elements_that_no_drawing_has_end_it() {
         );
     }
     assert!(matches!(
-        rewrite("<svg/>", "drawing", 0),
+        rewrite("<svg/>", "drawing", 0, false),
         Err(Unsafe::Element(_))
     ));
     assert!(matches!(
-        rewrite("<svg", "drawing", 0),
+        rewrite("<svg", "drawing", 0, false),
         Err(Unsafe::Unreadable(_))
     ));
     let entities = "<!DOCTYPE svg [<!ENTITY a \"b\">]><svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1 1\"/>";
     assert!(matches!(
-        rewrite(entities, "drawing", 0),
+        rewrite(entities, "drawing", 0, false),
         Err(Unsafe::Unreadable(_))
     ));
     for size in [
@@ -65,13 +70,13 @@ fn elements_that_no_drawing_has_end_it() {
     ] {
         let svg = format!("<svg xmlns=\"http://www.w3.org/2000/svg\" {size}/>");
         assert!(
-            matches!(rewrite(&svg, "drawing", 0), Err(Unsafe::NoSize)),
+            matches!(rewrite(&svg, "drawing", 0, false), Err(Unsafe::NoSize)),
             "{size}"
         );
     }
     let large = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1e9 1\"/>";
     assert!(matches!(
-        rewrite(large, "drawing", 0),
+        rewrite(large, "drawing", 0, false),
         Err(Unsafe::TooLarge)
     ));
 }
@@ -218,8 +223,10 @@ fn every_colour_has_a_counterpart() {
         rules.ends_with("#D3{fill:var(--c2)}#D3 rect{stroke:var(--c0);fill:none}"),
         "{rules}"
     );
-    // Light ink was made for the dark: there it stays as it is.
-    let dark = self::rules("<style>#drawing{fill:#eee}</style>");
+    // What was made for dark pages stays as it is on them; light ink alone says nothing.
+    let ink = "<style>#drawing{fill:#eee}</style>";
+    assert!(self::rules(ink).starts_with("#D3{--c0:#eeeeee;--blend:multiply}"));
+    let dark = made(ink, true).unwrap();
     assert!(
         dark.contains("dark){#D3{--c0:#eeeeee;--blend:multiply}}"),
         "{dark}"

@@ -11,7 +11,7 @@ use crate::deployments::rerender::{self, Progress};
 use crate::guests::Record;
 use crate::guests::record::{Change, ChangeKind};
 use crate::guests::status::{Said, Serves, is_served, read};
-use crate::sandbox::{GuestDigest, Spread, Usage, WORLD_VERSION, World, built_in};
+use crate::sandbox::{GuestDigest, Spread, Usage, World, built_in};
 
 /// How many changes are shown to people.
 const SHOWN: usize = 5;
@@ -84,7 +84,7 @@ fn guest(world: World, record: Record, serves: Serves) -> GuestStatus {
     let before = record.serving.iter().rev().nth(1);
     let now = Clock::system().now();
     GuestStatus {
-        interface: format!("svc:{world}@{WORLD_VERSION}"),
+        interface: format!("svc:{world}@{}", world.version()),
         digest: top.as_ref().map_or(own, |top| top.digest),
         built_in: top.is_none(),
         bytes: top

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::control;
-use crate::deployments::publish::PublishError;
+use crate::deployments::publish::{PublishError, Warning};
 use crate::ids::{DeploymentId, RevisionId};
 use crate::sandbox::ContentType;
 
@@ -46,8 +46,10 @@ pub struct Frontend {
     pub slug: String,
     /// What its source is written in.
     pub content_type: ContentType,
-    /// The live page's title.
+    /// The live page's title; empty where neither its author nor its content has one.
     pub title: String,
+    /// What its author should know, where this very call has published it.
+    pub warnings: Vec<Warning>,
     /// Where it is in its life.
     pub state: FrontendState,
     /// The live source.
@@ -107,7 +109,7 @@ pub struct NewFrontend {
     pub content: String,
     /// The wanted slug.
     pub requested_slug: Option<String>,
-    /// The page's title; the slug, if there is none.
+    /// The page's title; its content's, if there is none.
     pub title: Option<String>,
 }
 

@@ -24,7 +24,7 @@ pub struct CreateFrontend {
     /// The slug that you would like; with a suffix if it is taken.
     #[schema(pattern = "^[a-z0-9]([a-z0-9\\-]*[a-z0-9])?$", max_length = 63)]
     pub requested_slug: Option<String>,
-    /// The page's title; the slug if absent.
+    /// The page's title; if absent its content's own, else the wanted slug.
     #[schema(max_length = 200)]
     pub title: Option<String>,
 }

@@ -10,6 +10,7 @@ use crate::control::answers::Keep;
 use crate::control::events::{self, OperatorEvent};
 use crate::control::{self, Tx};
 use crate::deployments::publication::{Address, announce, announce_slug};
+use crate::deployments::publish::{PageSource, Placement};
 use crate::deployments::revisions::{self, NewRevision, Released, RevisionKind};
 use crate::deployments::{self, Deployments};
 use crate::fault;
@@ -50,7 +51,8 @@ impl Deployments {
             id: DeploymentId::new(&self.clock, &self.random)?,
             slug: slug.as_str().to_owned(),
             content_type: new.content_type,
-            title: new.title.unwrap_or_else(|| slug.as_str().to_owned()),
+            title: new.title.unwrap_or_default(),
+            warnings: Vec::new(),
             state: FrontendState::Creating,
             source: None,
             visits: 0,
@@ -64,7 +66,9 @@ impl Deployments {
         drop(slug);
         fault::point("create.claimed");
         let id = frontend.id;
-        let made = self.fill(project, frontend, new.content, keep).await;
+        let made = self
+            .fill(project, frontend, new.requested_slug, new.content, keep)
+            .await;
         if made.is_err() {
             self.control
                 .write(move |tx| store::remove_unfinished(tx, &id))
@@ -94,17 +98,23 @@ impl Deployments {
         &self,
         project: Project,
         mut frontend: Frontend,
+        name: Option<String>,
         content: String,
         keep: Keep<Frontend>,
     ) -> Result<Frontend, FrontendError> {
-        let page = self
+        let mut page = self
             .render_live(
-                frontend.content_type,
-                &frontend.title,
-                &content,
-                &frontend.slug,
+                PageSource {
+                    content_type: frontend.content_type,
+                    title: &frontend.title,
+                    name: name.as_deref(),
+                    text: &content,
+                },
+                Placement::open(&frontend.slug, project.expires_at),
             )
             .await?;
+        frontend.title = std::mem::take(&mut page.title);
+        frontend.warnings = std::mem::take(&mut page.warnings);
         let stored = self.store_made(content, page).await?;
         fault::point("create.stored");
         let now = frontend.created_at;
@@ -112,7 +122,7 @@ impl Deployments {
         let frontend = self
             .publish(stored, address, now, move |tx, published| {
                 if !projects::is_live(tx, &project.id, now)?
-                    || !store::activate(tx, &frontend.id, published)?
+                    || !store::activate(tx, &frontend.id, &frontend.title, published)?
                 {
                     return Err(FrontendError::NotFound);
                 }
@@ -196,9 +206,14 @@ impl Deployments {
         }
         self.check_disk()?;
         let title = title.unwrap_or_else(|| frontend.title.clone());
-        let page = self
-            .render_live(frontend.content_type, &title, &content, &frontend.slug)
+        let mut page = self
+            .render_live(
+                PageSource::titled(frontend.content_type, &title, &content),
+                Placement::open(&frontend.slug, project.expires_at),
+            )
             .await?;
+        let title = std::mem::take(&mut page.title);
+        let warnings = std::mem::take(&mut page.warnings);
         let stored = self.store_made(content, page).await?;
         fault::point("republish.stored");
         let (baseline, revision) = (self.new_revision_id()?, self.new_revision_id()?);
@@ -233,6 +248,10 @@ impl Deployments {
                 },
             )
             .await?;
+        let frontend = Frontend {
+            warnings,
+            ..frontend
+        };
         fault::point("republish.committed");
         Ok(frontend)
     }

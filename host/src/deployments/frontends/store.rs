@@ -21,6 +21,7 @@ fn frontend_row(row: &Row<'_>) -> rusqlite::Result<Frontend> {
         slug: row.get(1)?,
         content_type: content_type(&row.get::<_, String>(2)?)?,
         title: row.get(3)?,
+        warnings: Vec::new(),
         state: state(&row.get::<_, String>(4)?)?,
         source: row.get(5)?,
         visits: row.get::<_, i64>(6)?.unsigned_abs(),
@@ -121,19 +122,21 @@ pub(super) fn insert_frontend(
 pub(super) fn activate(
     tx: &Tx<'_>,
     id: &DeploymentId,
+    title: &str,
     published: &Published,
 ) -> Result<bool, Error> {
     let changed = tx
         .prepare_cached(
             "UPDATE deployments SET state = 'active', source_digest = ?2, artifact_digest = ?3,
-                made_by = ?4, backend_id = (SELECT b.id FROM backends b WHERE b.project_id = deployments.project_id)
+                made_by = ?4, title = ?5, backend_id = (SELECT b.id FROM backends b WHERE b.project_id = deployments.project_id)
              WHERE id = ?1 AND state = 'creating'",
         )?
         .execute(params![
             id,
             published.source,
             published.artifact,
-            published.by.as_str()
+            published.by.as_str(),
+            title
         ])?;
     Ok(changed > 0)
 }

@@ -6,6 +6,8 @@ use utoipa::ToSchema;
 use super::{Frontend, FrontendState};
 use crate::clock::Timestamp;
 use crate::config::Config;
+use crate::deployments::model::shown_title;
+use crate::deployments::publish::Warning;
 use crate::deployments::revisions::FoundSource;
 use crate::ids::{DeploymentId, RevisionId};
 use crate::projects::Project;
@@ -28,8 +30,11 @@ pub struct FrontendView {
     /// What its source is written in.
     #[serde(rename = "type")]
     pub content_type: ContentType,
-    /// The live page's title.
+    /// The live page's title: as it was given, else its content's own, else the wanted slug.
     pub title: String,
+    /// What its author should know, in answers that publish; absent where that is nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Warning>,
     /// Where it is in its life.
     pub state: FrontendState,
     /// SHA-256 of the live source, in hexadecimal.
@@ -116,7 +121,8 @@ impl FrontendView {
             api_base: format!("{url}/api"),
             url,
             content_type: frontend.content_type,
-            title: frontend.title.clone(),
+            title: shown_title(&frontend.title),
+            warnings: frontend.warnings.clone(),
             state: frontend.state,
             content_sha256: frontend.source.map(|digest| digest.to_string()),
             visits: frontend.visits,

@@ -13,7 +13,7 @@ use serde::Serialize;
 use store::Candidate;
 
 use super::publication::{Stored, announce};
-use super::publish::{Made, MadeBy, PublishError};
+use super::publish::{Made, MadeBy, PageSource, Placement, PublishError};
 use super::runtime;
 use crate::clock::{Clock, Timestamp};
 use crate::control::{self, Control};
@@ -212,7 +212,7 @@ impl Deployments {
             Err(error) => {
                 // What an author wrote stays out of the log: only what kind of failure it is.
                 let why = match error {
-                    PublishError::Malformed { .. } => "the guest calls its source malformed",
+                    PublishError::Malformed(_) => "the guest calls its source malformed",
                     PublishError::Budget(_) => "it takes more than its budget",
                     _ => "the guest or the store failed",
                 };
@@ -238,12 +238,14 @@ impl Deployments {
 
     async fn made_again(&self, page: &Candidate) -> Result<(String, Made), PublishError> {
         let text = self.text_of(page.source).await?;
+        let draft = PageSource::titled(page.content_type, &page.title, &text);
+        let placement = Placement {
+            is_private: page.is_protected,
+            ..Placement::open(&page.slug, page.expires_at)
+        };
         let made = match page.host_label {
-            Some(_) => {
-                self.render_live(page.content_type, &page.title, &text, &page.slug)
-                    .await?
-            }
-            None => self.render(page.content_type, &page.title, &text).await?,
+            Some(_) => self.render_live(draft, placement).await?,
+            None => self.render_share(draft, placement).await?,
         };
         Ok((text, made))
     }

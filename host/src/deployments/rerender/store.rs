@@ -23,6 +23,9 @@ pub(super) struct Candidate {
     pub(super) artifact: Digest,
     /// A frontend's.
     pub(super) host_label: Option<String>,
+    pub(super) expires_at: Option<Timestamp>,
+    /// Whether readers need a password.
+    pub(super) is_protected: bool,
 }
 
 impl Candidate {
@@ -53,7 +56,7 @@ pub(super) fn next(
     let last = last.map_or_else(String::new, |id| id.to_string());
     c.prepare_cached(&format!(
         "SELECT d.id, d.slug, d.content_type, d.title, d.source_digest, d.artifact_digest,
-            p.host_label {LEFT} AND d.id > ?4 ORDER BY d.id LIMIT 1"
+            p.host_label, d.expires_at, d.password_hash IS NOT NULL {LEFT} AND d.id > ?4 ORDER BY d.id LIMIT 1"
     ))?
     .query_row(params![now, share.as_str(), live.as_str(), last], |row| {
         Ok(Candidate {
@@ -64,6 +67,8 @@ pub(super) fn next(
             source: row.get(4)?,
             artifact: row.get(5)?,
             host_label: row.get(6)?,
+            expires_at: row.get(7)?,
+            is_protected: row.get(8)?,
         })
     })
     .optional()

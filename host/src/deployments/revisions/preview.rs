@@ -6,7 +6,7 @@ use crate::content::Digest;
 use crate::control;
 use crate::deployments::model::Deployment;
 use crate::deployments::pages::Page;
-use crate::deployments::publish::PublishError;
+use crate::deployments::publish::{PageSource, PublishError};
 use crate::deployments::serve::LookupError;
 use crate::deployments::{self, Deployments};
 use crate::ids::{DeploymentId, RevisionId};
@@ -73,7 +73,11 @@ impl Deployments {
         self.check_disk()?;
         let text = self.text_of(revision.source).await?;
         let page = self
-            .render(deployment.content_type, &revision.title, &text)
+            .render(PageSource::titled(
+                deployment.content_type,
+                &revision.title,
+                &text,
+            ))
             .await?;
         let (_source, preview) = self.store_page(text.into(), page.html).await?;
         let (id, digest) = (revision.id, preview.digest());

@@ -7,6 +7,7 @@ use crate::control::{self, Tx};
 use crate::deployments::Deployments;
 use crate::deployments::frontends::{Frontend, FrontendError, Target, address_of, set_live};
 use crate::deployments::publication::Published;
+use crate::deployments::publish::{PageSource, Placement};
 use crate::fault;
 use crate::ids::{DeploymentId, RevisionId};
 use crate::projects::Project;
@@ -140,18 +141,18 @@ impl Deployments {
         }
         self.check_disk()?;
         let text = self.text_of(revision.source).await?;
-        let page = self
+        let mut page = self
             .render_live(
-                frontend.content_type,
-                &revision.title,
-                &text,
-                &frontend.slug,
+                PageSource::titled(frontend.content_type, &revision.title, &text),
+                Placement::open(&frontend.slug, project.expires_at),
             )
             .await?;
+        let title = std::mem::take(&mut page.title);
+        let warnings = std::mem::take(&mut page.warnings);
         let stored = self.store_made(text, page).await?;
         fault::point("release.stored");
         let (id, now) = (frontend.id, self.clock.now());
-        let done = self
+        let mut done = self
             .publish(
                 stored,
                 address_of(&frontend, &project),
@@ -167,7 +168,7 @@ impl Deployments {
                         revision: revision.id,
                         kind: new.kind,
                         message: new.message.as_deref(),
-                        title: &revision.title,
+                        title: &title,
                         published,
                     };
                     release(tx, &frontend, &released, now)?;
@@ -184,6 +185,7 @@ impl Deployments {
             )
             .await?;
         fault::point("release.committed");
+        done.frontend.warnings = warnings;
         Ok(done)
     }
 

@@ -14,7 +14,7 @@ use crate::control::answers::Keep;
 use crate::control::{self, Tx};
 use crate::deployments::Deployments;
 use crate::deployments::frontends::{Frontend, FrontendError, Target};
-use crate::deployments::publish::PublishError;
+use crate::deployments::publish::{PageSource, PublishError};
 use crate::fault;
 use crate::ids::{DeploymentId, RevisionId};
 use crate::projects::Project;
@@ -219,7 +219,9 @@ impl Deployments {
             DraftSource::Edits(edits) => self.edited(base.source, edits).await?,
         };
         let title = new.title.unwrap_or(base.title);
-        let page = self.render(frontend.content_type, &title, &content).await?;
+        let draft = PageSource::titled(frontend.content_type, &title, &content);
+        let page = self.render(draft).await?;
+        let title = page.title;
         let (source, preview) = self.store_page(Bytes::from(content), page.html).await?;
         fault::point("draft.stored");
         let (id, now) = (self.new_revision_id()?, self.clock.now());

@@ -9,6 +9,7 @@ use crate::clock::Timestamp;
 use crate::config::Config;
 use crate::deployments::Deployments;
 use crate::deployments::frontends::views::FrontendView;
+use crate::deployments::model::shown_title;
 use crate::ids::RevisionId;
 use crate::projects::Project;
 
@@ -41,7 +42,7 @@ impl From<&Revision> for RevisionView {
         Self {
             revision_id: revision.id,
             content_sha256: revision.source.to_string(),
-            title: revision.title.clone(),
+            title: shown_title(&revision.title),
             message: revision.message.clone(),
             kind: revision.kind,
             state: revision.state,

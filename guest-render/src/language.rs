@@ -1,0 +1,198 @@
+//! The language that a text is in, where that is sure: by its script, else by its commonest words.
+//!
+//! Trigram detectors compare every text with the profiles of dozens of languages: more work than rendering a short page. A
+//! page needs less: a screen reader's voice, a browser's hyphens and quotes. A wrong one is worse than English for all of these, so
+//! what is not sure is nothing.
+
+mod words;
+
+use words::{LANGUAGES, WORDS};
+
+/// How many letters are looked at.
+const LETTERS: usize = 1000;
+/// How many words are looked up.
+const LOOKED_UP: usize = 120;
+/// Longer words are no common ones, in bytes.
+const LONGEST: usize = 16;
+
+/// The script that a letter belongs to, as far as it tells languages apart.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Script {
+    Latin,
+    Arabic,
+    Cyrillic,
+    Devanagari,
+    Greek,
+    Han,
+    Hangul,
+    Hebrew,
+    Kana,
+    Thai,
+    Armenian,
+    Georgian,
+    Bengali,
+    Tamil,
+}
+
+impl Script {
+    /// How many there are.
+    const COUNT: usize = 14;
+
+    fn of(char: char) -> Option<Self> {
+        Some(match char {
+            'a'..='z' | 'A'..='Z' | '\u{c0}'..='\u{24f}' | '\u{1e00}'..='\u{1eff}' => Self::Latin,
+            '\u{370}'..='\u{3ff}' | '\u{1f00}'..='\u{1fff}' => Self::Greek,
+            '\u{400}'..='\u{52f}' => Self::Cyrillic,
+            '\u{531}'..='\u{587}' => Self::Armenian,
+            '\u{5d0}'..='\u{5ea}' => Self::Hebrew,
+            '\u{620}'..='\u{6d3}' | '\u{750}'..='\u{77f}' => Self::Arabic,
+            '\u{904}'..='\u{939}' => Self::Devanagari,
+            '\u{985}'..='\u{9b9}' => Self::Bengali,
+            '\u{b85}'..='\u{bb9}' => Self::Tamil,
+            '\u{e01}'..='\u{e3a}' | '\u{e40}'..='\u{e4e}' => Self::Thai,
+            '\u{10a0}'..='\u{10ff}' => Self::Georgian,
+            '\u{3041}'..='\u{30fa}' => Self::Kana,
+            '\u{3400}'..='\u{9fff}' => Self::Han,
+            '\u{ac00}'..='\u{d7a3}' => Self::Hangul,
+            _ => return None,
+        })
+    }
+}
+
+/// The language of a text, as a tag. `None` where it is not sure.
+pub(crate) fn detect(text: &str) -> Option<&'static str> {
+    let mut counts = [0_usize; Script::COUNT];
+    let mut total = 0;
+    for script in text.chars().filter_map(Script::of).take(LETTERS) {
+        counts[script as usize] += 1;
+        total += 1;
+    }
+    let of = |script: Script| counts[script as usize];
+    // A page about a foreign word is not in that word's language.
+    let prevails = |count: usize| count >= 4 && count * 2 > total;
+    // Signs that stand for more than a letter weigh more.
+    if prevails(3 * (of(Script::Kana) + of(Script::Han)))
+        && 3 * (of(Script::Kana) + of(Script::Han)) > of(Script::Latin)
+    {
+        return Some(match (of(Script::Kana), of(Script::Han)) {
+            (kana, han) if kana * 10 >= han => "ja",
+            _ => "zh",
+        });
+    }
+    if prevails(2 * of(Script::Hangul)) {
+        return Some("ko");
+    }
+    for (script, detected) in [
+        (Script::Greek, "el"),
+        (Script::Hebrew, "he"),
+        (Script::Thai, "th"),
+        (Script::Armenian, "hy"),
+        (Script::Georgian, "ka"),
+        (Script::Bengali, "bn"),
+        (Script::Tamil, "ta"),
+    ] {
+        if prevails(of(script)) {
+            return Some(detected);
+        }
+    }
+    if prevails(of(Script::Arabic)) {
+        return Some(arabic(text));
+    }
+    if prevails(of(Script::Cyrillic)) {
+        return cyrillic(text);
+    }
+    if prevails(of(Script::Devanagari)) {
+        return devanagari(text);
+    }
+    if prevails(of(Script::Latin)) {
+        latin(text)
+    } else {
+        None
+    }
+}
+
+/// Whether a text has letters of a language's own, a hundredth of its length at least.
+fn has(text: &str, letters: &[char]) -> bool {
+    let text = || text.chars().take(LETTERS);
+    text().filter(|char| letters.contains(char)).count() * 100 > text().count()
+}
+
+fn arabic(text: &str) -> &'static str {
+    if has(text, &['ٹ', 'ڈ', 'ڑ', 'ے', 'ں']) {
+        "ur"
+    } else if has(text, &['پ', 'چ', 'ژ', 'گ', 'ک', 'ی']) {
+        "fa"
+    } else {
+        "ar"
+    }
+}
+
+fn cyrillic(text: &str) -> Option<&'static str> {
+    if has(text, &['і', 'ї', 'є', 'ґ']) {
+        return Some(if has(text, &['ў', 'ы']) { "be" } else { "uk" });
+    }
+    if has(text, &['ј', 'љ', 'њ', 'ћ', 'ђ']) {
+        return Some("sr");
+    }
+    if has(text, &['ы', 'э', 'ё']) {
+        // Other languages in these letters have letters that Russian lacks.
+        let is_other = has(text, &['ң', 'ө', 'ү', 'қ', 'ғ', 'һ', 'ә']);
+        return (!is_other).then_some("ru");
+    }
+    has(text, &['ъ', 'щ']).then_some("bg")
+}
+
+fn devanagari(text: &str) -> Option<&'static str> {
+    let count = |word: &str| text.matches(word).count();
+    let hindi = count("है") + count("और") + count("में") + count("के ");
+    let marathi = count("आहे") + count("आणि") + count("ळ");
+    match hindi.cmp(&marathi) {
+        std::cmp::Ordering::Greater => Some("hi"),
+        std::cmp::Ordering::Less => Some("mr"),
+        std::cmp::Ordering::Equal => None,
+    }
+}
+
+/// By common words: the language that most of them belong to, if no other is near.
+fn latin(text: &str) -> Option<&'static str> {
+    let mut hits = [0_u32; LANGUAGES.len()];
+    let (mut seen, mut distinct) = (0_u32, Vec::new());
+    let words = text.split(|char: char| !char.is_alphabetic() && char != '\'');
+    let mut lower = String::new();
+    for word in words.filter(|word| !word.is_empty()).take(LOOKED_UP) {
+        seen += 1;
+        if word.len() > LONGEST {
+            continue;
+        }
+        lower.clear();
+        lower.extend(word.chars().flat_map(char::to_lowercase));
+        let Ok(at) = WORDS.binary_search_by(|(known, _)| (*known).cmp(lower.as_str())) else {
+            continue;
+        };
+        if !distinct.contains(&at) {
+            distinct.push(at);
+        }
+        for (language, hits) in hits.iter_mut().enumerate() {
+            *hits += WORDS[at].1 >> language & 1;
+        }
+    }
+    let best =
+        (0..hits.len()).max_by_key(|language| (hits[*language], LANGUAGES.len() - language))?;
+    // What a second language would have to explain: the words that only the best one has of the two.
+    let own_beside = |other: usize| {
+        let own = |at: &&usize| WORDS[**at].1 >> best & 1 == 1 && WORDS[**at].1 >> other & 1 == 0;
+        distinct.iter().filter(own).count()
+    };
+    let of_best = distinct
+        .iter()
+        .filter(|at| WORDS[**at].1 >> best & 1 == 1)
+        .count();
+    let is_clear = (0..hits.len())
+        .filter(|other| *other != best)
+        .all(|other| hits[best] * 4 >= hits[other] * 5 && own_beside(other) >= 2);
+    let is_much = of_best >= 3 && hits[best] * 6 >= seen;
+    (is_clear && is_much).then_some(LANGUAGES[best])
+}
+
+#[cfg(test)]
+mod tests;

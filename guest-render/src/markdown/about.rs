@@ -1,0 +1,107 @@
+//! What a Markdown document says of itself: its title, what it is about, the language that it is in.
+
+use comrak::arena_tree::NodeEdge;
+use comrak::nodes::{Node, NodeValue};
+use html5gum::emitters::default::DefaultEmitter;
+use html5gum::{Token, Tokenizer};
+
+use super::front::FrontMatter;
+use crate::page::About;
+use crate::{emoji, language};
+
+/// How much text tells a document's language, in bytes.
+const SAMPLE: usize = 1_500;
+/// Enough of a paragraph for a description, in bytes.
+const ENOUGH: usize = 1_000;
+
+/// What a document says: first what its front matter does.
+pub(super) fn of(front: FrontMatter, document: Node<'_>) -> About {
+    let title = front.title.or_else(|| first_heading(document));
+    let description = front.description.or_else(|| first_paragraph(document));
+    let language = front
+        .language
+        .or_else(|| language::detect(&sample(document)).map(str::to_owned));
+    About {
+        title,
+        description: description.unwrap_or_default(),
+        language,
+    }
+}
+
+/// The words of the first heading, be it Markdown or HTML.
+fn first_heading(document: Node<'_>) -> Option<String> {
+    document.descendants().find_map(|node| {
+        let title = match &node.data().value {
+            NodeValue::Heading(_) => emoji::plain(&node.collect_text()),
+            NodeValue::HtmlBlock(block) => heading_of_html(&block.literal)?,
+            _ => return None,
+        };
+        (!title.trim().is_empty()).then_some(title)
+    })
+}
+
+/// The words between the tags of a heading.
+fn heading_of_html(html: &str) -> Option<String> {
+    html.find("<h").or_else(|| html.find("<H"))?;
+    let is_heading = |name: &[u8]| matches!(name, [b'h', b'1'..=b'6']);
+    let mut words: Option<String> = None;
+    for token in Tokenizer::new_with_emitter(html, DefaultEmitter::<()>::default()).flatten() {
+        match (token, &mut words) {
+            (Token::StartTag(tag), None) if is_heading(&tag.name) => words = Some(String::new()),
+            (Token::String(text), Some(words)) => words.push_str(&String::from_utf8_lossy(&text)),
+            (Token::EndTag(tag), Some(_)) if is_heading(&tag.name) => break,
+            _ => {}
+        }
+    }
+    words
+}
+
+/// The words of the first paragraph that has any beside its pictures.
+fn first_paragraph(document: Node<'_>) -> Option<String> {
+    let paragraphs = document
+        .children()
+        .filter(|node| matches!(node.data().value, NodeValue::Paragraph));
+    paragraphs.map(words).find(|words| !words.trim().is_empty())
+}
+
+fn words(node: Node<'_>) -> String {
+    let mut words = String::new();
+    let mut pictures = 0;
+    for edge in node.traverse() {
+        match edge {
+            NodeEdge::Start(node) => match &node.data().value {
+                NodeValue::Image(_) => pictures += 1,
+                _ if pictures > 0 => {}
+                NodeValue::Text(text) => words.push_str(&emoji::plain(text)),
+                NodeValue::Code(code) => words.push_str(&code.literal),
+                NodeValue::Math(math) => words.push_str(&math.literal),
+                NodeValue::SoftBreak | NodeValue::LineBreak => words.push(' '),
+                _ => {}
+            },
+            NodeEdge::End(node) => {
+                if matches!(node.data().value, NodeValue::Image(_)) {
+                    pictures -= 1;
+                }
+            }
+        }
+        if words.len() > ENOUGH {
+            break;
+        }
+    }
+    words
+}
+
+/// The beginning of the text, without code and markup.
+fn sample(document: Node<'_>) -> String {
+    let mut sample = String::new();
+    for node in document.descendants() {
+        if let NodeValue::Text(text) = &node.data().value {
+            sample.push_str(text);
+            sample.push(' ');
+            if sample.len() > SAMPLE {
+                break;
+            }
+        }
+    }
+    sample
+}

@@ -1,0 +1,76 @@
+//! What becomes a page, where it will answer, and what its author should know of it.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::clock::Timestamp;
+use crate::sandbox::{ContentType, Undrawn};
+
+/// Something about a page that is published all the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Warning {
+    /// `diagram_not_drawn`.
+    pub code: &'static str,
+    /// What is wrong.
+    pub detail: String,
+    /// The line of the source, from 1.
+    pub line: u32,
+}
+
+impl From<Undrawn> for Warning {
+    fn from(undrawn: Undrawn) -> Self {
+        Self {
+            code: "diagram_not_drawn",
+            detail: undrawn.reason,
+            line: undrawn.line,
+        }
+    }
+}
+
+/// What becomes a page.
+#[derive(Clone, Copy, Debug)]
+pub struct PageSource<'a> {
+    /// What the text is written in.
+    pub content_type: ContentType,
+    /// The title that it is given; an empty one is none.
+    pub title: &'a str,
+    /// The address that its author wished for.
+    pub name: Option<&'a str>,
+    /// The source.
+    pub text: &'a str,
+}
+
+impl<'a> PageSource<'a> {
+    /// A source whose title is settled, so that no name is asked for one.
+    pub fn titled(content_type: ContentType, title: &'a str, text: &'a str) -> Self {
+        Self {
+            content_type,
+            title,
+            name: None,
+            text,
+        }
+    }
+}
+
+/// Where a page is going to answer, and to whom.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Placement<'a> {
+    pub(super) slug: &'a str,
+    pub(super) expires_at: Option<Timestamp>,
+    /// Whether its first reader is its last, which leaves nothing to link to.
+    pub(super) one_time: bool,
+    /// Whether few may read it.
+    pub(super) is_private: bool,
+}
+
+impl<'a> Placement<'a> {
+    /// The place of a page that everybody may read.
+    pub(super) fn open(slug: &'a str, expires_at: Option<Timestamp>) -> Self {
+        Self {
+            slug,
+            expires_at,
+            one_time: false,
+            is_private: false,
+        }
+    }
+}
