@@ -14,3 +14,6 @@ CREATE INDEX ended_shares_by_age ON ended_shares (ended_at);
 
 -- The slug of the frontend that the project's origin leads to; NULL for its oldest.
 ALTER TABLE projects ADD COLUMN home TEXT;
+
+-- The id of what an answer is about, because the answer itself is sealed; NULL for answers from before.
+ALTER TABLE idempotency ADD COLUMN made TEXT;

@@ -390,6 +390,7 @@ async fn a_page_is_reported_by_a_form() {
     assert!(unknown.expect(404).html().contains("There is no such page"));
     let odd = send_form(&server, "/api/v1/reports", None, "slug=page&reason=ugly").await;
     odd.problem(400, "invalid_request");
+    server.advance(1);
     // What `curl -d` sends says that it is a form, and is JSON.
     let body = json!({ "slug": "page", "reason": "other" }).to_string();
     let answer = send_form(&server, "/api/v1/reports", Some("null"), &body).await;

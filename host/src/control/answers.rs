@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hmac;
 use rusqlite::{Connection, OptionalExtension, params};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Error, Tx};
 use crate::clock::Timestamp;
@@ -100,6 +100,12 @@ fn nonce(at: Timestamp) -> Nonce {
     Nonce::assume_unique_for_key(nonce)
 }
 
+/// What of an answer stays readable: the id of what it is about.
+#[derive(Deserialize)]
+struct Made {
+    id: Option<String>,
+}
+
 /// A kept answer.
 #[derive(Clone, Debug)]
 pub struct KeptAnswer {
@@ -185,8 +191,8 @@ fn keep(
 ) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT OR REPLACE INTO idempotency
-            (principal, route, key, body_mac, status, body, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            (principal, route, key, body_mac, status, body, created_at, made)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     )?
     .execute(params![
         key.principal,
@@ -195,7 +201,10 @@ fn keep(
         key.body_mac,
         status,
         key.sealed(body, now)?,
-        now
+        now,
+        serde_json::from_str::<Made>(body)
+            .ok()
+            .and_then(|made| made.id),
     ])?;
     Ok(())
 }
@@ -216,8 +225,8 @@ pub fn forget(tx: &Tx<'_>, before: Timestamp) -> Result<(), Error> {
 /// The database's.
 pub fn forget_absent(tx: &Tx<'_>, route: &str) -> Result<(), Error> {
     tx.execute(
-        "DELETE FROM idempotency WHERE route = ?1 AND CASE WHEN json_valid(body)
-            THEN json_extract(body, '$.id') NOT IN (SELECT id FROM deployments) END",
+        "DELETE FROM idempotency WHERE route = ?1
+            AND (made IS NULL OR made NOT IN (SELECT id FROM deployments))",
         [route],
     )?;
     Ok(())

@@ -24,7 +24,7 @@ pub(super) fn description() -> Description {
         "type": { "type": "string", "enum": ["html", "markdown", "mermaid", "json", "csv"], "default": "html", "description": "What the content is written in." },
         "slug": string("The last part of the URL that you would like: 1 to 63 of a-z, 0-9 and -. With a suffix if it is taken; random if absent."),
         "title": string("The page's title, up to 200 characters."),
-        "expires_in": { "type": "integer", "minimum": 60, "description": "How long the page lives, in seconds; 7 days if absent, which is the most." },
+        "expires_in": { "type": "integer", "minimum": 60, "description": "How long the page lives, in seconds; {{quick_share_seconds}} if absent, which is the most." },
         "one_time": { "type": "boolean", "description": "true: the first reader to open it is the last." },
         "password": string("What readers must enter."),
     });
