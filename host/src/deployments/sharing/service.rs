@@ -11,7 +11,7 @@ use crate::control;
 use crate::deployments::frontends::{Frontend, FrontendError};
 use crate::deployments::model::Deployment;
 use crate::deployments::publication::{Address, announce};
-use crate::deployments::publish::PublishError;
+use crate::deployments::publish::{PageSource, Placement, PublishError};
 use crate::deployments::{self, Deployments};
 use crate::fault;
 use crate::ids::DeploymentId;
@@ -100,7 +100,10 @@ impl Deployments {
         let source = share.source.ok_or(ShareError::NotFound)?;
         let text = self.text_of(source).await?;
         let page = self
-            .render_live(share.content_type, &share.title, &text, &share.slug)
+            .render_live(
+                PageSource::titled(share.content_type, &share.title, &text),
+                Placement::open(&share.slug, project.expires_at),
+            )
             .await?;
         let stored = self.store_made(text, page).await?;
         fault::point("claim.stored");
