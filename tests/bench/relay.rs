@@ -45,7 +45,11 @@ pub(crate) async fn open(address: SocketAddr, path: &str) -> anyhow::Result<TcpS
     while !head.ends_with(b"\r\n\r\n") {
         head.push(stream.read_u8().await.context("no answer")?);
     }
-    ensure!(head.starts_with(b"HTTP/1.1 101"), "{}", String::from_utf8_lossy(&head));
+    ensure!(
+        head.starts_with(b"HTTP/1.1 101"),
+        "{}",
+        String::from_utf8_lossy(&head)
+    );
     Ok(stream)
 }
 
@@ -84,7 +88,10 @@ impl Frames {
 
 fn head(bytes: &[u8]) -> Option<(u8, usize, usize)> {
     let (start, length) = match *bytes.get(1)? {
-        126 => (4, usize::from(u16::from_be_bytes([*bytes.get(2)?, *bytes.get(3)?]))),
+        126 => (
+            4,
+            usize::from(u16::from_be_bytes([*bytes.get(2)?, *bytes.get(3)?])),
+        ),
         short => (2, usize::from(short)),
     };
     let end = start + length;
@@ -94,7 +101,9 @@ fn head(bytes: &[u8]) -> Option<(u8, usize, usize)> {
 /// The time that a message carries, in nanoseconds of the run.
 fn time_of(payload: &[u8]) -> Option<u64> {
     let at = payload.windows(MARK.len()).position(|part| part == MARK)?;
-    let digits = payload[at + MARK.len()..].iter().take_while(|b| b.is_ascii_digit());
+    let digits = payload[at + MARK.len()..]
+        .iter()
+        .take_while(|b| b.is_ascii_digit());
     Some(digits.fold(0, |time, digit| time * 10 + u64::from(digit - b'0')))
 }
 
@@ -177,7 +186,11 @@ pub(crate) async fn send(
         }
         let time = nanos(run.began.elapsed());
         let text = format!(r#"{{"v":1,"type":"move","data":"t{time} {FILLING}"}}"#);
-        if stream.write_all(&frame(0x81, text.as_bytes())).await.is_err() {
+        if stream
+            .write_all(&frame(0x81, text.as_bytes()))
+            .await
+            .is_err()
+        {
             bail!("a sender was cut off");
         }
     }
@@ -194,7 +207,9 @@ pub(crate) async fn sit(run: Arc<Run>, mut stream: TcpStream) {
             _ => break,
         };
         let mut pings = 0;
-        frames.take(&buffer[..length], |opcode, _| pings += u32::from(opcode == 9));
+        frames.take(&buffer[..length], |opcode, _| {
+            pings += u32::from(opcode == 9)
+        });
         for _ in 0..pings {
             if stream.write_all(&frame(0x8a, b"")).await.is_err() {
                 break;

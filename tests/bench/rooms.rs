@@ -68,7 +68,9 @@ struct Outcome {
 
 /// Measures rooms.
 pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
-    title("Rooms: deliveries a second, processor time a delivery, and latency at half of that load")?;
+    title(
+        "Rooms: deliveries a second, processor time a delivery, and latency at half of that load",
+    )?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -120,13 +122,20 @@ async fn compare(relays: &[Relay; 2], shape: Shape, goals: &mut Goals) -> anyhow
         ))?;
     }
     let ratio = fastest[0] / fastest[1];
-    goals.at_least(&format!("{}, deliveries beside minimal", shape.name), ratio, 0.85);
+    goals.at_least(
+        &format!("{}, deliveries beside minimal", shape.name),
+        ratio,
+        0.85,
+    );
     // Half of what the minimal relay can, for both.
     let deliveries = shape.rooms * shape.senders * (shape.members - 1);
     let distance = Duration::from_secs_f64(deliveries as f64 / (fastest[1] / 2.0));
     for relay in relays {
         let outcome = one(relay, shape, &Pace::Every(distance)).await?;
-        let (p50, p99) = (quantile(&outcome.latencies, 0.5), quantile(&outcome.latencies, 0.99));
+        let (p50, p99) = (
+            quantile(&outcome.latencies, 0.5),
+            quantile(&outcome.latencies, 0.99),
+        );
         say(&format!(
             "  {:<15} {:<8} {:>9.0} deliveries/s  p50 {p50:.2} ms  p99 {p99:.2} ms",
             shape.name, relay.name, outcome.per_second,
@@ -173,7 +182,10 @@ async fn one(relay: &Relay, shape: Shape, pace: &Pace) -> anyhow::Result<Outcome
         .map(|(writing, heard)| tokio::spawn(send(Arc::clone(&run), writing, pace.clone(), heard)))
         .collect();
     tokio::time::sleep(RUN / 4).await;
-    let (before, cpu) = (run.counts.delivered.load(Ordering::Relaxed), relay.server.cpu()?);
+    let (before, cpu) = (
+        run.counts.delivered.load(Ordering::Relaxed),
+        relay.server.cpu()?,
+    );
     let began = Instant::now();
     tokio::time::sleep(RUN).await;
     let took = began.elapsed();
@@ -188,7 +200,12 @@ async fn one(relay: &Relay, shape: Shape, pace: &Pace) -> anyhow::Result<Outcome
     for receiver in receivers {
         latencies.extend(receiver.await?);
     }
-    ensure!(closed == 0, "{} sockets were closed by {}", closed, relay.name);
+    ensure!(
+        closed == 0,
+        "{} sockets were closed by {}",
+        closed,
+        relay.name
+    );
     Ok(Outcome {
         per_second: delivered as f64 / took.as_secs_f64(),
         cpu: millis(cpu) * 1e3 / delivered as f64,

@@ -211,7 +211,11 @@ impl TestServer {
     ///
     /// # Errors
     /// The status with which it is refused.
-    pub async fn socket(&self, path: &str, headers: &[(&'static str, &str)]) -> Result<Socket, u16> {
+    pub async fn socket(
+        &self,
+        path: &str,
+        headers: &[(&'static str, &str)],
+    ) -> Result<Socket, u16> {
         Socket::open(self.address(), path, headers).await
     }
 

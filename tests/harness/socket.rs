@@ -37,10 +37,16 @@ impl Socket {
     ///
     /// # Panics
     /// When the server answers neither.
-    pub async fn open(address: SocketAddr, path: &str, headers: &[(&'static str, &str)]) -> Result<Self, u16> {
+    pub async fn open(
+        address: SocketAddr,
+        path: &str,
+        headers: &[(&'static str, &str)],
+    ) -> Result<Self, u16> {
         let stream = TcpStream::connect(address).await.unwrap();
         stream.set_nodelay(true).unwrap();
-        let mut request = format!("ws://{address}{path}").into_client_request().unwrap();
+        let mut request = format!("ws://{address}{path}")
+            .into_client_request()
+            .unwrap();
         for (name, value) in headers {
             request.headers_mut().insert(*name, value.parse().unwrap());
         }

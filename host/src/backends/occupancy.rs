@@ -26,7 +26,9 @@ impl Counter {
     }
 
     pub(super) fn of(&self, backend: BackendId) -> Occupancy {
-        self.0.get().map_or_else(Occupancy::default, |count| count(backend))
+        self.0
+            .get()
+            .map_or_else(Occupancy::default, |count| count(backend))
     }
 }
 

@@ -217,7 +217,9 @@ impl Hub {
     /// Closes the sockets of a page for which `why` has a reason.
     pub(super) fn close_page(&self, slug: &str, why: &dyn Fn(&Page) -> Option<Close>) {
         for room in self.all() {
-            self.with_room(&room, |now, tally| ((), room.close_page(slug, why, now, tally)));
+            self.with_room(&room, |now, tally| {
+                ((), room.close_page(slug, why, now, tally))
+            });
         }
     }
 
@@ -226,7 +228,11 @@ impl Hub {
         let mut all = Vec::new();
         for shard in &self.shards {
             for rooms in lock(shard).values() {
-                all.extend(lock(&rooms.rooms).values().map(|(room, _)| Arc::clone(room)));
+                all.extend(
+                    lock(&rooms.rooms)
+                        .values()
+                        .map(|(room, _)| Arc::clone(room)),
+                );
             }
         }
         all

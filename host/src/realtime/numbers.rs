@@ -30,7 +30,9 @@ impl Numbers {
         self.deliveries.inc_by(tally.delivered);
         self.drops.inc_by(tally.dropped);
         let longest = i64::try_from(tally.longest).unwrap_or(i64::MAX);
-        self.longest.inner().fetch_max(longest, std::sync::atomic::Ordering::Relaxed);
+        self.longest
+            .inner()
+            .fetch_max(longest, std::sync::atomic::Ordering::Relaxed);
     }
 
     /// Notes how many there are.
@@ -43,11 +45,35 @@ impl Numbers {
     pub(super) fn register(self: &Arc<Self>, registry: &mut Registry) {
         registry.register("svc_room_sockets", "WebSockets open", self.sockets.clone());
         registry.register("svc_rooms", "Rooms that somebody is in", self.rooms.clone());
-        registry.register("svc_room_joins", "Sockets let into a room", self.opened.clone());
-        registry.register("svc_room_messages", "Messages relayed", self.messages.clone());
-        registry.register("svc_room_refused", "Frames refused by a rule", self.refused.clone());
-        registry.register("svc_room_deliveries", "Messages put into a member's queue", self.deliveries.clone());
-        registry.register("svc_room_drops", "Messages thrown away with a full queue", self.drops.clone());
-        registry.register("svc_room_queue_longest", "The longest that a member's queue has been", self.longest.clone());
+        registry.register(
+            "svc_room_joins",
+            "Sockets let into a room",
+            self.opened.clone(),
+        );
+        registry.register(
+            "svc_room_messages",
+            "Messages relayed",
+            self.messages.clone(),
+        );
+        registry.register(
+            "svc_room_refused",
+            "Frames refused by a rule",
+            self.refused.clone(),
+        );
+        registry.register(
+            "svc_room_deliveries",
+            "Messages put into a member's queue",
+            self.deliveries.clone(),
+        );
+        registry.register(
+            "svc_room_drops",
+            "Messages thrown away with a full queue",
+            self.drops.clone(),
+        );
+        registry.register(
+            "svc_room_queue_longest",
+            "The longest that a member's queue has been",
+            self.longest.clone(),
+        );
     }
 }

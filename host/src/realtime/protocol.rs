@@ -78,13 +78,17 @@ impl<'de> Visitor<'de> for Members {
                 _ => {
                     map.next_value::<IgnoredAny>()?;
                     let name: String = name.chars().take(NAME).collect();
-                    let odd = format!("`{name}` is not known: a frame has `v`, `type`, `data` and `client_message_id`.");
+                    let odd = format!(
+                        "`{name}` is not known: a frame has `v`, `type`, `data` and `client_message_id`."
+                    );
                     fields.odd.get_or_insert(odd);
                     continue;
                 }
             };
             if field.replace(map.next_value()?).is_some() {
-                fields.odd.get_or_insert(format!("`{name}` is there twice."));
+                fields
+                    .odd
+                    .get_or_insert(format!("`{name}` is there twice."));
             }
         }
         Ok(fields)
@@ -98,7 +102,10 @@ pub(super) fn judge(frame: &str) -> Result<Message<'_>, Refusal> {
     let id = id.map(|id| serde_json::from_str::<String>(id.get()));
     let (client_message_id, odd_id) = match id {
         Some(Ok(id)) => (Some(id), None),
-        Some(Err(_)) => (None, Some("`client_message_id` must be a string.".to_owned())),
+        Some(Err(_)) => (
+            None,
+            Some("`client_message_id` must be a string.".to_owned()),
+        ),
         None => (None, None),
     };
     match kind(&fields, odd_id) {
@@ -149,9 +156,15 @@ pub(super) fn check_type(kind: &str) -> Result<(), String> {
 
 fn unreadable(error: &serde_json::Error) -> Refusal {
     let (code, detail) = if error.is_data() {
-        (Code::InvalidRequest, "A frame must be a JSON object.".to_owned())
+        (
+            Code::InvalidRequest,
+            "A frame must be a JSON object.".to_owned(),
+        )
     } else {
-        (Code::InvalidJson, format!("The frame is not valid JSON: {error}."))
+        (
+            Code::InvalidJson,
+            format!("The frame is not valid JSON: {error}."),
+        )
     };
     Refusal {
         code: code.as_str(),

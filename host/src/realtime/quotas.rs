@@ -65,7 +65,11 @@ impl Quotas {
     ///
     /// # Errors
     /// The quota that is reached.
-    pub(super) fn take(self: &Arc<Self>, client: IpAddr, backend: BackendId) -> Result<Permit, Reached> {
+    pub(super) fn take(
+        self: &Arc<Self>,
+        client: IpAddr,
+        backend: BackendId,
+    ) -> Result<Permit, Reached> {
         let most = self.most;
         let mut held = self.held();
         let of = |count: Option<&u64>| count.copied().unwrap_or(0);
@@ -160,6 +164,9 @@ mod tests {
         drop(again);
         drop((_second, _third, _fourth));
         let held = quotas.held();
-        assert_eq!((held.total, held.by_client.len(), held.by_backend.len()), (0, 0, 0));
+        assert_eq!(
+            (held.total, held.by_client.len(), held.by_backend.len()),
+            (0, 0, 0)
+        );
     }
 }

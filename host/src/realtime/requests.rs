@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::protocol::check_type;
 use super::is_room_id;
+use super::protocol::check_type;
 use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
 

@@ -142,7 +142,12 @@ impl Room {
     ///
     /// # Errors
     /// Why the room has ended.
-    pub(super) fn join(&self, member: Member, now: Moment, tally: &mut Tally) -> Result<Awaited, Close> {
+    pub(super) fn join(
+        &self,
+        member: Member,
+        now: Moment,
+        tally: &mut Tally,
+    ) -> Result<Awaited, Close> {
         let mut state = self.state();
         if let Some(close) = state.ended {
             return Err(close);
@@ -199,7 +204,13 @@ impl Room {
     }
 
     /// Pings those whose turn it is, and lets go those who have not answered.
-    pub(super) fn ping(&self, now: Moment, every: Duration, within: Duration, tally: &mut Tally) -> Awaited {
+    pub(super) fn ping(
+        &self,
+        now: Moment,
+        every: Duration,
+        within: Duration,
+        tally: &mut Tally,
+    ) -> Awaited {
         let mut state = self.state();
         let state = &mut *state;
         let gone = &mut state.gone;
@@ -306,7 +317,10 @@ impl State {
 
     /// Tells everybody what has happened; whoever cannot be told goes, too.
     fn tell(&mut self, room: &str, ts: Timestamp, tally: &mut Tally) {
-        let (coming, gone) = (std::mem::take(&mut self.coming), std::mem::take(&mut self.gone));
+        let (coming, gone) = (
+            std::mem::take(&mut self.coming),
+            std::mem::take(&mut self.gone),
+        );
         let count = self.members.len() + coming.len();
         self.size = count;
         let presence = protocol::presence(count, room, ts);

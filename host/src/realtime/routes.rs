@@ -83,9 +83,7 @@ pub async fn join(
     let room = room_of(request.uri().query())?;
     let upgrade = Upgrade::of(&mut request)?;
     let client = context.client.bucket();
-    let ticket = rooms
-        .realtime
-        .admit(backend, client, &room, &slug, &page)?;
+    let ticket = rooms.realtime.admit(backend, client, &room, &slug, &page)?;
     // From here on the ticket is told of every end; this looks for one that came before it.
     if rooms.realtime.ends() != ends && !rooms.backends.is_realtime(backend).await? {
         return Err(RoomError::Closed.into());
@@ -94,7 +92,8 @@ pub async fn join(
     // upgrade, and before it is accepted.
     let id = rooms.realtime.client_id();
     let id = id.map_err(|error| Problem::internal(&error))?;
-    let span = tracing::debug_span!("socket", request = %context.request_id, slug, room, client = %id);
+    let span =
+        tracing::debug_span!("socket", request = %context.request_id, slug, room, client = %id);
     let (response, accepted) = upgrade.accept();
     tokio::spawn(socket::serve(accepted, ticket, id).instrument(span));
     Ok(response)

@@ -192,7 +192,14 @@ impl Steps {
     }
 
     /// An action of the backend.
-    pub(super) fn backend(&mut self, action: &str, method: Method, below: &str, body: Value, status: u16) {
+    pub(super) fn backend(
+        &mut self,
+        action: &str,
+        method: Method,
+        below: &str,
+        body: Value,
+        status: u16,
+    ) {
         let mut arguments = body.clone();
         arguments["action"] = action.into();
         arguments["project_id"] = "$project".into();

@@ -13,7 +13,11 @@ impl Steps {
             self.backend("update", Method::PATCH, "", switch, 200);
             self.backend("rooms", Method::GET, "/rooms", json!({}), status);
             let sent = if realtime { 202 } else { 404 };
-            self.said("lobby", json!({ "type": "notice", "data": [1, null] }), sent);
+            self.said(
+                "lobby",
+                json!({ "type": "notice", "data": [1, null] }),
+                sent,
+            );
         }
         for (room, body, status) in [
             ("lobby", json!({ "type": "notice" }), 202),
@@ -35,6 +39,13 @@ impl Steps {
         arguments["action"] = "send".into();
         arguments["project_id"] = "$project".into();
         arguments["room"] = room.into();
-        self.add("manage_backend", arguments, Method::POST, path, body, status);
+        self.add(
+            "manage_backend",
+            arguments,
+            Method::POST,
+            path,
+            body,
+            status,
+        );
     }
 }

@@ -13,7 +13,11 @@ use super::{house, house_on, join};
 
 /// A message's frame that is not its last.
 fn part(opcode: Data, bytes: usize, last: bool) -> Message {
-    Message::Frame(Frame::message(vec![b'x'; bytes], OpCode::Data(opcode), last))
+    Message::Frame(Frame::message(
+        vec![b'x'; bytes],
+        OpCode::Data(opcode),
+        last,
+    ))
 }
 
 #[tokio::test]
@@ -30,7 +34,10 @@ async fn a_frame_has_its_most_as_a_whole() {
     // Just as large as it may be: it is read, and is no JSON.
     let (mut socket, _) = join(&house, "a").await;
     socket.send("x".repeat(16_384)).await;
-    assert_eq!(socket.until("svc:error").await["data"]["code"], "invalid_json");
+    assert_eq!(
+        socket.until("svc:error").await["data"]["code"],
+        "invalid_json"
+    );
     socket.send("x".repeat(16_385)).await;
     assert_eq!(socket.closed().await, Some(1009));
     let (mut socket, _) = join(&house, "a").await;
@@ -41,9 +48,20 @@ async fn a_frame_has_its_most_as_a_whole() {
     ] {
         socket.0.send(part(opcode, bytes, last)).await.unwrap();
     }
-    assert_eq!(socket.until("svc:error").await["data"]["code"], "invalid_json");
-    socket.0.send(part(Data::Text, 16_000, false)).await.unwrap();
-    socket.0.send(part(Data::Continue, 385, false)).await.unwrap();
+    assert_eq!(
+        socket.until("svc:error").await["data"]["code"],
+        "invalid_json"
+    );
+    socket
+        .0
+        .send(part(Data::Text, 16_000, false))
+        .await
+        .unwrap();
+    socket
+        .0
+        .send(part(Data::Continue, 385, false))
+        .await
+        .unwrap();
     assert_eq!(socket.closed().await, Some(1009));
     // Much more than that, of which the client gets to know in the middle of it.
     let (mut socket, _) = join(&house, "a").await;
@@ -103,7 +121,11 @@ async fn ten_a_second_may_go_on_for_ever() {
 async fn pings_are_answered_and_a_flood_of_them_is_one() {
     let house = house().await;
     let (mut socket, _) = join(&house, "a").await;
-    socket.0.send(Message::Ping("are you there".into())).await.unwrap();
+    socket
+        .0
+        .send(Message::Ping("are you there".into()))
+        .await
+        .unwrap();
     loop {
         if let Message::Pong(payload) = socket.0.next().await.unwrap().unwrap() {
             assert_eq!(&payload[..], b"are you there");
@@ -182,7 +204,10 @@ async fn hear_all(mut socket: Socket) -> Socket {
             panic!("a fast reader was closed");
         };
         if text.contains(r#""type":"n""#) {
-            assert!(text.contains(&format!(r#""data":"{next}:x"#)), "{text:.100}");
+            assert!(
+                text.contains(&format!(r#""data":"{next}:x"#)),
+                "{text:.100}"
+            );
             next += 1;
         }
         left |= text.contains("svc:leave");
@@ -192,15 +217,24 @@ async fn hear_all(mut socket: Socket) -> Socket {
 
 #[tokio::test]
 async fn a_slow_reader_delays_nobody_and_is_closed() {
-    let many = |limits: &mut svc::config::Limits| limits.messages_per_second = 100_000;
+    let many = |limits: &mut svc::config::Limits| {
+        limits.messages_per_second = 100_000;
+        // Who is slow does not answer pings, either.
+        limits.pong_seconds = 10_000;
+    };
     let house = house_on(TestServer::builder().limits(many)).await;
     let (mut slow, slow_id) = join(&house, "a").await;
     let mut fast = Vec::new();
     for _ in 0..98 {
+        // A large room tells of who comes once in a while.
+        house.server.advance(1);
         fast.push(join(&house, "a").await.0);
     }
+    house.server.advance(1);
     let (mut ada, _) = join(&house, "a").await;
-    let fast = fast.into_iter().map(|socket| tokio::spawn(hear_all(socket)));
+    let fast = fast
+        .into_iter()
+        .map(|socket| tokio::spawn(hear_all(socket)));
     let listening: Vec<_> = fast.collect();
     // More than its queue and the kernel's buffers on both sides hold.
     let filling = "x".repeat(15_000);
@@ -219,7 +253,9 @@ async fn a_slow_reader_delays_nobody_and_is_closed() {
     assert_eq!(ada.until("svc:leave").await["data"]["client_id"], *slow_id);
     assert_eq!(slow.closed().await, Some(1013));
     let detail = async || {
-        let sockets = house.detail().await["realtime"]["sockets"].as_u64().unwrap();
+        let sockets = house.detail().await["realtime"]["sockets"]
+            .as_u64()
+            .unwrap();
         (sockets <= 99).then_some(())
     };
     until("the slow reader to be counted as gone", detail).await;

@@ -20,10 +20,20 @@ async fn realtime_switched_off_closes_and_switched_on_opens() {
     let (mut ada, _) = join(&house, "a").await;
     let (mut bob, _) = join(&house, "b").await;
     let off = switch(&house, false).await;
-    assert_eq!(off["realtime"], json!({ "enabled": false, "rooms": 0, "sockets": 0 }));
+    assert_eq!(
+        off["realtime"],
+        json!({ "enabled": false, "rooms": 0, "sockets": 0 })
+    );
     assert_eq!(ada.closed().await, Some(1001));
     assert_eq!(bob.closed().await, Some(1001));
-    assert_eq!(house.server.socket("/room/ws?room=a", &[]).await.unwrap_err(), 404);
+    assert_eq!(
+        house
+            .server
+            .socket("/room/ws?room=a", &[])
+            .await
+            .unwrap_err(),
+        404
+    );
     switch(&house, true).await;
     let (mut again, _) = join(&house, "a").await;
     // Switching on what is on changes nothing.
@@ -49,9 +59,23 @@ async fn a_deleted_backend_closes() {
     let (mut socket, _) = join(&house, "a").await;
     house.delete().await.expect(204);
     assert_eq!(socket.closed().await, Some(1001));
-    assert_eq!(house.server.socket("/room/ws?room=a", &[]).await.unwrap_err(), 404);
+    assert_eq!(
+        house
+            .server
+            .socket("/room/ws?room=a", &[])
+            .await
+            .unwrap_err(),
+        404
+    );
     house.create(GUESTS).await.expect(201);
-    assert_eq!(house.server.socket("/room/ws?room=a", &[]).await.unwrap_err(), 404);
+    assert_eq!(
+        house
+            .server
+            .socket("/room/ws?room=a", &[])
+            .await
+            .unwrap_err(),
+        404
+    );
 }
 
 #[tokio::test]
@@ -86,7 +110,10 @@ async fn a_republished_frontend_keeps_its_sockets() {
     let (mut bob, _) = join(&house, "a").await;
     let path = format!("/{}/frontends/room", house.project);
     let body = json!({ "content": "# Two" });
-    let put = house.owner.send(&house.server, Method::PUT, &path, &body).await;
+    let put = house
+        .owner
+        .send(&house.server, Method::PUT, &path, &body)
+        .await;
     put.expect(200);
     ada.all().await;
     ada.say("on", json!(1)).await;
@@ -97,7 +124,11 @@ async fn a_republished_frontend_keeps_its_sockets() {
 async fn a_deleted_project_closes() {
     let house = house().await;
     let (mut socket, _) = join(&house, "a").await;
-    house.owner.delete(&house.server, &format!("/{}", house.project)).await.expect(204);
+    house
+        .owner
+        .delete(&house.server, &format!("/{}", house.project))
+        .await
+        .expect(204);
     assert_eq!(socket.closed().await, Some(1001));
 }
 
@@ -109,7 +140,10 @@ async fn an_expired_project_closes() {
     let project = owner.post(&server, "", &brief).await.expect(201).json();
     let project = crate::account::text(&project["id"]);
     let backend = json!({ "ddl": GUESTS, "realtime": true });
-    owner.post(&server, &format!("/{project}/backend"), &backend).await.expect(201);
+    owner
+        .post(&server, &format!("/{project}/backend"), &backend)
+        .await
+        .expect(201);
     owner.frontend(&server, &project, "brief").await;
     let mut socket = server.socket("/brief/ws?room=a", &[]).await.unwrap();
     socket.until("svc:welcome").await;
@@ -126,11 +160,17 @@ async fn a_disabled_page_closes_its_own_sockets_and_may_come_back() {
     house.publish("annex").await;
     let (mut ada, _) = join(&house, "a").await;
     let (mut bob, _) = join_by(&house, "annex", "a").await;
-    let disabled = house.server.command(&svc(), &["deployment", "disable", "room"]).await;
+    let disabled = house
+        .server
+        .command(&svc(), &["deployment", "disable", "room"])
+        .await;
     assert!(disabled.success);
     assert_eq!(ada.closed().await, Some(1008));
     lives(&mut bob).await;
-    let enabled = house.server.command(&svc(), &["deployment", "enable", "room"]).await;
+    let enabled = house
+        .server
+        .command(&svc(), &["deployment", "enable", "room"])
+        .await;
     assert!(enabled.success);
     let opened = async || house.server.socket("/room/ws?room=a", &[]).await.ok();
     svc_tests::until("the page to be enabled", opened).await;

@@ -48,7 +48,9 @@ fn theirs(bytes: &[u8]) -> Outcome {
             Ok(Message::Close(_)) => return (texts, None),
             Ok(_) => {}
             Err(Error::Io(_) | Error::ConnectionClosed) => return (texts, None),
-            Err(Error::Capacity(CapacityError::MessageTooLong { .. })) => return (texts, Some("large")),
+            Err(Error::Capacity(CapacityError::MessageTooLong { .. })) => {
+                return (texts, Some("large"));
+            }
             Err(Error::Utf8(_)) => return (texts, Some("text")),
             Err(_) => return (texts, Some("protocol")),
         }
@@ -103,7 +105,11 @@ fn some_frame(numbers: &mut Numbers, out: &mut Vec<u8>) {
     }
     let odd = one_of(15) == 0;
     for at in 0..length {
-        let byte = if odd && at == length / 2 { 0xc3 } else { b'a' + u8::try_from(at % 26).unwrap() };
+        let byte = if odd && at == length / 2 {
+            0xc3
+        } else {
+            b'a' + u8::try_from(at % 26).unwrap()
+        };
         out.push(if mask == 0 { byte } else { byte ^ key[at % 4] });
     }
 }
@@ -123,11 +129,26 @@ fn both_read_the_same() {
         assert_eq!(whole.0, theirs.0, "round {round}: {bytes:02x?}");
         // Binary is refused by its first frame, for which theirs waits for the last.
         let early = whole.1 == Some("binary") && theirs.1.is_none();
-        assert_eq!(whole.1.is_some(), early || theirs.1.is_some(), "round {round}: {whole:?} {theirs:?} {bytes:02x?}");
+        // What is no UTF-8 they refuse in the middle of a message, ours at its end.
+        let late = theirs.1 == Some("text") && whole.1.is_none();
+        assert_eq!(
+            whole.1.is_some() || late,
+            early || theirs.1.is_some(),
+            "round {round}: {whole:?} {theirs:?} {bytes:02x?}"
+        );
         *refused.entry(whole.1).or_insert(0) += 1;
     }
     // The mixture has some of everything.
-    for why in [None, Some("binary"), Some("text"), Some("large"), Some("protocol")] {
-        assert!(refused.get(&why).is_some_and(|count| *count > 100), "{refused:?}");
+    for why in [
+        None,
+        Some("binary"),
+        Some("text"),
+        Some("large"),
+        Some("protocol"),
+    ] {
+        assert!(
+            refused.get(&why).is_some_and(|count| *count > 100),
+            "{refused:?}"
+        );
     }
 }

@@ -21,7 +21,9 @@ impl Raw {
             "GET /room/ws?room=a HTTP/1.1\r\nHost: {address}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
              Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
         );
-        stream.write_all(&[request.as_bytes(), first].concat()).unwrap();
+        stream
+            .write_all(&[request.as_bytes(), first].concat())
+            .unwrap();
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             let mut byte = [0];
@@ -30,7 +32,10 @@ impl Raw {
         }
         let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
         assert!(head.starts_with("http/1.1 101"), "{head}");
-        assert!(head.contains("sec-websocket-accept: s3pplmbitxaq9kygzzhzrbk+xoo="), "{head}");
+        assert!(
+            head.contains("sec-websocket-accept: s3pplmbitxaq9kygzzhzrbk+xoo="),
+            "{head}"
+        );
         assert!(!head.contains("sec-websocket-extensions"), "{head}");
         Self(stream)
     }
@@ -64,7 +69,10 @@ impl Raw {
 /// The first frame of a server: its opcode, its payload, and how long it is.
 fn frame(bytes: &[u8]) -> Option<(u8, Vec<u8>, usize)> {
     let (start, length) = match *bytes.get(1)? {
-        126 => (4, usize::from(u16::from_be_bytes([*bytes.get(2)?, *bytes.get(3)?]))),
+        126 => (
+            4,
+            usize::from(u16::from_be_bytes([*bytes.get(2)?, *bytes.get(3)?])),
+        ),
         short @ ..=125 => (2, usize::from(short)),
         other => panic!("a length of {other}"),
     };
@@ -117,17 +125,41 @@ async fn what_breaks_the_protocol_is_closed_with_its_code() {
         ("a long ping", masked(0x89, &[b'x'; 126]), 1002),
         ("half a ping", masked(0x09, b"x"), 1002),
         ("a continuation of nothing", masked(0x80, b"x"), 1002),
-        ("a message in a message", [masked(0x01, b"x"), text(b"x")].concat(), 1002),
+        (
+            "a message in a message",
+            [masked(0x01, b"x"), text(b"x")].concat(),
+            1002,
+        ),
         ("a close of one byte", masked(0x88, b"x"), 1002),
-        ("a close with a code of nobody's", masked(0x88, &1006_u16.to_be_bytes()), 1002),
+        (
+            "a close with a code of nobody's",
+            masked(0x88, &1006_u16.to_be_bytes()),
+            1002,
+        ),
         ("no UTF-8", text(&[b'"', 0xff, b'"']), 1007),
         ("a surrogate", text(&[0xed, 0xa0, 0x80]), 1007),
-        ("no UTF-8 in a close", masked(0x88, &[0x03, 0xe8, 0xff]), 1007),
+        (
+            "no UTF-8 in a close",
+            masked(0x88, &[0x03, 0xe8, 0xff]),
+            1007,
+        ),
         ("binary", masked(0x82, b"{}"), 1003),
         ("binary in parts", masked(0x02, b"{}"), 1003),
-        ("a huge length", [&[0x81, 0xff][..], &[0x7f; 8], &[0; 4]].concat(), 1009),
-        ("a length of the top bit", [&[0x81, 0xff][..], &[0xff; 8], &[0; 4]].concat(), 1009),
-        ("another protocol", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(), 1002),
+        (
+            "a huge length",
+            [&[0x81, 0xff][..], &[0x7f; 8], &[0; 4]].concat(),
+            1009,
+        ),
+        (
+            "a length of the top bit",
+            [&[0x81, 0xff][..], &[0xff; 8], &[0; 4]].concat(),
+            1009,
+        ),
+        (
+            "another protocol",
+            b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(),
+            1002,
+        ),
     ] {
         for early in [true, false] {
             let bytes = bytes.clone();
@@ -138,7 +170,11 @@ async fn what_breaks_the_protocol_is_closed_with_its_code() {
                 }
                 raw.code()
             });
-            assert_eq!(found.await, Some(code), "{name}, with the handshake: {early}");
+            assert_eq!(
+                found.await,
+                Some(code),
+                "{name}, with the handshake: {early}"
+            );
         }
     }
     only(&house, 0).await;
@@ -192,7 +228,9 @@ async fn noise_ends_every_connection_and_nothing_else() {
         for _ in 0..300 {
             let mut raw = Raw::open(address, &[]);
             let length = numbers.draw() % 200;
-            let mut noise: Vec<u8> = (0..length).map(|_| numbers.draw().to_le_bytes()[0]).collect();
+            let mut noise: Vec<u8> = (0..length)
+                .map(|_| numbers.draw().to_le_bytes()[0])
+                .collect();
             if numbers.draw() % 2 == 0 {
                 // Something that begins well.
                 noise = [masked(0x81, br#"{"v":1,"type":"n"}"#), noise].concat();

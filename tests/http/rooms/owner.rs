@@ -10,11 +10,18 @@ use crate::house::{GUESTS, House};
 
 async fn rooms(house: &House) -> Value {
     let path = format!("/{}/backend/rooms", house.project);
-    house.owner.get(&house.server, &path).await.expect(200).json()
+    house
+        .owner
+        .get(&house.server, &path)
+        .await
+        .expect(200)
+        .json()
 }
 
 async fn send(house: &House, room: &str, body: &Value) -> svc_tests::Answer {
-    house.send(Method::POST, &format!("/rooms/{room}/messages"), body).await
+    house
+        .send(Method::POST, &format!("/rooms/{room}/messages"), body)
+        .await
 }
 
 #[tokio::test]
@@ -26,7 +33,12 @@ async fn an_owner_lists_rooms_and_speaks_in_them() {
     let (_eve, _) = join(&house, "garden").await;
     ada.say("hi", json!(1)).await;
     bob.until("hi").await;
-    let sent = send(&house, "lobby", &json!({ "type": "notice", "data": { "text": "hello" } })).await;
+    let sent = send(
+        &house,
+        "lobby",
+        &json!({ "type": "notice", "data": { "text": "hello" } }),
+    )
+    .await;
     assert_eq!(sent.expect(202).json(), json!({ "seq": 2 }));
     for socket in [&mut ada, &mut bob] {
         let notice = socket.until("notice").await;
@@ -56,7 +68,11 @@ async fn nothing_is_made_for_a_room_that_nobody_is_in() {
     let sent = send(&house, "empty", &json!({ "type": "a" })).await;
     assert_eq!(sent.expect(202).json(), json!({ "seq": 0 }));
     assert_eq!(rooms(&house).await, json!({ "rooms": [] }));
-    let mut late = house.server.socket("/room/ws?room=empty", &[]).await.unwrap();
+    let mut late = house
+        .server
+        .socket("/room/ws?room=empty", &[])
+        .await
+        .unwrap();
     assert_eq!(late.envelope().await["data"]["seq"], 0);
 }
 
@@ -70,14 +86,22 @@ async fn a_message_is_checked() {
         ("a", json!({ "type": "" }), "invalid_request"),
         ("a", json!({ "type": "a b" }), "invalid_request"),
         ("a", json!({}), "invalid_request"),
-        ("a", json!({ "type": "a", "sender": "x" }), "invalid_request"),
+        (
+            "a",
+            json!({ "type": "a", "sender": "x" }),
+            "invalid_request",
+        ),
     ] {
         send(&house, room, &body).await.problem(400, code);
     }
     let fits = "x".repeat(16_384 - r#"{"type":"a","data":""}"#.len());
-    send(&house, "a", &json!({ "type": "a", "data": fits })).await.expect(202);
+    send(&house, "a", &json!({ "type": "a", "data": fits }))
+        .await
+        .expect(202);
     let large = json!({ "type": "a", "data": format!("{fits}x") });
-    send(&house, "a", &large).await.problem(413, "payload_too_large");
+    send(&house, "a", &large)
+        .await
+        .problem(413, "payload_too_large");
 }
 
 #[tokio::test]
@@ -88,18 +112,43 @@ async fn only_the_owner_may_and_only_where_there_are_rooms() {
     let list = format!("/{}/backend/rooms", house.project);
     let path = format!("/{}/backend/rooms/a/messages", house.project);
     let body = json!({ "type": "a" });
-    house.owner.get(&house.server, &list).await.problem(404, "not_found");
-    send(&house, ".", &json!({})).await.problem(404, "not_found");
+    house
+        .owner
+        .get(&house.server, &list)
+        .await
+        .problem(404, "not_found");
+    send(&house, ".", &json!({}))
+        .await
+        .problem(404, "not_found");
     switch(&house, true).await;
     let public = format!("/api/v1/projects{path}");
-    house.server.json(&public, &body).answer().await.problem(401, "unauthorized");
-    stranger.get(&house.server, &list).await.problem(403, "forbidden");
-    stranger.post(&house.server, &path, &body).await.problem(403, "forbidden");
+    house
+        .server
+        .json(&public, &body)
+        .answer()
+        .await
+        .problem(401, "unauthorized");
+    stranger
+        .get(&house.server, &list)
+        .await
+        .problem(403, "forbidden");
+    stranger
+        .post(&house.server, &path, &body)
+        .await
+        .problem(403, "forbidden");
     house.delete().await.expect(204);
-    house.owner.get(&house.server, &list).await.problem(404, "not_found");
+    house
+        .owner
+        .get(&house.server, &list)
+        .await
+        .problem(404, "not_found");
     send(&house, "a", &body).await.problem(404, "not_found");
     // Before anything is looked up, what is too large is.
     let large = json!({ "type": "a", "data": "x".repeat(20_000) });
     let nobody = "/01a1fc20-6ee3-7da4-ae81-ade539ecfe63/backend/rooms/a/messages";
-    house.owner.post(&house.server, nobody, &large).await.problem(413, "payload_too_large");
+    house
+        .owner
+        .post(&house.server, nobody, &large)
+        .await
+        .problem(413, "payload_too_large");
 }

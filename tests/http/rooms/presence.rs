@@ -32,7 +32,11 @@ async fn crowded() -> (House, Vec<(Socket, String)>) {
 
 /// Opens a socket that is not welcomed yet.
 async fn come(house: &House) -> Socket {
-    house.server.socket("/room/ws?room=hall", &[]).await.unwrap()
+    house
+        .server
+        .socket("/room/ws?room=hall", &[])
+        .await
+        .unwrap()
 }
 
 async fn counted(house: &House, sockets: usize) {
@@ -50,10 +54,12 @@ async fn many_who_reload_at_once_are_told_in_one_piece() {
     // The first change after a quiet while is told at once; all others wait, because the clock stands still.
     let mut first = come(&house).await;
     assert_eq!(first.envelope().await["type"], "svc:welcome");
-    let left: BTreeSet<String> = crowd.map(|(socket, id)| {
-        drop(socket);
-        id
-    }).collect();
+    let left: BTreeSet<String> = crowd
+        .map(|(socket, id)| {
+            drop(socket);
+            id
+        })
+        .collect();
     counted(&house, 2).await;
     let mut back = Vec::new();
     for _ in 0..CROWD {
@@ -61,7 +67,12 @@ async fn many_who_reload_at_once_are_told_in_one_piece() {
     }
     counted(&house, 2 + CROWD).await;
     let told = watcher.all().await;
-    assert_eq!(told.len(), 2, "one join and one presence, not {}", told.len());
+    assert_eq!(
+        told.len(),
+        2,
+        "one join and one presence, not {}",
+        told.len()
+    );
     house.server.advance(1);
     // Everybody who came back is welcomed as one of all, and is told nothing of the others who came with it.
     let mut frames = 0;
@@ -76,12 +87,18 @@ async fn many_who_reload_at_once_are_told_in_one_piece() {
         assert_eq!(rest[0]["data"]["members"], 2 + CROWD);
         frames += 2;
     }
-    assert!(frames < CROWD * 4, "{frames} frames instead of {}", 2 * CROWD * CROWD);
+    assert!(
+        frames < CROWD * 4,
+        "{frames} frames instead of {}",
+        2 * CROWD * CROWD
+    );
     // Who stayed hears of each, and then how many there are.
     let told = watcher.all().await;
     let of = |kind: &str| -> BTreeSet<String> {
         let events = told.iter().filter(|event| event["type"] == kind);
-        events.map(|event| text(&event["data"]["client_id"])).collect()
+        events
+            .map(|event| text(&event["data"]["client_id"]))
+            .collect()
     };
     assert_eq!(of("svc:leave"), left);
     assert_eq!(of("svc:join"), ids);

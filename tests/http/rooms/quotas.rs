@@ -55,7 +55,10 @@ async fn clients_behind_a_trusted_proxy_are_counted_apart() {
         ("2001:db8:1:2::2", false),
         ("2001:db8:1:3::1", true),
     ] {
-        let socket = house.server.socket(path, &[("x-forwarded-for", client)]).await;
+        let socket = house
+            .server
+            .socket(path, &[("x-forwarded-for", client)])
+            .await;
         assert_eq!(socket.is_ok(), expected, "{client}");
         open.extend(socket.ok());
     }

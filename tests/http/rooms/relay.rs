@@ -24,13 +24,20 @@ async fn a_message_goes_to_every_other_member_in_the_servers_envelope() {
     }
     // Not to itself.
     let own = ada.all().await;
-    assert!(own.iter().all(|envelope| envelope["type"] != "move"), "{own:?}");
+    assert!(
+        own.iter().all(|envelope| envelope["type"] != "move"),
+        "{own:?}"
+    );
 }
 
 #[tokio::test]
 async fn who_joins_is_welcomed_first_and_the_others_are_told() {
     let house = house().await;
-    let mut ada = house.server.socket("/room/ws?room=lobby", &[]).await.unwrap();
+    let mut ada = house
+        .server
+        .socket("/room/ws?room=lobby", &[])
+        .await
+        .unwrap();
     let ts = "2026-11-20T12:00:00.000Z";
     let welcome = ada.envelope().await;
     let ada_id = text(&welcome["data"]["client_id"]);
@@ -41,7 +48,11 @@ async fn who_joins_is_welcomed_first_and_the_others_are_told() {
             "data": { "client_id": ada_id, "room": "lobby", "members": 1, "seq": 0 },
         })
     );
-    let mut bob = house.server.socket("/room/ws?room=lobby", &[]).await.unwrap();
+    let mut bob = house
+        .server
+        .socket("/room/ws?room=lobby", &[])
+        .await
+        .unwrap();
     let welcome = bob.envelope().await;
     let bob_id = text(&welcome["data"]["client_id"]);
     assert_eq!(welcome["data"]["members"], 2);
@@ -75,7 +86,11 @@ async fn messages_are_numbered_by_room_and_own_ones_count() {
     // A frame that is refused takes no number.
     ada.say("svc:join", json!({ "client_id": "x" })).await;
     ada.until("svc:error").await;
-    let mut late = house.server.socket("/room/ws?room=lobby", &[]).await.unwrap();
+    let mut late = house
+        .server
+        .socket("/room/ws?room=lobby", &[])
+        .await
+        .unwrap();
     assert_eq!(late.envelope().await["data"]["seq"], 3);
     // Another room has numbers of its own, and hears nothing of this one.
     let (mut dan, _) = join(&house, "garden").await;
@@ -94,7 +109,11 @@ async fn a_room_and_its_numbers_end_with_its_last_member() {
     let (bob, _) = join(&house, "lobby").await;
     bob.close().await;
     ada.close().await;
-    let mut again = house.server.socket("/room/ws?room=lobby", &[]).await.unwrap();
+    let mut again = house
+        .server
+        .socket("/room/ws?room=lobby", &[])
+        .await
+        .unwrap();
     let welcome = again.envelope().await;
     assert_eq!(welcome["data"]["seq"], 0, "{welcome}");
     assert_eq!(welcome["data"]["members"], 1, "{welcome}");
@@ -129,7 +148,10 @@ async fn data_arrives_as_it_was_written() {
     {
         ada.say("data", data.clone()).await;
         let envelope = bob.until("data").await;
-        assert_eq!((&envelope["data"], &envelope["seq"]), (&data, &json!(n + 1)));
+        assert_eq!(
+            (&envelope["data"], &envelope["seq"]),
+            (&data, &json!(n + 1))
+        );
     }
 }
 
@@ -141,9 +163,21 @@ async fn a_frame_that_breaks_a_rule_is_answered_and_dropped() {
     for (frame, code, id) in [
         ("not json", "invalid_json", json!(null)),
         ("[1]", "invalid_request", json!(null)),
-        (r#"{"v":1,"type":"svc:presence","data":{"members":99},"client_message_id":"m1"}"#, "invalid_request", json!("m1")),
-        (r#"{"v":2,"type":"a","client_message_id":"m2"}"#, "invalid_request", json!("m2")),
-        (r#"{"v":1,"type":"a","extra":1,"client_message_id":"m3"}"#, "invalid_request", json!("m3")),
+        (
+            r#"{"v":1,"type":"svc:presence","data":{"members":99},"client_message_id":"m1"}"#,
+            "invalid_request",
+            json!("m1"),
+        ),
+        (
+            r#"{"v":2,"type":"a","client_message_id":"m2"}"#,
+            "invalid_request",
+            json!("m2"),
+        ),
+        (
+            r#"{"v":1,"type":"a","extra":1,"client_message_id":"m3"}"#,
+            "invalid_request",
+            json!("m3"),
+        ),
     ] {
         ada.send(frame).await;
         let error = ada.until("svc:error").await;
@@ -155,6 +189,9 @@ async fn a_frame_that_breaks_a_rule_is_answered_and_dropped() {
     // The socket goes on, and nobody has heard of any of it.
     ada.say("fine", json!(1)).await;
     let heard = bob.all().await;
-    let kinds: Vec<_> = heard.iter().map(|envelope| text(&envelope["type"])).collect();
+    let kinds: Vec<_> = heard
+        .iter()
+        .map(|envelope| text(&envelope["type"]))
+        .collect();
     assert_eq!(kinds, ["svc:presence", "fine"]);
 }

@@ -54,7 +54,11 @@ async fn a_browser_comes_from_the_page_itself() {
     let own = format!("http://127.0.0.1:{port}");
     let path = "/room/ws?room=a";
     house.server.socket(path, &[]).await.unwrap();
-    house.server.socket(path, &[("origin", &own)]).await.unwrap();
+    house
+        .server
+        .socket(path, &[("origin", &own)])
+        .await
+        .unwrap();
     for foreign in [
         "null",
         "http://evil.example",
@@ -62,31 +66,50 @@ async fn a_browser_comes_from_the_page_itself() {
         &format!("https://127.0.0.1:{port}"),
         &format!("http://localhost:{port}"),
     ] {
-        let answer = asking(&house, path).header("origin", foreign).answer().await;
+        let answer = asking(&house, path)
+            .header("origin", foreign)
+            .answer()
+            .await;
         answer.problem(403, "origin_refused");
     }
-    let twice = asking(&house, path).header("origin", &own).header("origin", &own);
+    let twice = asking(&house, path)
+        .header("origin", &own)
+        .header("origin", &own);
     twice.answer().await.problem(400, "invalid_request");
 }
 
 #[tokio::test]
 async fn rooms_are_at_home_on_the_projects_origin_too() {
     let house = house().await;
-    let detail = house.owner.get(&house.server, &format!("/{}", house.project)).await;
+    let detail = house
+        .owner
+        .get(&house.server, &format!("/{}", house.project))
+        .await;
     let label = text(&detail.expect(200).json()["host_label"]);
     let port = house.server.address().port();
     let host = format!("{label}.localhost:{port}");
     let origin = format!("http://{host}");
     let path = "/room/ws?room=a";
-    let mut socket = house.server.socket(path, &[("host", &host), ("origin", &origin)]).await.unwrap();
+    let mut socket = house
+        .server
+        .socket(path, &[("host", &host), ("origin", &origin)])
+        .await
+        .unwrap();
     assert_eq!(socket.envelope().await["type"], "svc:welcome");
     let sites = format!("http://localhost:{port}");
     for (host, origin, status) in [
         (host.as_str(), sites.as_str(), 403),
         ("evil.example", "http://evil.example", 421),
-        (&format!("nobody.localhost:{port}"), &format!("http://nobody.localhost:{port}"), 404),
+        (
+            &format!("nobody.localhost:{port}"),
+            &format!("http://nobody.localhost:{port}"),
+            404,
+        ),
     ] {
-        let refused = house.server.socket(path, &[("host", host), ("origin", origin)]).await;
+        let refused = house
+            .server
+            .socket(path, &[("host", host), ("origin", origin)])
+            .await;
         assert_eq!(refused.unwrap_err(), status, "{host} {origin}");
     }
 }
@@ -99,13 +122,20 @@ async fn what_is_no_upgrade_is_told_so() {
     plain.problem(400, "invalid_request");
     assert_eq!(plain.header("upgrade"), Some("websocket"));
     let old = house.server.get(path);
-    let old = old.header("connection", "Upgrade").header("upgrade", "websocket");
+    let old = old
+        .header("connection", "Upgrade")
+        .header("upgrade", "websocket");
     let answer = old.header("sec-websocket-version", "8").answer().await;
     answer.problem(400, "invalid_request");
     assert_eq!(answer.header("sec-websocket-version"), Some("13"));
     for key in ["", "short", "c2hvcnQ="] {
-        let asked = house.server.get(path).header("connection", "keep-alive, Upgrade");
-        let asked = asked.header("upgrade", "WebSocket").header("sec-websocket-version", "13");
+        let asked = house
+            .server
+            .get(path)
+            .header("connection", "keep-alive, Upgrade");
+        let asked = asked
+            .header("upgrade", "WebSocket")
+            .header("sec-websocket-version", "13");
         let answer = asked.header("sec-websocket-key", key).answer().await;
         answer.problem(400, "invalid_request");
     }
@@ -119,18 +149,36 @@ async fn what_is_no_upgrade_is_told_so() {
 async fn only_a_frontend_whose_backend_has_realtime_has_rooms() {
     let house = House::on(TestServer::start().await, GUESTS).await;
     let path = "/room/ws?room=a";
-    asking(&house, path).answer().await.problem(404, "not_found");
+    asking(&house, path)
+        .answer()
+        .await
+        .problem(404, "not_found");
     // Before the room and the origin are looked at.
     let odd = asking(&house, "/room/ws?room=.").header("origin", "null");
     odd.answer().await.problem(404, "not_found");
     let switched = switch(&house, true).await;
-    assert_eq!(switched["realtime"], json!({ "enabled": true, "rooms": 0, "sockets": 0 }));
+    assert_eq!(
+        switched["realtime"],
+        json!({ "enabled": true, "rooms": 0, "sockets": 0 })
+    );
     house.server.socket(path, &[]).await.unwrap();
     switch(&house, false).await;
-    asking(&house, path).answer().await.problem(404, "not_found");
-    asking(&house, "/nowhere/ws?room=a").answer().await.problem(404, "not_found");
-    house.server.slug(&json!({ "content": "x", "name": "share" })).await;
-    asking(&house, "/share/ws?room=a").answer().await.problem(404, "not_found");
+    asking(&house, path)
+        .answer()
+        .await
+        .problem(404, "not_found");
+    asking(&house, "/nowhere/ws?room=a")
+        .answer()
+        .await
+        .problem(404, "not_found");
+    house
+        .server
+        .slug(&json!({ "content": "x", "name": "share" }))
+        .await;
+    asking(&house, "/share/ws?room=a")
+        .answer()
+        .await
+        .problem(404, "not_found");
 }
 
 #[tokio::test]
@@ -150,7 +198,10 @@ async fn a_disabled_page_has_no_rooms() {
     let (mut socket, _) = join(&house, "a").await;
     assert!(house.server.command(&svc(), &disable).await.success);
     assert_eq!(socket.closed().await, Some(1008));
-    asking(&house, "/room/ws?room=a").answer().await.problem(403, "disabled");
+    asking(&house, "/room/ws?room=a")
+        .answer()
+        .await
+        .problem(403, "disabled");
 }
 
 #[tokio::test]

@@ -170,12 +170,7 @@ impl Decoder {
     }
 
     /// Takes a frame, unmasked.
-    fn frame(
-        &mut self,
-        head: Head,
-        payload: &[u8],
-        on: &mut dyn FnMut(Event<'_>) -> Flow,
-    ) -> Flow {
+    fn frame(&mut self, head: Head, payload: &[u8], on: &mut dyn FnMut(Event<'_>) -> Flow) -> Flow {
         match head.opcode {
             PING => on(Event::Ping(payload)),
             PONG => on(Event::Pong),
@@ -283,7 +278,11 @@ pub fn close(close: Close) -> Bytes {
 pub fn close_answer(code: Option<u16>) -> Bytes {
     let mut out = BytesMut::new();
     let payload = code.map(u16::to_be_bytes);
-    append(&mut out, CLOSE, payload.as_ref().map_or(&[], <[u8; 2]>::as_slice));
+    append(
+        &mut out,
+        CLOSE,
+        payload.as_ref().map_or(&[], <[u8; 2]>::as_slice),
+    );
     out.freeze()
 }
 

@@ -57,11 +57,13 @@ impl Upgrade {
         }
         let key = headers.get(header::SEC_WEBSOCKET_KEY);
         let answer = key.and_then(answer_to).ok_or_else(|| {
-            invalid("`Sec-WebSocket-Key` must be 16 bytes in base64, made anew for each connection.")
+            invalid(
+                "`Sec-WebSocket-Key` must be 16 bytes in base64, made anew for each connection.",
+            )
         })?;
         let connection = request.extensions_mut().remove::<OnUpgrade>();
-        let connection = connection
-            .ok_or_else(|| Problem::internal(&"a connection that cannot be upgraded"))?;
+        let connection =
+            connection.ok_or_else(|| Problem::internal(&"a connection that cannot be upgraded"))?;
         Ok(Self { connection, answer })
     }
 

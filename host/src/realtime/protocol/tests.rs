@@ -11,14 +11,34 @@ fn frames_that_are_relayed() {
         (r#"{"v":1,"type":"a","data":{"x":1}}"#, "a", r#"{"x":1}"#),
         (r#"{"v":1,"type":"a"}"#, "a", "null"),
         (r#"{"v":1,"type":"a","data":null}"#, "a", "null"),
-        (r#"{"type":"A.b_c~d-9","v":1,"data":1e999}"#, "A.b_c~d-9", "1e999"),
-        (r#"{"v":1,"type":"\u0061","data":"\ud83d\ude00"}"#, "a", r#""\ud83d\ude00""#),
-        (" {\"v\":1,\n\"type\":\"a\",\"data\": [1, 2] } ", "a", "[1, 2]"),
-        (r#"{"v":1,"type":"a","data":1,"sender":"owner","room":"x","ts":1,"seq":9}"#, "a", "1"),
+        (
+            r#"{"type":"A.b_c~d-9","v":1,"data":1e999}"#,
+            "A.b_c~d-9",
+            "1e999",
+        ),
+        (
+            r#"{"v":1,"type":"\u0061","data":"\ud83d\ude00"}"#,
+            "a",
+            r#""\ud83d\ude00""#,
+        ),
+        (
+            " {\"v\":1,\n\"type\":\"a\",\"data\": [1, 2] } ",
+            "a",
+            "[1, 2]",
+        ),
+        (
+            r#"{"v":1,"type":"a","data":1,"sender":"owner","room":"x","ts":1,"seq":9}"#,
+            "a",
+            "1",
+        ),
         (longest.as_str(), &"t".repeat(64), "null"),
     ] {
         let message = judge(frame).unwrap_or_else(|refusal| panic!("{frame}: {refusal:?}"));
-        assert_eq!((message.kind.as_ref(), message.data), (kind, data), "{frame}");
+        assert_eq!(
+            (message.kind.as_ref(), message.data),
+            (kind, data),
+            "{frame}"
+        );
     }
 }
 
@@ -30,7 +50,11 @@ fn frames_that_break_a_rule() {
         ("hello", "invalid_json", "JSON"),
         (r#"{"v":1,"type":"a"} x"#, "invalid_json", "trailing"),
         (r#"{"v":1,"type":"a","data":}"#, "invalid_json", "JSON"),
-        (r#"{"v":1,"type":"a","data":"\x"}"#, "invalid_json", "escape"),
+        (
+            r#"{"v":1,"type":"a","data":"\x"}"#,
+            "invalid_json",
+            "escape",
+        ),
         ("[]", "invalid_request", "object"),
         ("7", "invalid_request", "object"),
         ("null", "invalid_request", "object"),
@@ -44,13 +68,37 @@ fn frames_that_break_a_rule() {
         (r#"{"v":1,"type":""}"#, "invalid_request", "`type`"),
         (r#"{"v":1,"type":"a b"}"#, "invalid_request", "`type`"),
         (r#"{"v":1,"type":"a\"b"}"#, "invalid_request", "`type`"),
-        (r#"{"v":1,"type":"svc:join"}"#, "invalid_request", "platform"),
-        (r#"{"v":1,"type":"svc:anything"}"#, "invalid_request", "platform"),
+        (
+            r#"{"v":1,"type":"svc:join"}"#,
+            "invalid_request",
+            "platform",
+        ),
+        (
+            r#"{"v":1,"type":"svc:anything"}"#,
+            "invalid_request",
+            "platform",
+        ),
         (long.as_str(), "invalid_request", "64"),
-        (r#"{"v":1,"type":"a","tpye":1}"#, "invalid_request", "`tpye`"),
-        (r#"{"v":1,"type":"a","type":"b"}"#, "invalid_request", "twice"),
-        (r#"{"v":1,"type":"a","data":1,"data":2}"#, "invalid_request", "twice"),
-        (r#"{"v":1,"type":"a","client_message_id":7}"#, "invalid_request", "client_message_id"),
+        (
+            r#"{"v":1,"type":"a","tpye":1}"#,
+            "invalid_request",
+            "`tpye`",
+        ),
+        (
+            r#"{"v":1,"type":"a","type":"b"}"#,
+            "invalid_request",
+            "twice",
+        ),
+        (
+            r#"{"v":1,"type":"a","data":1,"data":2}"#,
+            "invalid_request",
+            "twice",
+        ),
+        (
+            r#"{"v":1,"type":"a","client_message_id":7}"#,
+            "invalid_request",
+            "client_message_id",
+        ),
     ] {
         let refusal = judge(frame).expect_err(frame);
         assert_eq!(refusal.code, code, "{frame}: {}", refusal.detail);
@@ -61,7 +109,10 @@ fn frames_that_break_a_rule() {
 #[test]
 fn a_refusal_names_the_message_that_it_is_of() {
     for (frame, id) in [
-        (r#"{"v":1,"type":"a b","client_message_id":"m1"}"#, json!("m1")),
+        (
+            r#"{"v":1,"type":"a b","client_message_id":"m1"}"#,
+            json!("m1"),
+        ),
         (r#"{"client_message_id":"\"<"}"#, json!("\"<")),
         (r#"{"v":1,"client_message_id":null}"#, Value::Null),
         (r#"{"v":1,"client_message_id":{}}"#, Value::Null),
@@ -90,9 +141,21 @@ fn envelopes_are_json_of_these_members() {
         json!({ "v": 1, "type": "svc:welcome", "data": { "client_id": "c1", "room": "r", "members": 2, "seq": 7 }, "room": "r", "ts": at })
     );
     for (text, kind, data) in [
-        (join("c1", room, ts), "svc:join", json!({ "client_id": "c1" })),
-        (leave("c1", room, ts), "svc:leave", json!({ "client_id": "c1" })),
-        (presence(3, room, ts), "svc:presence", json!({ "members": 3 })),
+        (
+            join("c1", room, ts),
+            "svc:join",
+            json!({ "client_id": "c1" }),
+        ),
+        (
+            leave("c1", room, ts),
+            "svc:leave",
+            json!({ "client_id": "c1" }),
+        ),
+        (
+            presence(3, room, ts),
+            "svc:presence",
+            json!({ "members": 3 }),
+        ),
     ] {
         assert_eq!(
             read(text),

@@ -44,7 +44,11 @@ fn decode(most: usize, bytes: &[u8], step: usize) -> (Vec<String>, Option<u16>) 
 fn check(bytes: &[u8], seen: &[&str], close: Option<u16>) {
     for step in [1, 2, 3, 7, bytes.len().max(1)] {
         let (found, code) = decode(300, bytes, step);
-        assert_eq!((found.as_slice(), code), (seen.map_owned().as_slice(), close), "by {step}");
+        assert_eq!(
+            (found.as_slice(), code),
+            (seen.map_owned().as_slice(), close),
+            "by {step}"
+        );
     }
 }
 
@@ -68,15 +72,32 @@ fn messages_arrive_however_they_are_cut() {
     let parts = [client(0x01, b"he"), client(0x00, b""), client(0x80, b"llo")].concat();
     check(&parts, &["hello"], None);
     // Half of a character in each frame.
-    check(&[client(0x01, &[0xc3]), client(0x80, &[0xa4])].concat(), &["ä"], None);
-    let between = [client(0x01, b"a"), client(0x89, b"p"), client(0x8a, b""), client(0x80, b"b")];
+    check(
+        &[client(0x01, &[0xc3]), client(0x80, &[0xa4])].concat(),
+        &["ä"],
+        None,
+    );
+    let between = [
+        client(0x01, b"a"),
+        client(0x89, b"p"),
+        client(0x8a, b""),
+        client(0x80, b"b"),
+    ];
     check(&between.concat(), &["ping 1", "pong", "ab"], None);
-    check(&[client(0x81, b"a"), client(0x81, b"b")].concat(), &["a", "b"], None);
+    check(
+        &[client(0x81, b"a"), client(0x81, b"b")].concat(),
+        &["a", "b"],
+        None,
+    );
 }
 
 #[test]
 fn a_close_frame_is_the_last() {
-    let after = [client(0x88, &1000_u16.to_be_bytes()), client(0x81, b"late"), vec![0xff; 9]];
+    let after = [
+        client(0x88, &1000_u16.to_be_bytes()),
+        client(0x81, b"late"),
+        vec![0xff; 9],
+    ];
     check(&after.concat(), &["close Some(1000)"], None);
     check(&client(0x88, b""), &["close None"], None);
     check(&client(0x88, b"\x0f\xa0bye"), &["close Some(4000)"], None);
@@ -128,7 +149,11 @@ fn a_message_has_its_most_however_it_is_cut() {
     // Refused before any of it is there, whatever it says.
     check(&[0x81, 0xfe, 0x01, 0x2d], &[], Some(1009));
     check(&[&[0x81, 0xff][..], &[0xff; 8]].concat(), &[], Some(1009));
-    check(&[&[0x81, 0xff][..], &u64::from(u32::MAX).to_be_bytes()].concat(), &[], Some(1009));
+    check(
+        &[&[0x81, 0xff][..], &u64::from(u32::MAX).to_be_bytes()].concat(),
+        &[],
+        Some(1009),
+    );
 }
 
 #[test]
@@ -146,8 +171,14 @@ fn what_the_server_writes() {
     assert_eq!(&text_frame("hi")[..], [0x81, 2, b'h', b'i']);
     assert_eq!(&text_frame(&"x".repeat(125))[..2], [0x81, 125]);
     assert_eq!(&text_frame(&"x".repeat(126))[..4], [0x81, 126, 0, 126]);
-    assert_eq!(&text_frame(&"x".repeat(65_535))[..4], [0x81, 126, 0xff, 0xff]);
-    assert_eq!(&text_frame(&"x".repeat(65_536))[..10], [0x81, 127, 0, 0, 0, 0, 0, 1, 0, 0]);
+    assert_eq!(
+        &text_frame(&"x".repeat(65_535))[..4],
+        [0x81, 126, 0xff, 0xff]
+    );
+    assert_eq!(
+        &text_frame(&"x".repeat(65_536))[..10],
+        [0x81, 127, 0, 0, 0, 0, 0, 1, 0, 0]
+    );
     assert_eq!(&ping()[..], [0x89, 0]);
     assert_eq!(&pong(b"p")[..], [0x8a, 1, b'p']);
     assert_eq!(&close_answer(None)[..], [0x88, 0]);
@@ -157,7 +188,14 @@ fn what_the_server_writes() {
 
 #[test]
 fn reasons_fit_into_a_close_frame() {
-    for reason in [Close::STOPPED, Close::ENDED, Close::SILENT, Close::FLOOD, Close::SLOW, Close::DISABLED] {
+    for reason in [
+        Close::STOPPED,
+        Close::ENDED,
+        Close::SILENT,
+        Close::FLOOD,
+        Close::SLOW,
+        Close::DISABLED,
+    ] {
         assert!(reason.reason.len() <= CONTROL - 2, "{reason:?}");
     }
 }
