@@ -2,6 +2,7 @@
 
 mod backends;
 mod guests;
+mod rooms;
 
 use svc_tests::{Binary, Installation};
 

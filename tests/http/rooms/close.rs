@@ -217,13 +217,20 @@ async fn hear_all(mut socket: Socket) -> Socket {
 
 #[tokio::test]
 async fn a_slow_reader_delays_nobody_and_is_closed() {
-    let many = |limits: &mut svc::config::Limits| limits.messages_per_second = 100_000;
+    let many = |limits: &mut svc::config::Limits| {
+        limits.messages_per_second = 100_000;
+        // Who is slow does not answer pings, either.
+        limits.pong_seconds = 10_000;
+    };
     let house = house_on(TestServer::builder().limits(many)).await;
     let (mut slow, slow_id) = join(&house, "a").await;
     let mut fast = Vec::new();
     for _ in 0..98 {
+        // A large room tells of who comes once in a while.
+        house.server.advance(1);
         fast.push(join(&house, "a").await.0);
     }
+    house.server.advance(1);
     let (mut ada, _) = join(&house, "a").await;
     let fast = fast
         .into_iter()

@@ -129,8 +129,10 @@ fn both_read_the_same() {
         assert_eq!(whole.0, theirs.0, "round {round}: {bytes:02x?}");
         // Binary is refused by its first frame, for which theirs waits for the last.
         let early = whole.1 == Some("binary") && theirs.1.is_none();
+        // What is no UTF-8 they refuse in the middle of a message, ours at its end.
+        let late = theirs.1 == Some("text") && whole.1.is_none();
         assert_eq!(
-            whole.1.is_some(),
+            whole.1.is_some() || late,
             early || theirs.1.is_some(),
             "round {round}: {whole:?} {theirs:?} {bytes:02x?}"
         );

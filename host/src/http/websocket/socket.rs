@@ -90,8 +90,17 @@ impl Running {
             if self.outbox.flush().is_err() || self.outbox.is_closed() {
                 return Ok(());
             }
-            if !self.outbox.is_used() {
-                self.outbox.filled().await;
+            let outbox = Arc::clone(&self.outbox);
+            if !outbox.is_used() {
+                // What has come is kept for later; that nothing comes any more is the end.
+                tokio::select! {
+                    () = outbox.filled() => {}
+                    ready = outbox.stream().readable(), if self.early.is_empty() => {
+                        if ready.is_err() || self.keep_some() {
+                            return Ok(());
+                        }
+                    }
+                }
                 continue;
             }
             if !self.early.is_empty() {
@@ -105,7 +114,6 @@ impl Running {
             } else {
                 Interest::READABLE
             };
-            let outbox = Arc::clone(&self.outbox);
             tokio::select! {
                 ready = outbox.stream().ready(interest) => match ready {
                     Ok(ready) if ready.is_readable() => match self.read(on)? {
@@ -117,6 +125,18 @@ impl Running {
                 },
                 () = outbox.filled(), if !waiting => {}
             }
+        }
+    }
+
+    /// Reads once, for later; answers whether the client has ended.
+    fn keep_some(&mut self) -> bool {
+        let mut buffer = [0; READ];
+        match self.outbox.stream().try_read(&mut buffer) {
+            Ok(length) => {
+                self.early = Bytes::copy_from_slice(&buffer[..length]);
+                length == 0
+            }
+            Err(error) => error.kind() != io::ErrorKind::WouldBlock,
         }
     }
 
