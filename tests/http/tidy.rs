@@ -23,7 +23,7 @@ const FOUNDATION: [&str; 7] = [
 ];
 
 /// Files of a domain that speak HTTP and are not its routes.
-const HTTP: [(&str, &str); 4] = [
+const HTTP: [(&str, &str); 5] = [
     (
         "deployments/answer.rs",
         "the end of the page routes: from finished bytes to an answer",
@@ -39,6 +39,10 @@ const HTTP: [(&str, &str); 4] = [
     (
         "backends/scope.rs",
         "the extractor that gives a handler a backend of its caller's",
+    ),
+    (
+        "realtime/scope.rs",
+        "the extractor that gives a handler the rooms of its caller's backend",
     ),
 ];
 
