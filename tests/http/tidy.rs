@@ -44,6 +44,10 @@ const HTTP: [(&str, &str); 5] = [
         "backends/scope.rs",
         "the extractor that gives a handler a backend of its caller's",
     ),
+    (
+        "realtime/scope.rs",
+        "the extractor that gives a handler the rooms of its caller's backend",
+    ),
 ];
 
 /// The only files that may look at the machine's clock.

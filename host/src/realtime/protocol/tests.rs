@@ -6,7 +6,8 @@ use super::*;
 
 #[test]
 fn frames_that_are_relayed() {
-    let longest = format!(r#"{{"v":1,"type":"{}"}}"#, "t".repeat(64));
+    let kind = "t".repeat(64);
+    let longest = format!(r#"{{"v":1,"type":"{kind}"}}"#);
     for (frame, kind, data) in [
         (r#"{"v":1,"type":"a","data":{"x":1}}"#, "a", r#"{"x":1}"#),
         (r#"{"v":1,"type":"a"}"#, "a", "null"),
@@ -31,7 +32,7 @@ fn frames_that_are_relayed() {
             "a",
             "1",
         ),
-        (longest.as_str(), &"t".repeat(64), "null"),
+        (longest.as_str(), kind.as_str(), "null"),
     ] {
         let message = judge(frame).unwrap_or_else(|refusal| panic!("{frame}: {refusal:?}"));
         assert_eq!(
