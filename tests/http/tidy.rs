@@ -23,7 +23,7 @@ const FOUNDATION: [&str; 7] = [
 ];
 
 /// Files of a domain that speak HTTP and are not its routes.
-const HTTP: [(&str, &str); 5] = [
+const HTTP: [(&str, &str); 6] = [
     (
         "deployments/answer.rs",
         "the end of the page routes: from finished bytes to an answer",
