@@ -208,7 +208,7 @@ pub(crate) async fn sit(run: Arc<Run>, mut stream: TcpStream) {
         };
         let mut pings = 0;
         frames.take(&buffer[..length], |opcode, _| {
-            pings += u32::from(opcode == 9)
+            pings += u32::from(opcode == 9);
         });
         for _ in 0..pings {
             if stream.write_all(&frame(0x8a, b"")).await.is_err() {

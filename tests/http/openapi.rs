@@ -51,7 +51,7 @@ impl Furnished {
     async fn new(server: &TestServer) -> Self {
         let owner = Owner::new(server, "furnished").await;
         let project = owner.project(server, "House").await;
-        let backend = json!({ "ddl": "CREATE TABLE guests (name)" });
+        let backend = json!({ "ddl": "CREATE TABLE guests (name)", "realtime": true });
         let path = format!("/{project}/backend");
         owner.post(server, &path, &backend).await.expect(201);
         let frontend = text(&owner.frontend(server, &project, "room").await["id"]);
@@ -68,6 +68,7 @@ impl Furnished {
         let fill = vec![
             ("{id}", project),
             ("{target}", "room".to_owned()),
+            ("{room}", "kitchen".to_owned()),
             ("{deployment_id}", frontend),
             ("{revision_id}", text(&revisions["active_revision_id"])),
             ("{file}", runtime.unwrap().to_owned()),
@@ -77,7 +78,8 @@ impl Furnished {
 
     fn filled(&self, path: &str, slug: &str) -> String {
         // A backend answers through the pages of its own project alone.
-        let slug = if calls_backend(path) { "room" } else { slug };
+        let through = calls_backend(path) || path == "/{slug}/ws";
+        let slug = if through { "room" } else { slug };
         let path = filled(path, slug);
         self.fill
             .iter()

@@ -200,6 +200,13 @@ impl Recorder {
         self.record("update_backend", "request", "switch", &switch);
         let to = (Method::GET, backend.as_str());
         self.answer(("get_backend", "backend"), to, None).await;
+        let path = format!("{backend}/rooms");
+        let to = (Method::GET, path.as_str());
+        self.answer(("list_rooms", "rooms"), to, None).await;
+        let message = json!({ "type": "note", "data": { "text": "Dinner is ready" } });
+        let path = format!("{backend}/rooms/kitchen/messages");
+        let to = (Method::POST, path.as_str());
+        self.both(("send_to_room", "message"), to, message).await;
         let path = format!("{backend}/history");
         let to = (Method::GET, path.as_str());
         let past = self

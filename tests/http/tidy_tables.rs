@@ -27,7 +27,12 @@ const TABLES: [(&str, &str); 19] = [
 ];
 
 /// Tables that a domain reads and that are another's, each with its reason. `overview` is what operators see of all domains.
-const READS: [(&str, &str, &str); 16] = [
+const READS: [(&str, &str, &str); 17] = [
+    (
+        "backends",
+        "projects",
+        "the backends of a workspace share what it has of the lanes",
+    ),
     (
         "deployments",
         "projects",

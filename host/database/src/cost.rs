@@ -55,7 +55,9 @@ impl Cost {
     /// # Errors
     /// SQLite's, as for preparing the statement.
     pub(super) fn of(connection: &Connection, sql: &str) -> Result<Self> {
-        let mut listing = connection.prepare(&format!("{EXPLAIN}{sql}"))?;
+        let mut listing = connection
+            .prepare(&format!("{EXPLAIN}{sql}"))
+            .map_err(|error| of_statement(error, sql))?;
         let mut program = Vec::new();
         // No value is bound: nothing runs.
         let mut rows = listing.raw_query();
@@ -92,6 +94,21 @@ impl Cost {
             lane: bytes(LANE_NS, line).max(LEAST),
             inline: (inline >= LEAST_INLINE).then_some(inline),
         }
+    }
+}
+
+/// An error about the listing of a statement, as one about the statement: its place is there.
+fn of_statement(error: rusqlite::Error, sql: &str) -> rusqlite::Error {
+    match error {
+        rusqlite::Error::SqlInputError {
+            error, msg, offset, ..
+        } => rusqlite::Error::SqlInputError {
+            error,
+            msg,
+            sql: sql.to_owned(),
+            offset: offset - i32::try_from(EXPLAIN.len()).unwrap_or_default(),
+        },
+        other => other,
     }
 }
 

@@ -24,6 +24,7 @@ mod migrate;
 mod open;
 mod pace;
 mod place;
+mod process;
 mod reads;
 mod rewind;
 mod run;
@@ -137,7 +138,7 @@ impl Databases {
     /// When a directory cannot be opened, or the system has no threads.
     pub fn open(data: &Path, limits: &Limits, clock: Clock) -> anyhow::Result<Self> {
         let files = Files::open(&data.join("backends"))?;
-        set_up_process(&data.join("tmp"))?;
+        process::set_up(&data.join("tmp"))?;
         let terms = Terms {
             clock,
             most_bytes: limits.history_bytes,
@@ -392,28 +393,4 @@ fn disk_error(error: &std::io::Error) -> RunError {
         std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => RunError::DiskFull,
         _ => RunError::Internal(error.to_string()),
     }
-}
-
-/// What SQLite's connections may have in memory together before each makes do with the pages that it has, in bytes.
-const MEMORY: i64 = 192 << 20;
-
-/// What they never have: whoever asks for more fails, and nothing else does.
-const MOST_MEMORY: i64 = 768 << 20;
-
-/// Sets what holds for all of SQLite in the process, once: where temporary files are, which SQLite reads without a
-/// lock, and how much memory is enough.
-fn set_up_process(directory: &Path) -> anyhow::Result<()> {
-    static SET: std::sync::Once = std::sync::Once::new();
-    std::fs::create_dir_all(directory)?;
-    let directory = directory.canonicalize()?;
-    let mut result = Ok(());
-    SET.call_once(|| {
-        let name = directory.to_str();
-        result = rusqlite::Connection::open_in_memory().and_then(|connection| {
-            connection.pragma_update(None, "temp_store_directory", name)?;
-            connection.pragma_update(None, "soft_heap_limit", MEMORY)?;
-            connection.pragma_update(None, "hard_heap_limit", MOST_MEMORY)
-        });
-    });
-    Ok(result?)
 }

@@ -317,7 +317,8 @@ impl Deployments {
                 .is_some_and(|placement| placement.is_private || placement.one_time),
         };
         let name = source.runtime.as_ref().map(|_| runtime::newest());
-        let rendering = self.sandbox.render(source);
+        // Its future is large, and part of those of many routes.
+        let rendering = Box::pin(self.sandbox.render(source));
         let rendered = self.parts.time(Part::Render, rendering).await?;
         Ok(Made {
             html: rendered.html,

@@ -77,10 +77,11 @@ impl Deployments {
     ) -> Result<Deployed, PublishError> {
         self.check_room().await?;
         let slug = self.reserve_slug(share.name.as_deref()).await?;
-        // An answer is kept for its idempotency key, and the title of a one-time share burns with it: the wanted name may stay.
-        let told = share
-            .one_time
-            .then(|| share.name.clone().unwrap_or_default());
+        // What a one-time content says is told to nobody but its reader.
+        let told = share.one_time.then(|| {
+            let given = share.title.as_deref().or(share.name.as_deref());
+            given.unwrap_or_default().to_owned()
+        });
         let created_at = self.clock.now();
         let most = self.config.limits.quick_share_seconds;
         let seconds = share.expires_in.unwrap_or(most).min(most);

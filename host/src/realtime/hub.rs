@@ -41,9 +41,11 @@ pub(super) struct Hub {
 #[derive(Debug)]
 struct Rooms {
     backend: BackendId,
-    /// Each with how many sockets are in it or on their way.
-    rooms: Mutex<HashMap<Arc<str>, (Arc<Room>, u64)>>,
+    rooms: Mutex<HashMap<Arc<str>, Counted>>,
 }
+
+/// A room, and how many sockets are in it or on their way.
+type Counted = (Arc<Room>, u64);
 
 /// The place of a socket in a room, from before its upgrade to its very end.
 #[derive(Debug)]

@@ -89,7 +89,12 @@ fn some_frame(numbers: &mut Numbers, out: &mut Vec<u8>) {
     let mask = if one_of(40) == 0 { 0 } else { 0x80 };
     let longest = if one_of(12) == 0 { 150 } else { 40 };
     // What a close frame says is told apart by the decoder's own tests: tungstenite answers a bad one as if it were good.
-    let longest = if opcode == 8 { 1 } else { longest };
+    // A frame that is too large is so to tungstenite if it is a ping, too.
+    let longest = match opcode {
+        8 => 1,
+        9 | 10 => longest.min(40),
+        _ => longest,
+    };
     let length = usize::try_from(one_of(longest)).unwrap();
     out.push(last | reserved | opcode);
     match length {

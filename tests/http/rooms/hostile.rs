@@ -231,7 +231,7 @@ async fn noise_ends_every_connection_and_nothing_else() {
             let mut noise: Vec<u8> = (0..length)
                 .map(|_| numbers.draw().to_le_bytes()[0])
                 .collect();
-            if numbers.draw() % 2 == 0 {
+            if numbers.draw().is_multiple_of(2) {
                 // Something that begins well.
                 noise = [masked(0x81, br#"{"v":1,"type":"n"}"#), noise].concat();
             }

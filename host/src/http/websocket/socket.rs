@@ -21,7 +21,7 @@ const FLUSH: Duration = Duration::from_secs(30);
 const LINGER: Duration = Duration::from_secs(5);
 
 /// What a client sends that concerns whoever has the socket.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Incoming<'a> {
     /// A message.
     Text(&'a str),

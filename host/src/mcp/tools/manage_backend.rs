@@ -75,7 +75,7 @@ pub(super) fn description() -> Description {
         "realtime": { "type": "boolean", "description": "create, update: whether pages may open rooms; on update alone." },
         "room": string("send (required): the room's id."),
         "type": string("send (required): the message's type, 1 to 64 of A-Z, a-z, 0-9 and ._~-"),
-        "data": { "description": "send: any JSON; null if absent." },
+        "data": { "type": ["object", "array", "string", "number", "boolean", "null"], "description": "send: any JSON; null if absent." },
         "actions": {
             "type": "array", "maxItems": 200, "description": "update: the actions to define, all or none.",
             "items": {
