@@ -70,7 +70,7 @@ test('the source is folded below its drawing', async () => {
     const source = page.locator('figure details pre');
     assert.equal(await page.locator('figure > svg').count(), 1);
     assert.ok(await source.isHidden());
-    await page.getByText('Source', { exact: true }).click();
+    await page.locator('figure summary').click();
     assert.ok(await source.isVisible());
     assert.equal(await source.textContent(), sources.get('flowchart'));
   } finally {
