@@ -28,6 +28,10 @@ BEYOND_SCHEMAS = [
     ("database_full", ""),
     # Names that a batch has once each: a schema tells equal members apart, not equal names.
     ("invalid_request", "has an action of this name already"),
+    # White space alone is no page, whatever its kind.
+    ("invalid_request", "`content` is empty"),
+    # A project's home is one of its frontends.
+    ("invalid_request", "the project has no frontend"),
     # Only what was live before can be put back.
     ("invalid_request", "never live"),
     # Which sign-in providers there are is the operator's.

@@ -8,6 +8,7 @@ use super::quick_share::NewShare;
 use crate::config::Limits;
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::Problem;
+use crate::numbers::whole;
 use crate::sandbox::ContentType;
 use svc_base::names::is_slug;
 
@@ -34,6 +35,7 @@ pub struct DeployRequest {
     #[schema(max_length = 200)]
     pub(crate) title: Option<String>,
     /// How long the page lives, in seconds; as long as a share may if absent.
+    #[serde(default, deserialize_with = "whole")]
     #[schema(minimum = 60, maximum = 604_800)]
     pub(crate) expires_in: Option<u64>,
     /// Whether the first reader is the last.

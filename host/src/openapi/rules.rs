@@ -36,7 +36,7 @@ pub(super) fn apply(document: &mut Value) {
     }
     // All of the schema and of its rule, as generated clients then have it, too.
     schemas["CreateProject"]["allOf"] = json!([{ "oneOf": expiry() }]);
-    let changes = ["name", "description", "allowed_providers"].map(given);
+    let changes = ["name", "description", "allowed_providers", "home"].map(given);
     schemas["UpdateProject"]["allOf"] = json!([{ "anyOf": changes }]);
     schemas["UpdateBackend"]["allOf"] = json!([{ "oneOf": change_of_backend() }]);
     schemas["CreateRevision"]["allOf"] = json!([{ "oneOf": source_of_draft() }]);

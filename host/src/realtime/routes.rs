@@ -54,7 +54,7 @@ pub struct RoomPath {
     get, path = "/{slug}/ws", tag = "visitors",
     params(
         ("slug" = String, Path, description = "A project's frontend, whose backend has realtime on."),
-        ("room" = String, Query, description = "Any name: 1 to 64 characters of A-Z, a-z, 0-9 and `._~-`, the first a letter or a digit."),
+        ("room" = String, Query, pattern = "^[A-Za-z0-9][A-Za-z0-9._~-]{0,63}$", description = "Any name: 1 to 64 characters of A-Z, a-z, 0-9 and `._~-`, the first a letter or a digit."),
         ("Upgrade" = String, Header, description = "`websocket`; a browser's `Origin` must be the page's own.")
     ),
     responses((status = 101, description = "The socket is open.")),
@@ -141,7 +141,7 @@ pub async fn list(
     post, path = "/api/v1/projects/{id}/backend/rooms/{room}/messages", tag = "backend",
     params(
         ("id" = String, Path, description = "The project."),
-        ("room" = String, Path, description = "The room's id.")
+        ("room" = String, Path, pattern = "^[A-Za-z0-9][A-Za-z0-9._~-]{0,63}$", description = "The room's id.")
     ),
     request_body = SendMessage,
     responses((status = 202, description = "On its way to everybody in the room.", body = SentView)),
