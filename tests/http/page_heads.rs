@@ -125,11 +125,8 @@ async fn the_foot_leads_to_the_source_and_the_report() {
     }
     let once =
         json!({ "type": "markdown", "content": "# Secret", "one_time": true, "name": "once" });
-    server
-        .json("/api/v1/deploy", &once)
-        .answer()
-        .await
-        .expect(201);
+    let made = server.json("/api/v1/deploy", &once).answer().await;
+    assert_eq!(made.expect(201).json()["title"], "Secret");
     let page = server.post("/once").answer().await.expect(200);
     assert!(!page.text().contains("<footer"), "{}", page.text());
     assert!(

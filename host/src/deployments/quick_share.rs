@@ -77,11 +77,6 @@ impl Deployments {
     ) -> Result<Deployed, PublishError> {
         self.check_room().await?;
         let slug = self.reserve_slug(share.name.as_deref()).await?;
-        // What a one-time content says is told to nobody but its reader.
-        let told = share.one_time.then(|| {
-            let given = share.title.as_deref().or(share.name.as_deref());
-            given.unwrap_or_default().to_owned()
-        });
         let created_at = self.clock.now();
         let most = self.config.limits.quick_share_seconds;
         let seconds = share.expires_in.unwrap_or(most).min(most);
@@ -112,7 +107,7 @@ impl Deployments {
             expires_at: Some(expires_at),
             delete_token: Some(token.digest()),
         };
-        let title = shown_title(told.as_ref().unwrap_or(&page.title));
+        let title = shown_title(&page.title);
         let warnings = std::mem::take(&mut page.warnings);
         let deployed = self.deployed(&deployment, title, token, warnings);
         if share.one_time {
