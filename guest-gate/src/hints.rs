@@ -193,13 +193,13 @@ const FUNCTIONS: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// What to write instead of a function that there is not.
+/// Names what replaces a function that SQL here has not got.
 pub(crate) fn function(name: &str) -> Option<&'static str> {
     let known = FUNCTIONS.iter().find(|(names, _)| names.contains(&name));
     known.map(|(_, instead)| *instead)
 }
 
-/// What to write instead of words of other databases that the grammar stumbles over at `near`.
+/// Names what replaces words of other databases, where the grammar stumbles over them at `near`.
 pub(crate) fn words(sql: &str, tokens: &[Token], near: usize) -> Option<(usize, String)> {
     // The grammar may take the first word for an alias and stumble over the next.
     let is = |index: usize, word: &str| {

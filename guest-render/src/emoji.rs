@@ -12,7 +12,7 @@ pub(crate) fn write(out: &mut dyn fmt::Write, text: &str) -> fmt::Result {
     replaced(text, out, comrak::html::escape)
 }
 
-/// The same as plain text.
+/// Returns a text with its shortcodes as emoji, not escaped.
 pub(crate) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     // Writing to a string cannot fail.

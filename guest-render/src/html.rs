@@ -35,7 +35,7 @@ pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
 /// How much of a document is searched for its title, in bytes.
 const TITLE_WITHIN: usize = 64 << 10;
 
-/// What a document calls itself: its first `<title>`, which a browser shows, unless that is a drawing's.
+/// Returns a document's first `<title>`, which a browser shows, unless that is a drawing's.
 fn own_title(text: &str) -> Option<String> {
     let head = &text[..text.floor_char_boundary(TITLE_WITHIN)];
     let mut emitter = DefaultEmitter::<()>::default();

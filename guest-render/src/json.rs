@@ -286,7 +286,7 @@ impl<'out, 'page, 'text> Tree<'out, 'page, 'text> {
         self.key()?;
         let bracket = self.take(self.at + 1);
         self.out.text(bracket)?;
-        // What closes it stands here as well, to be seen and copied while it is folded.
+        // The closing bracket stands here as well, to be seen and copied while the container is folded.
         let after = skip_space(self.text.as_bytes(), container.end);
         let has_next = self.text.as_bytes().get(after) == Some(&b',');
         self.out.markup(match (class, has_next) {

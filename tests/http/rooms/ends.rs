@@ -5,13 +5,19 @@ use serde_json::json;
 use svc_tests::{Ask, Socket, TestServer};
 
 use super::{house, house_on, join, join_by, switch};
-use crate::house::GUESTS;
+use crate::house::{GUESTS, House};
 use crate::svc;
 
-/// That a socket is still served.
+/// Sees that a socket is still served.
 async fn lives(socket: &mut Socket) {
     socket.send("{}").await;
     socket.until("svc:error").await;
+}
+
+/// Sees that the page of a house has no rooms.
+async fn has_no_rooms(house: &House) {
+    let refused = house.server.socket("/room/ws?room=a", &[]).await;
+    assert_eq!(refused.unwrap_err(), 404);
 }
 
 #[tokio::test]
@@ -26,14 +32,7 @@ async fn realtime_switched_off_closes_and_switched_on_opens() {
     );
     assert_eq!(ada.closed().await, Some(1001));
     assert_eq!(bob.closed().await, Some(1001));
-    assert_eq!(
-        house
-            .server
-            .socket("/room/ws?room=a", &[])
-            .await
-            .unwrap_err(),
-        404
-    );
+    has_no_rooms(&house).await;
     switch(&house, true).await;
     let (mut again, _) = join(&house, "a").await;
     // Switching on what is on changes nothing.
@@ -59,23 +58,9 @@ async fn a_deleted_backend_closes() {
     let (mut socket, _) = join(&house, "a").await;
     house.delete().await.expect(204);
     assert_eq!(socket.closed().await, Some(1001));
-    assert_eq!(
-        house
-            .server
-            .socket("/room/ws?room=a", &[])
-            .await
-            .unwrap_err(),
-        404
-    );
+    has_no_rooms(&house).await;
     house.create(GUESTS).await.expect(201);
-    assert_eq!(
-        house
-            .server
-            .socket("/room/ws?room=a", &[])
-            .await
-            .unwrap_err(),
-        404
-    );
+    has_no_rooms(&house).await;
 }
 
 #[tokio::test]
