@@ -69,13 +69,15 @@ impl Deployments {
     pub(in crate::deployments) async fn store_made(
         &self,
         source: String,
-        made: Made,
+        made: &Made,
     ) -> Result<Stored, PublishError> {
-        let (source, artifact) = self.store_page(Bytes::from(source), made.html).await?;
+        let (source, artifact) = self
+            .store_page(Bytes::from(source), made.html.clone())
+            .await?;
         Ok(Stored {
             source,
             artifact,
-            by: made.by,
+            by: made.by.clone(),
         })
     }
 

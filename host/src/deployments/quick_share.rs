@@ -82,7 +82,7 @@ impl Deployments {
         let seconds = share.expires_in.unwrap_or(most).min(most);
         let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
         let expires_at = created_at.plus_seconds(seconds);
-        let mut page = self.share_page(&share, slug.as_str(), expires_at).await?;
+        let page = self.share_page(&share, slug.as_str(), expires_at).await?;
         let token = DeleteToken::new(&self.random)?;
         let mut deployment = Deployment {
             id: DeploymentId::new(&self.clock, &self.random)?,
@@ -108,12 +108,11 @@ impl Deployments {
             delete_token: Some(token.digest()),
         };
         let title = shown_title(&page.title);
-        let warnings = std::mem::take(&mut page.warnings);
-        let deployed = self.deployed(&deployment, title, token, warnings);
+        let deployed = self.deployed(&deployment, title, token, page.warnings.clone());
         if share.one_time {
             return self.publish_once(deployment, page, deployed, keep).await;
         }
-        let stored = self.store_made(share.content, page).await?;
+        let stored = self.store_made(share.content, &page).await?;
         let (address, now) = (deployment.address(), deployment.created_at);
         let most = self.config.limits.active_deployments;
         self.publish(stored, address, now, move |tx, published| {

@@ -102,7 +102,7 @@ impl Deployments {
         content: String,
         keep: Keep<Frontend>,
     ) -> Result<Frontend, FrontendError> {
-        let mut page = self
+        let page = self
             .render_live(
                 PageSource {
                     content_type: frontend.content_type,
@@ -113,9 +113,9 @@ impl Deployments {
                 Placement::open(&frontend.slug, project.expires_at),
             )
             .await?;
-        frontend.title = std::mem::take(&mut page.title);
-        frontend.warnings = std::mem::take(&mut page.warnings);
-        let stored = self.store_made(content, page).await?;
+        let stored = self.store_made(content, &page).await?;
+        frontend.title = page.title;
+        frontend.warnings = page.warnings;
         fault::point("create.stored");
         let now = frontend.created_at;
         let address = address_of(&frontend, &project);
@@ -206,15 +206,14 @@ impl Deployments {
         }
         self.check_disk()?;
         let title = title.unwrap_or_else(|| frontend.title.clone());
-        let mut page = self
+        let page = self
             .render_live(
                 PageSource::titled(frontend.content_type, &title, &content),
                 Placement::open(&frontend.slug, project.expires_at),
             )
             .await?;
-        let title = std::mem::take(&mut page.title);
-        let warnings = std::mem::take(&mut page.warnings);
-        let stored = self.store_made(content, page).await?;
+        let stored = self.store_made(content, &page).await?;
+        let (title, warnings) = (page.title, page.warnings);
         fault::point("republish.stored");
         let (baseline, revision) = (self.new_revision_id()?, self.new_revision_id()?);
         let (id, now) = (frontend.id, self.clock.now());

@@ -226,7 +226,7 @@ impl Deployments {
             }
         };
         let (text, made) = made;
-        let stored = match self.store_made(text, made).await {
+        let stored = match self.store_made(text, &made).await {
             Err(PublishError::Capacity(_)) => return Ok(false),
             stored => stored.map_err(anyhow::Error::from)?,
         };

@@ -141,15 +141,14 @@ impl Deployments {
         }
         self.check_disk()?;
         let text = self.text_of(revision.source).await?;
-        let mut page = self
+        let page = self
             .render_live(
                 PageSource::titled(frontend.content_type, &revision.title, &text),
                 Placement::open(&frontend.slug, project.expires_at),
             )
             .await?;
-        let title = std::mem::take(&mut page.title);
-        let warnings = std::mem::take(&mut page.warnings);
-        let stored = self.store_made(text, page).await?;
+        let stored = self.store_made(text, &page).await?;
+        let (title, warnings) = (page.title, page.warnings);
         fault::point("release.stored");
         let (id, now) = (frontend.id, self.clock.now());
         let mut done = self

@@ -105,7 +105,7 @@ impl Deployments {
                 Placement::open(&share.slug, project.expires_at),
             )
             .await?;
-        let stored = self.store_made(text, page).await?;
+        let stored = self.store_made(text, &page).await?;
         fault::point("claim.stored");
         let now = self.clock.now();
         let address = Address {
