@@ -155,7 +155,14 @@ fn beside_before(
         Calls::new(operation, svc.address),
         Calls::new(operation, before.address),
     );
-    let [ours, theirs] = compare(&[ours.on(svc), theirs.on(before)], connections)?;
+    let contenders = match operation {
+        Operation::Insert => [ours.on(svc), theirs.on(before)],
+        _ => [
+            Contender::new(svc, &ours.requests),
+            Contender::new(before, &theirs.requests),
+        ],
+    };
+    let [ours, theirs] = compare(&contenders, connections)?;
     ours.say("", "svc")?;
     theirs.say("", "before")?;
     say_ratio(&ours, &theirs, "ratio")?;
