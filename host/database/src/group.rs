@@ -15,7 +15,7 @@ use super::batch::{BatchError, Work};
 use super::error::RunError;
 use super::handle::{Handle, internal};
 use super::open::WAIT;
-use super::pace::{Pace, SHORT};
+use super::pace::{Pace, SHORT, worked};
 use super::run::{ResultJson, ResultLimits};
 use svc_base::Stopwatch;
 
@@ -117,6 +117,7 @@ pub(super) fn run_group(handle: &Handle, writes: Vec<Write>, limits: &ResultLimi
     let mut guarded = false;
     let watch = Stopwatch::start();
     while !waiting.is_empty() {
+        let before = worked();
         if watch.elapsed() > GROUP_TIME {
             left.rest.append(&mut waiting);
             break;
@@ -132,7 +133,10 @@ pub(super) fn run_group(handle: &Handle, writes: Vec<Write>, limits: &ResultLimi
             Err(Lost::To(offender, error)) => {
                 let offender = waiting.remove(offender);
                 if matches!(error.error, RunError::Timeout) {
-                    offender.pace.too_long();
+                    // Else a busy machine has kept the thread from working, and the next run may be short again.
+                    if worked().saturating_sub(before) > SHORT / 2 {
+                        offender.pace.too_long();
+                    }
                     left.long.push(offender);
                 } else {
                     offender.answer(Err(error));
@@ -157,7 +161,7 @@ pub(super) fn run_alone(handle: &Handle, write: Write, limits: &ResultLimits) {
     if !write.turn.begin() {
         return;
     }
-    let watch = Stopwatch::start();
+    let (watch, before) = (Stopwatch::start(), worked());
     let result = begin(handle)
         .map_err(BatchError::from)
         .and_then(|()| {
@@ -166,7 +170,8 @@ pub(super) fn run_alone(handle: &Handle, write: Write, limits: &ResultLimits) {
             Ok(json)
         })
         .inspect_err(|_| abandon(handle));
-    write.pace.took(watch.elapsed());
+    let worked = worked().saturating_sub(before);
+    write.pace.took(watch.elapsed(), Some(worked));
     write.answer(result);
 }
 
@@ -201,7 +206,8 @@ fn attempt(
             handle.platform("SAVEPOINT caller").map_err(lost(handle))?;
         }
         let result = write.work.run(handle, limits, SHORT);
-        write.pace.took(watch.elapsed().saturating_sub(started));
+        let took = watch.elapsed().saturating_sub(started);
+        write.pace.took(took, None);
         match &result {
             Ok(_) if guarded => handle.platform("RELEASE caller").map_err(lost(handle))?,
             Ok(_) => {}

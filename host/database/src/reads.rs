@@ -1,6 +1,7 @@
 //! How a database is read: here and now where a statement has been quick, else in a lane.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rusqlite::Connection;
 use tokio::sync::oneshot;
@@ -9,7 +10,7 @@ use super::error::RunError;
 use super::group::Turn;
 use super::handle::{Handle, internal};
 use super::open::{Database, answer_of, lock};
-use super::pace::{INLINE, Lane, Pace, SHORT};
+use super::pace::{DELAYED, INLINE, Lane, Pace, SHORT, worked};
 use super::run::{Call, ResultJson, prepare, run, run_inline};
 use svc_base::Stopwatch;
 
@@ -26,47 +27,66 @@ pub(super) struct Readers {
 impl Database {
     pub(super) async fn read(&self, call: Call, pace: &Arc<Pace>) -> Result<ResultJson, RunError> {
         let lane = pace.lane();
-        if lane != Lane::Long {
-            let idle = match lane {
-                Lane::Inline => self.idle_reader()?,
-                Lane::Short | Lane::Long => None,
-            };
-            let mut result = Err(RunError::Elsewhere);
-            if let Some(reader) = idle {
-                // One that has yet to be looked into is prepared in a lane.
-                if reader.knows(&call.sql) {
-                    result = timed(pace, || run_inline(&reader, &call, &self.limits, INLINE));
-                    if matches!(result, Err(RunError::Elsewhere)) {
-                        pace.set_aside();
-                    }
-                }
-                self.put_back(reader);
-            }
-            if matches!(result, Err(RunError::Elsewhere)) {
-                result = self.queue_read(call.clone(), pace, Lane::Short).await;
-            }
-            match result {
-                Err(RunError::Timeout) => pace.too_long(),
+        if lane == Lane::Inline {
+            match self.read_here(&call, pace) {
+                // What was too long for this thread may be short enough for the next: a busy machine stops what it delays.
+                Err(RunError::Elsewhere | RunError::Timeout) => {}
                 result => return result,
             }
         }
-        self.queue_read(call, pace, Lane::Long).await
+        if lane != Lane::Long {
+            for budget in [SHORT, DELAYED] {
+                let (result, taken) = self
+                    .queue_read(call.clone(), pace, Lane::Short, budget)
+                    .await?;
+                match result {
+                    Err(RunError::Timeout) if taken < SHORT / 2 => {}
+                    Err(RunError::Timeout) => break,
+                    result => return result,
+                }
+            }
+            pace.too_long();
+        }
+        self.queue_read(call, pace, Lane::Long, self.limits.time)
+            .await?
+            .0
     }
 
+    /// Reads on the thread of the request, if a connection is free that knows the statement.
+    fn read_here(&self, call: &Call, pace: &Pace) -> Result<ResultJson, RunError> {
+        let Some(reader) = self.idle_reader()? else {
+            return Err(RunError::Elsewhere);
+        };
+        let mut result = Err(RunError::Elsewhere);
+        // One that has yet to be looked into is prepared in a lane.
+        if reader.knows(&call.sql) {
+            let watch = Stopwatch::start();
+            result = run_inline(&reader, call, &self.limits, INLINE);
+            match result {
+                Err(RunError::Elsewhere) => pace.set_aside(),
+                _ => pace.took(watch.elapsed(), None),
+            }
+        }
+        self.put_back(reader);
+        result
+    }
+
+    /// Reads in a lane; answers the result, and how long its thread has worked for it.
     async fn queue_read(
         &self,
         call: Call,
         pace: &Arc<Pace>,
         lane: Lane,
-    ) -> Result<ResultJson, RunError> {
+        budget: Duration,
+    ) -> Result<(Result<ResultJson, RunError>, Duration), RunError> {
         let (pace, limits) = (Arc::clone(pace), self.limits);
-        let budget = if lane == Lane::Long {
-            limits.time
-        } else {
-            SHORT.min(limits.time)
-        };
+        let budget = budget.min(limits.time);
         self.with_reader(lane, move |reader| {
-            timed(&pace, || run(reader, &call, &limits, budget))
+            let (watch, before) = (Stopwatch::start(), worked());
+            let result = run(reader, &call, &limits, budget);
+            let worked = worked().saturating_sub(before);
+            pace.took(watch.elapsed(), Some(worked));
+            Ok((result, worked))
         })
         .await
     }
@@ -169,15 +189,4 @@ impl Database {
         }
         answer_of(answered, &turn).await
     }
-}
-
-/// Runs a statement, and notes how long it took.
-fn timed(
-    pace: &Pace,
-    run: impl FnOnce() -> Result<ResultJson, RunError>,
-) -> Result<ResultJson, RunError> {
-    let watch = Stopwatch::start();
-    let result = run();
-    pace.took(watch.elapsed());
-    result
 }
