@@ -26,6 +26,7 @@ use crate::http::rate_limit::RateLimits;
 use crate::http::request_ids::RequestIds;
 use crate::landing::Landing;
 use crate::mcp::Tools;
+use crate::mcp::app::AppTools;
 use crate::outbound::Outbound;
 use crate::projects::Projects;
 use crate::random::Random;
@@ -87,6 +88,8 @@ services! {
     calls: Calls,
     /// What tools need.
     tools: Tools,
+    /// What an app's own tools need.
+    app_tools: AppTools,
     /// Tells the edge what to forget, if there is one.
     purger: Option<Arc<Purger>>,
     /// Accounts and their keys.
@@ -199,14 +202,20 @@ impl App {
             Arc::clone(&deployments),
             Arc::clone(&backends),
         );
+        let calls = Calls {
+            backends: Arc::clone(&backends),
+            deployments: Arc::clone(&deployments),
+            projects: projects.clone(),
+            rate_limits: Arc::clone(&rate_limits),
+            config: Arc::clone(&config),
+        };
         let app = Self {
-            calls: Calls {
-                backends: Arc::clone(&backends),
-                deployments: Arc::clone(&deployments),
-                projects: projects.clone(),
-                rate_limits: Arc::clone(&rate_limits),
-                config: Arc::clone(&config),
+            app_tools: AppTools {
+                calls: calls.clone(),
+                metrics: Arc::clone(&metrics),
+                clock: clock.clone(),
             },
+            calls,
             tools: Tools {
                 workspaces: workspaces.clone(),
                 projects: projects.clone(),
