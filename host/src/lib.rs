@@ -22,6 +22,7 @@ pub mod envelope;
 pub mod gauges;
 pub mod guests;
 pub mod http;
+pub mod issuers;
 pub mod landing;
 pub mod log;
 pub mod mcp;
