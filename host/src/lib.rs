@@ -6,6 +6,7 @@ pub use svc_base::{clock, disk, fault, ids, memory_cache, numbers, random, sqlit
 pub use svc_sandbox as sandbox;
 
 pub mod access;
+pub mod accounts;
 pub mod app;
 pub mod backends;
 pub mod backup;

@@ -41,14 +41,14 @@ pub struct Subscription {
     pub customer: Option<String>,
     started: bool,
     deleted: bool,
-    status: Option<String>,
-    status_at: Timestamp,
+    /// The latest, and when it was reached.
+    status: Option<(String, Timestamp)>,
 }
 
 impl Subscription {
     /// Whether it is paid for.
     pub fn lives(&self) -> bool {
-        let over = self.status.as_deref().is_some_and(is_over);
+        let over = self.status.as_ref().is_some_and(|(status, _)| is_over(status));
         self.started && !self.deleted && !over
     }
 
@@ -58,15 +58,13 @@ impl Subscription {
         self.customer = self.customer.take().or(told.customer);
         self.started |= told.started;
         self.deleted |= told.deleted;
-        let Some((status, at)) = told.status else {
-            return;
+        // Of two in one second, the end wins; of two ends either, but always the same.
+        let rank = |told: &Option<(String, Timestamp)>| {
+            let told = told.as_ref();
+            told.map(|(status, at)| (at.0, is_over(status), status.clone()))
         };
-        // Of two in one second, the end wins; of two ends either.
-        let rank = |status: &str| (is_over(status), status.to_owned());
-        let known = self.status.as_deref().map(|known| (self.status_at.0, rank(known)));
-        if known < Some((at.0, rank(&status))) {
-            self.status = Some(status);
-            self.status_at = at;
+        if rank(&self.status) < rank(&told.status) {
+            self.status = told.status;
         }
     }
 }

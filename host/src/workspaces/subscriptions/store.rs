@@ -3,6 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::Subscription;
+use crate::clock::Timestamp;
 use crate::control::{Error, Tx};
 use crate::ids::WorkspaceId;
 
@@ -15,8 +16,10 @@ fn subscription(row: &Row<'_>) -> rusqlite::Result<Subscription> {
         customer: row.get(2)?,
         started: row.get(3)?,
         deleted: row.get(4)?,
-        status: row.get(5)?,
-        status_at: row.get(6)?,
+        status: row
+            .get::<_, Option<String>>(5)?
+            .map(|status| Ok::<_, rusqlite::Error>((status, row.get(6)?)))
+            .transpose()?,
     })
 }
 
@@ -51,8 +54,8 @@ pub(super) fn put(tx: &Tx<'_>, known: &Subscription) -> Result<(), Error> {
             known.customer,
             known.started,
             known.deleted,
-            known.status,
-            known.status_at,
+            known.status.as_ref().map(|(status, _)| status),
+            known.status.as_ref().map_or(Timestamp(0), |(_, at)| *at),
         ],
     )?;
     Ok(())
