@@ -7,6 +7,8 @@ use axum::extract::FromRef;
 use tokio::sync::OnceCell;
 
 use crate::access::idempotency::Idempotency;
+use crate::access::{Callers, Tokens};
+use crate::accounts::Accounts;
 use crate::backends::Backends;
 use crate::backends::operate::routes::Calls;
 use crate::clock::Clock;
@@ -94,6 +96,10 @@ services! {
     purger: Option<Arc<Purger>>,
     /// Accounts and their keys.
     workspaces: Workspaces,
+    /// Workspaces with all that they own.
+    accounts: Accounts,
+    /// Tells who calls.
+    callers: Callers,
     /// The landing page and what stands beside it.
     landing: Arc<Landing>,
     /// The names that we answer for.
@@ -184,6 +190,13 @@ impl App {
             workspaces.clone(),
         );
         let outbound = Outbound::new()?;
+        let tokens = config
+            .oauth
+            .as_ref()
+            .map(|oauth| Tokens::new(oauth, outbound.clone(), clock.clone()))
+            .transpose()
+            .context("in oauth.issuer")?;
+        let callers = Callers::new(workspaces.clone(), tokens);
         let purger = config
             .edge
             .as_ref()
@@ -209,6 +222,7 @@ impl App {
             rate_limits: Arc::clone(&rate_limits),
             config: Arc::clone(&config),
         };
+        let accounts = Accounts::new(workspaces.clone(), teardown.clone(), Arc::clone(&config));
         let app = Self {
             app_tools: AppTools {
                 calls: calls.clone(),
@@ -217,7 +231,8 @@ impl App {
             },
             calls,
             tools: Tools {
-                workspaces: workspaces.clone(),
+                callers: callers.clone(),
+                accounts: accounts.clone(),
                 projects: projects.clone(),
                 envelope: teardown.clone(),
                 deployments: Arc::clone(&deployments),
@@ -241,6 +256,8 @@ impl App {
                 clock.clone(),
                 deployments.secrets.idempotency.clone(),
             ),
+            accounts,
+            callers,
             teardown,
             projects,
             purger,

@@ -18,6 +18,7 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
 use utoipa_axum::routes;
 
 use crate::access::{Admission, admit};
+use crate::accounts::routes as accounts;
 use crate::app::{App, SharedApp};
 use crate::backends::export::routes as exports;
 use crate::backends::history::routes as history;
@@ -186,7 +187,7 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
     };
     let owned = {
         let admission = Admission {
-            workspaces: app.workspaces.clone(),
+            callers: app.callers.clone(),
             rate_limits: Arc::clone(&app.rate_limits),
         };
         move |routes: MethodRouter<SharedApp>| {
@@ -239,6 +240,15 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(history::restore).map(&owned))
         .routes(routes!(rooms::list).map(&owned))
         .routes(routes!(rooms::send).map(&owned))
+        .routes(routes!(accounts::me).map(&owned))
+        .routes(routes!(accounts::create, accounts::list).map(&owned))
+        .routes(routes!(accounts::get, accounts::update, accounts::delete).map(&owned))
+        .routes(routes!(accounts::add_member, accounts::members).map(&owned))
+        .routes(routes!(accounts::set_role, accounts::remove_member).map(&owned))
+        .routes(routes!(accounts::create_key, accounts::keys).map(&owned))
+        .routes(routes!(accounts::revoke_key).map(&owned))
+        .routes(routes!(accounts::resource))
+        .routes(routes!(accounts::tools))
         .routes(routes!(mcp::serve).map(limited(Rule::Mcp)))
         .routes(routes!(visitors::op))
         .routes(routes!(app_tools::serve))

@@ -50,7 +50,7 @@ impl Handler {
 
     async fn run(&self, tool: tools::Tool) -> Outcome {
         if let Some(Refusal::Transport(problem) | Refusal::Result(problem)) =
-            auth::refusal(&self.client, Some(tool.name()))
+            auth::refusal(&self.services, &self.client, Some(tool.name()))
         {
             return Outcome::refused(problem);
         }

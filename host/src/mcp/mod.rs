@@ -18,6 +18,8 @@ mod transport;
 
 use std::sync::Arc;
 
+use crate::access::Callers;
+use crate::accounts::Accounts;
 use crate::backends::Backends;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -26,13 +28,14 @@ use crate::envelope::Teardown;
 use crate::projects::Projects;
 use crate::realtime::Realtime;
 use crate::telemetry::Metrics;
-use crate::workspaces::Workspaces;
 
 /// Services that tools are shells over.
 #[derive(Clone, Debug)]
 pub struct Tools {
-    /// Accounts and their keys.
-    pub workspaces: Workspaces,
+    /// Tells who calls.
+    pub callers: Callers,
+    /// Workspaces with all that they own.
+    pub accounts: Accounts,
     /// Envelopes of frontends.
     pub projects: Projects,
     /// Projects with all that is in them.

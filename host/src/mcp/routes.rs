@@ -33,7 +33,7 @@ pub struct RpcMessage;
         (status = 404, description = "A JSON-RPC error: there is no such method.", content_type = "application/json", body = Object),
         (status = 406, description = "A JSON-RPC error: the answer would be JSON, which `Accept` refuses.", content_type = "application/json", body = Object)
     ),
-    extensions(("x-problems" = json!("invalid_request unauthorized timeout payload_too_large unsupported_media_type rate_limited capacity_reached"))),
+    extensions(("x-problems" = json!("invalid_request unauthorized timeout payload_too_large unsupported_media_type rate_limited capacity_reached provider_unavailable forbidden"))),
     security((), ("bearer" = []))
 )]
 pub async fn serve(
@@ -47,7 +47,7 @@ pub async fn serve(
         Err(refused) => return Ok(refused.into_response()),
     };
     let client = auth::identify(&services, &parts.headers).await;
-    let refusal = auth::refusal(&client, message.tool.as_deref());
+    let refusal = auth::refusal(&services, &client, message.tool.as_deref());
     let most = services.config.limits.body_bytes;
     let handler = Handler::new(services, client, &context, message.arguments.take());
     let response = transport::ask(handler, parts, &message, most).await;
