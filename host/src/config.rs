@@ -9,11 +9,13 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 pub use limits::Limits;
+pub use oauth::Oauth;
 pub use said::{lifetime, number};
 
 mod cache;
 mod limits;
 mod listen;
+mod oauth;
 mod said;
 
 /// What an operator wrote, in whichever place; `None` where nothing was.
@@ -87,6 +89,9 @@ pub struct Settings {
     /// A cache in front; the file only, but for its token.
     #[arg(skip)]
     pub edge: Option<Edge>,
+    /// Whose access tokens identify users; the file only.
+    #[arg(skip)]
+    pub oauth: Option<Oauth>,
 }
 
 /// A Cloudflare-compatible edge that is told what to forget.
@@ -158,6 +163,7 @@ impl Settings {
             // Flags and the environment have no limits.
             limits: file.limits,
             edge: file.edge,
+            oauth: file.oauth,
         }
     }
 
@@ -221,6 +227,7 @@ impl Settings {
             access_log: self.access_log.unwrap_or(false),
             limits: self.limits,
             edge: self.edge.map(with_token).transpose()?,
+            oauth: self.oauth.map(Oauth::checked).transpose()?,
             data,
         })
     }
@@ -259,6 +266,8 @@ pub struct Config {
     pub limits: Limits,
     /// The cache in front.
     pub edge: Option<Edge>,
+    /// Whose access tokens identify users.
+    pub oauth: Option<Oauth>,
     /// `http` or `https`, from the base URL.
     #[serde(skip)]
     pub scheme: String,

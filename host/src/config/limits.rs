@@ -101,6 +101,8 @@ limits! {
     projects_free = 1, 0;
     /// Projects of a workspace on the pro plan.
     projects_pro = 5, 0;
+    /// Workspaces that a user owns.
+    workspaces_per_user = 20, 1;
     /// WebSockets of a backend.
     sockets_per_backend = 100, 0;
     /// WebSockets of a client.
