@@ -135,9 +135,7 @@ impl Workspaces {
     /// # Errors
     /// The database's.
     pub async fn keys_of(&self, workspace: WorkspaceId) -> Result<Vec<Key>, Error> {
-        self.control
-            .read(move |c| store::all(c, &workspace))
-            .await
+        self.control.read(move |c| store::all(c, &workspace)).await
     }
 
     /// Revokes a key: the next request with it is refused.

@@ -87,11 +87,7 @@ pub(super) fn revoke(
 }
 
 /// A key that is neither revoked nor past its end.
-pub(super) fn live(
-    c: &Connection,
-    key_id: &str,
-    now: Timestamp,
-) -> rusqlite::Result<Option<Live>> {
+pub(super) fn live(c: &Connection, key_id: &str, now: Timestamp) -> rusqlite::Result<Option<Live>> {
     c.prepare_cached(
         "SELECT workspace_id, secret_sha256, role, last_used_at FROM keys
          WHERE key_id = ?1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?2)",

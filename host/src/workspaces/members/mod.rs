@@ -158,9 +158,7 @@ impl Workspaces {
                     (Some((only, _)), 0) => Ok(only),
                     (Some(last), _) => {
                         let all = found.into_iter().chain([last]);
-                        Err(WorkspaceError::Several(
-                            all.map(|(_, slug)| slug).collect(),
-                        ))
+                        Err(WorkspaceError::Several(all.map(|(_, slug)| slug).collect()))
                     }
                 }
             }
@@ -197,9 +195,7 @@ impl Workspaces {
     /// # Errors
     /// The database's.
     pub async fn members(&self, workspace: WorkspaceId) -> Result<Vec<Member>, Error> {
-        self.control
-            .read(move |c| store::all(c, &workspace))
-            .await
+        self.control.read(move |c| store::all(c, &workspace)).await
     }
 
     /// Adds a user to a workspace; one who is in it gets the role.
@@ -389,7 +385,11 @@ mod tests {
             (Owner, Some(Owner), Some(Owner), 1, ""),
             (Owner, None, Some(Owner), 1, ""),
         ] {
-            assert_eq!(refused(own, from, to, owners), expected, "{own:?} {from:?} {to:?}");
+            assert_eq!(
+                refused(own, from, to, owners),
+                expected,
+                "{own:?} {from:?} {to:?}"
+            );
         }
     }
 }
