@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The parts of `host/src`: each may use those before it, and none after it. ARCHITECTURE has the drawing.
-const ORDER: [&str; 33] = [
+const ORDER: [&str; 35] = [
     "config",
     "log",
     "telemetry",
@@ -15,6 +15,7 @@ const ORDER: [&str; 33] = [
     "content",
     "control",
     "http",
+    "stripe",
     "workspaces",
     "access",
     "edge",
@@ -22,6 +23,7 @@ const ORDER: [&str; 33] = [
     "deployments",
     "backends",
     "realtime",
+    "payments",
     "envelope",
     "overview",
     "gauges",

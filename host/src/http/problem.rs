@@ -71,6 +71,7 @@ codes! {
     MigrationNotRecorded "migration_not_recorded" 409 "Migration not recorded" "The migration was applied but could not be recorded. Send the same one again: it is recorded then, and not applied twice.";
     IdempotencyConflict "idempotency_conflict" 409 "Idempotency key conflict" "The key was used for another request body, or its first request is still running. Use a new key for a new request; repeat the same request after Retry-After.";
     RevisionConflict "revision_conflict" 409 "Revision conflict" "Somebody else has released another revision meanwhile. Read the revision that active_revision_id names, make your change on top of it, and send that.";
+    PriceInactive "price_inactive" 409 "Price inactive" "The price was taken off the catalog, and nobody can buy it any more. Offer another price of the catalog.";
     PayloadTooLarge "payload_too_large" 413 "Too large" "The request body, or the result of a statement, is larger than this route takes. The detail gives the limit.";
     DatabaseFull "database_full" 413 "Database full" "The write would make the database larger than it may be, and nothing was written. Delete rows first.";
     UnsupportedMediaType "unsupported_media_type" 415 "Unsupported media type" "The body is encoded in a way that the service does not read. Send it without a Content-Encoding.";
@@ -79,6 +80,8 @@ codes! {
     RateLimited "rate_limited" 429 "Too many requests" "The client, or this deployment, has spent its requests for now. Wait as long as Retry-After says.";
     Internal "internal" 500 "Internal error" "Something failed in the service. Give the request id to the operator.";
     DatabaseBusy "database_busy" 503 "Database busy" "The database did not get to the request in time, and nothing was done. Try again after Retry-After.";
+    PaymentsUnconfigured "payments_unconfigured" 503 "Payments are not configured" "The operator of this server has not configured a payment provider, so nothing can be bought here.";
+    ProviderUnavailable "provider_unavailable" 503 "The payment provider does not answer" "The payment provider refused the request or did not answer it in time. Nothing was charged. Try again after Retry-After.";
     CapacityReached "capacity_reached" 503 "Capacity reached" "The server has no room or no free worker for this just now. Try again after Retry-After.";
 }
 
