@@ -1,6 +1,7 @@
 //! How a database is read: here and now where a statement has been quick, else in a lane.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rusqlite::Connection;
 use tokio::sync::oneshot;
@@ -11,6 +12,7 @@ use super::handle::{Handle, internal};
 use super::open::{Database, answer_of, lock};
 use super::pace::{INLINE, Lane, Pace, SHORT};
 use super::run::{Call, ResultJson, prepare, run, run_inline};
+use super::touched::Tables;
 use svc_base::Stopwatch;
 
 /// How many connections of a database read at once.
@@ -53,6 +55,58 @@ impl Database {
         self.queue_read(call, pace, Lane::Long).await
     }
 
+    /// Runs a read in a lane; answers what `seal` makes of its result, and the tables that it reads, if they are known.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub async fn watch<T: Send + 'static>(
+        &self,
+        call: Call,
+        pace: &Arc<Pace>,
+        seal: impl Fn(ResultJson) -> T + Clone + Send + 'static,
+    ) -> Result<(T, Option<Arc<Tables>>), RunError> {
+        let mut seen = Err(RunError::Timeout);
+        if pace.lane() != Lane::Long {
+            let short = self.queue_watch(call.clone(), pace, Lane::Short, seal.clone());
+            seen = short.await;
+            if matches!(seen, Err(RunError::Timeout)) {
+                pace.too_long();
+            }
+        }
+        if matches!(seen, Err(RunError::Timeout)) {
+            seen = self.queue_watch(call, pace, Lane::Long, seal).await;
+        }
+        seen.map_err(|error| match error {
+            RunError::DatabaseFull => RunError::DiskFull,
+            other => other,
+        })
+    }
+
+    async fn queue_watch<T: Send + 'static>(
+        &self,
+        call: Call,
+        pace: &Arc<Pace>,
+        lane: Lane,
+        seal: impl Fn(ResultJson) -> T + Send + 'static,
+    ) -> Result<(T, Option<Arc<Tables>>), RunError> {
+        let (pace, limits) = (Arc::clone(pace), self.limits);
+        let budget = self.budget(lane);
+        self.with_reader(lane, move |reader| {
+            let json = timed(&pace, || run(reader, &call, &limits, budget))?;
+            Ok((seal(json), reader.tables(&call.sql)))
+        })
+        .await
+    }
+
+    /// How long a read may take in a lane.
+    fn budget(&self, lane: Lane) -> Duration {
+        if lane == Lane::Long {
+            self.limits.time
+        } else {
+            SHORT.min(self.limits.time)
+        }
+    }
+
     async fn queue_read(
         &self,
         call: Call,
@@ -60,11 +114,7 @@ impl Database {
         lane: Lane,
     ) -> Result<ResultJson, RunError> {
         let (pace, limits) = (Arc::clone(pace), self.limits);
-        let budget = if lane == Lane::Long {
-            limits.time
-        } else {
-            SHORT.min(limits.time)
-        };
+        let budget = self.budget(lane);
         self.with_reader(lane, move |reader| {
             timed(&pace, || run(reader, &call, &limits, budget))
         })
