@@ -12,6 +12,7 @@ use super::handle::{Handle, internal};
 use super::open::{Database, answer_of, lock};
 use super::pace::{DELAYED, INLINE, Lane, Pace, SHORT, worked};
 use super::run::{Call, ResultJson, prepare, run, run_inline};
+use super::touched::Tables;
 use svc_base::Stopwatch;
 
 /// How many connections of a database read at once.
@@ -34,22 +35,26 @@ impl Database {
                 result => return result,
             }
         }
-        if lane != Lane::Long {
-            for budget in [SHORT, DELAYED] {
-                let (result, taken) = self
-                    .queue_read(call.clone(), pace, Lane::Short, budget)
-                    .await?;
-                match result {
-                    Err(RunError::Timeout) if taken < SHORT / 2 => {}
-                    Err(RunError::Timeout) => break,
-                    result => return result,
-                }
-            }
-            pace.too_long();
-        }
-        self.queue_read(call, pace, Lane::Long, self.limits.time)
-            .await?
-            .0
+        self.read_in_lanes(call, pace, lane, |json, _| json).await
+    }
+
+    /// Runs a read in a lane; answers what `seal` makes of its result, and the tables that it reads, if they are known.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub async fn watch<T: Send + 'static>(
+        &self,
+        call: Call,
+        pace: &Arc<Pace>,
+        seal: impl Fn(ResultJson) -> T + Clone + Send + 'static,
+    ) -> Result<(T, Option<Arc<Tables>>), RunError> {
+        let sql = Arc::clone(&call.sql);
+        let sealed = move |json, reader: &Handle| (seal(json), reader.tables(&sql));
+        let seen = self.read_in_lanes(call, pace, pace.lane(), sealed).await;
+        seen.map_err(|error| match error {
+            RunError::DatabaseFull => RunError::DiskFull,
+            other => other,
+        })
     }
 
     /// Reads on the thread of the request, if a connection is free that knows the statement.
@@ -71,14 +76,41 @@ impl Database {
         result
     }
 
-    /// Reads in a lane; answers the result, and how long its thread has worked for it.
-    async fn queue_read(
+    /// Reads among short work, if it is not known to be long, else or then among long work; answers what `make` makes of the
+    /// result.
+    async fn read_in_lanes<T: Send + 'static>(
         &self,
         call: Call,
         pace: &Arc<Pace>,
         lane: Lane,
-        budget: Duration,
-    ) -> Result<(Result<ResultJson, RunError>, Duration), RunError> {
+        make: impl Fn(ResultJson, &Handle) -> T + Clone + Send + 'static,
+    ) -> Result<T, RunError> {
+        if lane != Lane::Long {
+            for budget in [SHORT, DELAYED] {
+                let short =
+                    self.queue_read(call.clone(), pace, (Lane::Short, budget), make.clone());
+                let (result, worked) = short.await?;
+                match result {
+                    // Others have kept its thread from working.
+                    Err(RunError::Timeout) if worked < SHORT / 2 => {}
+                    Err(RunError::Timeout) => break,
+                    result => return result,
+                }
+            }
+            pace.too_long();
+        }
+        let long = (Lane::Long, self.limits.time);
+        self.queue_read(call, pace, long, make).await?.0
+    }
+
+    /// Reads in a lane; answers the result, and how long its thread has worked for it.
+    async fn queue_read<T: Send + 'static>(
+        &self,
+        call: Call,
+        pace: &Arc<Pace>,
+        (lane, budget): (Lane, Duration),
+        make: impl Fn(ResultJson, &Handle) -> T + Send + 'static,
+    ) -> Result<(Result<T, RunError>, Duration), RunError> {
         let (pace, limits) = (Arc::clone(pace), self.limits);
         let budget = budget.min(limits.time);
         self.with_reader(lane, move |reader| {
@@ -86,7 +118,7 @@ impl Database {
             let result = run(reader, &call, &limits, budget);
             let worked = worked().saturating_sub(before);
             pace.took(watch.elapsed(), Some(worked));
-            Ok((result, worked))
+            Ok((result.map(|json| make(json, reader)), worked))
         })
         .await
     }

@@ -85,8 +85,6 @@ codes! {
     ProviderUnavailable "provider_unavailable" 503 "Provider unavailable" "A provider that the service depends on for this, of sign-in, tokens or payments, does not answer as it should, and nothing was done. Try again after Retry-After.";
     PaymentsUnconfigured "payments_unconfigured" 503 "Payments not configured" "The operator of this service has not configured payments.";
     DatabaseBusy "database_busy" 503 "Database busy" "The database did not get to the request in time, and nothing was done. Try again after Retry-After.";
-    PaymentsUnconfigured "payments_unconfigured" 503 "Payments are not configured" "The operator of this server has not configured a payment provider, so nothing can be bought here.";
-    ProviderUnavailable "provider_unavailable" 503 "The payment provider does not answer" "The payment provider refused the request or did not answer it in time. Nothing was charged. Try again after Retry-After.";
     CapacityReached "capacity_reached" 503 "Capacity reached" "The server has no room or no free worker for this just now. Try again after Retry-After.";
 }
 

@@ -80,7 +80,7 @@ pub(super) fn listed(limits: &Limits) -> Vec<Description> {
 
 /// All tools, with the names of limits in the places of numbers.
 fn all() -> &'static [Description] {
-    static ALL: LazyLock<[Description; 5]> = LazyLock::new(|| {
+    static ALL: LazyLock<[Description; 6]> = LazyLock::new(|| {
         [
             deploy_asset::description(),
             manage_project::description(),
