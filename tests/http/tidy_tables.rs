@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Every table, with the domain that owns it.
-const TABLES: [(&str, &str); 28] = [
+const TABLES: &[(&str, &str)] = &[
     ("workspaces", "workspaces"),
     ("keys", "workspaces"),
     ("users", "workspaces"),
@@ -36,7 +36,7 @@ const TABLES: [(&str, &str); 28] = [
 ];
 
 /// Tables that a domain reads and that are another's, each with its reason. `overview` is what operators see of all domains.
-const READS: [(&str, &str, &str); 18] = [
+const READS: &[(&str, &str, &str)] = &[
     (
         "backends",
         "projects",
