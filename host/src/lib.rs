@@ -36,4 +36,5 @@ pub mod realtime;
 pub mod router;
 pub mod server;
 pub mod telemetry;
+pub mod visitors;
 pub mod workspaces;

@@ -78,6 +78,7 @@ impl Realtime {
             Change::BackendEnded(backend) | Change::RealtimeOff(backend) => {
                 hub.end(backend, Close::ENDED);
             }
+            Change::SessionEnded(_) | Change::SessionsEnded(_) => {}
         }
     }
 
