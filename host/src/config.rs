@@ -12,7 +12,7 @@ use address::is_loopback;
 pub use address::{Address, AddressError};
 pub use limits::Limits;
 pub use providers::{Provider, ProviderKind};
-pub use said::lifetime;
+pub use said::{lifetime, number};
 
 mod address;
 mod cache;
