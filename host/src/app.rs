@@ -238,6 +238,7 @@ impl App {
                 realtime: Arc::clone(&realtime),
                 backends: Arc::clone(&backends),
                 deployments: Arc::clone(&deployments),
+                visitors: Arc::clone(&visitors),
                 config: Arc::clone(&config),
             },
             landing: Arc::new(Landing::new(Arc::clone(&config))),
