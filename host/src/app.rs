@@ -39,6 +39,9 @@ use crate::realtime::routes::Rooms;
 use crate::sandbox::{Sandbox, SandboxConfig};
 use crate::stripe::{Consumer, Receiver, Stripe};
 use crate::telemetry::Metrics;
+use crate::visitors::dev::DevIssuer;
+use crate::visitors::dev::routes::MaybeIssuer;
+use crate::visitors::{Visitors, end_not_allowed};
 use crate::workspaces::Workspaces;
 
 /// The application as handlers share it: each takes the services that it uses.
@@ -93,6 +96,10 @@ services! {
     webhooks: Option<Arc<Receiver>>,
     /// Envelopes of frontends.
     projects: Projects,
+    /// Visitors who are somebody.
+    visitors: Arc<Visitors>,
+    /// The issuer inside the server, while developing.
+    dev_issuer: MaybeIssuer,
     /// Projects with all that is in them.
     teardown: Teardown,
     /// What calls of visitors need.
@@ -197,6 +204,7 @@ impl App {
             random.clone(),
             Arc::clone(&config),
             workspaces.clone(),
+            end_not_allowed,
         );
         let outbound = Outbound::new()?;
         let tokens = config
@@ -206,6 +214,10 @@ impl App {
             .transpose()
             .context("in oauth.issuer")?;
         let callers = Callers::new(workspaces.clone(), tokens);
+        let visitors = Visitors::new(projects.clone(), Arc::clone(&deployments), outbound.clone())?;
+        let visitors = Arc::new(visitors);
+        control.follow(visitors.follower());
+        let dev_issuer = DevIssuer::of(&config, &clock, &random)?.map(Arc::new);
         let purger = config
             .edge
             .as_ref()
@@ -240,12 +252,15 @@ impl App {
             projects.clone(),
             Arc::clone(&deployments),
             Arc::clone(&backends),
+            Arc::clone(&visitors),
             Arc::clone(&payments),
         );
         let calls = Calls {
             backends: Arc::clone(&backends),
             deployments: Arc::clone(&deployments),
             projects: projects.clone(),
+            visitors: Arc::clone(&visitors),
+            callers: callers.clone(),
             rate_limits: Arc::clone(&rate_limits),
             config: Arc::clone(&config),
         };
@@ -263,6 +278,7 @@ impl App {
                 projects: projects.clone(),
                 envelope: teardown.clone(),
                 deployments: Arc::clone(&deployments),
+                visitors: Arc::clone(&visitors),
                 backends: Arc::clone(&backends),
                 realtime: Arc::clone(&realtime),
                 payments: Arc::clone(&payments),
@@ -274,6 +290,7 @@ impl App {
                 realtime: Arc::clone(&realtime),
                 backends: Arc::clone(&backends),
                 deployments: Arc::clone(&deployments),
+                visitors: Arc::clone(&visitors),
                 config: Arc::clone(&config),
             },
             till: Till {
@@ -295,6 +312,8 @@ impl App {
             callers,
             teardown,
             projects,
+            visitors,
+            dev_issuer,
             purger,
             rate_limits,
             metrics,
