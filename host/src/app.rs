@@ -8,7 +8,7 @@ use tokio::sync::OnceCell;
 
 use crate::access::idempotency::Idempotency;
 use crate::access::{Callers, Tokens};
-use crate::accounts::Accounts;
+use crate::accounts::{Accounts, Billing, Plans};
 use crate::backends::Backends;
 use crate::backends::operate::routes::Calls;
 use crate::clock::Clock;
@@ -29,11 +29,14 @@ use crate::http::request_ids::RequestIds;
 use crate::landing::Landing;
 use crate::mcp::Tools;
 use crate::outbound::Outbound;
+use crate::payments::Payments;
+use crate::payments::routes::Till;
 use crate::projects::Projects;
 use crate::random::Random;
 use crate::realtime::Realtime;
 use crate::realtime::routes::Rooms;
 use crate::sandbox::{Sandbox, SandboxConfig};
+use crate::stripe::{Consumer, Receiver, Stripe};
 use crate::telemetry::Metrics;
 use crate::workspaces::Workspaces;
 
@@ -81,6 +84,12 @@ services! {
     realtime: Arc<Realtime>,
     /// What sockets of visitors need.
     rooms: Rooms,
+    /// What projects sell, and who has paid.
+    payments: Arc<Payments>,
+    /// What visitors' payments need.
+    till: Till,
+    /// Takes the payment provider's webhooks in, if one is configured.
+    webhooks: Option<Arc<Receiver>>,
     /// Envelopes of frontends.
     projects: Projects,
     /// Projects with all that is in them.
@@ -197,7 +206,26 @@ impl App {
         let purger = config
             .edge
             .as_ref()
-            .map(|edge| Arc::new(Purger::new(control.clone(), clock.clone(), outbound, edge)));
+            .map(|edge| Purger::new(control.clone(), clock.clone(), outbound.clone(), edge))
+            .map(Arc::new);
+        let stripe = config.stripe.as_ref();
+        let provider = stripe
+            .map(|settings| Stripe::new(outbound.clone(), settings))
+            .transpose()?;
+        let billing = Billing::new(provider.clone(), &config, random.clone());
+        let payments = Arc::new(Payments::new(
+            control.clone(),
+            clock.clone(),
+            random.clone(),
+            projects.clone(),
+            provider,
+        ));
+        backends.ask_what_is_behind(payments.what_is_behind());
+        // Everybody whom events of the payment provider may concern.
+        let consumers: Vec<Arc<dyn Consumer>> = vec![Arc::clone(&payments) as _, Arc::new(Plans)];
+        let webhooks = stripe
+            .map(|settings| Receiver::new(control.clone(), clock.clone(), settings, consumers))
+            .map(Arc::new);
         let rate_limits = Arc::new(RateLimits::new(&config.limits, &clock));
         let mut gauges = Gauges::default();
         let metrics = Arc::new(Metrics::new(|registry| {
@@ -211,8 +239,14 @@ impl App {
             projects.clone(),
             Arc::clone(&deployments),
             Arc::clone(&backends),
+            Arc::clone(&payments),
         );
-        let accounts = Accounts::new(workspaces.clone(), teardown.clone(), Arc::clone(&config));
+        let accounts = Accounts::new(
+            workspaces.clone(),
+            teardown.clone(),
+            billing,
+            Arc::clone(&config),
+        );
         let app = Self {
             calls: Calls {
                 backends: Arc::clone(&backends),
@@ -229,6 +263,7 @@ impl App {
                 deployments: Arc::clone(&deployments),
                 backends: Arc::clone(&backends),
                 realtime: Arc::clone(&realtime),
+                payments: Arc::clone(&payments),
                 metrics: Arc::clone(&metrics),
                 clock: clock.clone(),
                 config: Arc::clone(&config),
@@ -239,6 +274,13 @@ impl App {
                 deployments: Arc::clone(&deployments),
                 config: Arc::clone(&config),
             },
+            till: Till {
+                payments: Arc::clone(&payments),
+                deployments: Arc::clone(&deployments),
+                config: Arc::clone(&config),
+            },
+            payments,
+            webhooks,
             landing: Arc::new(Landing::new(Arc::clone(&config))),
             hosts: Arc::new(Hosts::new(&config)),
             request_ids: Arc::new(RequestIds::new(u32::from_le_bytes(random.bytes()?))),

@@ -11,12 +11,14 @@ use url::Url;
 pub use limits::Limits;
 pub use oauth::Oauth;
 pub use said::lifetime;
+pub use stripe::{Secrets as WebhookSecrets, Stripe};
 
 mod cache;
 mod limits;
 mod listen;
 mod oauth;
 mod said;
+mod stripe;
 
 /// What an operator wrote, in whichever place; `None` where nothing was.
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize)]
@@ -89,6 +91,13 @@ pub struct Settings {
     /// A cache in front; the file only, but for its token.
     #[arg(skip)]
     pub edge: Option<Edge>,
+    /// A payment provider; the file only, but for its secrets.
+    #[arg(skip)]
+    pub stripe: Option<Stripe>,
+    /// Whether somebody tries things out: `serve --dev`.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub dev: bool,
     /// Whose access tokens identify users; the file only.
     #[arg(skip)]
     pub oauth: Option<Oauth>,
@@ -163,6 +172,8 @@ impl Settings {
             // Flags and the environment have no limits.
             limits: file.limits,
             edge: file.edge,
+            stripe: file.stripe,
+            dev: self.dev,
             oauth: file.oauth,
         }
     }
@@ -227,6 +238,8 @@ impl Settings {
             access_log: self.access_log.unwrap_or(false),
             limits: self.limits,
             edge: self.edge.map(with_token).transpose()?,
+            stripe: self.stripe.map(Stripe::complete).transpose()?,
+            dev: self.dev && stripe::is_loopback(&base),
             oauth: self.oauth.map(Oauth::checked).transpose()?,
             data,
         })
@@ -266,6 +279,11 @@ pub struct Config {
     pub limits: Limits,
     /// The cache in front.
     pub edge: Option<Edge>,
+    /// The payment provider.
+    pub stripe: Option<Stripe>,
+    /// Whether somebody tries things out on this machine, with stand-ins for what is not configured.
+    #[serde(skip)]
+    pub dev: bool,
     /// Whose access tokens identify users.
     pub oauth: Option<Oauth>,
     /// `http` or `https`, from the base URL.

@@ -66,6 +66,10 @@ limits! {
     report_per_minute = 10, 1;
     /// Reports at once.
     report_burst = 5, 1;
+    /// Checkouts a minute and client.
+    checkout_per_minute = 120, 1;
+    /// Checkouts at once.
+    checkout_burst = 200, 1;
     /// Owner calls a minute and principal.
     owner_per_minute = 600, 1;
     /// Owner calls at once.
