@@ -4,6 +4,8 @@
 //! form. The order from there is the order of the specification: path and method by the router, the rate limit by
 //! a route's layer, the credential and the declared length by a handler's extractors, then the handler.
 
+mod probes;
+
 use std::sync::Arc;
 
 use axum::Router;
@@ -275,8 +277,8 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(payments::checkout).map(limited(Rule::Checkout)))
         .routes(routes!(payments::status))
         .routes(routes!(webhooks::receive))
-        .routes(routes!(healthz))
-        .routes(routes!(readyz))
+        .routes(routes!(probes::healthz))
+        .routes(routes!(probes::readyz))
         .routes(routes!(revisions::preview))
         .routes(routes!(revisions::preview_with_slash))
         .routes(routes!(deployments::runtime))
@@ -284,7 +286,7 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(deployments::raw))
         .routes(routes!(deployments::page, deployments::reveal))
         .routes(routes!(deployments::without_slash))
-        .routes(routes!(problem_type))
+        .routes(routes!(probes::problem_type))
         .routes(routes!(landing::page))
         .routes(routes!(landing::guide))
         .routes(routes!(landing::robots))
@@ -338,75 +340,4 @@ async fn name_route(route: MatchedPath, request: Request, next: Next) -> Respons
     let mut response = next.run(request).await;
     response.extensions_mut().insert(Route(route));
     response
-}
-
-/// Whether the process lives
-#[utoipa::path(
-    get, path = "/healthz", tag = "operation",
-    responses((status = 200, description = "It does.", content_type = "text/plain", body = String))
-)]
-async fn healthz() -> &'static str {
-    "ok\n"
-}
-
-/// Whether requests are served
-///
-/// Pages are served at once; publishing waits until the guests are loaded.
-#[utoipa::path(
-    get, path = "/readyz", tag = "operation",
-    responses(
-        (status = 200, description = "Everything is.", content_type = "text/plain", body = String),
-        (status = 503, description = "The guests are still loading.", content_type = "text/plain", body = String)
-    )
-)]
-async fn readyz(State(app): State<SharedApp>) -> Response {
-    let database = app
-        .control
-        .read(|c| c.query_row("SELECT 1", [], |_| Ok(())))
-        .await;
-    let (status, text) = match database {
-        Err(_) => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the control database does not answer\n",
-        ),
-        Ok(()) if !app.sandbox.loaded() => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the guests are still loading\n",
-        ),
-        Ok(()) => return "ready\n".into_response(),
-    };
-    (
-        status,
-        [(header::RETRY_AFTER, HeaderValue::from_static("60"))],
-        text,
-    )
-        .into_response()
-}
-
-/// What a problem's `type` means
-#[utoipa::path(
-    get, path = "/problems/{code}", tag = "operation",
-    params(("code" = String, Path, description = "A problem's code.")),
-    responses((status = 200, description = "A page that explains it.", content_type = "text/html", body = String)),
-    extensions(("x-problems" = json!("not_found")))
-)]
-async fn problem_type(Path(code): Path<String>) -> Result<Response, Problem> {
-    let code = Code::ALL.iter().find(|known| known.as_str() == code);
-    let code = code.ok_or_else(Problem::not_found)?;
-    Ok(platform(&problem_page::about(*code)))
-}
-
-fn platform(page: &maud::Markup) -> Response {
-    let headers = [
-        (
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("text/html; charset=utf-8"),
-        ),
-        (header::CONTENT_SECURITY_POLICY, problem_page::POLICY),
-        (
-            header::X_CONTENT_TYPE_OPTIONS,
-            HeaderValue::from_static("nosniff"),
-        ),
-    ];
-    (headers, page.clone().into_string()).into_response()
 }

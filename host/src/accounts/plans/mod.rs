@@ -9,7 +9,7 @@ use crate::http::problem::{Code, Problem};
 use crate::ids::WorkspaceId;
 use crate::random::{NoRandomness, Random};
 use crate::stripe::{
-    CheckoutOutcome, Consumer, Event, Fact, Found, PlanCheckout, Reference, Stripe, StripeError,
+    CheckoutOutcome, Consumer, Event, Fact, Found, PlanCheckout, Stripe, StripeError,
 };
 use crate::workspaces::subscriptions::{self, Subscription, Told};
 
