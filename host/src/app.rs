@@ -28,6 +28,7 @@ use crate::http::rate_limit::RateLimits;
 use crate::http::request_ids::RequestIds;
 use crate::landing::Landing;
 use crate::mcp::Tools;
+use crate::mcp::app::AppTools;
 use crate::outbound::Outbound;
 use crate::payments::Payments;
 use crate::payments::routes::Till;
@@ -98,6 +99,8 @@ services! {
     calls: Calls,
     /// What tools need.
     tools: Tools,
+    /// What an app's own tools need.
+    app_tools: AppTools,
     /// Tells the edge what to forget, if there is one.
     purger: Option<Arc<Purger>>,
     /// Accounts and their keys.
@@ -241,6 +244,13 @@ impl App {
             Arc::clone(&backends),
             Arc::clone(&payments),
         );
+        let calls = Calls {
+            backends: Arc::clone(&backends),
+            deployments: Arc::clone(&deployments),
+            projects: projects.clone(),
+            rate_limits: Arc::clone(&rate_limits),
+            config: Arc::clone(&config),
+        };
         let accounts = Accounts::new(
             workspaces.clone(),
             teardown.clone(),
@@ -248,13 +258,12 @@ impl App {
             Arc::clone(&config),
         );
         let app = Self {
-            calls: Calls {
-                backends: Arc::clone(&backends),
-                deployments: Arc::clone(&deployments),
-                projects: projects.clone(),
-                rate_limits: Arc::clone(&rate_limits),
-                config: Arc::clone(&config),
+            app_tools: AppTools {
+                calls: calls.clone(),
+                metrics: Arc::clone(&metrics),
+                clock: clock.clone(),
             },
+            calls,
             tools: Tools {
                 callers: callers.clone(),
                 accounts: accounts.clone(),

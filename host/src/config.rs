@@ -10,7 +10,7 @@ use url::Url;
 
 pub use limits::Limits;
 pub use oauth::Oauth;
-pub use said::lifetime;
+pub use said::{lifetime, number};
 pub use stripe::{Secrets as WebhookSecrets, Stripe};
 
 mod cache;
@@ -91,6 +91,9 @@ pub struct Settings {
     /// A cache in front; the file only, but for its token.
     #[arg(skip)]
     pub edge: Option<Edge>,
+    /// Whose access tokens identify users; the file only.
+    #[arg(skip)]
+    pub oauth: Option<Oauth>,
     /// A payment provider; the file only, but for its secrets.
     #[arg(skip)]
     pub stripe: Option<Stripe>,
@@ -98,9 +101,6 @@ pub struct Settings {
     #[arg(skip)]
     #[serde(skip)]
     pub dev: bool,
-    /// Whose access tokens identify users; the file only.
-    #[arg(skip)]
-    pub oauth: Option<Oauth>,
 }
 
 /// A Cloudflare-compatible edge that is told what to forget.
@@ -172,9 +172,9 @@ impl Settings {
             // Flags and the environment have no limits.
             limits: file.limits,
             edge: file.edge,
+            oauth: file.oauth,
             stripe: file.stripe,
             dev: self.dev,
-            oauth: file.oauth,
         }
     }
 
@@ -238,9 +238,9 @@ impl Settings {
             access_log: self.access_log.unwrap_or(false),
             limits: self.limits,
             edge: self.edge.map(with_token).transpose()?,
+            oauth: self.oauth.map(Oauth::checked).transpose()?,
             stripe: self.stripe.map(Stripe::complete).transpose()?,
             dev: self.dev && stripe::is_loopback(&base),
-            oauth: self.oauth.map(Oauth::checked).transpose()?,
             data,
         })
     }
@@ -279,13 +279,13 @@ pub struct Config {
     pub limits: Limits,
     /// The cache in front.
     pub edge: Option<Edge>,
+    /// Whose access tokens identify users.
+    pub oauth: Option<Oauth>,
     /// The payment provider.
     pub stripe: Option<Stripe>,
     /// Whether somebody tries things out on this machine, with stand-ins for what is not configured.
     #[serde(skip)]
     pub dev: bool,
-    /// Whose access tokens identify users.
-    pub oauth: Option<Oauth>,
     /// `http` or `https`, from the base URL.
     #[serde(skip)]
     pub scheme: String,

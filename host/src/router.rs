@@ -42,6 +42,7 @@ use crate::http::problem_page;
 use crate::http::rate_limit::{self, Rule};
 use crate::landing::forms::routes as forms;
 use crate::landing::routes as landing;
+use crate::mcp::app::routes as app_tools;
 use crate::mcp::routes as mcp;
 use crate::openapi;
 use crate::payments::routes as payments;
@@ -142,6 +143,7 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
         .route("/{slug}/api/op", post(visitors::op))
         .route("/{slug}/api/query", called(post(visitors::query), app))
         .route("/{slug}/api/schema", called(get(visitors::schema), app))
+        .route("/{slug}/mcp", post(app_tools::serve))
         .route("/{slug}/ws", get(rooms::join))
         .route(
             "/{slug}/payments/checkout",
@@ -271,6 +273,7 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(metadata::tools))
         .routes(routes!(mcp::serve).map(limited(Rule::Mcp)))
         .routes(routes!(visitors::op))
+        .routes(routes!(app_tools::serve))
         .routes(routes!(visitors::query).map(&called))
         .routes(routes!(visitors::schema).map(&called))
         .routes(routes!(rooms::join))

@@ -1,5 +1,7 @@
 //! The tool endpoint: `POST /mcp` over the wire, in both eras of its protocol.
 
+mod app;
+mod app_lists;
 mod auth;
 mod cheap;
 mod client;

@@ -32,6 +32,8 @@ pub struct Backend {
     pub project: ProjectId,
     /// Whether its rooms may be joined.
     pub realtime: bool,
+    /// Whether agents of visitors may call its actions as tools.
+    pub agents: bool,
     /// When it was made.
     pub created_at: Timestamp,
 }

@@ -1,8 +1,10 @@
 //! The tool endpoint, `POST /mcp`: a thin shell over the services that REST calls, in both eras of the protocol.
 //!
 //! `routes.rs` takes a request apart as far as HTTP goes, `rmcp` speaks the protocol, `handler.rs` is what it asks, and
-//! `tools/` has a file for each tool: which arguments an action takes, which service it calls, what it answers.
+//! `tools/` has a file for each tool: which arguments an action takes, which service it calls, what it answers. `app/` is the
+//! other endpoint, `POST /{slug}/mcp`, whose tools are an app's own.
 
+pub mod app;
 mod arguments;
 mod auth;
 mod framing;
@@ -11,6 +13,8 @@ mod members;
 mod results;
 pub mod routes;
 pub mod tools;
+mod tools_only;
+mod transport;
 
 use std::sync::Arc;
 

@@ -182,14 +182,14 @@ pub async fn limit(State(calls): State<Calls>, request: Request, next: Next) -> 
 
 /// What is left in the buckets that a call draws from: of the client, then of the deployment, if there is one.
 #[derive(Debug)]
-struct Tokens {
+pub struct Tokens {
     of_client: Option<u32>,
     of_deployment: Option<Option<u32>>,
 }
 
 impl Tokens {
     /// Draws; answers the page too, unless the client's bucket was empty.
-    async fn draw(
+    pub async fn draw(
         calls: &Calls,
         host: &Host,
         client: &ClientIp,
@@ -228,7 +228,8 @@ impl Tokens {
         Ok(())
     }
 
-    fn refusal(&self, calls: &Calls) -> Option<Problem> {
+    /// The problem of a call that found a bucket empty.
+    pub fn refusal(&self, calls: &Calls) -> Option<Problem> {
         match (self.of_client, self.of_deployment) {
             (None, _) => Some(calls.rate_limits.by_client(Rule::Op).refusal()),
             (_, Some(None)) => Some(calls.rate_limits.op_deployment.refusal()),
@@ -236,7 +237,8 @@ impl Tokens {
         }
     }
 
-    fn announce(&self, calls: &Calls, headers: &mut HeaderMap) {
+    /// Says in an answer what is left.
+    pub fn announce(&self, calls: &Calls, headers: &mut HeaderMap) {
         let limits = &calls.rate_limits;
         limits.by_client(Rule::Op).announce(self.of_client, headers);
         if let Some(left) = self.of_deployment {
@@ -246,7 +248,10 @@ impl Tokens {
 }
 
 /// The live backend that a page is bound to.
-fn bound(page: &Page) -> Result<BackendId, Problem> {
+///
+/// # Errors
+/// `not_found`.
+pub fn bound(page: &Page) -> Result<BackendId, Problem> {
     match (&page.kind, page.backend) {
         (Kind::Frontend { .. }, Some(backend)) => Ok(backend),
         (Kind::Frontend { .. }, None) => Err(Problem::new(
