@@ -48,6 +48,7 @@ use crate::openapi;
 use crate::payments::routes as payments;
 use crate::projects::routes as projects;
 use crate::realtime::routes as rooms;
+use crate::stripe::dev::routes as dev;
 use crate::stripe::routes as webhooks;
 use crate::telemetry::Route;
 
@@ -68,6 +69,11 @@ impl Routers {
             "/api/v1/openapi.json",
             get(openapi::serve).with_state(Arc::new(description)),
         );
+        // Not described: it is there while somebody tries things out, and nowhere else.
+        let api = match &app.dev_provider {
+            Some(provider) => api.merge(dev::routes(Arc::clone(provider))),
+            None => api,
+        };
         Self {
             api: finish(api.route_layer(middleware::from_fn(name_route)), app),
             project: finish(

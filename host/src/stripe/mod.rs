@@ -7,6 +7,8 @@
 
 mod amounts;
 mod client;
+pub mod currencies;
+pub mod dev;
 mod event;
 pub mod ledger;
 mod parse;

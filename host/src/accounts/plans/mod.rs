@@ -45,12 +45,16 @@ pub enum BillingError {
 }
 
 impl Billing {
-    /// With a provider or without one.
-    pub fn new(provider: Option<Stripe>, config: &Config, random: Random) -> Self {
-        let stripe = config.stripe.as_ref();
+    /// With a provider and its price of the plan `pro`, or without one.
+    pub fn new(
+        provider: Option<Stripe>,
+        price: Option<String>,
+        config: &Config,
+        random: Random,
+    ) -> Self {
         Self {
             provider,
-            price: stripe.and_then(|stripe| stripe.plan_price.clone()),
+            price,
             back: format!("{}/", config.base_url),
             random,
         }
