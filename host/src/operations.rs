@@ -67,5 +67,7 @@ pub fn all() -> Vec<Row> {
         "list_keys" accounts::operations::keys;
         "create_key" accounts::operations::create_key;
         "revoke_key" accounts::operations::revoke_key;
+        "buy_plan" accounts::operations::checkout;
+        "manage_plan" accounts::operations::portal;
     }
 }

@@ -5,9 +5,11 @@ mod backup;
 mod check;
 mod config;
 mod deployment;
+mod dev;
 mod guest;
 mod key;
 mod namespace;
+mod payments;
 mod progress;
 mod project;
 mod report;
@@ -62,6 +64,12 @@ enum Command {
     /// Look at projects
     #[command(subcommand)]
     Project(project::Project),
+    /// Look at what the payment provider has said, and derive from it anew
+    #[command(subcommand)]
+    Payments(payments::Payments),
+    /// Do to a server under `serve --dev` what the world does to a real one
+    #[command(subcommand)]
+    Dev(dev::Dev),
     /// Look at guests, install them, and put the ones before back
     #[command(subcommand)]
     Guest(guest::Guest),
@@ -98,6 +106,8 @@ pub fn main() -> ExitCode {
                 Command::Key(key) => key.run().await,
                 Command::Deployment(deployment) => deployment.run().await,
                 Command::Project(project) => project.run().await,
+                Command::Payments(payments) => payments.run().await,
+                Command::Dev(dev) => dev.run().await,
                 Command::Guest(guest) => guest.run().await,
                 Command::Report(report) => report.run().await,
                 Command::Check(check) => check.run().await,

@@ -78,6 +78,7 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
             app.payments.forget_old().await?;
             Ok(app.idempotency.forget_old().await?)
         };
+        TIDY "ending subscriptions" async |app| app.accounts.end_orphans().await;
         FORGET "forgetting history" async |app| app.backends.forget_old().await;
     }
 }

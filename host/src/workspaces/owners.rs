@@ -37,6 +37,7 @@ impl Workspaces {
         told: Vec<String>,
         members: fn(&Tx<'_>, &WorkspaceId) -> Result<usize, Error>,
     ) -> Result<(), WorkspaceError> {
+        let now = self.clock.now();
         self.control
             .write(move |tx| {
                 require(tx, &by, &workspace, Role::Owner)?;
@@ -46,7 +47,8 @@ impl Workspaces {
                         "A subscription of the workspace has begun just now. Send the request again.".to_owned(),
                     ));
                 }
-                end(tx, &workspace, members)?;
+                subscriptions::told(tx, &told)?;
+                end(tx, &workspace, now, members)?;
                 Ok(())
             })
             .await

@@ -9,7 +9,7 @@ use super::keys::{self, NewKey};
 use super::members::KnownUsers;
 use super::model::{Plan, Workspace};
 use super::{store, subscriptions};
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::content::Digest;
 use crate::control::events::{self, Deed};
 use crate::control::{Control, Error, Tx};
@@ -144,7 +144,7 @@ impl Workspaces {
             if !subscriptions::living(tx, &id)?.is_empty() {
                 return Err(WorkspaceError::Subscribed(named));
             }
-            let members = end(tx, &id, members)?;
+            let members = end(tx, &id, now, members)?;
             events::tell(tx, events::WORKSPACE_ENDED, &id.to_string(), &deed, now)?;
             Ok(members)
         });
@@ -200,9 +200,9 @@ impl Workspaces {
 pub(super) fn end(
     tx: &Tx<'_>,
     id: &WorkspaceId,
+    now: Timestamp,
     members: fn(&Tx<'_>, &WorkspaceId) -> Result<usize, Error>,
 ) -> Result<usize, Error> {
-    store::begin_end(tx, id)?;
-    subscriptions::forget(tx, id)?;
+    store::begin_end(tx, id, now)?;
     members(tx, id)
 }
