@@ -18,6 +18,7 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
 use utoipa_axum::routes;
 
 use crate::access::{Admission, admit};
+use crate::accounts::audit::routes as audit;
 use crate::accounts::routes as accounts;
 use crate::app::{App, SharedApp};
 use crate::backends::export::routes as exports;
@@ -247,6 +248,7 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(accounts::set_role, accounts::remove_member).map(&owned))
         .routes(routes!(accounts::create_key, accounts::keys).map(&owned))
         .routes(routes!(accounts::revoke_key).map(&owned))
+        .routes(routes!(audit::list).map(&owned))
         .routes(routes!(accounts::resource))
         .routes(routes!(accounts::tools))
         .routes(routes!(mcp::serve).map(limited(Rule::Mcp)))

@@ -146,7 +146,13 @@ impl<F: Floor> Asking<F> {
         named: Option<&str>,
     ) -> Result<Authority<F>, WorkspaceError> {
         let workspace = workspaces.chosen(&self.caller, named).await?;
-        Authority::of(workspaces, &self.caller, workspace, named.unwrap_or_default()).await
+        Authority::of(
+            workspaces,
+            &self.caller,
+            workspace,
+            named.unwrap_or_default(),
+        )
+        .await
     }
 
     /// The workspace that the caller names, or else all that it is in: whatever a role is, it reads.

@@ -2,10 +2,10 @@
 
 use http::{HeaderValue, header};
 
-use crate::config::Oauth;
-use crate::issuers::{Address, AddressError, Issuer, IssuerError};
 use crate::clock::Clock;
+use crate::config::Oauth;
 use crate::http::problem::{Code, Problem};
+use crate::issuers::{Address, AddressError, Issuer, IssuerError};
 use crate::outbound::Outbound;
 use crate::workspaces;
 
@@ -99,8 +99,9 @@ impl Tokens {
     pub(super) fn insufficient(&self) -> Problem {
         let scopes = self.scopes.join(" ");
         let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{scopes}\"");
-        let challenge = HeaderValue::try_from(challenge)
-            .unwrap_or(HeaderValue::from_static("Bearer error=\"insufficient_scope\""));
+        let challenge = HeaderValue::try_from(challenge).unwrap_or(HeaderValue::from_static(
+            "Bearer error=\"insufficient_scope\"",
+        ));
         Problem::new(
             Code::Forbidden,
             format!("The access token lacks a scope: this service takes tokens with {scopes}. Ask the issuer for one."),

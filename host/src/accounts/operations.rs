@@ -55,7 +55,9 @@ pub async fn create(
     let as_seen = caller.clone();
     let keep = keep.of(move |seen| WorkspaceView::new(seen, &as_seen));
     let workspaces = accounts.workspaces();
-    let seen = workspaces.found(user, display_name, slug, most, keep).await?;
+    let seen = workspaces
+        .found(user, display_name, slug, most, keep)
+        .await?;
     Ok(WorkspaceView::new(&seen, &caller))
 }
 

@@ -26,7 +26,11 @@ pub struct CreateWorkspace {
     #[schema(min_length = 1, max_length = 100, example = "Acme Inc.")]
     pub display_name: String,
     /// Its name in addresses; made of the display name, if absent.
-    #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9]([a-z0-9\\-]*[a-z0-9])?$")]
+    #[schema(
+        min_length = 1,
+        max_length = 63,
+        pattern = "^[a-z0-9]([a-z0-9\\-]*[a-z0-9])?$"
+    )]
     pub slug: Option<String>,
 }
 
@@ -46,7 +50,10 @@ pub struct UpdateWorkspace {
 #[serde(deny_unknown_fields)]
 pub struct AddMember {
     /// The user's id, which `GET /api/v1/me` shows to the user.
-    #[schema(pattern = "^usr_[A-Za-z0-9]{1,64}$", example = "usr_7k2m9xq4w8t3z5b6c2d9fg")]
+    #[schema(
+        pattern = "^usr_[A-Za-z0-9]{1,64}$",
+        example = "usr_7k2m9xq4w8t3z5b6c2d9fg"
+    )]
     pub user_id: String,
     /// What the user may do.
     #[schema(value_type = Role)]
@@ -150,7 +157,10 @@ impl CreateKey {
     /// `invalid_request`.
     pub fn checked(self) -> Result<KeyWanted, Problem> {
         check_characters("note", self.note.as_deref(), NOTE)?;
-        if self.expires_in.is_some_and(|seconds| !(1..=EXPIRY).contains(&seconds)) {
+        if self
+            .expires_in
+            .is_some_and(|seconds| !(1..=EXPIRY).contains(&seconds))
+        {
             return Err(invalid(format!("`expires_in` must be from 1 to {EXPIRY}.")));
         }
         Ok(KeyWanted {
@@ -159,7 +169,9 @@ impl CreateKey {
                 Some(KeyRole::Editor) | None => Role::Editor,
             },
             note: self.note,
-            expires_in: self.expires_in.and_then(|seconds| i64::try_from(seconds).ok()),
+            expires_in: self
+                .expires_in
+                .and_then(|seconds| i64::try_from(seconds).ok()),
         })
     }
 }

@@ -55,7 +55,10 @@ where
     /// In the specification's order: credential, declared length, existence and ownership.
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let Authenticated(caller) = Authenticated::from_request_parts(parts, state).await?;
-        extract::check_length(&parts.headers, Arc::<Config>::from_ref(state).limits.body_bytes)?;
+        extract::check_length(
+            &parts.headers,
+            Arc::<Config>::from_ref(state).limits.body_bytes,
+        )?;
         let Path(path) = Path::<WorkspacePath>::from_request_parts(parts, state)
             .await
             .map_err(|_| Problem::not_found())?;

@@ -48,7 +48,9 @@ impl Accounts {
     pub async fn end(&self, workspace: WorkspaceId, by: Caller) -> Result<(), Problem> {
         let told = Vec::new();
         fault::point("workspace.told");
-        let ended = self.workspaces.end(workspace, by, told, projects::begin_ends);
+        let ended = self
+            .workspaces
+            .end(workspace, by, told, projects::begin_ends);
         ended.await?;
         fault::point("workspace.ended");
         let internal = |error: anyhow::Error| Problem::internal(&format!("{error:#}"));
@@ -58,7 +60,10 @@ impl Accounts {
         tokio::spawn(async move {
             if let Err(error) = envelope.run().await {
                 // The background task goes on with it.
-                tracing::warn!(error = format!("{error:#}"), "the end of a workspace was interrupted");
+                tracing::warn!(
+                    error = format!("{error:#}"),
+                    "the end of a workspace was interrupted"
+                );
             }
         });
         Ok(())

@@ -26,7 +26,11 @@ impl Oauth {
             bail!("oauth.audience is empty: it is what tokens for this service have in `aud`");
         }
         let formed = |c: char| c.is_ascii_graphic() && c != '"' && c != '\\';
-        match self.scopes.iter().find(|scope| scope.is_empty() || !scope.chars().all(formed)) {
+        match self
+            .scopes
+            .iter()
+            .find(|scope| scope.is_empty() || !scope.chars().all(formed))
+        {
             Some(scope) => bail!("oauth.scopes has {scope:?}, which no scope can be"),
             None => Ok(self),
         }

@@ -55,7 +55,11 @@ pub(super) fn refusal(services: &Tools, client: &Client, tool: Option<&str>) -> 
 
 /// A 401 that tells clients where to find out how to get a credential (RFC 9728, section 5.1); `invalid` says that they sent one.
 fn challenged(services: &Tools, mut problem: Problem, invalid: bool) -> Problem {
-    let error = if invalid { "error=\"invalid_token\", " } else { "" };
+    let error = if invalid {
+        "error=\"invalid_token\", "
+    } else {
+        ""
+    };
     let value = format!(
         "Bearer {error}resource_metadata=\"{}/.well-known/oauth-protected-resource/mcp\"",
         services.config.base_url

@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 
 use super::advice;
 use crate::app::{App, SharedApp};
-use crate::control::events;
+use crate::control::{audit, events};
 use crate::deployments::rerender;
 use crate::guests::watch::Watch;
 use crate::overview::running::Said;
@@ -74,6 +74,9 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
             app.backends.tidy();
             app.deployments.forget_old().await?;
             Ok(app.idempotency.forget_old().await?)
+        };
+        FORGET "forgetting the audit" async |app| {
+            Ok(audit::forget_old(&app.control, app.clock.now()).await?)
         };
         FORGET "forgetting history" async |app| app.backends.forget_old().await;
     }

@@ -101,7 +101,9 @@ pub(super) fn with_projects(
         "SELECT w.id, w.slug, w.display_name, w.plan, w.created_at, {PROJECTS}
          FROM workspaces w WHERE w.id = ?1 AND w.state = 'active'"
     ))?
-    .query_row(params![id, now], |row| Ok((workspace(row)?, number(row, 5)?)))
+    .query_row(params![id, now], |row| {
+        Ok((workspace(row)?, number(row, 5)?))
+    })
     .optional()
 }
 

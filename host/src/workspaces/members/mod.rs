@@ -11,6 +11,7 @@ use super::model::{Caller, Member, Role, UserId};
 use super::service::Workspaces;
 use crate::clock::Timestamp;
 use crate::control::answers::Keep;
+use crate::control::audit::Act;
 use crate::control::{Error, Tx};
 use crate::ids::WorkspaceId;
 
@@ -158,9 +159,7 @@ impl Workspaces {
                     (Some((only, _)), 0) => Ok(only),
                     (Some(last), _) => {
                         let all = found.into_iter().chain([last]);
-                        Err(WorkspaceError::Several(
-                            all.map(|(_, slug)| slug).collect(),
-                        ))
+                        Err(WorkspaceError::Several(all.map(|(_, slug)| slug).collect()))
                     }
                 }
             }
@@ -197,9 +196,7 @@ impl Workspaces {
     /// # Errors
     /// The database's.
     pub async fn members(&self, workspace: WorkspaceId) -> Result<Vec<Member>, Error> {
-        self.control
-            .read(move |c| store::all(c, &workspace))
-            .await
+        self.control.read(move |c| store::all(c, &workspace)).await
     }
 
     /// Adds a user to a workspace; one who is in it gets the role.
@@ -226,6 +223,7 @@ impl Workspaces {
                     return Err(WorkspaceError::TooManyMembers(MOST));
                 }
                 let member = give(tx, &workspace, (own, has), (&user, role), now)?;
+                tx.did(Act::MemberAdd, Some(&workspace), &user, now)?;
                 keep.keep(tx, &member)?;
                 Ok(member)
             })
@@ -250,7 +248,9 @@ impl Workspaces {
                 if has.is_none() {
                     return Err(WorkspaceError::NoMember(user));
                 }
-                give(tx, &workspace, (own, has), (&user, role), now)
+                let member = give(tx, &workspace, (own, has), (&user, role), now)?;
+                tx.did(Act::MemberUpdate, Some(&workspace), &user, now)?;
+                Ok(member)
             })
             .await
     }
@@ -265,6 +265,7 @@ impl Workspaces {
         by: Caller,
         user: UserId,
     ) -> Result<(), WorkspaceError> {
+        let now = self.clock.now();
         self.control
             .write(move |tx| {
                 let own = require(tx, &by, &workspace, Role::Admin)?;
@@ -275,6 +276,7 @@ impl Workspaces {
                 let (_, owners) = store::count(tx, &workspace).map_err(Error::from)?;
                 check_change(own, Some(has), None, owners)?;
                 store::remove(tx, &workspace, &user)?;
+                tx.did(Act::MemberRemove, Some(&workspace), &user, now)?;
                 Ok(())
             })
             .await
@@ -389,7 +391,11 @@ mod tests {
             (Owner, Some(Owner), Some(Owner), 1, ""),
             (Owner, None, Some(Owner), 1, ""),
         ] {
-            assert_eq!(refused(own, from, to, owners), expected, "{own:?} {from:?} {to:?}");
+            assert_eq!(
+                refused(own, from, to, owners),
+                expected,
+                "{own:?} {from:?} {to:?}"
+            );
         }
     }
 }

@@ -24,9 +24,7 @@ pub(super) fn user_of(
     subject: &str,
 ) -> rusqlite::Result<Option<(UserId, Option<String>)>> {
     c.prepare_cached("SELECT id, email FROM users WHERE issuer = ?1 AND subject = ?2")?
-        .query_row([issuer, subject], |row| {
-            Ok((user_id(row, 0)?, row.get(1)?))
-        })
+        .query_row([issuer, subject], |row| Ok((user_id(row, 0)?, row.get(1)?)))
         .optional()
 }
 

@@ -48,7 +48,10 @@ pub struct Subscription {
 impl Subscription {
     /// Whether it is paid for.
     pub fn lives(&self) -> bool {
-        let over = self.status.as_ref().is_some_and(|(status, _)| is_over(status));
+        let over = self
+            .status
+            .as_ref()
+            .is_some_and(|(status, _)| is_over(status));
         self.started && !self.deleted && !over
     }
 
@@ -176,7 +179,10 @@ mod tests {
             // In one second the end wins.
             (vec![paid(), told("active", 2), told("unpaid", 2)], false),
             (vec![paid(), told("active", 5), gone()], false),
-            (vec![paid(), told("incomplete", 1), told("incomplete_expired", 2)], false),
+            (
+                vec![paid(), told("incomplete", 1), told("incomplete_expired", 2)],
+                false,
+            ),
         ] {
             for order in orders(&events) {
                 let mut subscription = Subscription::default();
