@@ -16,5 +16,6 @@ mod parity_history;
 mod parity_order;
 mod parity_rooms;
 mod parity_twins;
+mod parity_workspaces;
 mod ranges;
 mod written;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The parts of `host/src`: each may use those before it, and none after it. ARCHITECTURE has the drawing.
-const ORDER: [&str; 34] = [
+const ORDER: [&str; 35] = [
     "config",
     "log",
     "telemetry",
@@ -24,6 +24,7 @@ const ORDER: [&str; 34] = [
     "backends",
     "realtime",
     "envelope",
+    "accounts",
     "overview",
     "gauges",
     "guests",

@@ -18,6 +18,11 @@ const NOTE: usize = 1_000;
 /// The longest life of a key that ends by itself, in seconds: a year.
 const EXPIRY: u64 = 31_536_000;
 
+/// Which workspaces to list: all that the caller is in, so that there is nothing to say.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListWorkspaces {}
+
 /// A workspace to make.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

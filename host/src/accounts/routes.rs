@@ -9,7 +9,9 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::requests::{AddMember, CreateKey, CreateWorkspace, SetRole, UpdateWorkspace};
+use super::requests::{
+    AddMember, CreateKey, CreateWorkspace, ListWorkspaces, SetRole, UpdateWorkspace,
+};
 use super::scope::WorkspaceScope;
 use super::views::{
     KeyList, Me, MemberList, MemberView, NewKeyView, WorkspaceDetail, WorkspaceList, WorkspaceView,
@@ -18,7 +20,7 @@ use super::{Accounts, operations};
 use crate::access::idempotency::{Repeatable, Route};
 use crate::access::{Admin, Asking, Callers, Owner, Viewer, to_the_end};
 use crate::config::Config;
-use crate::http::extract::{DeclaredLength, NoQuery, UnreadBody, UnreadQuery};
+use crate::http::extract::{DeclaredLength, NoQuery, Query, UnreadBody, UnreadQuery};
 use crate::http::problem::Problem;
 
 /// Tell who calls
@@ -54,7 +56,7 @@ pub async fn list(
     State(accounts): State<Accounts>,
     by: Asking<Viewer>,
     _: DeclaredLength,
-    _: NoQuery,
+    Query(ListWorkspaces {}): Query<ListWorkspaces>,
 ) -> Result<Json<WorkspaceList>, Problem> {
     operations::list(accounts, by).await.map(Json)
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::{Session, answer, deleted, describe, string};
 use crate::access::{Asking, Floor, to_the_end};
 use crate::accounts::operations;
+use crate::accounts::requests::ListWorkspaces;
 use crate::accounts::scope::WorkspaceScope;
 use crate::control::answers::Keep;
 use crate::http::problem::Problem;
@@ -59,7 +60,7 @@ pub(super) async fn call(
     let given = &mut arguments;
     match wanted {
         Action::List => {
-            arguments.none()?;
+            let ListWorkspaces {} = arguments.rest()?;
             let by = Asking::new(session.caller);
             answer(operations::list(accounts, by).await?)
         }
