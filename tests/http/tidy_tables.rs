@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Every table, with the domain that owns it.
-const TABLES: [(&str, &str); 22] = [
+const TABLES: [(&str, &str); 23] = [
     ("workspaces", "workspaces"),
     ("keys", "workspaces"),
     ("users", "workspaces"),
@@ -24,6 +24,7 @@ const TABLES: [(&str, &str); 22] = [
     ("ledger", "backends"),
     ("actions", "backends"),
     ("purges", "edge"),
+    ("audit", "control"),
     ("idempotency", "control"),
     ("operator_events", "control"),
     ("secrets", "control"),
