@@ -30,11 +30,14 @@ use crate::landing::Landing;
 use crate::mcp::Tools;
 use crate::mcp::app::AppTools;
 use crate::outbound::Outbound;
+use crate::payments::Payments;
+use crate::payments::routes::Till;
 use crate::projects::Projects;
 use crate::random::Random;
 use crate::realtime::Realtime;
 use crate::realtime::routes::Rooms;
 use crate::sandbox::{Sandbox, SandboxConfig};
+use crate::stripe::{Consumer, Receiver, Stripe};
 use crate::telemetry::Metrics;
 use crate::workspaces::Workspaces;
 
@@ -82,6 +85,12 @@ services! {
     realtime: Arc<Realtime>,
     /// What sockets of visitors need.
     rooms: Rooms,
+    /// What projects sell, and who has paid.
+    payments: Arc<Payments>,
+    /// What visitors' payments need.
+    till: Till,
+    /// Takes the payment provider's webhooks in, if one is configured.
+    webhooks: Option<Arc<Receiver>>,
     /// Envelopes of frontends.
     projects: Projects,
     /// Projects with all that is in them.
@@ -200,7 +209,24 @@ impl App {
         let purger = config
             .edge
             .as_ref()
-            .map(|edge| Arc::new(Purger::new(control.clone(), clock.clone(), outbound, edge)));
+            .map(|edge| Purger::new(control.clone(), clock.clone(), outbound.clone(), edge))
+            .map(Arc::new);
+        let stripe = config.stripe.as_ref();
+        let payments = Arc::new(Payments::new(
+            control.clone(),
+            clock.clone(),
+            random.clone(),
+            projects.clone(),
+            stripe
+                .map(|settings| Stripe::new(outbound.clone(), settings))
+                .transpose()?,
+        ));
+        backends.ask_what_is_behind(payments.what_is_behind());
+        // Everybody whom events of the payment provider may concern.
+        let consumers: Vec<Arc<dyn Consumer>> = vec![Arc::clone(&payments) as _];
+        let webhooks = stripe
+            .map(|settings| Receiver::new(control.clone(), clock.clone(), settings, consumers))
+            .map(Arc::new);
         let rate_limits = Arc::new(RateLimits::new(&config.limits, &clock));
         let mut gauges = Gauges::default();
         let metrics = Arc::new(Metrics::new(|registry| {
@@ -214,6 +240,7 @@ impl App {
             projects.clone(),
             Arc::clone(&deployments),
             Arc::clone(&backends),
+            Arc::clone(&payments),
         );
         let calls = Calls {
             backends: Arc::clone(&backends),
@@ -238,6 +265,7 @@ impl App {
                 deployments: Arc::clone(&deployments),
                 backends: Arc::clone(&backends),
                 realtime: Arc::clone(&realtime),
+                payments: Arc::clone(&payments),
                 metrics: Arc::clone(&metrics),
                 clock: clock.clone(),
                 config: Arc::clone(&config),
@@ -248,6 +276,13 @@ impl App {
                 deployments: Arc::clone(&deployments),
                 config: Arc::clone(&config),
             },
+            till: Till {
+                payments: Arc::clone(&payments),
+                deployments: Arc::clone(&deployments),
+                config: Arc::clone(&config),
+            },
+            payments,
+            webhooks,
             landing: Arc::new(Landing::new(Arc::clone(&config))),
             hosts: Arc::new(Hosts::new(&config)),
             request_ids: Arc::new(RequestIds::new(u32::from_le_bytes(random.bytes()?))),

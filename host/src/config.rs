@@ -10,13 +10,15 @@ use url::Url;
 
 pub use limits::Limits;
 pub use oauth::Oauth;
-pub use said::lifetime;
+pub use said::{lifetime, number};
+pub use stripe::{Secrets as WebhookSecrets, Stripe};
 
 mod cache;
 mod limits;
 mod listen;
 mod oauth;
 mod said;
+mod stripe;
 
 /// What an operator wrote, in whichever place; `None` where nothing was.
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize)]
@@ -92,6 +94,13 @@ pub struct Settings {
     /// Whose access tokens identify users; the file only.
     #[arg(skip)]
     pub oauth: Option<Oauth>,
+    /// A payment provider; the file only, but for its secrets.
+    #[arg(skip)]
+    pub stripe: Option<Stripe>,
+    /// Whether somebody tries things out: `serve --dev`.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub dev: bool,
 }
 
 /// A Cloudflare-compatible edge that is told what to forget.
@@ -164,6 +173,8 @@ impl Settings {
             limits: file.limits,
             edge: file.edge,
             oauth: file.oauth,
+            stripe: file.stripe,
+            dev: self.dev,
         }
     }
 
@@ -228,6 +239,8 @@ impl Settings {
             limits: self.limits,
             edge: self.edge.map(with_token).transpose()?,
             oauth: self.oauth.map(Oauth::checked).transpose()?,
+            stripe: self.stripe.map(Stripe::complete).transpose()?,
+            dev: self.dev && stripe::is_loopback(&base),
             data,
         })
     }
@@ -268,6 +281,11 @@ pub struct Config {
     pub edge: Option<Edge>,
     /// Whose access tokens identify users.
     pub oauth: Option<Oauth>,
+    /// The payment provider.
+    pub stripe: Option<Stripe>,
+    /// Whether somebody tries things out on this machine, with stand-ins for what is not configured.
+    #[serde(skip)]
+    pub dev: bool,
     /// `http` or `https`, from the base URL.
     #[serde(skip)]
     pub scheme: String,

@@ -40,6 +40,7 @@ const ROLE: &str = "x-role";
         (name = "frontends", description = "A project's published pages."),
         (name = "revisions", description = "The history of a frontend: drafts, promotions, rollbacks."),
         (name = "backend", description = "A project's database: its schema, its migrations, its actions."),
+        (name = "payments", description = "What a project sells, and who has paid."),
         (name = "workspaces", description = "Who works together: people with roles, keys for machines, and what is paid for."),
         (name = "visitors", description = "Below a page's address: actions for its visitors, queries for its owner."),
         (name = "tools", description = "All of the above for agents, through the Model Context Protocol."),

@@ -6,7 +6,7 @@
 
 use crate::access::{Row, floor};
 use crate::control::audit::Act;
-use crate::{accounts, backends, deployments, envelope, projects, realtime};
+use crate::{accounts, backends, deployments, envelope, payments, projects, realtime};
 
 macro_rules! rows {
     ($($id:literal $($tool:literal $action:literal)? $operation:path;)+) => {
@@ -50,6 +50,10 @@ pub fn all() -> Vec<Row> {
         "export_backend" "manage_backend" "export" backends::operations::export;
         "list_rooms" "manage_backend" "rooms" realtime::operations::list;
         "send_to_room" "manage_backend" "send" realtime::operations::send;
+        "list_catalog" "manage_payments" "catalog" payments::operations::catalog;
+        "add_price" "manage_payments" "add_price" payments::operations::add_price;
+        "deactivate_price" "manage_payments" "deactivate_price" payments::operations::deactivate_price;
+        "list_sessions" "manage_payments" "sessions" payments::operations::sessions;
         "get_me" accounts::operations::me;
         "list_workspaces" "manage_workspace" "list" accounts::operations::list;
         "create_workspace" "manage_workspace" "create" accounts::operations::create;

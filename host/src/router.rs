@@ -42,8 +42,10 @@ use crate::landing::routes as landing;
 use crate::mcp::app::routes as app_tools;
 use crate::mcp::routes as mcp;
 use crate::openapi;
+use crate::payments::routes as payments;
 use crate::projects::routes as projects;
 use crate::realtime::routes as rooms;
+use crate::stripe::routes as webhooks;
 use crate::telemetry::Route;
 
 /// The routers of the three kinds of host.
@@ -140,6 +142,11 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
         .route("/{slug}/api/schema", called(get(visitors::schema), app))
         .route("/{slug}/mcp", post(app_tools::serve))
         .route("/{slug}/ws", get(rooms::join))
+        .route(
+            "/{slug}/payments/checkout",
+            paying(post(payments::checkout), app),
+        )
+        .route("/{slug}/payments/status", get(payments::status))
         .route("/", get(frontends::home))
         .route("/_svc/runtime/{file}", get(deployments::runtime))
         .route("/_svc/runtime.d.ts", get(deployments::typings))
@@ -167,6 +174,12 @@ fn landing(app: &SharedApp) -> Router<SharedApp> {
         .route("/robots.txt", get(landing::robots))
         .route("/favicon.svg", get(landing::icon_svg))
         .route("/favicon.ico", get(landing::icon_ico))
+}
+
+/// The layer of checkouts: a token of the client's bucket.
+fn paying(routes: MethodRouter<SharedApp>, app: &SharedApp) -> MethodRouter<SharedApp> {
+    let state = (Arc::clone(&app.rate_limits), Rule::Checkout);
+    routes.route_layer(middleware::from_fn_with_state(state, rate_limit::enforce))
 }
 
 /// The layer of calls of a backend: a token of the client's bucket, then one of the deployment's.
@@ -241,6 +254,9 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(history::restore).map(&owned))
         .routes(routes!(rooms::list).map(&owned))
         .routes(routes!(rooms::send).map(&owned))
+        .routes(routes!(payments::catalog, payments::add_price).map(&owned))
+        .routes(routes!(payments::deactivate_price).map(&owned))
+        .routes(routes!(payments::sessions).map(&owned))
         .routes(routes!(accounts::me).map(&owned))
         .routes(routes!(accounts::create, accounts::list).map(&owned))
         .routes(routes!(accounts::get, accounts::update, accounts::delete).map(&owned))
@@ -257,6 +273,9 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(visitors::query).map(&called))
         .routes(routes!(visitors::schema).map(&called))
         .routes(routes!(rooms::join))
+        .routes(routes!(payments::checkout).map(limited(Rule::Checkout)))
+        .routes(routes!(payments::status))
+        .routes(routes!(webhooks::receive))
         .routes(routes!(healthz))
         .routes(routes!(readyz))
         .routes(routes!(revisions::preview))

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Every table, with the domain that owns it.
-const TABLES: [(&str, &str); 23] = [
+const TABLES: [(&str, &str); 29] = [
     ("workspaces", "workspaces"),
     ("keys", "workspaces"),
     ("users", "workspaces"),
@@ -23,6 +23,12 @@ const TABLES: [(&str, &str); 23] = [
     ("backends", "backends"),
     ("ledger", "backends"),
     ("actions", "backends"),
+    ("payment_products", "payments"),
+    ("payment_prices", "payments"),
+    ("payment_sessions", "payments"),
+    ("payment_mirrors", "payments"),
+    ("payment_events", "stripe"),
+    ("payment_references", "stripe"),
     ("purges", "edge"),
     ("audit", "control"),
     ("idempotency", "control"),
@@ -31,7 +37,7 @@ const TABLES: [(&str, &str); 23] = [
 ];
 
 /// Tables that a domain reads and that are another's, each with its reason. `overview` is what operators see of all domains.
-const READS: [(&str, &str, &str); 17] = [
+const READS: [(&str, &str, &str); 18] = [
     (
         "backends",
         "projects",
@@ -67,6 +73,11 @@ const READS: [(&str, &str, &str); 17] = [
         "control",
         "deployments",
         "a copy forgets the answers about shares that it has not got",
+    ),
+    (
+        "payments",
+        "backends",
+        "a project's sessions are copied into the backend that it has",
     ),
     ("overview", "actions", "counts"),
     ("overview", "ledger", "counts"),

@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 /** How many of its actions are tools. */
 export const ACTIONS = 202;
 
-/** What its tests need of a server. */
 const rules = ['deploy', 'mcp', 'op', 'op_deployment'];
+/** What its tests need of a server. */
 export const limits = Object.fromEntries(rules.flatMap((rule) => [[`${rule}_per_minute`, 100000], [`${rule}_burst`, 100000]]));
 
 /** Makes it; answers the address of its tools. */

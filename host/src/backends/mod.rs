@@ -10,6 +10,7 @@ pub mod export;
 pub mod history;
 pub mod kept_sql;
 mod migrations;
+mod mirror;
 pub mod model;
 mod nesting;
 mod occupancy;

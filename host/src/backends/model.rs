@@ -147,6 +147,8 @@ pub struct Detail {
     pub inventory: Inventory,
     /// Who is in its rooms.
     pub occupancy: Occupancy,
+    /// Why its table of payments is behind, if it is.
+    pub behind: Option<String>,
     /// How many bytes it takes on the disk.
     pub bytes_on_disk: u64,
     /// The ledger, oldest first.

@@ -298,6 +298,12 @@ fn warnings(detail: &Detail) -> Vec<WarningView> {
             ),
         })
         .chain(said)
+        .chain(detail.behind.as_ref().map(|why| WarningView {
+            code: "payments_mirror_behind",
+            detail: format!(
+                "The table svc_payments does not have the latest payments yet, and catches up by itself: {why}."
+            ),
+        }))
         .collect()
 }
 

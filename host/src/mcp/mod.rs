@@ -25,6 +25,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::deployments::Deployments;
 use crate::envelope::Teardown;
+use crate::payments::Payments;
 use crate::projects::Projects;
 use crate::realtime::Realtime;
 use crate::telemetry::Metrics;
@@ -46,6 +47,8 @@ pub struct Tools {
     pub backends: Arc<Backends>,
     /// Rooms in which pages talk to each other.
     pub realtime: Arc<Realtime>,
+    /// What projects sell, and who has paid.
+    pub payments: Arc<Payments>,
     /// What operators measure.
     pub metrics: Arc<Metrics>,
     /// The time.

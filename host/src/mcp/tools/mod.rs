@@ -5,6 +5,7 @@ mod deploy_asset;
 mod find;
 mod manage_backend;
 mod manage_frontend;
+mod manage_payments;
 mod manage_project;
 mod manage_workspace;
 
@@ -36,16 +37,19 @@ pub enum Tool {
     Frontend,
     /// A project's database and its actions.
     Backend,
+    /// What a project sells, and who has paid.
+    Payments,
     /// Who works together.
     Workspace,
 }
 
 /// The names of all tools, in the order in which they are listed.
-pub const NAMES: [&str; 5] = [
+pub const NAMES: [&str; 6] = [
     "deploy_asset",
     "manage_project",
     "manage_frontend",
     "manage_backend",
+    "manage_payments",
     "manage_workspace",
 ];
 
@@ -76,12 +80,13 @@ pub(super) fn listed(limits: &Limits) -> Vec<Description> {
 
 /// All tools, with the names of limits in the places of numbers.
 fn all() -> &'static [Description] {
-    static ALL: LazyLock<[Description; 5]> = LazyLock::new(|| {
+    static ALL: LazyLock<[Description; 6]> = LazyLock::new(|| {
         [
             deploy_asset::description(),
             manage_project::description(),
             manage_frontend::description(),
             manage_backend::description(),
+            manage_payments::description(),
             manage_workspace::description(),
         ]
     });
@@ -96,6 +101,7 @@ impl Tool {
             Self::Project,
             Self::Frontend,
             Self::Backend,
+            Self::Payments,
             Self::Workspace,
         ]
         .into_iter()
@@ -109,7 +115,8 @@ impl Tool {
             Self::Project => NAMES[1],
             Self::Frontend => NAMES[2],
             Self::Backend => NAMES[3],
-            Self::Workspace => NAMES[4],
+            Self::Payments => NAMES[4],
+            Self::Workspace => NAMES[5],
         }
     }
 
@@ -147,6 +154,10 @@ impl Tool {
             (Self::Backend, Some(caller)) => {
                 let session = Session { services, caller };
                 manage_backend::call(session, arguments, &mut action).await
+            }
+            (Self::Payments, Some(caller)) => {
+                let session = Session { services, caller };
+                manage_payments::call(session, arguments, &mut action).await
             }
             (Self::Workspace, Some(caller)) => {
                 let session = Session { services, caller };
