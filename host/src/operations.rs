@@ -90,6 +90,8 @@ fn acts(id: &str) -> &'static [Act] {
         "define_actions" => &[Act::BackendDefine],
         "delete_backend" => &[Act::BackendDelete],
         "restore_backend" => &[Act::BackendRestore],
+        "add_price" => &[Act::PriceCreate],
+        "deactivate_price" => &[Act::PriceDeactivate],
         "create_workspace" => &[Act::WorkspaceCreate],
         "update_workspace" => &[Act::WorkspaceUpdate],
         "delete_workspace" => &[Act::WorkspaceDelete],

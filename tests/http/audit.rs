@@ -274,6 +274,29 @@ impl Walk {
         assert_eq!(target, id);
     }
 
+    async fn prices(&mut self, project: &str) {
+        let at = format!("{PROJECTS}/{project}/payments");
+        let with = |more: Value| {
+            let mut given = json!({ "project_id": project });
+            let more = more.as_object().unwrap().clone();
+            given.as_object_mut().unwrap().extend(more);
+            given
+        };
+        let body = json!({ "product_name": "secret-words", "label": "secret-words", "amount": 500, "currency": "usd" });
+        let rest = Rest(Method::POST, format!("{at}/catalog"), body.clone());
+        let (made, target) = self.step("add_price", rest, with(body)).await;
+        assert_eq!(made["id"], target);
+        for (id, below) in [("list_catalog", "/catalog"), ("list_sessions", "/sessions")] {
+            let rest = Rest(Method::GET, format!("{at}{below}"), Value::Null);
+            self.step(id, rest, with(json!({}))).await;
+        }
+        let path = format!("{at}/catalog/{}", text(&target));
+        let rest = Rest(Method::DELETE, path, Value::Null);
+        let given = with(json!({ "price_id": target }));
+        let (_, taken) = self.step("deactivate_price", rest, given).await;
+        assert_eq!(taken, target);
+    }
+
     async fn workspace(&mut self) {
         let at = format!("{WORKSPACES}/acme");
         let bob = self.house.user("bob").await.id;
@@ -350,6 +373,7 @@ async fn every_operation_that_changes_something_leaves_one_entry() {
         let mut walk = Walk::new(as_tools).await;
         let project = walk.pages().await;
         walk.backend(&project).await;
+        walk.prices(&project).await;
         walk.workspace().await;
         walk.ends(&project).await;
         let all: BTreeSet<_> = operations::all().iter().map(|row| row.id).collect();
@@ -364,7 +388,14 @@ async fn every_operation_that_changes_something_leaves_one_entry() {
 #[tokio::test]
 async fn what_changes_is_in_the_list_of_acts() {
     let changing = [
-        "create_", "update_", "delete_", "add_", "set_", "remove_", "revoke_",
+        "create_",
+        "update_",
+        "delete_",
+        "add_",
+        "set_",
+        "remove_",
+        "revoke_",
+        "deactivate_",
     ];
     let named = [
         "republish_",
