@@ -66,8 +66,10 @@ pub fn all() -> Vec<Row> {
         "remove_member" "manage_workspace" "remove_member" accounts::operations::remove_member;
         "list_keys" accounts::operations::keys;
         "create_key" accounts::operations::create_key;
-        "list_audit" accounts::audit::operations::list;
         "revoke_key" accounts::operations::revoke_key;
+        "list_audit" accounts::audit::operations::list;
+        "buy_plan" accounts::operations::checkout;
+        "manage_plan" accounts::operations::portal;
     }
 }
 

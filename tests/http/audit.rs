@@ -37,6 +37,9 @@ struct Walk {
     done: BTreeSet<&'static str>,
 }
 
+/// Operations that lead to the payment provider's pages and change nothing here: its events do.
+const LEADS_AWAY: [&str; 2] = ["buy_plan", "manage_plan"];
+
 /// How an operation is asked for over REST.
 struct Rest(Method, String, Value);
 
@@ -377,7 +380,8 @@ async fn every_operation_that_changes_something_leaves_one_entry() {
         walk.workspace().await;
         walk.ends(&project).await;
         let all: BTreeSet<_> = operations::all().iter().map(|row| row.id).collect();
-        assert_eq!(walk.done, all, "each was run");
+        let run: BTreeSet<_> = LEADS_AWAY.into_iter().chain(walk.done).collect();
+        assert_eq!(run, all, "each was run");
         let left = json!(entries(&walk.house.server, &walk.workspace).await).to_string();
         for secret in ["secret-words", "svc_", "svcd_", "Acme", "House"] {
             assert!(!left.contains(secret), "{secret}: {left}");

@@ -10,6 +10,7 @@ const TABLES: [(&str, &str); 29] = [
     ("users", "workspaces"),
     ("memberships", "workspaces"),
     ("subscriptions", "workspaces"),
+    ("ended_workspaces", "workspaces"),
     ("projects", "projects"),
     ("deployments", "deployments"),
     ("revisions", "deployments"),

@@ -6,9 +6,11 @@ mod backup;
 mod check;
 mod config;
 mod deployment;
+mod dev;
 mod guest;
 mod key;
 mod namespace;
+mod payments;
 mod progress;
 mod project;
 mod report;
@@ -65,6 +67,12 @@ enum Command {
     /// Look at projects
     #[command(subcommand)]
     Project(project::Project),
+    /// Look at what the payment provider has said, and derive from it anew
+    #[command(subcommand)]
+    Payments(payments::Payments),
+    /// Do to a server under `serve --dev` what the world does to a real one
+    #[command(subcommand)]
+    Dev(dev::Dev),
     /// Look at guests, install them, and put the ones before back
     #[command(subcommand)]
     Guest(guest::Guest),
@@ -121,6 +129,8 @@ impl Command {
             Self::Key(key) => key.run().await,
             Self::Deployment(deployment) => deployment.run().await,
             Self::Project(project) => project.run().await,
+            Self::Payments(payments) => payments.run().await,
+            Self::Dev(dev) => dev.run().await,
             Self::Guest(guest) => guest.run().await,
             Self::Report(report) => report.run().await,
             Self::Audit(audit) => audit.run().await,

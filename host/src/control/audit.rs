@@ -317,3 +317,75 @@ fn beyond(c: &Connection, most: i64) -> rusqlite::Result<Vec<(String, i64)>> {
 fn stored(workspace: Option<&WorkspaceId>) -> String {
     workspace.map(ToString::to_string).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1_795_176_000_000);
+
+    fn did(tx: &Tx<'_>, target: &str, now: Timestamp) -> Result<(), Error> {
+        tx.did(Act::KeyCreate, None, &target, now)
+    }
+
+    async fn targets(control: &Control) -> Vec<String> {
+        let found = entries(control, None, None, 100, NOW).await.unwrap();
+        found.entries.into_iter().map(|e| e.target).collect()
+    }
+
+    #[tokio::test]
+    async fn an_entry_is_kept_with_its_change_and_names_who_did_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let control = Control::open(directory.path()).unwrap();
+        let request_id: Arc<str> = "r-1".into();
+        let doer = Doer::new("usr_1", &request_id);
+        let write = async |target: &'static str, result: Result<(), Error>| {
+            let write = control.write(move |tx| {
+                did(tx, target, NOW)?;
+                result
+            });
+            write.await
+        };
+        done_by(doer.clone(), async {
+            write("kept", Ok(())).await.unwrap();
+            write("undone", Err(Error::Busy)).await.unwrap_err();
+            // A task of its own has no doer, unless it takes this one along.
+            let alone = control.clone();
+            let alone = async move { alone.write(|tx| did(tx, "alone", NOW)).await };
+            tokio::spawn(alone).await.unwrap().unwrap();
+            let along = control.clone();
+            let along = async move { along.write(|tx| did(tx, "along", NOW)).await };
+            tokio::spawn(carried(super::doer(), along))
+                .await
+                .unwrap()
+                .unwrap();
+        })
+        .await;
+        write("nobody", Ok(())).await.unwrap();
+        assert_eq!(targets(&control).await, ["along", "kept"]);
+        let entry = &entries(&control, None, None, 1, NOW).await.unwrap().entries[0];
+        assert_eq!((&*entry.principal, &*entry.request_id), ("usr_1", "r-1"));
+        let again = Doer::read(&doer.written()).unwrap();
+        assert_eq!(again.written(), doer.written());
+    }
+
+    #[tokio::test]
+    async fn the_oldest_are_forgotten_first() {
+        let directory = tempfile::tempdir().unwrap();
+        let control = Control::open(directory.path()).unwrap();
+        done_by(Doer::operator("r-1"), async {
+            for number in 0..10 {
+                let at = NOW.plus_seconds(number);
+                let write = control.write(move |tx| did(tx, &number.to_string(), at));
+                write.await.unwrap();
+            }
+        })
+        .await;
+        forget(&control, NOW.plus_seconds(3), 100).await.unwrap();
+        assert_eq!(targets(&control).await, ["9", "8", "7", "6", "5", "4"]);
+        forget(&control, NOW, 2).await.unwrap();
+        assert_eq!(targets(&control).await, ["9", "8"]);
+        forget(&control, NOW.plus_seconds(90), 2).await.unwrap();
+        assert_eq!(targets(&control).await, [""; 0]);
+    }
+}

@@ -80,6 +80,7 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
         FORGET "forgetting the audit" async |app| {
             Ok(audit::forget_old(&app.control, app.clock.now()).await?)
         };
+        TIDY "ending subscriptions" async |app| app.accounts.end_orphans().await;
         FORGET "forgetting history" async |app| app.backends.forget_old().await;
     }
 }

@@ -48,7 +48,8 @@ impl Workspaces {
                         "A subscription of the workspace has begun just now. Send the request again.".to_owned(),
                     ));
                 }
-                end(tx, &workspace, members, now)?;
+                subscriptions::told(tx, &told)?;
+                end(tx, &workspace, now, members)?;
                 Ok(())
             })
             .await

@@ -151,7 +151,7 @@ impl Workspaces {
             if !subscriptions::living(tx, &id)?.is_empty() {
                 return Err(WorkspaceError::Subscribed(named));
             }
-            let members = end(tx, &id, members, now)?;
+            let members = end(tx, &id, now, members)?;
             events::tell(tx, events::WORKSPACE_ENDED, &id.to_string(), &deed, now)?;
             Ok(members)
         });
@@ -207,11 +207,10 @@ impl Workspaces {
 pub(super) fn end(
     tx: &Tx<'_>,
     id: &WorkspaceId,
-    members: fn(&Tx<'_>, &WorkspaceId) -> Result<usize, Error>,
     now: Timestamp,
+    members: fn(&Tx<'_>, &WorkspaceId) -> Result<usize, Error>,
 ) -> Result<usize, Error> {
-    store::begin_end(tx, id)?;
+    store::begin_end(tx, id, now)?;
     tx.did(Act::WorkspaceDelete, Some(id), id, now)?;
-    subscriptions::forget(tx, id)?;
     members(tx, id)
 }
