@@ -20,6 +20,7 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
 use utoipa_axum::routes;
 
 use crate::access::{Admission, admit};
+use crate::accounts::audit::routes as audit;
 use crate::accounts::metadata::routes as metadata;
 use crate::accounts::plans::routes as plans;
 use crate::accounts::routes as accounts;
@@ -285,6 +286,7 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(accounts::set_role, accounts::remove_member).map(&owned))
         .routes(routes!(accounts::create_key, accounts::keys).map(&owned))
         .routes(routes!(accounts::revoke_key).map(&owned))
+        .routes(routes!(audit::list).map(&owned))
         .routes(routes!(plans::checkout).map(&owned))
         .routes(routes!(plans::portal).map(&owned))
         .routes(routes!(metadata::resource))

@@ -33,6 +33,7 @@ const TABLES: &[(&str, &str)] = &[
     ("payment_events", "stripe"),
     ("payment_references", "stripe"),
     ("purges", "edge"),
+    ("audit", "control"),
     ("idempotency", "control"),
     ("operator_events", "control"),
     ("secrets", "control"),

@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 
 use super::advice;
 use crate::app::{App, SharedApp};
-use crate::control::events;
+use crate::control::{audit, events};
 use crate::deployments::rerender;
 use crate::guests::watch::Watch;
 use crate::overview::running::Said;
@@ -77,6 +77,9 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
             app.deployments.forget_old().await?;
             app.payments.forget_old().await?;
             Ok(app.idempotency.forget_old().await?)
+        };
+        FORGET "forgetting the audit" async |app| {
+            Ok(audit::forget_old(&app.control, app.clock.now()).await?)
         };
         TIDY "ending subscriptions" async |app| app.accounts.end_orphans().await;
         FORGET "forgetting history" async |app| app.backends.forget_old().await;
