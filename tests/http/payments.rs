@@ -11,6 +11,7 @@ pub(crate) mod provider;
 mod webhooks;
 
 use http::header;
+use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 use svc_tests::{Answer, Ask, Builder, TestServer, until};
 
@@ -157,6 +158,15 @@ impl Shop {
         };
         until("svc_payments to have what the sessions say", same).await
     }
+}
+
+/// A request with a form, as a browser sends it.
+pub(crate) fn form(request: RequestBuilder, fields: &[(&str, &str)]) -> RequestBuilder {
+    let url = reqwest::Url::parse_with_params("http://x/", fields).unwrap();
+    let kind = "application/x-www-form-urlencoded";
+    request
+        .header(header::CONTENT_TYPE, kind)
+        .body(url.query().unwrap_or_default().to_owned())
 }
 
 /// A session as a row of `svc_payments`.

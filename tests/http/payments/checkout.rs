@@ -4,8 +4,8 @@ use http::header;
 use serde_json::{Value, json};
 use svc_tests::{Ask, TestServer};
 
-use super::Shop;
 use super::provider::{Manner, checkout, event};
+use super::{Shop, form};
 use crate::account::{Owner, text};
 
 #[tokio::test]
@@ -85,12 +85,12 @@ async fn a_form_a_subscription_and_an_address_to_come_back_to() {
     let price = shop
         .price(json!({ "recurring": true, "amount": 500, "currency": "isk" }))
         .await;
-    let form = [
+    let fields = [
         ("price", price.as_str()),
         ("return_to", "/shop/read?page=2#end"),
     ];
     let host = format!("shop-acme.localhost:{}", shop.server.address().port());
-    let begun = shop.server.post("/shop/payments/checkout").form(&form);
+    let begun = form(shop.server.post("/shop/payments/checkout"), &fields);
     let begun = begun
         .header(header::HOST, &host)
         .header(header::ORIGIN, format!("http://{host}"))
@@ -98,7 +98,7 @@ async fn a_form_a_subscription_and_an_address_to_come_back_to() {
         .await
         .expect(303);
     assert!(begun.header("set-cookie").is_some());
-    let form = shop.provider.calls().remove(0).form;
+    let sent = shop.provider.calls().remove(0).form;
     for (name, value) in [
         ("mode", "subscription"),
         ("line_items[0][price_data][recurring][interval]", "month"),
@@ -113,11 +113,11 @@ async fn a_form_a_subscription_and_an_address_to_come_back_to() {
             &format!("http://{host}/shop/read?page=2&checkout=canceled#end"),
         ),
     ] {
-        assert_eq!(form[name], value, "{name}");
+        assert_eq!(sent[name], value, "{name}");
     }
-    assert!(form.contains_key("subscription_data[metadata][svc_session]"));
+    assert!(sent.contains_key("subscription_data[metadata][svc_session]"));
     assert!(
-        !form
+        !sent
             .keys()
             .any(|name| name.starts_with("payment_intent_data"))
     );
@@ -319,8 +319,9 @@ async fn a_session_of_a_provider_that_fell_silent_can_be_paid_and_is_known() {
         .buy(&shop.price(json!({ "label": "Print" })).await)
         .await;
     shop.provider.next(Manner::Hang);
-    let asked = shop.ask(&json!({ "price": price }), &known.cookie);
-    asked.await.problem(503, "provider_unavailable");
+    let click = json!({ "price": price });
+    let asked = shop.ask(&click, &known.cookie).await;
+    asked.problem(503, "provider_unavailable");
     let silent = shop.provider.calls().pop().unwrap();
     let session = silent.form["client_reference_id"].clone();
     // The same click again asks with the same key, which the provider answers with what it had made.
@@ -335,8 +336,9 @@ async fn a_session_of_a_provider_that_fell_silent_can_be_paid_and_is_known() {
     // One whose answer never came is known by what only we write into it.
     shop.server.advance(61);
     shop.provider.next(Manner::Say(500, Value::Null));
-    let asked = shop.ask(&json!({ "price": price }), &known.cookie);
-    asked.await.problem(503, "provider_unavailable");
+    let click = json!({ "price": price });
+    let asked = shop.ask(&click, &known.cookie).await;
+    asked.problem(503, "provider_unavailable");
     let lost = shop.provider.calls().pop().unwrap();
     let session = lost.form["client_reference_id"].clone();
     let mut paid = checkout("cs_unknown", "paid");

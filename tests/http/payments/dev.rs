@@ -4,6 +4,7 @@ use http::header;
 use serde_json::{Value, json};
 use svc_tests::{Ask, TestServer};
 
+use super::form;
 use crate::account::{Owner, text};
 use crate::svc;
 
@@ -54,11 +55,8 @@ impl Trial {
         for words in ["no money moves", "12.50 EUR", "Pay", "Fail", "Cancel"] {
             assert!(shown.html().contains(words), "{words}");
         }
-        let form = [("outcome", outcome), ("email", "ada@example.com")];
-        let chosen = self
-            .server
-            .post(page)
-            .form(&form)
+        let fields = [("outcome", outcome), ("email", "ada@example.com")];
+        let chosen = form(self.server.post(page), &fields)
             .answer()
             .await
             .expect(303);
@@ -158,10 +156,8 @@ async fn only_the_command_acts_and_only_under_dev() {
         .post("/_svc/dev/payments/none/refund")
         .header("svc-dev", "1");
     unknown.answer().await.problem(404, "not_found");
-    let call = trial
-        .server
-        .post("/_svc/dev/stripe/v1/checkout/sessions")
-        .form(&[("mode", "payment")]);
+    let call = trial.server.post("/_svc/dev/stripe/v1/checkout/sessions");
+    let call = form(call, &[("mode", "payment")]);
     assert_eq!(call.answer().await.status, 401, "its key is its server's");
     assert_eq!(trial.session(&session).await["status"], "paid");
     // A page that is not on this machine has no stand-in.
