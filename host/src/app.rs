@@ -7,6 +7,8 @@ use axum::extract::FromRef;
 use tokio::sync::OnceCell;
 
 use crate::access::idempotency::Idempotency;
+use crate::access::{Callers, Tokens};
+use crate::accounts::Accounts;
 use crate::backends::Backends;
 use crate::backends::operate::routes::Calls;
 use crate::clock::Clock;
@@ -26,6 +28,7 @@ use crate::http::rate_limit::RateLimits;
 use crate::http::request_ids::RequestIds;
 use crate::landing::Landing;
 use crate::mcp::Tools;
+use crate::mcp::app::AppTools;
 use crate::outbound::Outbound;
 use crate::payments::Payments;
 use crate::payments::routes::Till;
@@ -99,10 +102,16 @@ services! {
     calls: Calls,
     /// What tools need.
     tools: Tools,
+    /// What an app's own tools need.
+    app_tools: AppTools,
     /// Tells the edge what to forget, if there is one.
     purger: Option<Arc<Purger>>,
     /// Accounts and their keys.
     workspaces: Workspaces,
+    /// Workspaces with all that they own.
+    accounts: Accounts,
+    /// Tells who calls.
+    callers: Callers,
     /// The landing page and what stands beside it.
     landing: Arc<Landing>,
     /// The names that we answer for.
@@ -193,6 +202,13 @@ impl App {
             workspaces.clone(),
         );
         let outbound = Outbound::new()?;
+        let tokens = config
+            .oauth
+            .as_ref()
+            .map(|oauth| Tokens::new(oauth, outbound.clone(), clock.clone()))
+            .transpose()
+            .context("in oauth.issuer")?;
+        let callers = Callers::new(workspaces.clone(), tokens);
         let purger = config
             .edge
             .as_ref()
@@ -236,16 +252,24 @@ impl App {
             Arc::clone(&backends),
             Arc::clone(&payments),
         );
+        let calls = Calls {
+            backends: Arc::clone(&backends),
+            deployments: Arc::clone(&deployments),
+            projects: projects.clone(),
+            rate_limits: Arc::clone(&rate_limits),
+            config: Arc::clone(&config),
+        };
+        let accounts = Accounts::new(workspaces.clone(), teardown.clone(), Arc::clone(&config));
         let app = Self {
-            calls: Calls {
-                backends: Arc::clone(&backends),
-                deployments: Arc::clone(&deployments),
-                projects: projects.clone(),
-                rate_limits: Arc::clone(&rate_limits),
-                config: Arc::clone(&config),
+            app_tools: AppTools {
+                calls: calls.clone(),
+                metrics: Arc::clone(&metrics),
+                clock: clock.clone(),
             },
+            calls,
             tools: Tools {
-                workspaces: workspaces.clone(),
+                callers: callers.clone(),
+                accounts: accounts.clone(),
                 projects: projects.clone(),
                 envelope: teardown.clone(),
                 deployments: Arc::clone(&deployments),
@@ -278,6 +302,8 @@ impl App {
                 clock.clone(),
                 deployments.secrets.idempotency.clone(),
             ),
+            accounts,
+            callers,
             teardown,
             projects,
             purger,

@@ -4,9 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Every table, with the domain that owns it.
-const TABLES: [(&str, &str); 25] = [
+const TABLES: [(&str, &str); 28] = [
     ("workspaces", "workspaces"),
     ("keys", "workspaces"),
+    ("users", "workspaces"),
+    ("memberships", "workspaces"),
+    ("subscriptions", "workspaces"),
     ("projects", "projects"),
     ("deployments", "deployments"),
     ("revisions", "deployments"),
@@ -63,7 +66,7 @@ const READS: [(&str, &str, &str); 18] = [
     (
         "workspaces",
         "projects",
-        "a workspace goes after its last project",
+        "a workspace goes after its last project, and says how many it has",
     ),
     (
         "control",

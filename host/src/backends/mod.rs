@@ -1,6 +1,7 @@
 //! Backends: one database a project, whose schema grows by migrations and which visitors reach through named actions.
 
 mod actions;
+mod agents;
 pub mod changes;
 pub mod check;
 pub mod copies;

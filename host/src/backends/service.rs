@@ -109,6 +109,7 @@ impl Backends {
             id: BackendId::new(&self.clock, &self.random).map_err(anyhow::Error::from)?,
             project: project.id,
             realtime: new.realtime,
+            agents: false,
             created_at: self.clock.now(),
         };
         let entry = LedgerEntry {

@@ -77,6 +77,17 @@ impl Teardown {
         Ok(())
     }
 
+    /// Makes every project unreachable whose end has begun, or should: of a workspace that is being deleted, too.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn begin_all(&self) -> anyhow::Result<()> {
+        for project in self.projects.ending().await? {
+            self.begin(project).await?;
+        }
+        Ok(())
+    }
+
     /// Removes what is left of a project whose end has begun.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ mod manage_backend;
 mod manage_frontend;
 mod manage_payments;
 mod manage_project;
+mod manage_workspace;
 
 use std::sync::LazyLock;
 
@@ -38,15 +39,18 @@ pub enum Tool {
     Backend,
     /// What a project sells, and who has paid.
     Payments,
+    /// Who works together.
+    Workspace,
 }
 
 /// The names of all tools, in the order in which they are listed.
-pub const NAMES: [&str; 5] = [
+pub const NAMES: [&str; 6] = [
     "deploy_asset",
     "manage_project",
     "manage_frontend",
     "manage_backend",
     "manage_payments",
+    "manage_workspace",
 ];
 
 /// What became of a call.
@@ -76,13 +80,14 @@ pub(super) fn listed(limits: &Limits) -> Vec<Description> {
 
 /// All tools, with the names of limits in the places of numbers.
 fn all() -> &'static [Description] {
-    static ALL: LazyLock<[Description; 5]> = LazyLock::new(|| {
+    static ALL: LazyLock<[Description; 6]> = LazyLock::new(|| {
         [
             deploy_asset::description(),
             manage_project::description(),
             manage_frontend::description(),
             manage_backend::description(),
             manage_payments::description(),
+            manage_workspace::description(),
         ]
     });
     &*ALL
@@ -97,6 +102,7 @@ impl Tool {
             Self::Frontend,
             Self::Backend,
             Self::Payments,
+            Self::Workspace,
         ]
         .into_iter()
         .find(|tool| tool.name() == name)
@@ -110,6 +116,7 @@ impl Tool {
             Self::Frontend => NAMES[2],
             Self::Backend => NAMES[3],
             Self::Payments => NAMES[4],
+            Self::Workspace => NAMES[5],
         }
     }
 
@@ -151,6 +158,10 @@ impl Tool {
             (Self::Payments, Some(caller)) => {
                 let session = Session { services, caller };
                 manage_payments::call(session, arguments, &mut action).await
+            }
+            (Self::Workspace, Some(caller)) => {
+                let session = Session { services, caller };
+                manage_workspace::call(session, arguments, &mut action).await
             }
         };
         Outcome { action, result }
