@@ -52,6 +52,7 @@ mod operators;
 mod owners;
 mod page_heads;
 mod passwords;
+mod payments;
 mod projects;
 mod property;
 mod queries;
