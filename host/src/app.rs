@@ -30,6 +30,8 @@ use crate::outbound::Outbound;
 use crate::projects::Projects;
 use crate::random::Random;
 use crate::realtime::Realtime;
+use crate::realtime::live::Live;
+use crate::realtime::live::routes::LiveQueries;
 use crate::realtime::routes::Rooms;
 use crate::sandbox::{Sandbox, SandboxConfig};
 use crate::telemetry::Metrics;
@@ -79,6 +81,8 @@ services! {
     realtime: Arc<Realtime>,
     /// What sockets of visitors need.
     rooms: Rooms,
+    /// What live queries of visitors need.
+    live_queries: LiveQueries,
     /// Envelopes of frontends.
     projects: Projects,
     /// Projects with all that is in them.
@@ -223,6 +227,15 @@ impl App {
                 backends: Arc::clone(&backends),
                 deployments: Arc::clone(&deployments),
                 config: Arc::clone(&config),
+            },
+            live_queries: LiveQueries {
+                live: Live::new(
+                    Arc::clone(&realtime),
+                    Arc::clone(&backends),
+                    Arc::clone(&rate_limits),
+                    Arc::clone(&config),
+                ),
+                deployments: Arc::clone(&deployments),
             },
             landing: Arc::new(Landing::new(Arc::clone(&config))),
             hosts: Arc::new(Hosts::new(&config)),

@@ -40,6 +40,7 @@ use crate::landing::routes as landing;
 use crate::mcp::routes as mcp;
 use crate::openapi;
 use crate::projects::routes as projects;
+use crate::realtime::live::routes as live;
 use crate::realtime::routes as rooms;
 use crate::telemetry::Route;
 
@@ -136,6 +137,7 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
         .route("/{slug}/api/query", called(post(visitors::query), app))
         .route("/{slug}/api/schema", called(get(visitors::schema), app))
         .route("/{slug}/ws", get(rooms::join))
+        .route("/{slug}/api/live", get(live::listen))
         .route("/", get(frontends::home))
         .route("/_svc/runtime/{file}", get(deployments::runtime))
         .route("/_svc/runtime.d.ts", get(deployments::typings))
@@ -242,6 +244,7 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(visitors::query).map(&called))
         .routes(routes!(visitors::schema).map(&called))
         .routes(routes!(rooms::join))
+        .routes(routes!(live::listen))
         .routes(routes!(healthz))
         .routes(routes!(readyz))
         .routes(routes!(revisions::preview))

@@ -61,8 +61,8 @@ pub use open::Database;
 pub use pace::Pace;
 pub use rewind::{Plan, ReinstateError, Reinstated, RestoreRecord, RewindError, Rewound};
 pub use run::{Call, ResultJson, ResultLimits};
-pub use touched::{Tables, Touched};
 pub use schema::{Column, Index, Inventory, Marker, Schema, Table, TableRows, View};
+pub use touched::{Tables, Touched};
 pub use walls::FUNCTIONS;
 pub use warnings::SchemaWarning;
 

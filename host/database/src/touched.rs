@@ -135,10 +135,7 @@ impl Handle {
 }
 
 /// The tables of trees, each with whether it is written; `None` for a tree that the schema does not have.
-fn name(
-    connection: &Connection,
-    roots: &[Root],
-) -> rusqlite::Result<Vec<(Option<String>, bool)>> {
+fn name(connection: &Connection, roots: &[Root]) -> rusqlite::Result<Vec<(Option<String>, bool)>> {
     if roots.is_empty() {
         return Ok(Vec::new());
     }

@@ -87,6 +87,7 @@ impl Backends {
             .await?;
         fault::point("define.committed");
         self.actions.remove(&id);
+        self.databases.announce(id);
         Ok(actions)
     }
 

@@ -25,7 +25,11 @@ fn tables(sql: &str, writes: bool) -> Tables {
     handle.platform(SCHEMA).unwrap();
     let role = if writes { Role::Write } else { Role::Read };
     let found = handle.tenant(role, Duration::from_secs(5), |_| Ok(handle.look_into(sql)?));
-    Tables::clone(&found.unwrap_or_else(|error| panic!("{sql}: {error}")).tables)
+    Tables::clone(
+        &found
+            .unwrap_or_else(|error| panic!("{sql}: {error}"))
+            .tables,
+    )
 }
 
 fn names(set: &BTreeSet<Box<str>>) -> Vec<&str> {
@@ -39,25 +43,55 @@ fn every_table_that_a_read_looks_at_is_named() {
         ("SELECT name FROM people", vec!["people"]),
         ("SELECT count(*) FROM PEOPLE", vec!["people"]),
         ("SELECT EXISTS (SELECT 1 FROM keys)", vec!["keys"]),
-        ("SELECT (SELECT v FROM keys WHERE k = p.name) FROM people p", vec!["keys", "people"]),
-        ("SELECT p.id FROM people p LEFT JOIN towns t ON t.id = p.town", vec!["people", "towns"]),
+        (
+            "SELECT (SELECT v FROM keys WHERE k = p.name) FROM people p",
+            vec!["keys", "people"],
+        ),
+        (
+            "SELECT p.id FROM people p LEFT JOIN towns t ON t.id = p.town",
+            vec!["people", "towns"],
+        ),
         ("SELECT 1 FROM towns WHERE 0", vec!["towns"]),
         ("SELECT max(id) FROM counted", vec!["counted"]),
-        ("SELECT 1 FROM people WHERE lower(name) = 'a'", vec!["people"]),
-        ("SELECT name FROM outer_view", vec!["inner_view", "keys", "outer_view", "people"]),
-        ("WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c, towns LIMIT 3) SELECT x FROM c", vec!["towns"]),
-        ("SELECT text FROM notes UNION SELECT v FROM keys", vec!["keys", "notes"]),
-        ("SELECT value FROM keys, json_each(keys.v)", vec!["json_each", "keys"]),
+        (
+            "SELECT 1 FROM people WHERE lower(name) = 'a'",
+            vec!["people"],
+        ),
+        (
+            "SELECT name FROM outer_view",
+            vec!["inner_view", "keys", "outer_view", "people"],
+        ),
+        (
+            "WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c, towns LIMIT 3) SELECT x FROM c",
+            vec!["towns"],
+        ),
+        (
+            "SELECT text FROM notes UNION SELECT v FROM keys",
+            vec!["keys", "notes"],
+        ),
+        (
+            "SELECT value FROM keys, json_each(keys.v)",
+            vec!["json_each", "keys"],
+        ),
     ] {
         let tables = tables(sql, false);
         // What cannot answer anything need not be named, and does no harm if it is.
         let read: Vec<_> = names(&tables.reads);
         let wanted = expected.iter().filter(|name| !name.ends_with("_view"));
         for name in wanted {
-            assert!(read.contains(name) || sql.ends_with("WHERE 0"), "{sql}: {read:?}");
+            assert!(
+                read.contains(name) || sql.ends_with("WHERE 0"),
+                "{sql}: {read:?}"
+            );
         }
-        assert!(read.iter().all(|name| expected.contains(name)), "{sql}: {read:?}");
-        assert!(tables.writes.is_empty() && !tables.unknown, "{sql}: {tables:?}");
+        assert!(
+            read.iter().all(|name| expected.contains(name)),
+            "{sql}: {read:?}"
+        );
+        assert!(
+            tables.writes.is_empty() && !tables.unknown,
+            "{sql}: {tables:?}"
+        );
     }
 }
 
@@ -67,15 +101,30 @@ fn every_table_that_a_write_may_change_is_named() {
         ("INSERT INTO towns (name) VALUES ('a')", vec!["towns"]),
         ("INSERT INTO keys SELECT name, id FROM people", vec!["keys"]),
         ("REPLACE INTO keys VALUES ('a', 1)", vec!["keys"]),
-        ("INSERT INTO keys VALUES ('a', 1) ON CONFLICT (k) DO UPDATE SET v = 2", vec!["keys"]),
+        (
+            "INSERT INTO keys VALUES ('a', 1) ON CONFLICT (k) DO UPDATE SET v = 2",
+            vec!["keys"],
+        ),
         ("UPDATE people SET name = 'b'", vec!["people"]),
         ("DELETE FROM keys", vec!["keys"]),
         ("DELETE FROM notes", vec!["notes"]),
         ("DELETE FROM people", vec!["notes", "people"]),
-        ("DELETE FROM towns WHERE id = 1", vec!["notes", "people", "towns"]),
-        ("REPLACE INTO towns VALUES (1, 'a')", vec!["notes", "people", "towns"]),
-        ("INSERT OR REPLACE INTO people VALUES (1, 'a', NULL)", vec!["notes", "people"]),
-        ("INSERT INTO counted (a) VALUES (1) RETURNING id", vec!["counted"]),
+        (
+            "DELETE FROM towns WHERE id = 1",
+            vec!["notes", "people", "towns"],
+        ),
+        (
+            "REPLACE INTO towns VALUES (1, 'a')",
+            vec!["notes", "people", "towns"],
+        ),
+        (
+            "INSERT OR REPLACE INTO people VALUES (1, 'a', NULL)",
+            vec!["notes", "people"],
+        ),
+        (
+            "INSERT INTO counted (a) VALUES (1) RETURNING id",
+            vec!["counted"],
+        ),
     ] {
         let tables = tables(sql, true);
         let mut written = names(&tables.writes);

@@ -242,7 +242,10 @@ impl Tokens {
 }
 
 /// The live backend that a page is bound to.
-fn bound(page: &Page) -> Result<BackendId, Problem> {
+///
+/// # Errors
+/// `not_found`.
+pub fn bound(page: &Page) -> Result<BackendId, Problem> {
     match (&page.kind, page.backend) {
         (Kind::Frontend { .. }, Some(backend)) => Ok(backend),
         (Kind::Frontend { .. }, None) => Err(Problem::new(
