@@ -34,6 +34,7 @@ mod house;
 mod idempotency;
 mod landing;
 mod limits;
+mod live;
 mod mcp;
 mod migrations;
 mod one_time;

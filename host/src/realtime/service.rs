@@ -130,8 +130,8 @@ impl Realtime {
         slug: &Arc<str>,
         is_stream: bool,
     ) -> Result<Place, RoomError> {
-        let (permit, page) = self.hub.place(backend, client, slug, is_stream)?;
-        Ok(Place { permit, page })
+        let (_permit, _page) = self.hub.place(backend, client, slug, is_stream)?;
+        Ok(Place { _permit, _page })
     }
 
     /// Has somebody look whether a page is still there.

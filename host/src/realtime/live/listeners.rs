@@ -39,8 +39,8 @@ pub(super) struct Seat {
 /// What a connection takes of the quotas, and its page's being looked after: from before it is opened.
 #[derive(Debug)]
 pub(in crate::realtime) struct Place {
-    pub(in crate::realtime) permit: Permit,
-    pub(in crate::realtime) page: PageHold,
+    pub(in crate::realtime) _permit: Permit,
+    pub(in crate::realtime) _page: PageHold,
 }
 
 impl Listeners {

@@ -256,9 +256,7 @@ impl Live {
         }
         let binds = visitor.as_ref().map(|visitor| visitor.binds());
         let binds = binds.unwrap_or_default();
-        let seen = self
-            .backends
-            .look(backend, &found, params, &binds);
+        let seen = self.backends.look(backend, &found, params, &binds);
         Ok(Outcome::Seen(seen.await?))
     }
 
