@@ -103,6 +103,8 @@ async fn who_does_not_answer_pings_is_gone_at_the_deadline() {
         assert_eq!(ada.all().await, [json!(null); 0]);
     }
     house.server.advance(11);
+    // It is told before it reads, and answers what it finds.
+    assert_eq!(ada.all().await, [json!(null); 0]);
     lives(&mut ada).await;
     assert_eq!(silent.closed().await, Some(1001));
 }

@@ -116,7 +116,7 @@ async fn write_on(house: Arc<House>, seed: u64) {
         match numbers.draw() % 12 {
             0 if seed.is_multiple_of(WRITERS) => {
                 let ddl = format!(
-                    "CREATE TABLE extra{step} (a); INSERT OR REPLACE INTO t0 (id, a) VALUES ({}, 7)",
+                    "CREATE TABLE extra{step} (a); INSERT OR IGNORE INTO t0 (id, a) VALUES ({}, 7)",
                     step % 6
                 );
                 house.migrate(&ddl).await.expect(200);
