@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 pub use limits::Limits;
-pub use said::lifetime;
+pub use said::{lifetime, number};
 
 mod cache;
 mod limits;

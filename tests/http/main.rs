@@ -25,6 +25,7 @@ mod guest_crashes;
 mod guests;
 mod guests_built_in;
 mod guests_stored;
+mod guides;
 mod hostile;
 mod hostile_guests;
 mod hostile_sql;

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use serde::Serialize;
 
 use crate::backup as restores;
@@ -74,6 +74,11 @@ enum Command {
     Backup(backup::Backup),
     /// Put a backup back, while no server runs
     Restore(restore::Restore),
+}
+
+/// The whole command line, for the documents that list it.
+pub fn commands() -> clap::Command {
+    Arguments::command()
 }
 
 /// Runs the command that the arguments name.

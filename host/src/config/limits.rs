@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use crate::sandbox::{self, GuestLimits};
 
 macro_rules! limits {
-    ($($(#[$doc:meta])* $name:ident = $default:expr, $least:expr;)+) => {
+    ($(#[doc = $about:literal] $name:ident = $default:expr, $least:expr;)+) => {
         /// The `[limits]` table.
         #[derive(Clone, Debug, Serialize, Deserialize)]
         #[serde(deny_unknown_fields, default)]
         pub struct Limits {
-            $($(#[$doc])* pub $name: u64,)+
+            $(#[doc = $about] pub $name: u64,)+
         }
 
         impl Default for Limits {
@@ -23,6 +23,9 @@ macro_rules! limits {
         }
 
         impl Limits {
+            /// Every limit: its key, its default, and what it bounds.
+            pub const ALL: &[(&str, u64, &str)] = &[$((stringify!($name), $default, $about),)+];
+
             /// Refuses numbers that cannot work, naming the first.
             ///
             /// # Errors
