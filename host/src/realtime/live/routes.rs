@@ -51,6 +51,16 @@ struct Question {
     params: Option<String>,
 }
 
+/// The same of a request that does not say in which way it listens.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Unasked {
+    #[serde(rename = "action")]
+    _action: Option<String>,
+    #[serde(rename = "params")]
+    _params: Option<String>,
+}
+
 /// Listen to live queries
 ///
 /// An extension. What a reading action answers, now and whenever a commit has changed it: at most 10 times a second a query, and the
@@ -107,6 +117,7 @@ async fn open(
     let page = deployments.visited(&context.host, slug).await?;
     let backend = bound(&page)?;
     if !Upgrade::is_asked(request.headers()) {
+        query.read::<Unasked>()?;
         return Err(invalid(
             "Live queries come in two ways: over a WebSocket, or as server-sent events, for which `Accept` names `text/event-stream` and the query has `action` and `params`.",
         ));
