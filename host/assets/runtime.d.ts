@@ -36,6 +36,19 @@ declare namespace svc {
     }
     /** Calls actions, at most 20, in one transaction: all of them, or none. An error's `details.index` says which failed. */
     function batch<T = Row>(ops: Op[]): Promise<Result<T>[]>;
+
+    /**
+     * Calls back with what a reading action answers: at once, and whenever a commit has changed it. All live queries of a page
+     * share one connection, which is opened again whenever it is lost; then `callback` is called only if the answer is another. A page
+     * that is hidden for a minute lets go until it is looked at. `onError` is told why a query has ended, and of `unreachable`
+     * while it is being tried again. Returns how to stop.
+     */
+    function live<T = Row>(
+      action: string,
+      params: Params | undefined,
+      callback: (result: Result<T>) => void,
+      opts?: { onError?: (error: SvcError) => void },
+    ): () => void;
   }
 
   interface User {

@@ -35,6 +35,8 @@ use crate::payments::routes::Till;
 use crate::projects::Projects;
 use crate::random::Random;
 use crate::realtime::Realtime;
+use crate::realtime::live::Live;
+use crate::realtime::live::routes::LiveQueries;
 use crate::realtime::routes::Rooms;
 use crate::sandbox::{Sandbox, SandboxConfig};
 use crate::stripe::dev::{self, DevProvider};
@@ -97,6 +99,8 @@ services! {
     webhooks: Option<Arc<Receiver>>,
     /// The payment provider that this server itself is, while somebody tries things out.
     dev_provider: Option<Arc<DevProvider>>,
+    /// What live queries of visitors need.
+    live_queries: LiveQueries,
     /// Envelopes of frontends.
     projects: Projects,
     /// Visitors who are somebody.
@@ -319,6 +323,15 @@ impl App {
             payments,
             webhooks,
             dev_provider,
+            live_queries: LiveQueries {
+                live: Live::new(
+                    Arc::clone(&realtime),
+                    Arc::clone(&backends),
+                    Arc::clone(&rate_limits),
+                    Arc::clone(&config),
+                ),
+                deployments: Arc::clone(&deployments),
+            },
             landing: Arc::new(Landing::new(Arc::clone(&config))),
             hosts: Arc::new(Hosts::new(&config)),
             request_ids: Arc::new(RequestIds::new(u32::from_le_bytes(random.bytes()?))),

@@ -47,6 +47,7 @@ use crate::mcp::routes as mcp;
 use crate::openapi;
 use crate::payments::routes as payments;
 use crate::projects::routes as projects;
+use crate::realtime::live::routes as live;
 use crate::realtime::routes as rooms;
 use crate::stripe::dev::routes as till;
 use crate::stripe::routes as webhooks;
@@ -154,6 +155,7 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
         .route("/{slug}/api/schema", called(get(visitors::schema), app))
         .route("/{slug}/mcp", post(app_tools::serve))
         .route("/{slug}/ws", get(rooms::join))
+        .route("/{slug}/api/live", get(live::listen))
         .route(
             "/{slug}/auth/login",
             limited(Rule::SignIn, get(sign_in::login)),
@@ -297,6 +299,7 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(visitors::query).map(&called))
         .routes(routes!(visitors::schema).map(&called))
         .routes(routes!(rooms::join))
+        .routes(routes!(live::listen))
         .routes(routes!(payments::checkout).map(limited(Rule::Checkout)))
         .routes(routes!(payments::status))
         .routes(routes!(webhooks::receive))

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::account::text;
 use crate::svc;
 use crate::{
-    backend_crashes, backup_crashes, guest_crashes, members, payments, sharing_crashes,
+    backend_crashes, backup_crashes, guest_crashes, live, members, payments, sharing_crashes,
 };
 
 /// A server process, and the credential of the owner who calls it.
@@ -172,6 +172,7 @@ async fn whatever_the_point_of_death_what_follows_is_whole() {
         &sharing_crashes::DEEDS,
         &members::crashes::DEEDS,
         &payments::crashes::DEEDS,
+        &live::DEEDS,
     ]
     .concat();
     let ours = |point: &String| !others.contains(&deed_of(point));

@@ -36,6 +36,7 @@ mod house;
 mod idempotency;
 mod landing;
 mod limits;
+mod live;
 mod mcp;
 mod members;
 mod migrations;
