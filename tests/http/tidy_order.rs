@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The parts of `host/src`: each may use those before it, and none after it. ARCHITECTURE has the drawing.
-const ORDER: [&str; 33] = [
+const ORDER: [&str; 34] = [
     "config",
     "log",
     "telemetry",
@@ -35,6 +35,7 @@ const ORDER: [&str; 33] = [
     "app",
     "router",
     "server",
+    "client",
     "cli",
     "lib",
     "main",

@@ -1,4 +1,4 @@
-//! The command line: `serve`, and what operators do to a data directory while the server runs.
+//! The command line: `serve`, what operators do to a data directory while the server runs, and the client's commands.
 
 mod actor;
 mod backup;
@@ -7,6 +7,7 @@ mod config;
 mod deployment;
 mod guest;
 mod key;
+mod manual;
 mod namespace;
 mod progress;
 mod project;
@@ -25,6 +26,7 @@ use clap::{Parser, Subcommand};
 use serde::Serialize;
 
 use crate::backup as restores;
+use crate::client;
 use crate::clock::Clock;
 use crate::config::Settings;
 use crate::control::{Control, events};
@@ -59,7 +61,7 @@ enum Command {
     /// Look at deployments, take them down, or put them back
     #[command(subcommand)]
     Deployment(deployment::Deployment),
-    /// Look at projects
+    /// Look at projects, make, change and delete them
     #[command(subcommand)]
     Project(project::Project),
     /// Look at guests, install them, and put the ones before back
@@ -74,12 +76,27 @@ enum Command {
     Backup(backup::Backup),
     /// Put a backup back, while no server runs
     Restore(restore::Restore),
+    #[command(flatten)]
+    Client(client::Command),
+    /// Print what a shell completes commands with
+    Completions(manual::Completions),
+    /// Write the manual's pages
+    Man(manual::Man),
+}
+
+impl Command {
+    /// Whether it works on the user's own files alone, which get the modes that the user wants.
+    fn is_clients(&self) -> bool {
+        matches!(self, Self::Client(_) | Self::Completions(_) | Self::Man(_))
+    }
 }
 
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    private::begin();
+    if !arguments.command.is_clients() {
+        private::begin();
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();
@@ -98,6 +115,9 @@ pub fn main() -> ExitCode {
                 Command::Check(check) => check.run().await,
                 Command::Backup(backup) => backup.run().await,
                 Command::Restore(restore) => restore.run().await,
+                Command::Client(command) => Ok(command.run().await),
+                Command::Completions(completions) => completions.run(),
+                Command::Man(man) => man.run(),
             }
         })
     });
