@@ -4,12 +4,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::backends::{At, script, tried};
+use super::backends::{At, On, script, tried};
 use super::error::{Exit, Failure, Result};
 use super::output::{listed, member, pairs};
 use super::params::params;
-use super::projects::OfProject;
-use super::{Common, calls, results};
+use super::{calls, results};
 
 /// Lists, defines and calls actions.
 #[derive(Debug, clap::Subcommand)]
@@ -17,18 +16,14 @@ pub enum Action {
     /// List the actions of a project
     List {
         #[command(flatten)]
-        of: OfProject,
-        #[command(flatten)]
-        common: Common,
+        on: On,
     },
     /// Show an action with its statement
     Show {
         /// Its name
         name: String,
         #[command(flatten)]
-        of: OfProject,
-        #[command(flatten)]
-        common: Common,
+        on: On,
     },
     /// Define actions from files, all or none: `sign.sql` becomes `sign`
     Define {
@@ -39,9 +34,7 @@ pub enum Action {
         #[arg(long)]
         dry_run: bool,
         #[command(flatten)]
-        of: OfProject,
-        #[command(flatten)]
-        common: Common,
+        on: On,
     },
     /// Call an action as a visitor does
     Call {
@@ -53,9 +46,7 @@ pub enum Action {
         #[arg(long, value_name = "SLUG")]
         page: Option<String>,
         #[command(flatten)]
-        of: OfProject,
-        #[command(flatten)]
-        common: Common,
+        on: On,
     },
 }
 
@@ -94,14 +85,14 @@ impl ActionFile {
 impl Action {
     pub(super) async fn run(self) -> Result<()> {
         match self {
-            Self::List { of, common } => {
-                let at = At::find(&of, &common).await?;
+            Self::List { on } => {
+                let at = on.find().await?;
                 let actions = all(&at).await?;
                 let text = listed(&actions, &["name", "version", "kind", "params", "note"]);
-                common.out().answer(&json!({ "actions": actions }), &text)
+                on.out().answer(&json!({ "actions": actions }), &text)
             }
-            Self::Show { name, of, common } => {
-                let at = At::find(&of, &common).await?;
+            Self::Show { name, on } => {
+                let at = on.find().await?;
                 let actions = all(&at).await?;
                 let mut known = actions.as_array().into_iter().flatten();
                 let action = known.find(|action| action["name"] == name.as_str()).ok_or_else(|| {
@@ -118,55 +109,44 @@ impl Action {
                     "created_at",
                 ];
                 let head = pairs(&names.map(|name| (name, member(action, name))));
-                common
-                    .out()
+                on.out()
                     .answer(action, &format!("{head}\n\n{}", member(action, "sql")))
             }
-            Self::Define {
-                files,
-                dry_run,
-                of,
-                common,
-            } => define(&files, dry_run, &of, &common).await,
+            Self::Define { files, dry_run, on } => define(&files, dry_run, &on).await,
             Self::Call {
                 name,
                 params: given,
                 page,
-                of,
-                common,
+                on,
             } => {
                 let body = json!({ "action": name, "params": params(&given)? });
-                let at = At::find(&of, &common).await?;
+                let at = on.find().await?;
                 let page = at.page(page).await?;
                 // A visitor has no credential.
                 let asked = at.api.call(&calls::OP, &[&page]).bearer(None);
                 let result = asked.body(body).answer().await?;
-                results::show(common.out(), &result)
+                results::show(on.out(), &result)
             }
         }
     }
 }
 
 async fn all(at: &At) -> Result<Value> {
-    let mut detail = at
-        .api
-        .call(&calls::BACKEND, &[&at.project.id])
-        .answer()
-        .await?;
+    let mut detail = at.api.call(&calls::BACKEND, &at.parts()).answer().await?;
     Ok(detail["actions"].take())
 }
 
-async fn define(files: &[PathBuf], dry_run: bool, of: &OfProject, common: &Common) -> Result<()> {
+async fn define(files: &[PathBuf], dry_run: bool, on: &On) -> Result<()> {
     let files = files.iter().map(|file| ActionFile::read(file));
     let files = files.collect::<Result<Vec<_>>>()?;
-    let at = At::find(of, common).await?;
+    let at = on.find().await?;
     let actions: Vec<_> = files.iter().map(ActionFile::body).collect();
-    let asked = at.api.call(&calls::DEFINE_ACTIONS, &[&at.project.id]);
+    let asked = at.api.call(&calls::DEFINE_ACTIONS, &at.parts());
     let asked = asked.query("dry_run", dry_run.then_some(true));
     let done = asked.body(json!({ "actions": actions })).answer().await?;
     let text = match dry_run {
         true => tried(&done),
         false => listed(&done["actions"], &["name", "version", "kind", "params"]),
     };
-    common.out().answer(&done, &text)
+    on.out().answer(&done, &text)
 }

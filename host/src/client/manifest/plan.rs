@@ -115,7 +115,7 @@ impl Plan {
             let name = &folder.migrations[number].name;
             match (number, backend) {
                 (0, None) => {
-                    self.step(Step::Backend, true, "database", &format!("from {name}"), "")
+                    self.step(Step::Backend, true, "database", &format!("from {name}"), "");
                 }
                 _ => self.step(Step::Migrate(number), true, "migration", name, ""),
             }

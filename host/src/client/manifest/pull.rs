@@ -78,10 +78,10 @@ impl Pull {
         files.manifest(&self.folder, &mut manifest, &state, there)?;
         files.pages(&api, &self.folder, &manifest, &state).await?;
         files.sql(&self.folder, &manifest, &state)?;
-        self.write(files, out)
+        self.write(&files, out)
     }
 
-    fn write(&self, files: Files, out: crate::client::Out) -> Result<()> {
+    fn write(&self, files: &Files, out: crate::client::Out) -> Result<()> {
         for note in &files.notes {
             out.note(note);
         }
