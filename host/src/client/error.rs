@@ -25,6 +25,8 @@ pub(super) enum Exit {
     Busy = 7,
     /// There are changes that were planned and not made.
     Planned = 8,
+    /// Somebody pressed Ctrl-C.
+    Interrupted = 130,
 }
 
 /// Why a command failed, and what to do.

@@ -172,6 +172,14 @@ fn confirm(out: Out, yes: bool, what: &str) -> Result<()> {
     }
 }
 
+/// Does what leaves something to clear away when it is ended by Ctrl-C; everything else just ends.
+async fn interruptible<T>(work: impl Future<Output = Result<T>>, then: &str) -> Result<T> {
+    tokio::select! {
+        done = work => done,
+        _ = tokio::signal::ctrl_c() => Err(Failure::new(Exit::Interrupted, "Interrupted", then)),
+    }
+}
+
 /// Reads the name of a type on the command line.
 fn content_type() -> impl TypedValueParser<Value = ContentType> {
     PossibleValuesParser::new(ContentType::ALL.map(ContentType::as_str)).try_map(|name| {

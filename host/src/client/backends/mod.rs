@@ -196,7 +196,10 @@ impl Backend {
             Self::Realtime { state, on } => work::realtime(&state, &on).await,
             Self::History { limit, before, on } => work::history(limit, before, &on).await,
             Self::Restore { at, yes, on } => work::restore(&at, yes, &on).await,
-            Self::Export { output, force, on } => export::export(output, force, &on).await,
+            Self::Export { output, force, on } => {
+                let copy = export::export(output, force, &on);
+                super::interruptible(copy, "Nothing of the copy is kept.").await
+            }
             Self::Delete { yes, on } => work::delete(yes, &on).await,
         }
     }

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::Folder;
-use super::plan::{Plan, Step, batches, home};
+use super::plan::{Plan, batches, home};
 use super::state::State;
+use super::steps::Step;
 use crate::client::api::Api;
 use crate::client::error::{Exit, Failure, Result};
 use crate::client::frontends::Found;
@@ -14,7 +15,7 @@ use crate::client::output::member;
 use crate::client::progress::Progress;
 use crate::client::projects::Project;
 use crate::client::push::NewSource;
-use crate::client::{Common, Out, calls, confirm};
+use crate::client::{Common, Out, calls, confirm, interruptible};
 use crate::fault;
 
 /// Makes the server like the folder: what is not in the folder stays.
@@ -69,7 +70,8 @@ impl Apply {
             message: self.message.as_deref(),
             bar: Progress::steps("apply", plan.steps.len()),
         };
-        applying.run(state, &plan).await?;
+        let then = "What was done stays; `svc apply` goes on from there.";
+        interruptible(applying.run(state, &plan), then).await?;
         drop(applying);
         self.done(&plan, true, &format!("done: {} changes", plan.lines.len()))
     }

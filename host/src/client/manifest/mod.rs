@@ -5,6 +5,7 @@ mod dev;
 mod plan;
 mod pull;
 mod state;
+mod steps;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::state::{Backend, State};
+use super::steps::{Line, Step};
 use super::{Folder, LocalPage};
 use crate::client::api::Api;
 use crate::client::backends::tried;
@@ -10,47 +11,6 @@ use crate::client::calls;
 use crate::client::difference::Difference;
 use crate::client::error::{Exit, Failure, Result};
 use crate::content::Digest;
-
-/// A step.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    /// Makes the project.
-    Project,
-    /// Makes the backend from the first migration.
-    Backend,
-    /// Applies the migration of this number, from 0.
-    Migrate(usize),
-    /// Defines the actions of these numbers.
-    Actions(Vec<usize>),
-    /// Opens or closes the rooms.
-    Realtime(bool),
-    /// Makes the page of this number.
-    Page(usize),
-    /// Changes the page of this number, which has this slug on the server and this source.
-    Change {
-        page: usize,
-        slug: String,
-        live: Option<String>,
-    },
-    /// Changes the project's description or home.
-    About,
-}
-
-impl Step {
-    /// The point at which it is done, for tests that end the process there.
-    pub(super) fn done(&self) -> &'static str {
-        match self {
-            Self::Project => "apply.project",
-            Self::Backend => "apply.backend",
-            Self::Migrate(_) => "apply.migration",
-            Self::Actions(_) => "apply.actions",
-            Self::Realtime(_) => "apply.rooms",
-            Self::Page(_) => "apply.page",
-            Self::Change { .. } => "apply.change",
-            Self::About => "apply.about",
-        }
-    }
-}
 
 /// The steps, and what a person is shown of them.
 #[derive(Clone, Debug, Default)]
@@ -60,15 +20,6 @@ pub(super) struct Plan {
     pub(super) lines: Vec<Line>,
     /// What else there is to say.
     pub(super) notes: Vec<String>,
-}
-
-/// A thing that changes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Line {
-    pub(super) new: bool,
-    pub(super) kind: &'static str,
-    pub(super) name: String,
-    pub(super) more: String,
 }
 
 impl Plan {

@@ -273,23 +273,12 @@ impl Files {
                 continue;
             }
             let path = migrations.join(format!("{:04}.{SQL}", applied.version));
-            let later = known.iter().any(|(_, file)| {
-                *file >= path
-                    && backend
-                        .migrations
-                        .iter()
-                        .all(|one| one.checksum != checksum(file))
-            });
-            if later || path.exists() {
-                return Err(Failure::new(
-                    Exit::Conflict,
-                    "The migrations differ",
-                    format!(
-                        "Migration {} of the server belongs at {}, where the folder has another that the server does not: move that behind it, under a later name.",
-                        applied.version,
-                        path.display()
-                    ),
-                ));
+            for (one, file) in &known {
+                let version = backend.version(&one.checksum);
+                let before = version.is_some_and(|version| version < applied.version);
+                if *file == path || (*file < path) != before {
+                    return Err(misplaced(file, before, &path, applied.version));
+                }
             }
             self.add(path, &applied.sql);
         }
@@ -300,10 +289,18 @@ impl Files {
     }
 }
 
-fn checksum(file: &Path) -> String {
-    super::migration(file)
-        .map(|migration| migration.checksum)
-        .unwrap_or_default()
+/// The refusal of a file that is on the wrong side of a migration which the server has and the folder does not.
+fn misplaced(file: &Path, before: bool, path: &Path, version: u32) -> Failure {
+    let side = if before { "before" } else { "behind" };
+    Failure::new(
+        Exit::Conflict,
+        "The migrations differ",
+        format!(
+            "Migration {version} of the server belongs at {}: give {} a name that comes {side} it, and pull again.",
+            path.display(),
+            file.display()
+        ),
+    )
 }
 
 /// A manifest for a project as it is.

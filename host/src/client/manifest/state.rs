@@ -34,6 +34,15 @@ pub(super) struct Backend {
     pub(super) realtime: Realtime,
 }
 
+impl Backend {
+    /// The version under which a script is in the ledger.
+    pub(super) fn version(&self, checksum: &str) -> Option<u32> {
+        let mut ledger = self.migrations.iter();
+        let applied = ledger.find(|applied| applied.checksum == checksum);
+        applied.map(|applied| applied.version)
+    }
+}
+
 /// A migration in the ledger.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Applied {
