@@ -1,4 +1,4 @@
-// Pages of one backend in a room, in a real browser: the README's chat, and connections that are lost.
+// Pages of one backend in a room, in a real browser: the guide's chat, and connections that are lost.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
@@ -17,8 +17,8 @@ before(async () => {
   ask = await svc.owner('acme');
   project = (await ask('POST', '', { name: 'House' })).id;
   await ask('POST', `/${project}/backend`, { ddl, realtime: true });
-  const readme = await readFile(new URL('../../README.md', import.meta.url), 'utf8');
-  const content = /```html\n([^]*?svc\.ws\.room[^]*?)```/.exec(readme)[1];
+  const guide = await readFile(new URL('../../docs/rooms.md', import.meta.url), 'utf8');
+  const content = /```html\n([^]*?svc\.ws\.room[^]*?)```/.exec(guide)[1];
   assert.ok(content.trim().split('\n').length <= 24, 'a page, and a script of 20 lines');
   chat = await ask('POST', `/${project}/frontends`, { type: 'html', content, requested_slug: 'chat' });
   page = await ask('POST', `/${project}/frontends`, { type: 'html', content: blank, requested_slug: 'blank' });
@@ -128,7 +128,7 @@ async function byWay(tab, way) {
   }, way.port);
 }
 
-test('two pages chat with the page of the README', async () => {
+test('two pages chat with the page of the guide', async () => {
   const [one, two] = [await open(chat.url), await open(chat.url)];
   try {
     await one.page.getByText('2 here').waitFor();

@@ -1,14 +1,19 @@
-//! The commands that documents show, line by line, as they stand there: the README's, the landing page's, the guide's.
+//! The commands that the server itself shows, on its landing page and in `/llms.txt`; those of README and `docs/` are in `guides.rs`.
 
 use std::process::{Command, Stdio};
 
 use svc::workspaces::Plan;
 use svc_tests::{Ask, TestServer, finish};
 
-const README: &str = include_str!("../../README.md");
+/// The documents that show what the landing page does.
+const DOCUMENTS: [&str; 3] = [
+    include_str!("../../README.md"),
+    include_str!("../../docs/apps.md"),
+    include_str!("../../docs/agents.md"),
+];
 const GUIDE: &str = include_str!("../../host/assets/llms.txt");
 
-/// What the landing page shows, and the README too.
+/// What the landing page shows, and a document too.
 const CONNECT: [&str; 8] = [
     include_str!("../../host/assets/connect/share.sh"),
     include_str!("../../host/assets/connect/owner.sh"),
@@ -19,25 +24,6 @@ const CONNECT: [&str; 8] = [
     include_str!("../../host/assets/connect/owner-mcp.json"),
     include_str!("../../host/assets/connect/owner-cursor.json"),
 ];
-
-#[tokio::test]
-async fn every_line_of_the_life_of_a_project_works() {
-    let shown = ["<h1", "now open", "\"kind\":\"rollback\"", "\"members\":[{"];
-    runs("## A project, from beginning to end", &shown).await;
-}
-
-#[tokio::test]
-async fn every_line_of_the_life_of_a_backend_works() {
-    let shown = [
-        "\"returns_rows\":true",
-        "\"rows_affected\":1",
-        "\"text\":\"I was here\"",
-        "\"rows\":[{\"n\":1}]",
-        "\"status\":\"applied\"",
-        "\"note\":\"People like notes\"",
-    ];
-    runs("### A backend for it", &shown).await;
-}
 
 #[tokio::test]
 async fn every_command_of_the_guide_for_agents_works() {
@@ -70,12 +56,13 @@ async fn every_command_of_the_guide_for_agents_works() {
 }
 
 #[tokio::test]
-async fn the_landing_page_shows_what_the_readme_does() {
+async fn the_landing_page_shows_what_documents_do() {
     let server = TestServer::start().await;
     let page = server.get("/").answer().await.expect(200);
     let page = page.html().replace("&quot;", "\"").replace("&amp;", "&");
     for text in CONNECT {
-        assert!(README.contains(text), "the README has:\n{text}");
+        let is_shown = DOCUMENTS.iter().any(|document| document.contains(text));
+        assert!(is_shown, "a document has:\n{text}");
         let text = here(&server, text).replace('<', "&lt;");
         assert!(page.contains(&text), "the landing page has:\n{text}");
     }
@@ -94,15 +81,6 @@ fn scripts(document: &str) -> Vec<&str> {
 fn here(server: &TestServer, text: &str) -> String {
     let address = format!("localhost:{}", server.address().port());
     text.replace("localhost:8080", &address)
-}
-
-/// Runs the first script of a section of the README, whose output shows all of `shown`.
-async fn runs(section: &str, shown: &[&str]) {
-    let server = TestServer::start().await;
-    let section = README.split(section).nth(1).unwrap();
-    let script = scripts(section)[0];
-    assert!(script.lines().count() > 10, "the script is not there");
-    run(&server, &here(&server, script), shown).await;
 }
 
 /// Runs a script, as an owner, in a directory of its own.

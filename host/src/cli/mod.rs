@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use serde::Serialize;
 
 use crate::backup as restores;
@@ -89,6 +89,11 @@ impl Command {
     fn is_clients(&self) -> bool {
         matches!(self, Self::Client(_) | Self::Completions(_) | Self::Man(_))
     }
+}
+
+/// The whole command line, for the documents that list it.
+pub fn commands() -> clap::Command {
+    Arguments::command()
 }
 
 /// Runs the command that the arguments name.

@@ -24,7 +24,7 @@ impl Limits {
 }
 
 /// A limit as people say it, by the unit with which its name ends.
-fn number(name: &str, value: u64) -> String {
+pub fn number(name: &str, value: u64) -> String {
     if name.ends_with("_seconds") {
         lifetime(value)
     } else if name.ends_with("_bytes") {

@@ -1,0 +1,479 @@
+//! README and the guides of `docs/`: every command is run as it stands there, every file of settings is read, every
+//! link leads somewhere, and every table that is made from the code is as the code makes it.
+//!
+//! A new file of `docs/` is under test without a line here. Its blocks are told apart by their language:
+//! - `sh`: a script. All scripts of a document run in their order, in one shell, against a server of its own.
+//! - `sh stopped`: the same, after that server has ended.
+//! - `console`: a command that no test can run. [`SHOWN`] lists each with the reason.
+//! - `toml`: a file of settings.
+//!
+//! A line `<!-- shows: TEXT -->` says that the scripts' output contains TEXT.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use futures_util::StreamExt as _;
+use svc::config::{Limits, Settings, number};
+use svc::http::problem::Code;
+use svc_tests::guests::{Manners, renderer};
+use svc_tests::{Process, finish};
+use tempfile::TempDir;
+
+use crate::svc;
+
+/// Commands that no test can run, each with the reason.
+const SHOWN: [(&str, &str); 6] = [
+    (
+        "cargo run --release -- serve --dev\n",
+        "builds for minutes; the harness starts the same command",
+    ),
+    ("cargo test\n", "is what runs this"),
+    (
+        "cargo build --release\n",
+        "builds for minutes; a debug build is what is tested",
+    ),
+    (
+        "svc serve --config /etc/svc.toml\n",
+        "never ends; the harness starts the same command",
+    ),
+    (
+        include_str!("../../host/assets/connect/claude-code.sh"),
+        "is another program's; the landing page shows the same",
+    ),
+    (
+        include_str!("../../host/assets/connect/owner-claude-code.sh"),
+        "is another program's; the landing page shows the same",
+    ),
+];
+
+/// Files that a reader is taken to have.
+const FILES: [(&str, &str); 2] = [
+    ("notes.md", "# Notes\n\nOf today.\n"),
+    ("main.rs", "fn main() {}\n"),
+];
+
+/// A document: its path from the root of the project, and its text.
+struct Document {
+    path: String,
+    text: String,
+}
+
+/// A fenced block: what stands behind its fence, and its lines.
+struct Block<'a> {
+    info: &'a str,
+    text: String,
+}
+
+impl Document {
+    fn blocks(&self) -> Vec<Block<'_>> {
+        let mut blocks: Vec<Block<'_>> = Vec::new();
+        let mut is_open = false;
+        for line in self.text.lines() {
+            match (line.strip_prefix("```"), is_open) {
+                (Some(info), false) => {
+                    let text = String::new();
+                    blocks.push(Block { info, text });
+                    is_open = true;
+                }
+                (Some(_), true) => is_open = false,
+                (None, true) => writeln!(blocks.last_mut().unwrap().text, "{line}").unwrap(),
+                (None, false) => assert!(!line.trim_start().starts_with("```"), "{line}"),
+            }
+        }
+        assert!(!is_open, "{} ends in a block", self.path);
+        blocks
+    }
+
+    /// All blocks of a language as one text.
+    fn all(&self, info: &str) -> String {
+        let blocks = self.blocks().into_iter();
+        let texts = blocks
+            .filter(|block| block.info == info)
+            .map(|block| block.text);
+        texts.collect()
+    }
+
+    /// What the scripts' output contains.
+    fn shows(&self) -> Vec<&str> {
+        let notes = self.text.split("<!-- shows: ").skip(1);
+        notes
+            .map(|note| note.split_once(" -->").unwrap().0)
+            .collect()
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap()
+        .to_owned()
+}
+
+/// README and every guide.
+fn documents() -> Vec<Document> {
+    let guides = std::fs::read_dir(root().join("docs")).unwrap();
+    let guides = guides.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut paths: Vec<_> = guides.map(|name| format!("docs/{name}")).collect();
+    paths.push("README.md".to_owned());
+    paths.sort();
+    assert!(paths.len() > 5, "there are guides");
+    paths
+        .into_iter()
+        .map(|path| {
+            let text = std::fs::read_to_string(root().join(&path)).unwrap();
+            Document { path, text }
+        })
+        .collect()
+}
+
+/// Where a document is tried out: a server of its own, and a directory with the files that a reader has.
+struct Trial {
+    here: TempDir,
+    data: TempDir,
+    port: u16,
+    credential: String,
+}
+
+impl Trial {
+    async fn begin() -> (Self, Process) {
+        let (here, data) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        for (name, text) in FILES {
+            std::fs::write(here.path().join(name), text).unwrap();
+        }
+        let component = renderer("(new)", Manners::Good);
+        std::fs::write(here.path().join("new.wasm"), component).unwrap();
+        let commands = here.path().join("bin");
+        std::fs::create_dir(&commands).unwrap();
+        let program = svc().command().get_program().to_owned();
+        std::os::unix::fs::symlink(program, commands.join("svc")).unwrap();
+        // A document may show more in a second than a person types in a minute.
+        let settings = here.path().join("limits.toml");
+        let limits = "[limits]\ndeploy_burst = 1000\nowner_burst = 1000\nop_burst = 1000\n";
+        std::fs::write(&settings, limits).unwrap();
+        let settings = settings.to_str().unwrap();
+        let server = svc().serve(data.path(), &["--config", settings]).await;
+        let make = ["namespace", "create", "dev", "--plan", "pro"];
+        let made = svc().run(data.path(), &make).await;
+        assert!(made.success, "{made:?}");
+        let trial = Self {
+            here,
+            data,
+            port: server.address().port(),
+            credential: made.stdout.trim().to_owned(),
+        };
+        (trial, server)
+    }
+
+    /// Runs a script; answers what it printed, or what went wrong.
+    async fn run(&self, script: &str) -> Result<String, String> {
+        let (here, data) = (self.here.path(), self.data.path());
+        let backup = here.join("backup");
+        let script = script
+            .replace("localhost:8080", &format!("localhost:{}", self.port))
+            .replace("/var/lib/svc", data.to_str().unwrap())
+            .replace("/backup/svc", backup.to_str().unwrap());
+        // An answer that refuses fails the script, whether the document says `-f` or not.
+        let script = format!("curl() {{ command curl -sSf \"$@\"; }}\nset -x\n{script}");
+        let path = format!(
+            "{}:{}",
+            here.join("bin").display(),
+            std::env::var("PATH").unwrap()
+        );
+        let mut bash = Command::new("bash");
+        bash.args(["-euo", "pipefail", "-c", &script])
+            .current_dir(here)
+            .envs(
+                svc()
+                    .command()
+                    .get_envs()
+                    .filter_map(|(k, v)| Some((k, v?))),
+            )
+            .env("PATH", path)
+            .env("SVC_DATA", data)
+            .env("SVC_CREDENTIAL", &self.credential)
+            .stdin(Stdio::null());
+        let output = finish(bash).await;
+        match output.success {
+            true => Ok(output.stdout),
+            false => Err(format!("{}\n{}", output.stdout, output.stderr)),
+        }
+    }
+}
+
+/// Runs a document's scripts; answers what is wrong with them.
+async fn try_out(document: &Document) -> Option<String> {
+    let script = document.all("sh");
+    if script.is_empty() {
+        return None;
+    }
+    let (trial, server) = Trial::begin().await;
+    let mut ran = trial.run(&script).await;
+    server.kill().await;
+    if let Ok(printed) = &mut ran {
+        let after = trial.run(&document.all("sh stopped")).await;
+        match after {
+            Ok(after) => printed.push_str(&after),
+            Err(error) => ran = Err(error),
+        }
+    }
+    let printed = match ran {
+        Ok(printed) => printed,
+        Err(error) => return Some(format!("{}: {error}", document.path)),
+    };
+    let missing = document
+        .shows()
+        .into_iter()
+        .find(|text| !printed.contains(text));
+    missing.map(|text| format!("{}: `{text}` in:\n{printed}", document.path))
+}
+
+#[tokio::test]
+async fn every_command_works_as_it_stands() {
+    let documents = documents();
+    let tried = futures_util::stream::iter(&documents)
+        .map(try_out)
+        .buffer_unordered(2);
+    let wrong: Vec<_> = tried.filter_map(async |wrong| wrong).collect().await;
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+#[test]
+fn a_command_that_is_not_run_has_a_reason() {
+    let mut shown = Vec::new();
+    for document in documents() {
+        for block in document.blocks() {
+            match block.info {
+                "console" => shown.push(block.text.clone()),
+                "sh" | "sh stopped" | "json" | "toml" | "html" | "js" | "sql" | "" => {}
+                other => panic!("{}: a block of `{other}`", document.path),
+            }
+        }
+    }
+    for text in &shown {
+        assert!(
+            SHOWN.iter().any(|(known, _)| known == text),
+            "`sh` has it run, and SHOWN says why it cannot be:\n{text}"
+        );
+    }
+    for (known, _) in SHOWN {
+        assert!(shown.iter().any(|text| text == known), "not shown: {known}");
+    }
+}
+
+#[test]
+fn every_file_of_settings_is_one() {
+    let mut seen = 0;
+    for document in documents() {
+        for block in document.blocks() {
+            if block.info != "toml" {
+                continue;
+            }
+            seen += 1;
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(&file, &block.text).unwrap();
+            let settings = Settings::from_file(file.path()).unwrap();
+            let resolved = settings.clone().resolve(settings.listen());
+            if let Err(error) = resolved {
+                panic!("{}: {error:#}\n{}", document.path, block.text);
+            }
+        }
+    }
+    assert!(seen > 0);
+}
+
+#[test]
+fn every_setting_is_explained() {
+    let guide = std::fs::read_to_string(root().join("docs/operate.md")).unwrap();
+    let commands = svc::cli::commands();
+    let serve = commands.find_subcommand("serve").unwrap();
+    for argument in serve.get_arguments() {
+        let key = argument.get_id().as_str();
+        let is_setting = !matches!(key, "config" | "dev" | "help" | "version");
+        assert!(
+            !is_setting || guide.contains(&format!("| `{key}` |")),
+            "docs/operate.md has no row of `{key}`"
+        );
+    }
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    for document in documents() {
+        let folder = root().join(&document.path);
+        for link in document.text.split("](").skip(1) {
+            let link = link.split(')').next().unwrap();
+            if link.contains("://") {
+                continue;
+            }
+            let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = match path {
+                "" => folder.clone(),
+                path => folder.parent().unwrap().join(path),
+            };
+            assert!(target.exists(), "{}: {link}", document.path);
+            if !anchor.is_empty() {
+                let text = std::fs::read_to_string(&target).unwrap();
+                let found = text.lines().any(|line| anchor_of(line) == anchor);
+                assert!(found, "{}: {link}", document.path);
+            }
+        }
+    }
+}
+
+/// The anchor of a heading, as GitHub makes it.
+fn anchor_of(line: &str) -> String {
+    let heading = line.trim_start_matches('#').trim();
+    if !line.starts_with('#') {
+        return String::new();
+    }
+    let kept = heading
+        .chars()
+        .filter(|c| c.is_alphanumeric() || *c == ' ' || *c == '-');
+    kept.collect::<String>().to_lowercase().replace(' ', "-")
+}
+
+#[test]
+fn the_readme_is_short_and_leads_to_every_guide() {
+    let documents = documents();
+    let readme = documents
+        .iter()
+        .find(|document| document.path == "README.md");
+    let readme = &readme.unwrap().text;
+    let lines = readme.lines().count();
+    assert!(lines <= 200, "README has {lines} lines");
+    for guide in documents.iter().filter(|one| one.path != "README.md") {
+        let link = format!("]({})", guide.path);
+        assert!(readme.contains(&link), "README links {}", guide.path);
+    }
+}
+
+/// Tables that are made from the code: a document names one by `<!-- made: NAME -->` and `<!-- made end -->`.
+#[test]
+fn tables_are_as_the_code_makes_them() {
+    let mut made = Vec::new();
+    let mut stale = Vec::new();
+    for document in documents() {
+        let mut parts = document.text.split("<!-- made: ");
+        let mut expected = parts.next().unwrap().to_owned();
+        for part in parts {
+            let (name, rest) = part.split_once(" -->\n").unwrap();
+            let (_, rest) = rest.split_once("<!-- made end -->").unwrap();
+            let table = table(name);
+            write!(
+                expected,
+                "<!-- made: {name} -->\n{table}<!-- made end -->{rest}"
+            )
+            .unwrap();
+            made.push(name.to_owned());
+        }
+        if expected != document.text && std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(root().join(&document.path), &expected).unwrap();
+        } else if expected != document.text {
+            stale.push(document.path.clone());
+        }
+    }
+    assert!(
+        stale.is_empty(),
+        "{stale:?} have stale tables: run this with UPDATE_GOLDEN=1"
+    );
+    made.sort();
+    assert_eq!(made, ["commands", "errors", "limits"]);
+}
+
+fn table(name: &str) -> String {
+    match name {
+        "errors" => errors(),
+        "limits" => limits(),
+        "commands" => {
+            let mut rows = Vec::new();
+            let all = svc::cli::commands();
+            let serve = all.find_subcommand("serve").unwrap();
+            let settings = serve
+                .get_arguments()
+                .map(|argument| argument.get_id().as_str());
+            commands(&all, "", &settings.collect(), &mut rows);
+            format!("| command | |\n|---|---|\n{}", rows.concat())
+        }
+        other => panic!("there is no table `{other}`"),
+    }
+}
+
+fn errors() -> String {
+    let mut codes = Code::ALL.to_vec();
+    codes.sort_by_key(|code| code.status());
+    let rows = codes.iter().map(|code| {
+        let status = code.status().as_u16();
+        format!(
+            "| {status} | `{}` | {} |\n",
+            code.as_str(),
+            code.about().trim()
+        )
+    });
+    format!(
+        "| status | code | what it means, and what to do |\n|---|---|---|\n{}",
+        rows.collect::<String>()
+    )
+}
+
+fn limits() -> String {
+    let rows = Limits::ALL.iter().map(|(key, default, about)| {
+        let said = match number(key, *default) {
+            said if said == default.to_string() => String::new(),
+            said => format!(" ({said})"),
+        };
+        format!("| `{key}` | {default}{said} | {} |\n", about.trim())
+    });
+    format!(
+        "| key of `[limits]` | default | |\n|---|---|---|\n{}",
+        rows.collect::<String>()
+    )
+}
+
+/// A row for each command: how it is called, and what it does. Settings, and what all commands have, stand elsewhere.
+fn commands(
+    command: &clap::Command,
+    above: &str,
+    settings: &BTreeSet<&str>,
+    rows: &mut Vec<String>,
+) {
+    let name = format!("{above}{}", command.get_name());
+    if command.has_subcommands() {
+        let below = command.get_subcommands();
+        for one in below.filter(|one| one.get_name() != "help") {
+            commands(one, &format!("{name} "), settings, rows);
+        }
+        return;
+    }
+    let arguments = command.get_arguments().filter(|argument| {
+        let id = argument.get_id().as_str();
+        argument.is_positional() || !(settings.contains(id) || id == "json")
+    });
+    let shown: String = arguments
+        .map(|argument| format!(" {}", shown(argument)))
+        .collect();
+    let about = command.get_about().map(ToString::to_string);
+    rows.push(format!("| `{name}{shown}` | {} |\n", about.unwrap()));
+}
+
+/// An argument as a person writes it.
+fn shown(argument: &clap::Arg) -> String {
+    let is_switch = !argument.get_action().takes_values();
+    let choices = argument.get_possible_values();
+    let value = if choices.is_empty() {
+        argument.get_id().as_str().to_uppercase()
+    } else {
+        let names: Vec<_> = choices.iter().map(|choice| choice.get_name()).collect();
+        names.join("|")
+    };
+    let shown = match argument.get_long() {
+        None => value,
+        Some(long) if is_switch => format!("--{long}"),
+        Some(long) => format!("--{long} {value}"),
+    };
+    match argument.is_required_set() {
+        true => shown.replace('|', "\\|"),
+        false => format!("[{shown}]").replace('|', "\\|"),
+    }
+}
