@@ -74,7 +74,7 @@ impl Routers {
         );
         // Not described: it is there while somebody tries things out, and nowhere else.
         let api = match &app.dev_provider {
-            Some(provider) => api.merge(dev::routes(Arc::clone(provider))),
+            Some(provider) => api.merge(till::routes(Arc::clone(provider))),
             None => api,
         };
         Self {

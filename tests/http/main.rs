@@ -11,6 +11,7 @@ mod batches;
 mod bindings;
 mod bounds;
 mod breadth;
+mod client;
 mod crashes;
 mod ddl;
 mod diagrams;

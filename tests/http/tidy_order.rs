@@ -40,6 +40,7 @@ const ORDER: &[&str] = &[
     "app",
     "router",
     "server",
+    "client",
     "cli",
     "lib",
     "main",
