@@ -11,15 +11,19 @@ use url::Url;
 use address::is_loopback;
 pub use address::{Address, AddressError};
 pub use limits::Limits;
+pub use oauth::Oauth;
 pub use providers::{Provider, ProviderKind};
 pub use said::{lifetime, number};
+pub use stripe::{Secrets as WebhookSecrets, Stripe};
 
 mod address;
 mod cache;
 mod limits;
 mod listen;
+mod oauth;
 mod providers;
 mod said;
+mod stripe;
 
 /// What an operator wrote, in whichever place; `None` where nothing was.
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize)]
@@ -96,7 +100,13 @@ pub struct Settings {
     #[arg(skip)]
     #[serde(default)]
     pub providers: Vec<Provider>,
-    /// Whether this is for trying things out: `serve --dev` says so, and no file can.
+    /// Whose access tokens identify users; the file only.
+    #[arg(skip)]
+    pub oauth: Option<Oauth>,
+    /// A payment provider; the file only, but for its secrets.
+    #[arg(skip)]
+    pub stripe: Option<Stripe>,
+    /// Whether somebody tries things out: `serve --dev`.
     #[arg(skip)]
     #[serde(skip)]
     pub dev: bool,
@@ -172,6 +182,8 @@ impl Settings {
             limits: file.limits,
             edge: file.edge,
             providers: file.providers,
+            oauth: file.oauth,
+            stripe: file.stripe,
             dev: self.dev,
         }
     }
@@ -241,6 +253,9 @@ impl Settings {
             limits: self.limits,
             edge: self.edge.map(with_token).transpose()?,
             providers,
+            oauth: self.oauth.map(Oauth::checked).transpose()?,
+            stripe: self.stripe.map(Stripe::complete).transpose()?,
+            dev: self.dev && stripe::is_loopback(&base),
             data,
         })
     }
@@ -281,6 +296,13 @@ pub struct Config {
     pub edge: Option<Edge>,
     /// Sign-in providers.
     pub providers: Vec<Provider>,
+    /// Whose access tokens identify users.
+    pub oauth: Option<Oauth>,
+    /// The payment provider.
+    pub stripe: Option<Stripe>,
+    /// Whether somebody tries things out on this machine, with stand-ins for what is not configured.
+    #[serde(skip)]
+    pub dev: bool,
     /// `http` or `https`, from the base URL.
     #[serde(skip)]
     pub scheme: String,

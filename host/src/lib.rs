@@ -6,6 +6,7 @@ pub use svc_base::{clock, disk, fault, ids, memory_cache, numbers, random, sqlit
 pub use svc_sandbox as sandbox;
 
 pub mod access;
+pub mod accounts;
 pub mod app;
 pub mod backends;
 pub mod backup;
@@ -30,11 +31,13 @@ pub mod openapi;
 pub mod operations;
 pub mod outbound;
 pub mod overview;
+pub mod payments;
 pub mod private;
 pub mod projects;
 pub mod realtime;
 pub mod router;
 pub mod server;
+pub mod stripe;
 pub mod telemetry;
 pub mod visitors;
 pub mod workspaces;

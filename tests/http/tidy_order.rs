@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The parts of `host/src`: each may use those before it, and none after it. ARCHITECTURE has the drawing.
-const ORDER: [&str; 35] = [
+const ORDER: [&str; 38] = [
     "config",
     "log",
     "telemetry",
@@ -16,6 +16,7 @@ const ORDER: [&str; 35] = [
     "content",
     "control",
     "http",
+    "stripe",
     "workspaces",
     "access",
     "edge",
@@ -24,7 +25,9 @@ const ORDER: [&str; 35] = [
     "visitors",
     "backends",
     "realtime",
+    "payments",
     "envelope",
+    "accounts",
     "overview",
     "gauges",
     "guests",

@@ -10,11 +10,13 @@ mod key;
 mod namespace;
 mod progress;
 mod project;
+mod provider;
 mod report;
 mod restore;
 mod serve;
 mod status;
 mod table;
+mod visitors;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -62,6 +64,12 @@ enum Command {
     /// Look at projects
     #[command(subcommand)]
     Project(project::Project),
+    /// List a project's visitors, and erase one
+    #[command(subcommand)]
+    Visitors(visitors::Visitors),
+    /// Look at sign-in providers
+    #[command(subcommand)]
+    Provider(provider::ProviderCommand),
     /// Look at guests, install them, and put the ones before back
     #[command(subcommand)]
     Guest(guest::Guest),
@@ -98,6 +106,8 @@ pub fn main() -> ExitCode {
                 Command::Key(key) => key.run().await,
                 Command::Deployment(deployment) => deployment.run().await,
                 Command::Project(project) => project.run().await,
+                Command::Visitors(visitors) => visitors.run().await,
+                Command::Provider(provider) => provider.run().await,
                 Command::Guest(guest) => guest.run().await,
                 Command::Report(report) => report.run().await,
                 Command::Check(check) => check.run().await,

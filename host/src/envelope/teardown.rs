@@ -1,6 +1,6 @@
 //! The end of a project, and of a workspace with all of its own: what it has stops to resolve at once, and is then removed step by step.
 //!
-//! The order is frontends, then the backend, then its visitors, then the project's row, and a workspace's after all of its projects'. Each step is a transaction, and each begins by looking at
+//! The order is frontends, then the backend, then visitors and payments, then the project's row, and a workspace's after all of its projects'. Each step is a transaction, and each begins by looking at
 //! what is left, so that a teardown which a crash interrupts goes on where it was.
 
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use crate::backends::Backends;
 use crate::deployments::Deployments;
 use crate::fault;
 use crate::ids::ProjectId;
+use crate::payments::Payments;
 use crate::projects::{ProjectError, Projects};
 use crate::visitors::Visitors;
 use crate::workspaces::Workspaces;
@@ -21,6 +22,7 @@ pub struct Teardown {
     deployments: Arc<Deployments>,
     backends: Arc<Backends>,
     visitors: Arc<Visitors>,
+    payments: Arc<Payments>,
 }
 
 impl Teardown {
@@ -31,6 +33,7 @@ impl Teardown {
         deployments: Arc<Deployments>,
         backends: Arc<Backends>,
         visitors: Arc<Visitors>,
+        payments: Arc<Payments>,
     ) -> Self {
         Self {
             workspaces,
@@ -38,6 +41,7 @@ impl Teardown {
             deployments,
             backends,
             visitors,
+            payments,
         }
     }
 
@@ -77,6 +81,17 @@ impl Teardown {
         Ok(())
     }
 
+    /// Makes every project unreachable whose end has begun, or should: of a workspace that is being deleted, too.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn begin_all(&self) -> anyhow::Result<()> {
+        for project in self.projects.ending().await? {
+            self.begin(project).await?;
+        }
+        Ok(())
+    }
+
     /// Removes what is left of a project whose end has begun.
     ///
     /// # Errors
@@ -90,6 +105,8 @@ impl Teardown {
         fault::point("teardown.backend");
         self.visitors.forget_project(project).await?;
         fault::point("teardown.visitors");
+        self.payments.remove(project).await?;
+        fault::point("teardown.payments");
         self.projects.remove(project).await?;
         fault::point("teardown.removed");
         Ok(())

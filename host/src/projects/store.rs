@@ -1,10 +1,12 @@
 //! Projects in the control database.
 
+use std::collections::HashSet;
+
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{OwnerRef, Project};
 use crate::clock::Timestamp;
-use crate::control::{Error, Tx};
+use crate::control::{Control, Error, Tx};
 use crate::ids::{ProjectId, WorkspaceId};
 
 const SELECT: &str = "SELECT p.id, w.id, w.slug, p.name, p.description, p.host_label, \
@@ -56,16 +58,18 @@ pub(super) fn by_label(
         .optional()
 }
 
-/// The live projects of a workspace, oldest first.
-pub(super) fn of_workspace(
+/// The live projects of workspaces, oldest first.
+pub(super) fn of_workspaces(
     c: &Connection,
-    workspace: &WorkspaceId,
+    workspaces: &[WorkspaceId],
     now: Timestamp,
 ) -> rusqlite::Result<Vec<Project>> {
+    let workspaces = serde_json::to_string(workspaces)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
     c.prepare_cached(&format!(
-        "{SELECT} WHERE {LIVE} AND p.workspace_id = ?2 ORDER BY p.rowid"
+        "{SELECT} WHERE {LIVE} AND p.workspace_id IN (SELECT value FROM json_each(?2)) ORDER BY p.rowid"
     ))?
-    .query_map(params![now, workspace], project)?
+    .query_map(params![now, workspaces], project)?
     .collect()
 }
 
@@ -145,6 +149,19 @@ pub fn is_live(c: &Connection, id: &ProjectId, now: Timestamp) -> Result<bool, E
         "SELECT EXISTS (SELECT 1 FROM projects p WHERE {LIVE} AND p.id = ?2)"
     ))?
     .query_row(params![now, id], |row| row.get(0))?)
+}
+
+/// Every project that there is, whatever its state.
+///
+/// # Errors
+/// The database's.
+pub async fn ids(control: &Control) -> Result<HashSet<ProjectId>, Error> {
+    let read = control.read(|c| {
+        c.prepare("SELECT id FROM projects")?
+            .query_map([], |row| row.get(0))?
+            .collect()
+    });
+    read.await
 }
 
 /// Whether a project lives and offers a sign-in provider, for those who begin a session with it.

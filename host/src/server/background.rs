@@ -64,6 +64,7 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
             Some(purger) => purger.run().await,
             None => Ok(()),
         };
+        LISTEN "writing payments into projects' databases" async |app| app.payments.follow(&app.backends).await;
         TELL "telling rooms" async |app| app.realtime.tell(&app.deployments).await;
         LISTEN "pinging sockets" async |app| {
             app.realtime.ping();
@@ -74,6 +75,7 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
             app.backends.tidy();
             app.visitors.sweep().await?;
             app.deployments.forget_old().await?;
+            app.payments.forget_old().await?;
             Ok(app.idempotency.forget_old().await?)
         };
         FORGET "forgetting history" async |app| app.backends.forget_old().await;

@@ -92,7 +92,7 @@ impl Backends {
         Ok(action)
     }
 
-    /// Runs an owner's query.
+    /// Runs an owner's query, which only reads unless the owner `may_write`.
     ///
     /// # Errors
     /// [`BackendError`]; nothing is changed then.
@@ -101,9 +101,13 @@ impl Backends {
         id: BackendId,
         sql: String,
         given: Params,
+        may_write: bool,
     ) -> Result<ResultJson, BackendError> {
         let text = sql.clone();
         let query = self.verdicts.query(sql).await?;
+        if writes(&query.verdict) && !may_write {
+            return Err(BackendError::OnlyReads);
+        }
         check_reserved(&given)?;
         check_names(&query.verdict, &given)?;
         self.run(
