@@ -318,6 +318,7 @@ impl App {
             till: Till {
                 payments: Arc::clone(&payments),
                 deployments: Arc::clone(&deployments),
+                visitors: Arc::clone(&visitors),
                 config: Arc::clone(&config),
             },
             payments,

@@ -7,6 +7,7 @@ use ring::digest::{SHA256, digest};
 
 use crate::deployments::pages::Page;
 use crate::ids::DeploymentId;
+use crate::visitors::Session;
 
 /// What is known of a visitor.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +35,7 @@ pub(super) fn cookie_name(page: &DeploymentId) -> String {
 }
 
 /// Finds the visitor of a request to a page.
-pub(super) fn visitor(page: &Page, headers: &HeaderMap) -> Visitor {
+pub(super) fn visitor(page: &Page, headers: &HeaderMap, session: Option<&Session>) -> Visitor {
     let name = cookie_name(&page.id);
     let lines = headers.get_all(header::COOKIE).iter();
     let token = lines
@@ -45,7 +46,10 @@ pub(super) fn visitor(page: &Page, headers: &HeaderMap) -> Visitor {
         .map(|cookie| cookie.value().to_owned())
         .filter(|value| !value.is_empty());
     Visitor {
-        user: None,
+        user: session.map(|session| SignedIn {
+            id: session.visitor.to_string(),
+            email: session.profile.email.clone(),
+        }),
         cookie: token.as_deref().map(hash),
         token,
     }
