@@ -49,7 +49,7 @@ async def main(endpoint, mode):
             for name, path in step.get("keep", {}).items():
                 value = answer
                 for part in path.split("."):
-                    value = value[part]
+                    value = value[int(part)] if isinstance(value, list) else value[part]
                 kept[name] = value
         assert called == listed, called ^ listed
         print(f"done: {len(JOB)} calls")
