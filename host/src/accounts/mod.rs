@@ -2,6 +2,7 @@
 //!
 //! `workspaces` has what is stored; this stands above what a workspace owns, because it ends all of that.
 
+pub mod audit;
 pub mod metadata;
 pub mod operations;
 pub mod plans;

@@ -9,6 +9,7 @@ use super::model::{Caller, Plan, Role, Seen, UserId, Workspace};
 use super::service::{Workspaces, end};
 use super::{store, subscriptions};
 use crate::control::answers::Keep;
+use crate::control::audit::Act;
 use crate::control::{Error, Tx};
 use crate::ids::WorkspaceId;
 
@@ -78,7 +79,9 @@ impl Workspaces {
             .write(move |tx| {
                 workspace.slug = free_slug(tx, slug, &workspace.display_name, &spare)?;
                 store::insert_workspace(tx, &workspace)?;
-                found(tx, &workspace.id, &user, most, workspace.created_at)?;
+                let (id, now) = (workspace.id, workspace.created_at);
+                found(tx, &id, &user, most, now)?;
+                tx.did(Act::WorkspaceCreate, Some(&id), &id, now)?;
                 let seen = Seen {
                     workspace,
                     role: Role::Owner,
@@ -158,6 +161,7 @@ impl Workspaces {
                     store::set_display_name(tx, &id, &name)?;
                     workspace.display_name = name;
                 }
+                tx.did(Act::WorkspaceUpdate, Some(&id), &id, now)?;
                 Ok(Seen {
                     workspace,
                     role,
