@@ -42,10 +42,7 @@ impl Place {
             stripe.api_base
         );
         std::fs::write(directory.path().join("svc.toml"), config).unwrap();
-        let mut claims = issuer.claims("alice");
-        for (name, value) in [("iat", 0), ("nbf", 0), ("exp", 3600)] {
-            claims[name] = (now() + value).into();
-        }
+        let claims = issuer.claims_at("alice", now());
         let token = issuer.sign(&claims);
         Self {
             directory,
