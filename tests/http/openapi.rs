@@ -259,6 +259,10 @@ async fn every_route_below_api_names_an_unknown_query_parameter() {
         if !path.starts_with("/api/") && !calls_backend(&path) {
             continue;
         }
+        // Those of a workspace take roles that a key has not; the table of roles is walked with such a query.
+        if path.starts_with("/api/v1/workspaces/{id}") {
+            continue;
+        }
         let owned = path.starts_with("/api/v1/projects")
             || operation["security"].to_string().contains("bearer");
         let by_token = operation["security"].to_string().contains("delete_token");

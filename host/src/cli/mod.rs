@@ -1,4 +1,4 @@
-//! The command line: `serve`, and what operators do to a data directory while the server runs.
+//! The command line: `serve`, what operators do to a data directory while the server runs, and the client's commands.
 
 mod actor;
 mod audit;
@@ -9,6 +9,7 @@ mod deployment;
 mod dev;
 mod guest;
 mod key;
+mod manual;
 mod namespace;
 mod payments;
 mod progress;
@@ -28,6 +29,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use serde::Serialize;
 
 use crate::backup as restores;
+use crate::client;
 use crate::clock::Clock;
 use crate::config::Settings;
 use crate::control::audit::{Act, Doer, done_by};
@@ -64,14 +66,13 @@ enum Command {
     /// Look at deployments, take them down, or put them back
     #[command(subcommand)]
     Deployment(deployment::Deployment),
-    /// Look at projects
+    /// Look at projects, make, change and delete them
     #[command(subcommand)]
     Project(project::Project),
     /// Look at what the payment provider has said, and derive from it anew
     #[command(subcommand)]
     Payments(payments::Payments),
-    /// Do to a server under `serve --dev` what the world does to a real one
-    #[command(subcommand)]
+    /// Serve the folder from a server of its own while you work on it; or do to a server under `serve --dev` what the world does
     Dev(dev::Dev),
     /// Look at guests, install them, and put the ones before back
     #[command(subcommand)]
@@ -87,6 +88,23 @@ enum Command {
     Backup(backup::Backup),
     /// Put a backup back, while no server runs
     Restore(restore::Restore),
+    #[command(flatten)]
+    Client(client::Command),
+    /// Print what a shell completes commands with
+    Completions(manual::Completions),
+    /// Write the manual's pages
+    Man(manual::Man),
+}
+
+impl Command {
+    /// Whether it works on the user's own files alone, which get the modes that the user wants.
+    fn is_clients(&self) -> bool {
+        match self {
+            Self::Client(_) | Self::Completions(_) | Self::Man(_) => true,
+            Self::Dev(dev) => dev.is_clients(),
+            _ => false,
+        }
+    }
 }
 
 /// The whole command line, for the documents that list it.
@@ -97,7 +115,9 @@ pub fn commands() -> clap::Command {
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    private::begin();
+    if !arguments.command.is_clients() {
+        private::begin();
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();
@@ -106,6 +126,7 @@ pub fn main() -> ExitCode {
             match arguments.command {
                 // What a server does by itself is nobody's deed.
                 Command::Serve(serve) => serve.run().await,
+                command if command.is_clients() => command.run().await,
                 command => done_by(operator()?, command.run()).await,
             }
         })
@@ -137,6 +158,9 @@ impl Command {
             Self::Check(check) => check.run().await,
             Self::Backup(backup) => backup.run().await,
             Self::Restore(restore) => restore.run().await,
+            Self::Client(command) => Ok(command.run().await),
+            Self::Completions(completions) => completions.run(),
+            Self::Man(man) => man.run(),
         }
     }
 }

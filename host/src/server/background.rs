@@ -73,6 +73,7 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
         TIDY "forgetting what is old" async |app| {
             app.rate_limits.tidy();
             app.backends.tidy();
+            app.visitors.sweep().await?;
             app.deployments.forget_old().await?;
             app.payments.forget_old().await?;
             Ok(app.idempotency.forget_old().await?)
@@ -218,6 +219,12 @@ async fn act(app: &App, event: events::OperatorEvent) {
     let done = match event.kind.as_str() {
         events::SLUG_CHANGED => Ok(()),
         events::WORKSPACE_ENDED => app.teardown.run().await,
+        events::VISITORS_CHANGED => {
+            if let Ok(project) = event.subject.parse() {
+                app.visitors.look_again(project);
+            }
+            Ok(())
+        }
         _ => advice::on_workspaces(app).await,
     };
     let handled = match done {
