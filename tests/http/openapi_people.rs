@@ -111,6 +111,15 @@ impl Recorder {
         let portal = format!("{path}/portal");
         self.ask(("manage_plan", "portal"), (post, &portal), none)
             .await;
+        let audit = format!("{ALL}/acme-inc/audit?limit=2");
+        let listed = self
+            .ask(("list_audit", "newest"), (Method::GET, &audit), None)
+            .await;
+        for (number, entry) in (11..).zip(listed["entries"].as_array().unwrap()) {
+            let request = text(&entry["request_id"]);
+            self.names
+                .push((request, format!("5f0c2a11-000000{number}")));
+        }
     }
 
     async fn metadata(&mut self) {
