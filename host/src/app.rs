@@ -35,6 +35,9 @@ use crate::realtime::live::routes::LiveQueries;
 use crate::realtime::routes::Rooms;
 use crate::sandbox::{Sandbox, SandboxConfig};
 use crate::telemetry::Metrics;
+use crate::visitors::dev::DevIssuer;
+use crate::visitors::dev::routes::MaybeIssuer;
+use crate::visitors::{Visitors, end_not_allowed};
 use crate::workspaces::Workspaces;
 
 /// The application as handlers share it: each takes the services that it uses.
@@ -85,6 +88,10 @@ services! {
     live_queries: LiveQueries,
     /// Envelopes of frontends.
     projects: Projects,
+    /// Visitors who are somebody.
+    visitors: Arc<Visitors>,
+    /// The issuer inside the server, while developing.
+    dev_issuer: MaybeIssuer,
     /// Projects with all that is in them.
     teardown: Teardown,
     /// What calls of visitors need.
@@ -183,8 +190,13 @@ impl App {
             random.clone(),
             Arc::clone(&config),
             workspaces.clone(),
+            end_not_allowed,
         );
         let outbound = Outbound::new()?;
+        let visitors = Visitors::new(projects.clone(), Arc::clone(&deployments), outbound.clone())?;
+        let visitors = Arc::new(visitors);
+        control.follow(visitors.follower());
+        let dev_issuer = DevIssuer::of(&config, &clock, &random)?.map(Arc::new);
         let purger = config
             .edge
             .as_ref()
@@ -202,12 +214,15 @@ impl App {
             projects.clone(),
             Arc::clone(&deployments),
             Arc::clone(&backends),
+            Arc::clone(&visitors),
         );
         let app = Self {
             calls: Calls {
                 backends: Arc::clone(&backends),
                 deployments: Arc::clone(&deployments),
                 projects: projects.clone(),
+                visitors: Arc::clone(&visitors),
+                workspaces: workspaces.clone(),
                 rate_limits: Arc::clone(&rate_limits),
                 config: Arc::clone(&config),
             },
@@ -216,6 +231,7 @@ impl App {
                 projects: projects.clone(),
                 envelope: teardown.clone(),
                 deployments: Arc::clone(&deployments),
+                visitors: Arc::clone(&visitors),
                 backends: Arc::clone(&backends),
                 realtime: Arc::clone(&realtime),
                 metrics: Arc::clone(&metrics),
@@ -226,12 +242,14 @@ impl App {
                 realtime: Arc::clone(&realtime),
                 backends: Arc::clone(&backends),
                 deployments: Arc::clone(&deployments),
+                visitors: Arc::clone(&visitors),
                 config: Arc::clone(&config),
             },
             live_queries: LiveQueries {
                 live: Live::new(
                     Arc::clone(&realtime),
                     Arc::clone(&backends),
+                    Arc::clone(&visitors),
                     Arc::clone(&rate_limits),
                     Arc::clone(&config),
                 ),
@@ -247,6 +265,8 @@ impl App {
             ),
             teardown,
             projects,
+            visitors,
+            dev_issuer,
             purger,
             rate_limits,
             metrics,

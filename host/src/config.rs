@@ -1,6 +1,6 @@
 //! Settings: flag beats environment beats file beats default.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -8,12 +8,17 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use address::is_loopback;
+pub use address::{Address, AddressError};
 pub use limits::Limits;
+pub use providers::{Provider, ProviderKind};
 pub use said::{lifetime, number};
 
+mod address;
 mod cache;
 mod limits;
 mod listen;
+mod providers;
 mod said;
 
 /// What an operator wrote, in whichever place; `None` where nothing was.
@@ -87,6 +92,14 @@ pub struct Settings {
     /// A cache in front; the file only, but for its token.
     #[arg(skip)]
     pub edge: Option<Edge>,
+    /// Sign-in providers; the file only, but for their secrets.
+    #[arg(skip)]
+    #[serde(default)]
+    pub providers: Vec<Provider>,
+    /// Whether this is for trying things out: `serve --dev` says so, and no file can.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub dev: bool,
 }
 
 /// A Cloudflare-compatible edge that is told what to forget.
@@ -158,6 +171,8 @@ impl Settings {
             // Flags and the environment have no limits.
             limits: file.limits,
             edge: file.edge,
+            providers: file.providers,
+            dev: self.dev,
         }
     }
 
@@ -201,6 +216,10 @@ impl Settings {
             None => None,
         };
         let cache = self.cache.unwrap_or_else(|| cache::default_cache(&data));
+        let mut providers = providers::checked(self.providers)?;
+        if self.dev && providers.is_empty() && is_loopback(&base) {
+            providers.push(Provider::dev(format!("{}/_svc/dev", own_address(address))));
+        }
         Ok(Config {
             listen: address,
             scheme: base.scheme().to_owned(),
@@ -221,6 +240,7 @@ impl Settings {
             access_log: self.access_log.unwrap_or(false),
             limits: self.limits,
             edge: self.edge.map(with_token).transpose()?,
+            providers,
             data,
         })
     }
@@ -259,6 +279,8 @@ pub struct Config {
     pub limits: Limits,
     /// The cache in front.
     pub edge: Option<Edge>,
+    /// Sign-in providers.
+    pub providers: Vec<Provider>,
     /// `http` or `https`, from the base URL.
     #[serde(skip)]
     pub scheme: String,
@@ -275,6 +297,20 @@ impl Config {
             None => self.sites_url.clone(),
         }
     }
+}
+
+/// Where this server reaches itself, whatever its names lead to.
+fn own_address(address: SocketAddr) -> String {
+    let loopback = match address {
+        SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::LOCALHOST),
+        SocketAddr::V6(_) => IpAddr::from(Ipv6Addr::LOCALHOST),
+    };
+    let ip = if address.ip().is_unspecified() {
+        loopback
+    } else {
+        address.ip()
+    };
+    format!("http://{}", SocketAddr::new(ip, address.port()))
 }
 
 /// The token of the environment beats that of the file; without one there is nothing to purge with.

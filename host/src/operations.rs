@@ -5,7 +5,7 @@
 //! checked.
 
 use crate::access::{Row, floor};
-use crate::{backends, deployments, envelope, projects, realtime};
+use crate::{backends, deployments, envelope, projects, realtime, visitors};
 
 macro_rules! rows {
     ($($id:literal $tool:literal $action:literal $operation:path;)+) => {
@@ -25,6 +25,8 @@ pub fn all() -> Vec<Row> {
         "get_project" "manage_project" "get" envelope::operations::get;
         "update_project" "manage_project" "update" projects::operations::update;
         "delete_project" "manage_project" "delete" envelope::operations::delete;
+        "list_visitors" "manage_project" "visitors" visitors::operations::list;
+        "forget_visitor" "manage_project" "forget_visitor" visitors::operations::forget;
         "create_frontend" "manage_frontend" "create" deployments::frontends::operations::create;
         "claim_share" "manage_frontend" "claim" deployments::sharing::operations::claim;
         "list_frontends" "manage_frontend" "list" deployments::frontends::operations::list;

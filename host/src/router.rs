@@ -43,6 +43,8 @@ use crate::projects::routes as projects;
 use crate::realtime::live::routes as live;
 use crate::realtime::routes as rooms;
 use crate::telemetry::Route;
+use crate::visitors::dev::routes as dev;
+use crate::visitors::routes as sign_in;
 
 /// The routers of the three kinds of host.
 #[derive(Clone, Debug)]
@@ -132,12 +134,21 @@ fn slug(uri: &Uri) -> Option<&str> {
 
 /// The routes of a project's origin: its own frontends, and nothing else.
 fn project(app: &SharedApp) -> Router<SharedApp> {
+    let limited = limited(app);
     Router::new()
         .route("/{slug}/api/op", post(visitors::op))
         .route("/{slug}/api/query", called(post(visitors::query), app))
         .route("/{slug}/api/schema", called(get(visitors::schema), app))
         .route("/{slug}/ws", get(rooms::join))
         .route("/{slug}/api/live", get(live::listen))
+        .route(
+            "/{slug}/auth/login",
+            limited(Rule::SignIn, get(sign_in::login)),
+        )
+        .route("/{slug}/auth/complete", get(sign_in::complete))
+        .route("/{slug}/auth/status", get(sign_in::status))
+        .route("/{slug}/auth/providers", get(sign_in::providers))
+        .route("/{slug}/auth/logout", post(sign_in::logout))
         .route("/", get(frontends::home))
         .route("/_svc/runtime/{file}", get(deployments::runtime))
         .route("/_svc/runtime.d.ts", get(deployments::typings))
@@ -149,10 +160,7 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
 /// The routes of the landing host: the landing page, the files that belong to it, and what its form needs without scripts. With
 /// scripts the form calls the API host.
 fn landing(app: &SharedApp) -> Router<SharedApp> {
-    let limited = |rule, routes: MethodRouter<SharedApp>| {
-        let state = (Arc::clone(&app.rate_limits), rule);
-        routes.route_layer(middleware::from_fn_with_state(state, rate_limit::enforce))
-    };
+    let limited = limited(app);
     Router::new()
         .route("/_svc/share", limited(Rule::Deploy, post(forms::share)))
         .route(
@@ -165,6 +173,17 @@ fn landing(app: &SharedApp) -> Router<SharedApp> {
         .route("/robots.txt", get(landing::robots))
         .route("/favicon.svg", get(landing::icon_svg))
         .route("/favicon.ico", get(landing::icon_ico))
+}
+
+/// The layer of a rule, for routes that the description does not describe.
+fn limited(
+    app: &SharedApp,
+) -> impl Fn(Rule, MethodRouter<SharedApp>) -> MethodRouter<SharedApp> + use<> {
+    let limits = Arc::clone(&app.rate_limits);
+    move |rule, routes| {
+        let state = (Arc::clone(&limits), rule);
+        routes.route_layer(middleware::from_fn_with_state(state, rate_limit::enforce))
+    }
 }
 
 /// The layer of calls of a backend: a token of the client's bucket, then one of the deployment's.
@@ -245,6 +264,22 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(visitors::schema).map(&called))
         .routes(routes!(rooms::join))
         .routes(routes!(live::listen))
+        .routes(routes!(sign_in::login).map(limited(Rule::SignIn)))
+        .routes(routes!(sign_in::callback).map(limited(Rule::SignIn)))
+        .routes(routes!(sign_in::complete))
+        .routes(routes!(sign_in::status))
+        .routes(routes!(sign_in::providers))
+        .routes(routes!(sign_in::logout))
+        .routes(routes!(sign_in::list).map(&owned))
+        .routes(routes!(sign_in::forget).map(&owned))
+        // The issuer inside the server, while developing: no part of the service.
+        .route(
+            "/_svc/dev/.well-known/openid-configuration",
+            get(dev::discovery),
+        )
+        .route("/_svc/dev/keys", get(dev::keys))
+        .route("/_svc/dev/authorize", get(dev::ask).post(dev::answer))
+        .route("/_svc/dev/token", post(dev::token))
         .routes(routes!(healthz))
         .routes(routes!(readyz))
         .routes(routes!(revisions::preview))

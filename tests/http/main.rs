@@ -70,6 +70,7 @@ mod tidy;
 mod tidy_order;
 mod tidy_tables;
 mod values;
+mod visitors;
 mod visits;
 
 /// The `svc` command that cargo built beside these tests.

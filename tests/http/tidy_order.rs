@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The parts of `host/src`: each may use those before it, and none after it. ARCHITECTURE has the drawing.
-const ORDER: [&str; 33] = [
+const ORDER: [&str; 35] = [
     "config",
     "log",
     "telemetry",
@@ -12,6 +12,7 @@ const ORDER: [&str; 33] = [
     "data_lock",
     "data_dir",
     "outbound",
+    "issuers",
     "content",
     "control",
     "http",
@@ -20,6 +21,7 @@ const ORDER: [&str; 33] = [
     "edge",
     "projects",
     "deployments",
+    "visitors",
     "backends",
     "realtime",
     "envelope",

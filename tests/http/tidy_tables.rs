@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Every table, with the domain that owns it.
-const TABLES: [(&str, &str); 19] = [
+const TABLES: [(&str, &str); 21] = [
     ("workspaces", "workspaces"),
     ("keys", "workspaces"),
     ("projects", "projects"),
@@ -18,6 +18,8 @@ const TABLES: [(&str, &str); 19] = [
     ("ended_shares", "deployments"),
     ("visit_flushes", "deployments"),
     ("backends", "backends"),
+    ("visitors", "visitors"),
+    ("visitor_sessions", "visitors"),
     ("ledger", "backends"),
     ("actions", "backends"),
     ("purges", "edge"),

@@ -65,6 +65,10 @@ limits! {
     auth_per_minute = 10, 1;
     /// Password attempts at once.
     auth_burst = 10, 1;
+    /// Steps of visitors' sign-ins a minute and client.
+    sign_in_per_minute = 300, 1;
+    /// Steps of visitors' sign-ins at once.
+    sign_in_burst = 100, 1;
     /// Reports a minute and client.
     report_per_minute = 10, 1;
     /// Reports at once.

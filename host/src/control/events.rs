@@ -31,6 +31,8 @@ pub struct Deed {
 pub const SLUG_CHANGED: &str = "slug_changed";
 /// The kind of event that says: a workspace is being deleted.
 pub const WORKSPACE_ENDED: &str = "workspace_ended";
+/// The kind of event that says: forget what you hold in memory about the visitors of this project.
+pub const VISITORS_CHANGED: &str = "visitors_changed";
 /// The kind of event that only says what was done.
 pub const NOTED: &str = "noted";
 

@@ -13,6 +13,7 @@ use super::{Deployments, store};
 use crate::clock::Timestamp;
 use crate::content::{Artifact, Digest};
 use crate::http::hosts::Host;
+use crate::ids::DeploymentId;
 use crate::sandbox::Workers;
 
 /// Why there is nothing to show.
@@ -156,6 +157,15 @@ impl Deployments {
             origins: self.config.sites_domain.is_some(),
             edge: self.config.edge.is_some(),
         }
+    }
+
+    /// Whether a deployment is there, answering or not.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn exists(&self, id: DeploymentId) -> anyhow::Result<bool> {
+        let found = self.control.read(move |c| store::exists(c, &id));
+        Ok(found.await?)
     }
 
     /// Whether a request with this cookie value may see a page.

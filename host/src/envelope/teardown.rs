@@ -1,6 +1,6 @@
 //! The end of a project, and of a workspace with all of its own: what it has stops to resolve at once, and is then removed step by step.
 //!
-//! The order is frontends, then the backend, then the project's row, and a workspace's after all of its projects'. Each step is a transaction, and each begins by looking at
+//! The order is frontends, then the backend, then its visitors, then the project's row, and a workspace's after all of its projects'. Each step is a transaction, and each begins by looking at
 //! what is left, so that a teardown which a crash interrupts goes on where it was.
 
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use crate::deployments::Deployments;
 use crate::fault;
 use crate::ids::ProjectId;
 use crate::projects::{ProjectError, Projects};
+use crate::visitors::Visitors;
 use crate::workspaces::Workspaces;
 
 /// Ends projects.
@@ -19,6 +20,7 @@ pub struct Teardown {
     projects: Projects,
     deployments: Arc<Deployments>,
     backends: Arc<Backends>,
+    visitors: Arc<Visitors>,
 }
 
 impl Teardown {
@@ -28,12 +30,14 @@ impl Teardown {
         projects: Projects,
         deployments: Arc<Deployments>,
         backends: Arc<Backends>,
+        visitors: Arc<Visitors>,
     ) -> Self {
         Self {
             workspaces,
             projects,
             deployments,
             backends,
+            visitors,
         }
     }
 
@@ -84,6 +88,8 @@ impl Teardown {
         fault::point("teardown.members");
         self.backends.delete(project).await?;
         fault::point("teardown.backend");
+        self.visitors.forget_project(project).await?;
+        fault::point("teardown.visitors");
         self.projects.remove(project).await?;
         fault::point("teardown.removed");
         Ok(())

@@ -79,6 +79,7 @@ codes! {
     RateLimited "rate_limited" 429 "Too many requests" "The client, or this deployment, has spent its requests for now. Wait as long as Retry-After says.";
     Internal "internal" 500 "Internal error" "Something failed in the service. Give the request id to the operator.";
     DatabaseBusy "database_busy" 503 "Database busy" "The database did not get to the request in time, and nothing was done. Try again after Retry-After.";
+    IdentityUnconfigured "identity_unconfigured" 503 "Sign-in is not set up" "The operator of this server has set up no sign-in provider that the page may offer, so its visitors stay anonymous.";
     CapacityReached "capacity_reached" 503 "Capacity reached" "The server has no room or no free worker for this just now. Try again after Retry-After.";
 }
 

@@ -22,6 +22,7 @@ use crate::envelope::Teardown;
 use crate::projects::Projects;
 use crate::realtime::Realtime;
 use crate::telemetry::Metrics;
+use crate::visitors::Visitors;
 use crate::workspaces::Workspaces;
 
 /// Services that tools are shells over.
@@ -35,6 +36,8 @@ pub struct Tools {
     pub envelope: Teardown,
     /// What answers at slugs.
     pub deployments: Arc<Deployments>,
+    /// Visitors who are somebody.
+    pub visitors: Arc<Visitors>,
     /// Projects' databases and their actions.
     pub backends: Arc<Backends>,
     /// Rooms in which pages talk to each other.

@@ -147,6 +147,30 @@ pub fn is_live(c: &Connection, id: &ProjectId, now: Timestamp) -> Result<bool, E
     .query_row(params![now, id], |row| row.get(0))?)
 }
 
+/// Whether a project lives and offers a sign-in provider, for those who begin a session with it.
+///
+/// # Errors
+/// The database's.
+pub fn offers(
+    c: &Connection,
+    id: &ProjectId,
+    provider: &str,
+    now: Timestamp,
+) -> Result<bool, Error> {
+    let allowed: Option<Option<String>> = c
+        .prepare_cached(&format!(
+            "SELECT p.allowed_providers FROM projects p WHERE {LIVE} AND p.id = ?2"
+        ))?
+        .query_row(params![now, id], |row| row.get(0))
+        .optional()?;
+    Ok(match allowed {
+        None => false,
+        Some(None) => true,
+        Some(Some(list)) => serde_json::from_str::<Vec<String>>(&list)
+            .is_ok_and(|list| list.iter().any(|name| name == provider)),
+    })
+}
+
 /// Begins the end of a project: from this commit on it does not resolve. Answers its host label, if it was there.
 ///
 /// # Errors

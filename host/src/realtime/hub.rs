@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::client::Client;
 use super::numbers::Numbers;
 use super::protocol::Message;
 use super::quotas::{Most, Permit, Quotas, Reached};
@@ -195,7 +196,7 @@ impl Hub {
         &self,
         room: &Arc<Room>,
         message: &Message<'_>,
-        sender: Option<&Arc<str>>,
+        sender: Option<&Arc<Client>>,
     ) -> u64 {
         self.numbers.messages.inc();
         self.with_room(room, |now, tally| room.publish(message, sender, now, tally))
@@ -315,7 +316,7 @@ impl Ticket {
     /// Why it has ended meanwhile.
     pub(super) fn join(
         &self,
-        id: Arc<str>,
+        id: Arc<Client>,
         outbox: &Arc<Outbox>,
         life: &Arc<Life>,
     ) -> Result<(), Close> {
@@ -346,7 +347,7 @@ impl Ticket {
     }
 
     /// Leaves the room.
-    pub(super) fn leave(&self, id: &Arc<str>) {
+    pub(super) fn leave(&self, id: &Arc<Client>) {
         self.hub.with_room(&self.room, |now, tally| {
             ((), self.room.leave(id, now, tally))
         });

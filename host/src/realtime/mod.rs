@@ -4,6 +4,7 @@
 //! Nothing is kept. A room is there while somebody is in it, on the server that has its backend. What happens elsewhere and
 //! ends sockets (a backend deleted, realtime switched off, a page disabled) arrives as a change that its transaction noted.
 
+mod client;
 mod hub;
 pub mod live;
 mod meter;

@@ -9,6 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use prometheus_client::registry::Registry;
 use serde_json::value::RawValue;
 
+use super::client::Client;
 use super::hub::{Hub, Ticket};
 use super::live::{Listeners, Place};
 use super::protocol::Message;
@@ -85,6 +86,7 @@ impl Realtime {
                 listeners.end(backend, Close::ENDED);
             }
             Change::RealtimeOff(backend) => hub.end(backend, Close::ENDED),
+            Change::SessionEnded(_) | Change::SessionsEnded(_) => {}
         }
     }
 
@@ -144,10 +146,13 @@ impl Realtime {
         self.hub.now().elapsed
     }
 
-    /// A new client's id, which nobody can guess.
-    pub(super) fn client_id(&self) -> Result<Arc<str>, NoRandomness> {
+    /// A new client, whose id nobody can guess.
+    pub(super) fn client(&self) -> Result<Client, NoRandomness> {
         let bytes: [u8; 16] = self.random.bytes()?;
-        Ok(format!("c_{}", URL_SAFE_NO_PAD.encode(bytes)).into())
+        Ok(Client::nameless(&format!(
+            "c_{}",
+            URL_SAFE_NO_PAD.encode(bytes)
+        )))
     }
 
     /// The rooms of a backend that somebody is in, by id.

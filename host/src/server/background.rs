@@ -65,6 +65,7 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
             None => Ok(()),
         };
         TELL "telling rooms" async |app| app.realtime.tell(&app.deployments).await;
+        SWEEP "ending subscriptions of who has signed out" async |app| app.live_queries.live.look_at_sessions().await;
         LISTEN "pinging sockets" async |app| {
             app.realtime.ping();
             Ok(())
@@ -72,6 +73,7 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
         TIDY "forgetting what is old" async |app| {
             app.rate_limits.tidy();
             app.backends.tidy();
+            app.visitors.sweep().await?;
             app.deployments.forget_old().await?;
             Ok(app.idempotency.forget_old().await?)
         };
@@ -212,6 +214,12 @@ async fn act(app: &App, event: events::OperatorEvent) {
     let done = match event.kind.as_str() {
         events::SLUG_CHANGED => Ok(()),
         events::WORKSPACE_ENDED => app.teardown.run().await,
+        events::VISITORS_CHANGED => {
+            if let Ok(project) = event.subject.parse() {
+                app.visitors.look_again(project);
+            }
+            Ok(())
+        }
         _ => advice::on_workspaces(app).await,
     };
     let handled = match done {

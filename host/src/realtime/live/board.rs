@@ -12,7 +12,6 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 
 use super::budget::Budget;
-use super::identity::Visitor;
 use super::listener::{Listener, Subscriber};
 use crate::backends::database::values::{Params, Value};
 use crate::backends::database::{Tables, Touched};
@@ -20,6 +19,7 @@ use crate::backends::operate::Seen;
 use crate::content::Digest;
 use crate::http::problem::Problem;
 use crate::ids::BackendId;
+use crate::visitors::Identity;
 
 /// How much of the answers of a backend is kept for who comes later, in bytes.
 const MOST_KEPT: usize = 4 << 20;
@@ -34,7 +34,7 @@ pub(super) struct Query {
     /// Its params.
     pub(super) params: Params,
     /// The visitor whose own answer it is.
-    pub(super) visitor: Option<Arc<Visitor>>,
+    pub(super) visitor: Option<Arc<Identity>>,
 }
 
 /// The same in a form that can be compared.
@@ -50,7 +50,7 @@ impl Query {
         };
         put(b'a', self.action.as_bytes());
         if let Some(visitor) = &self.visitor {
-            put(b'v', visitor.id.as_bytes());
+            put(b'v', visitor.user_id.as_bytes());
             put(
                 b'e',
                 visitor.email.as_deref().unwrap_or_default().as_bytes(),

@@ -14,13 +14,14 @@ use tokio::sync::mpsc;
 
 use super::board::{Answer, Board};
 use super::budget::Budget;
-use super::identity::{Session, Visitor};
+use super::identity::SignIn;
 use super::protocol;
 use crate::content::Digest;
 use crate::http::problem::Problem;
 use crate::http::websocket::{Close, Outbox, frame};
 use crate::ids::BackendId;
 use crate::realtime::room::{Life, Page};
+use crate::visitors::Identity;
 
 /// How much may be on its way to a client before it waits for what is there to be taken, in bytes.
 const WINDOW: usize = 64 << 10;
@@ -59,7 +60,7 @@ pub(super) struct Opened {
     /// Where problems are explained.
     pub(super) base_url: String,
     /// Who is signed in there.
-    pub(super) session: Option<Session>,
+    pub(super) sign_in: Option<SignIn>,
 }
 
 /// A connection.
@@ -231,14 +232,14 @@ impl Listener {
         &self.board
     }
 
-    /// The session that it was opened with.
-    pub(super) fn session(&self) -> Option<&Session> {
-        self.opened.session.as_ref()
+    /// The sign-in that it was opened with.
+    pub(super) fn sign_in(&self) -> Option<&SignIn> {
+        self.opened.sign_in.as_ref()
     }
 
     /// Who is signed in.
-    pub(super) fn visitor(&self) -> Option<Arc<Visitor>> {
-        self.session().and_then(Session::visitor)
+    pub(super) fn visitor(&self) -> Option<Arc<Identity>> {
+        self.sign_in().and_then(SignIn::visitor)
     }
 
     /// Says that a frame is refused; a subscription of its id ends by it.
@@ -272,11 +273,6 @@ impl Listener {
                 self.board.leave(query, self, subscriber.number);
             }
         }
-    }
-
-    /// Whether some subscription's answer is the visitor's own.
-    pub(super) fn has_own(&self) -> bool {
-        self.state().subscriptions.values().any(|one| one.is_own)
     }
 
     /// Notes that everything is on its way.

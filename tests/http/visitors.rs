@@ -1,0 +1,6 @@
+//! Visitors who are somebody: sign-in, sessions, and actions that know who calls.
+
+mod developing;
+mod place;
+
+pub(crate) use place::Place;
