@@ -12,6 +12,7 @@ mod crowd;
 mod guests;
 mod history;
 mod items;
+mod live;
 mod load;
 mod many;
 mod minimal;
@@ -44,7 +45,7 @@ use server::Bench;
 type Measure = fn(&Run, &mut Goals) -> anyhow::Result<()>;
 
 /// What is measured, in the order of the report.
-const PARTS: [(&str, Measure); 14] = [
+const PARTS: [(&str, Measure); 15] = [
     ("startup", |run, goals| startup::measure(&run.bench, goals)),
     ("calls", |run, goals| calls::measure(&run.bench, goals)),
     ("views", views::measure),
@@ -69,6 +70,7 @@ const PARTS: [(&str, Measure); 14] = [
     }),
     ("crowd", |run, goals| crowd::measure(&run.bench, goals)),
     ("rooms", |run, goals| rooms::measure(&run.bench, goals)),
+    ("live", |run, goals| live::measure(&run.bench, goals)),
 ];
 
 /// One run of the bench.

@@ -24,7 +24,12 @@ async fn open(place: &Place, browser: Option<&Browser>) -> Socket {
     if let Some(cookie) = &cookie {
         headers.push(("cookie", cookie));
     }
-    place.house.server.socket("/room/api/live", &headers).await.unwrap()
+    place
+        .house
+        .server
+        .socket("/room/api/live", &headers)
+        .await
+        .unwrap()
 }
 
 async fn sign(place: &Place, browser: &mut Browser, words: &str) {
@@ -34,22 +39,38 @@ async fn sign(place: &Place, browser: &mut Browser, words: &str) {
 
 /// The words of rows.
 fn words(rows: &Value) -> Vec<&str> {
-    rows.as_array().unwrap().iter().map(|row| row["words"].as_str().unwrap()).collect()
+    rows.as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["words"].as_str().unwrap())
+        .collect()
 }
 
 async fn log_out(place: &Place, browser: &mut Browser) {
     let headers = [("origin".parse().unwrap(), place.origin.parse().unwrap())];
     let url = place.url("/auth/logout");
-    browser.ask(Method::POST, &url, HeaderMap::from_iter(headers), None).await.expect(204);
+    browser
+        .ask(Method::POST, &url, HeaderMap::from_iter(headers), None)
+        .await
+        .expect(204);
 }
 
 #[tokio::test]
 async fn each_visitor_is_told_their_own() {
     let place = Place::developing().await;
-    let (mut ada, mut bob) = (signed_in(&place, "ada").await, signed_in(&place, "bob").await);
-    let (mut for_ada, mut for_bob) = (open(&place, Some(&ada)).await, open(&place, Some(&bob)).await);
+    let (mut ada, mut bob) = (
+        signed_in(&place, "ada").await,
+        signed_in(&place, "bob").await,
+    );
+    let (mut for_ada, mut for_bob) = (
+        open(&place, Some(&ada)).await,
+        open(&place, Some(&bob)).await,
+    );
     for socket in [&mut for_ada, &mut for_bob] {
-        assert_eq!(first(socket, "mine", "mine", &json!({})).await["result"]["rows"], json!([]));
+        assert_eq!(
+            first(socket, "mine", "mine", &json!({})).await["result"]["rows"],
+            json!([])
+        );
         first(socket, "all", "all", &json!({})).await;
     }
     sign(&place, &mut ada, "of ada").await;
@@ -99,10 +120,19 @@ async fn an_action_that_becomes_a_visitors_own_is_followed_by_who_is_one() {
     let sql = "SELECT :svc_user_email AS email";
     place.house.define(&[("all", sql)]).await;
     let [for_ada, nobody] = &mut sockets;
-    assert_eq!(rows(for_ada, "a", 2).await, json!([{ "email": "ada@example.com" }]));
+    assert_eq!(
+        rows(for_ada, "a", 2).await,
+        json!([{ "email": "ada@example.com" }])
+    );
     error(nobody, Some("a"), "identity_required").await;
-    place.house.define(&[("all", "SELECT 'everybody' AS email")]).await;
-    assert_eq!(rows(for_ada, "a", 3).await, json!([{ "email": "everybody" }]));
+    place
+        .house
+        .define(&[("all", "SELECT 'everybody' AS email")])
+        .await;
+    assert_eq!(
+        rows(for_ada, "a", 3).await,
+        json!([{ "email": "everybody" }])
+    );
 }
 
 #[tokio::test]
@@ -128,6 +158,10 @@ async fn a_stream_counts_a_session_as_a_call_does() {
         for (name, value) in &headers {
             request = request.header(*name, *value);
         }
-        assert_eq!(request.send().await.unwrap().status(), status, "{headers:?}");
+        assert_eq!(
+            request.send().await.unwrap().status(),
+            status,
+            "{headers:?}"
+        );
     }
 }

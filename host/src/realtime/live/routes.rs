@@ -13,7 +13,7 @@ use tracing::Instrument;
 
 use super::Live;
 use super::identity::SignIn;
-use super::listener::{Event, Opened, Way};
+use super::opened::{Event, Opened, Way};
 use super::service::{Left, Wanted};
 use super::socket;
 use super::stream::Events;

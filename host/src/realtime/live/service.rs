@@ -8,10 +8,13 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use http::HeaderMap;
 
-use super::board::{Board, Outcome, Query};
+use super::board::Board;
 use super::identity::SignIn;
-use super::listener::{Listener, NotNow, Opened, Subscriber, Way};
+use super::listener::{Listener, NotNow};
 use super::listeners::{Place, Seat};
+use super::opened::{Opened, Way};
+use super::query::{Outcome, Query};
+use super::subscriber::Subscriber;
 use crate::backends::database::values::Params;
 use crate::backends::{BackendError, Backends};
 use crate::config::Config;
