@@ -324,6 +324,7 @@ impl App {
                 live: Live::new(
                     Arc::clone(&realtime),
                     Arc::clone(&backends),
+                    Arc::clone(&visitors),
                     Arc::clone(&rate_limits),
                     Arc::clone(&config),
                 ),

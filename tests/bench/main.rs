@@ -13,6 +13,7 @@ mod guests;
 mod history;
 mod identities;
 mod items;
+mod live;
 mod load;
 mod many;
 mod minimal;
@@ -73,6 +74,7 @@ const PARTS: [(&str, Measure); 15] = [
     }),
     ("crowd", |run, goals| crowd::measure(&run.bench, goals)),
     ("rooms", |run, goals| rooms::measure(&run.bench, goals)),
+    ("live", |run, goals| live::measure(&run.bench, goals)),
 ];
 
 /// One run of the bench.

@@ -7,3 +7,5 @@ mod owners;
 mod place;
 mod stub;
 mod walks;
+
+pub(crate) use place::Place;
