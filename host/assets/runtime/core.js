@@ -20,12 +20,12 @@
   };
   const waits = (response) => Number(response.headers.get('Retry-After')) || undefined;
   // Calls this page's own routes; every failure is an SvcError.
-  const call = async (path, body) => {
+  const call = async (path, body, method = 'POST') => {
     let response, answer;
     try {
       response = await fetch(`/${slug}${path}`, {
-        method: 'POST',
-        headers: { 'Content-Type': 'application/json' },
+        method,
+        headers: { Accept: 'application/json', 'Content-Type': 'application/json' },
         body: JSON.stringify(body),
       });
       answer = await response.json();

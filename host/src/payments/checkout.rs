@@ -72,11 +72,7 @@ impl Payments {
     ) -> Result<Checkout, PaymentError> {
         let stripe = self.provider()?;
         let project = self.project_of(&page).await?;
-        let price_id = wanted.price.clone();
-        let read = self
-            .control
-            .read(move |c| store::price_of(c, &project, &price_id));
-        let price = read.await?.ok_or(PaymentError::NoPrice)?;
+        let price = self.price(project, wanted.price.clone()).await?;
         if !price.active {
             return Err(PaymentError::Inactive);
         }

@@ -15,6 +15,7 @@ mod parse;
 mod receiver;
 pub mod routes;
 mod signature;
+mod store;
 
 pub use client::{Hosted, NewCheckout, Purchase, Stripe, StripeError, VERSION};
 pub use event::{
