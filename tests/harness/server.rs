@@ -113,6 +113,7 @@ impl TestServer {
             &mut limits.preview_burst,
             &mut limits.auth_burst,
             &mut limits.report_burst,
+            &mut limits.sign_in_burst,
             &mut limits.owner_burst,
             &mut limits.mcp_burst,
             &mut limits.op_burst,

@@ -2,6 +2,7 @@
 
 mod account;
 mod actions;
+mod audit;
 mod backend_crashes;
 mod backends;
 mod backup_crashes;
@@ -10,6 +11,7 @@ mod batches;
 mod bindings;
 mod bounds;
 mod breadth;
+mod client;
 mod crashes;
 mod ddl;
 mod diagrams;
@@ -35,6 +37,7 @@ mod house;
 mod idempotency;
 mod landing;
 mod limits;
+mod live;
 mod mcp;
 mod members;
 mod migrations;
@@ -71,6 +74,7 @@ mod tidy;
 mod tidy_order;
 mod tidy_tables;
 mod values;
+mod visitors;
 mod visits;
 
 /// The `svc` command that cargo built beside these tests.

@@ -10,10 +10,11 @@ use super::verdict::verdict;
 use super::views::MatchedBy;
 use super::visitor::Visitor;
 use crate::clock::{Clock, Timestamp};
+use crate::control::audit::Act;
 use crate::control::{self, Control, Tx};
 use crate::deployments::pages::{Kind, Page};
 use crate::ids::{ProjectId, SessionId};
-use crate::projects::{ProjectError, Projects};
+use crate::projects::{self, ProjectError, Projects};
 use crate::random::Random;
 use crate::stripe::{Consumer, Found, Reference, Stripe, Subject, ledger};
 
@@ -80,7 +81,7 @@ impl Payments {
         page: &Page,
         visitor: Visitor,
     ) -> Result<Vec<(Session, MatchedBy)>, PaymentError> {
-        if visitor.user.is_none() && visitor.cookie.is_none() {
+        if visitor.user.is_none() && visitor.token.is_none() {
             return Ok(Vec::new());
         }
         let deployment = page.id;
@@ -135,7 +136,10 @@ impl Payments {
             changed += write.await?;
         }
         control
-            .write(move |tx| store::make_anew(tx, &project))
+            .write(move |tx| {
+                store::make_anew(tx, &project)?;
+                projects::did(tx, &project, Act::PaymentsRebuild, &project, now)
+            })
             .await?;
         Ok((all, changed))
     }
@@ -245,10 +249,4 @@ impl Consumer for Payments {
         }
         Ok(!sessions.is_empty())
     }
-}
-
-/// Random bytes as letters and digits.
-pub(super) fn token(bytes: &[u8]) -> String {
-    const BASE62: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-    base_x::encode(BASE62, bytes)
 }

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::model::{Session, Status, email_key};
 use super::verdict::Verdict;
 use super::views::MatchedBy;
-use super::visitor::Visitor;
+use super::visitor::{Visitor, hash};
 use crate::clock::Timestamp;
 use crate::control::{Error, Tx};
 use crate::ids::{BackendId, DeploymentId, ProjectId, SessionId};
@@ -296,15 +296,15 @@ pub(super) fn recognise(
         }
     };
     if let Some(user) = &visitor.user {
-        add(paid_by_user(c, project, &user.id)?, MatchedBy::UserId);
+        add(paid_by_user(c, project, &user.user_id)?, MatchedBy::UserId);
         if let Some(email) = &user.email {
             add(paid_by_email(c, project, email)?, MatchedBy::Email);
         }
     }
-    if let Some(cookie) = &visitor.cookie
-        && knows_cookie(c, deployment, cookie, since)?
+    if let Some(cookie) = visitor.token.as_deref().map(hash)
+        && knows_cookie(c, deployment, &cookie, since)?
     {
-        add(paid_by_cookie(c, deployment, cookie)?, MatchedBy::Cookie);
+        add(paid_by_cookie(c, deployment, &cookie)?, MatchedBy::Cookie);
     }
     // Ids are ordered by time.
     found.sort_by(|(a, _), (b, _)| b.id.cmp(&a.id));

@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 
 use super::advice;
 use crate::app::{App, SharedApp};
-use crate::control::events;
+use crate::control::{audit, events};
 use crate::deployments::rerender;
 use crate::guests::watch::Watch;
 use crate::overview::running::Said;
@@ -73,10 +73,15 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
         TIDY "forgetting what is old" async |app| {
             app.rate_limits.tidy();
             app.backends.tidy();
+            app.visitors.sweep().await?;
             app.deployments.forget_old().await?;
             app.payments.forget_old().await?;
             Ok(app.idempotency.forget_old().await?)
         };
+        FORGET "forgetting the audit" async |app| {
+            Ok(audit::forget_old(&app.control, app.clock.now()).await?)
+        };
+        TIDY "ending subscriptions" async |app| app.accounts.end_orphans().await;
         FORGET "forgetting history" async |app| app.backends.forget_old().await;
     }
 }
@@ -214,6 +219,12 @@ async fn act(app: &App, event: events::OperatorEvent) {
     let done = match event.kind.as_str() {
         events::SLUG_CHANGED => Ok(()),
         events::WORKSPACE_ENDED => app.teardown.run().await,
+        events::VISITORS_CHANGED => {
+            if let Ok(project) = event.subject.parse() {
+                app.visitors.look_again(project);
+            }
+            Ok(())
+        }
         _ => advice::on_workspaces(app).await,
     };
     let handled = match done {

@@ -12,6 +12,7 @@ pub mod dev;
 mod event;
 pub mod ledger;
 mod parse;
+mod plans;
 mod receiver;
 pub mod routes;
 mod signature;
@@ -23,6 +24,7 @@ pub use event::{
     Subject, Subscription,
 };
 pub use ledger::{Entry, Found};
+pub use plans::PlanCheckout;
 pub use receiver::{Consumer, ReceiveError, Receiver};
 pub use signature::sign;
 

@@ -47,7 +47,7 @@ impl Handler {
         let given: CallParams =
             given.map_or_else(|| Ok(CallParams::default()), arguments::parse)?;
         let backends = &self.services.calls.backends;
-        let json = backends.op(self.backend, name, given.into()).await?;
+        let json = backends.op(self.backend, name, given.into(), None).await?;
         serde_json::from_slice(&json).map_err(|error| Problem::internal(&error))
     }
 

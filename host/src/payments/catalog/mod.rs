@@ -5,10 +5,12 @@ mod store;
 use self::store::Ids;
 use super::Payments;
 use super::model::{NewPrice, PaymentError, Price};
-use super::service::token;
+use crate::control;
 use crate::control::answers::Keep;
+use crate::control::audit::Act;
 use crate::ids::{ProjectId, uuid_v7};
 use crate::projects;
+use crate::workspaces::credential;
 
 impl Payments {
     /// The prices of a project, by product.
@@ -31,7 +33,7 @@ impl Payments {
         keep: Keep<Price>,
     ) -> Result<Price, PaymentError> {
         let ids = Ids {
-            price: format!("price_{}", token(&self.random.bytes::<18>()?)),
+            price: format!("price_{}", credential::secret(&self.random)?),
             product: uuid_v7(&self.clock, &self.random)?.to_string(),
         };
         let now = self.clock.now();
@@ -41,6 +43,7 @@ impl Payments {
                     return Err(PaymentError::NoProject);
                 }
                 let made = store::insert_price(tx, &project, &new, &ids, now)?;
+                projects::did(tx, &project, Act::PriceCreate, &ids.price, now)?;
                 keep.keep(tx, &made)?;
                 Ok(made)
             })
@@ -52,9 +55,13 @@ impl Payments {
     /// # Errors
     /// `NoPrice` if the project has none of the id.
     pub async fn deactivate(&self, project: ProjectId, id: String) -> Result<Price, PaymentError> {
-        let write = self
-            .control
-            .write(move |tx| store::deactivate(tx, &project, &id));
+        let now = self.clock.now();
+        let write = self.control.write(move |tx| {
+            if store::deactivate(tx, &project, &id)? {
+                projects::did(tx, &project, Act::PriceDeactivate, &id, now)?;
+            }
+            store::price_of(tx, &project, &id).map_err(control::Error::from)
+        });
         write.await?.ok_or(PaymentError::NoPrice)
     }
 
