@@ -153,15 +153,18 @@ impl Trial {
         let limits = "[limits]\ndeploy_burst = 1000\nowner_burst = 1000\nop_burst = 1000\n";
         std::fs::write(&settings, limits).unwrap();
         let settings = settings.to_str().unwrap();
-        let server = svc().serve(data.path(), &["--config", settings]).await;
-        let make = ["namespace", "create", "dev", "--plan", "pro"];
+        let server = svc()
+            .serve(data.path(), &["--config", settings, "--dev"])
+            .await;
+        let make = ["key", "create", "dev", "--json"];
         let made = svc().run(data.path(), &make).await;
         assert!(made.success, "{made:?}");
+        let made: serde_json::Value = serde_json::from_str(&made.stdout).unwrap();
         let trial = Self {
             here,
             data,
             port: server.address().port(),
-            credential: made.stdout.trim().to_owned(),
+            credential: made["credential"].as_str().unwrap().to_owned(),
         };
         (trial, server)
     }

@@ -3,6 +3,7 @@
 mod allowed;
 mod developing;
 mod lies;
+mod others;
 mod owners;
 mod place;
 mod stub;
