@@ -292,14 +292,8 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(sign_in::logout))
         .routes(routes!(sign_in::list).map(&owned))
         .routes(routes!(sign_in::forget).map(&owned))
-        // The issuer inside the server, while developing: no part of the service.
-        .route(
-            "/_svc/dev/.well-known/openid-configuration",
-            get(dev::discovery),
-        )
-        .route("/_svc/dev/keys", get(dev::keys))
-        .route("/_svc/dev/authorize", get(dev::ask).post(dev::answer))
-        .route("/_svc/dev/token", post(dev::token))
+        // The issuer inside the server, while developing: no part of the service, and of its description.
+        .merge(OpenApiRouter::from(dev::router()))
         .routes(routes!(payments::checkout).map(limited(Rule::Checkout)))
         .routes(routes!(payments::status))
         .routes(routes!(webhooks::receive))

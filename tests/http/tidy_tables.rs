@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Every table, with the domain that owns it.
-const TABLES: [(&str, &str); 30] = [
+const TABLES: [(&str, &str); 31] = [
     ("workspaces", "workspaces"),
     ("keys", "workspaces"),
     ("users", "workspaces"),
@@ -21,6 +21,7 @@ const TABLES: [(&str, &str); 30] = [
     ("ended_shares", "deployments"),
     ("visit_flushes", "deployments"),
     ("backends", "backends"),
+    ("audit", "workspaces"),
     ("visitors", "visitors"),
     ("visitor_sessions", "visitors"),
     ("ledger", "backends"),

@@ -5,6 +5,6 @@ mod developing;
 mod lies;
 mod others;
 mod owners;
-mod place;
-mod stub;
+pub(crate) mod place;
+pub(crate) mod stub;
 mod walks;
