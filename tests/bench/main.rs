@@ -11,6 +11,7 @@ mod client;
 mod crowd;
 mod guests;
 mod history;
+mod identity;
 mod items;
 mod load;
 mod many;
@@ -44,7 +45,7 @@ use server::Bench;
 type Measure = fn(&Run, &mut Goals) -> anyhow::Result<()>;
 
 /// What is measured, in the order of the report.
-const PARTS: [(&str, Measure); 14] = [
+const PARTS: [(&str, Measure); 15] = [
     ("startup", |run, goals| startup::measure(&run.bench, goals)),
     ("calls", |run, goals| calls::measure(&run.bench, goals)),
     ("views", views::measure),
@@ -57,6 +58,9 @@ const PARTS: [(&str, Measure); 14] = [
         backend::measure(&run.bench, run.before.as_ref(), goals)
     }),
     ("history", |run, goals| history::measure(&run.bench, goals)),
+    ("identity", |run, goals| {
+        identity::measure(&run.bench, goals)
+    }),
     ("pocketbase", |run, goals| {
         pocketbase::measure(&run.bench, run.arguments.pocketbase.clone(), goals)
     }),
