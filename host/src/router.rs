@@ -311,14 +311,8 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(sign_in::logout))
         .routes(routes!(sign_in::list).map(&owned))
         .routes(routes!(sign_in::forget).map(&owned))
-        // The issuer inside the server, while developing: no part of the service.
-        .route(
-            "/_svc/dev/.well-known/openid-configuration",
-            get(issuer::discovery),
-        )
-        .route("/_svc/dev/keys", get(issuer::keys))
-        .route("/_svc/dev/authorize", get(issuer::ask).post(issuer::answer))
-        .route("/_svc/dev/token", post(issuer::token))
+        // The issuer inside the server, while developing: no part of the service, and of its description.
+        .merge(OpenApiRouter::from(issuer::router()))
         .routes(routes!(probes::healthz))
         .routes(routes!(probes::readyz))
         .routes(routes!(revisions::preview))

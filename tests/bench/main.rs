@@ -12,6 +12,7 @@ mod crowd;
 mod guests;
 mod history;
 mod identities;
+mod identity;
 mod items;
 mod live;
 mod load;
@@ -62,6 +63,9 @@ const PARTS: &[(&str, Measure)] = &[
         identities::measure(&run.bench, run.before.as_ref(), goals)
     }),
     ("history", |run, goals| history::measure(&run.bench, goals)),
+    ("identity", |run, goals| {
+        identity::measure(&run.bench, goals)
+    }),
     ("pocketbase", |run, goals| {
         pocketbase::measure(&run.bench, run.arguments.pocketbase.clone(), goals)
     }),

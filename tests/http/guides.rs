@@ -193,19 +193,24 @@ impl Trial {
             std::fs::write(&settings, format!("{limits}{oauth}")).unwrap();
         }
         let settings = settings.to_str().unwrap();
-        let server = svc().serve(data.path(), &["--config", settings]).await;
+        let server = svc()
+            .serve(data.path(), &["--config", settings, "--dev"])
+            .await;
         let users = match issuer {
             Some(issuer) => Some(Users::of(issuer, &server).await),
             None => None,
         };
-        let make = ["namespace", "create", "dev", "--plan", "pro"];
+        let pro = ["namespace", "plan", "dev", "pro"];
+        assert!(svc().run(data.path(), &pro).await.success);
+        let make = ["key", "create", "dev", "--json"];
         let made = svc().run(data.path(), &make).await;
         assert!(made.success, "{made:?}");
+        let made: serde_json::Value = serde_json::from_str(&made.stdout).unwrap();
         let trial = Self {
             here,
             data,
             port: server.address().port(),
-            credential: made.stdout.trim().to_owned(),
+            credential: made["credential"].as_str().unwrap().to_owned(),
             users,
         };
         (trial, server)

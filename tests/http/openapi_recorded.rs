@@ -7,10 +7,13 @@ use std::path::{Path, PathBuf};
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Ask, TestServer};
+use svc_tests::browser::{Browser, location};
+use svc_tests::{Ask, NOW, TestServer};
 
 use crate::account::Owner;
 use crate::openapi_people;
+use crate::visitors::place::provider;
+use crate::visitors::stub::Stub;
 
 /// The server that the examples are from.
 pub(crate) const BASE_URL: &str = "https://svc.example";
@@ -29,9 +32,13 @@ struct Recorder {
 
 impl Recorder {
     async fn new() -> Self {
+        let issuer = Stub::start().await;
+        // Examples take longer than a token holds.
+        issuer.change(|inner| inner.claims = json!({ "exp": NOW.0 / 1000 + 86_400 }));
         let server = TestServer::builder().settings(|settings| {
             settings.base_url = Some(BASE_URL.parse().unwrap());
             settings.sites_domain = Some("sites.example".to_owned());
+            settings.providers = vec![provider("acme", &issuer)];
         });
         let server = server.start().await;
         let owner = Owner::new(&server, "acme").await;
@@ -114,6 +121,43 @@ impl Recorder {
             let answer = request.body("# Notes").answer().await.expect(201);
             self.record(example.0, "answer", example.1, &answer.json());
         }
+    }
+
+    /// Has a visitor sign in to a page, and records what is said of visitors.
+    async fn visitors(&mut self, project: &str, slug: &str) {
+        let origin = self.ask(Method::GET, project, None).await;
+        let page = format!("{}/{slug}", origin["url"].as_str().unwrap());
+        let mut browser = Browser::new(self.server.address());
+        let answer = browser
+            .get(&format!("{page}/auth/providers"))
+            .await
+            .expect(200);
+        self.record("list_providers", "answer", "providers", &answer.json());
+        let login = format!("{page}/auth/login");
+        let answer = browser.get(&login).await.expect(302);
+        let asked = url::Url::parse(&location(&login, &answer)).unwrap();
+        let asked: BTreeMap<_, _> = asked.query_pairs().into_owned().collect();
+        let query = format!("code={}&state={}", asked["nonce"], asked["state"]);
+        let callback = format!("{BASE_URL}/_svc/auth/callback/acme?{query}");
+        let (_, answer) = browser.open(&callback).await;
+        assert_eq!(answer.status, 200);
+        let status = format!("{page}/auth/status");
+        let answer = browser.get(&status).await.expect(200);
+        self.record("get_visitor", "answer", "signed in", &answer.json());
+        let answer = self
+            .server
+            .get(&format!("/{slug}/auth/status"))
+            .answer()
+            .await;
+        self.record(
+            "get_visitor",
+            "answer",
+            "nobody",
+            &answer.expect(200).json(),
+        );
+        let to = format!("{project}/visitors");
+        self.answer(("list_visitors", "visitors"), (Method::GET, &to), None)
+            .await;
     }
 
     async fn claim(&mut self, project: &str) {
@@ -307,6 +351,7 @@ async fn recorded() -> String {
     recorder.backend(&project).await;
     recorder.change_backend(&project).await;
     recorder.revisions(&project).await;
+    recorder.visitors(&project, "notes").await;
     recorder.overview(&project).await;
     let (people, names) = openapi_people::recorded().await;
     recorder.examples.extend(people);
@@ -315,7 +360,7 @@ async fn recorded() -> String {
         .fold(written(&recorder.examples), |text, (name, stable)| {
             text.replace(name, stable)
         });
-    with_stable_tokens(&with_stable_ids(&text))
+    with_stable_visitors(&with_stable_tokens(&with_stable_ids(&text)))
 }
 
 /// One example in a line, so that a change can be read.
@@ -360,6 +405,28 @@ fn with_stable_ids(text: &str) -> String {
     let stable =
         |text: String, (at, id): (usize, &&str)| text.replace(id, &format!("{ID}{at:012x}"));
     ids.iter().enumerate().fold(text.to_owned(), stable)
+}
+
+/// The same with one visitor in place of each random one.
+fn with_stable_visitors(text: &str) -> String {
+    let mut parts = text.split("usr_");
+    let mut stable = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
+        let is_random = part.len() - rest.len() == 22;
+        write!(
+            stable,
+            "usr_{}",
+            if is_random {
+                "7Jp2mQ0aZc91LxTvBnRk4s"
+            } else {
+                ""
+            }
+        )
+        .unwrap();
+        stable.push_str(if is_random { rest } else { part });
+    }
+    stable
 }
 
 /// The same with one token in place of each random one.

@@ -22,6 +22,7 @@ const TABLES: &[(&str, &str)] = &[
     ("ended_shares", "deployments"),
     ("visit_flushes", "deployments"),
     ("backends", "backends"),
+    ("audit", "workspaces"),
     ("visitors", "visitors"),
     ("visitor_sessions", "visitors"),
     ("ledger", "backends"),

@@ -3,9 +3,10 @@
 mod allowed;
 mod developing;
 mod lies;
+mod others;
 mod owners;
-mod place;
-mod stub;
+pub(crate) mod place;
+pub(crate) mod stub;
 mod walks;
 
 pub(crate) use place::Place;

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use axum::Json;
-use axum::extract::State;
+use axum::extract::{FromRef, State};
 use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
 use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use url::Url;
 
 use super::{Asked, DevIssuer, pages};
+use crate::config::Config;
 use crate::http::extract::{UnreadBody, invalid};
 use crate::http::problem::{Code, Problem};
 
@@ -53,6 +55,20 @@ struct Exchange {
     code_verifier: String,
 }
 
+/// The routes.
+pub fn router<S>() -> Router<S>
+where
+    S: Clone + Send + Sync + 'static,
+    MaybeIssuer: FromRef<S>,
+    Arc<Config>: FromRef<S>,
+{
+    Router::new()
+        .route("/_svc/dev/.well-known/openid-configuration", get(discovery))
+        .route("/_svc/dev/keys", get(keys))
+        .route("/_svc/dev/authorize", get(ask).post(answer))
+        .route("/_svc/dev/token", post(token))
+}
+
 fn here(issuer: MaybeIssuer) -> Result<Arc<DevIssuer>, Problem> {
     issuer.ok_or_else(Problem::not_found)
 }
@@ -61,7 +77,7 @@ fn here(issuer: MaybeIssuer) -> Result<Arc<DevIssuer>, Problem> {
 ///
 /// # Errors
 /// `not_found` where there is none, as all of these.
-pub async fn discovery(State(issuer): State<MaybeIssuer>) -> Result<Json<Value>, Problem> {
+async fn discovery(State(issuer): State<MaybeIssuer>) -> Result<Json<Value>, Problem> {
     Ok(Json(here(issuer)?.discovery()))
 }
 
@@ -69,7 +85,7 @@ pub async fn discovery(State(issuer): State<MaybeIssuer>) -> Result<Json<Value>,
 ///
 /// # Errors
 /// `not_found`.
-pub async fn keys(State(issuer): State<MaybeIssuer>) -> Result<Json<Value>, Problem> {
+async fn keys(State(issuer): State<MaybeIssuer>) -> Result<Json<Value>, Problem> {
     Ok(Json(here(issuer)?.keys()))
 }
 
@@ -77,7 +93,7 @@ pub async fn keys(State(issuer): State<MaybeIssuer>) -> Result<Json<Value>, Prob
 ///
 /// # Errors
 /// `not_found`, `invalid_request`.
-pub async fn ask(State(issuer): State<MaybeIssuer>, uri: Uri) -> Result<Response, Problem> {
+async fn ask(State(issuer): State<MaybeIssuer>, uri: Uri) -> Result<Response, Problem> {
     asked(&*here(issuer)?, uri.query())?;
     Ok(page(StatusCode::OK, "", "", None))
 }
@@ -86,7 +102,7 @@ pub async fn ask(State(issuer): State<MaybeIssuer>, uri: Uri) -> Result<Response
 ///
 /// # Errors
 /// `not_found`, `invalid_request`.
-pub async fn answer(
+async fn answer(
     State(issuer): State<MaybeIssuer>,
     uri: Uri,
     body: UnreadBody,
@@ -117,10 +133,7 @@ pub async fn answer(
 ///
 /// # Errors
 /// `not_found`.
-pub async fn token(
-    State(issuer): State<MaybeIssuer>,
-    body: UnreadBody,
-) -> Result<Response, Problem> {
+async fn token(State(issuer): State<MaybeIssuer>, body: UnreadBody) -> Result<Response, Problem> {
     let issuer = here(issuer)?;
     let (_, raw) = body.raw().await?;
     let exchange = serde_urlencoded::from_bytes::<Exchange>(&raw).ok();

@@ -1,0 +1,253 @@
+//! GitHub, which is no OpenID Connect provider; what operators ask for; and rooms in which visitors are named.
+
+use http::Method;
+use serde_json::{Value, json};
+use svc::config::ProviderKind;
+use svc_tests::Socket;
+use svc_tests::browser::location;
+
+use super::place::{Place, provider};
+use super::stub::{Manner, Stub};
+use crate::account::text;
+use crate::svc;
+
+/// An installation of GitHub's that answers these.
+async fn github(user: &Value, emails: &Value) -> (Stub, Place) {
+    let stub = Stub::start().await;
+    stub.change(|inner| {
+        let token =
+            Manner::Text("{\"access_token\":\"gho-sesame\",\"token_type\":\"bearer\"}".into());
+        inner.manners.insert("/login/oauth/access_token", token);
+        inner
+            .manners
+            .insert("/api/v3/user", Manner::Text(user.to_string()));
+        inner
+            .manners
+            .insert("/api/v3/user/emails", Manner::Text(emails.to_string()));
+    });
+    let mut hub = provider("hub", &stub);
+    hub.kind = ProviderKind::Github;
+    let place = Place::with(|settings| settings.providers = vec![hub]).await;
+    (stub, place)
+}
+
+async fn walk(place: &Place) -> (svc_tests::browser::Browser, String) {
+    let mut browser = place.browser();
+    let asked = place.begin(&mut browser, "").await;
+    assert_eq!(asked["scope"], "read:user user:email");
+    assert_eq!(asked.get("nonce"), None);
+    let query = format!("code=c&state={}", asked["state"]);
+    let mut at = place.come_back(&mut browser, "hub", &query).await;
+    if at.contains("ticket=") {
+        let answer = browser.get(&at).await.expect(302);
+        at = location(&at, &answer);
+    }
+    (browser, at)
+}
+
+#[tokio::test]
+async fn github_says_who_it_is_by_its_api() {
+    let user = json!({"id": 7, "login": "ada", "name": null, "avatar_url": "https://a.example/7.png", "email": "public@example.com"});
+    let emails = json!([
+        {"email": "old@example.com", "primary": false, "verified": true, "visibility": null},
+        {"email": "ada@example.com", "primary": true, "verified": true, "visibility": "private"},
+    ]);
+    let (stub, place) = github(&user, &emails).await;
+    let (mut browser, at) = walk(&place).await;
+    assert_eq!(at, place.url(""));
+    let user = place.user(&mut browser).await;
+    assert_eq!(user["email"], "ada@example.com");
+    assert_eq!(user["name"], "ada");
+    assert_eq!(user["picture"], "https://a.example/7.png");
+    assert_eq!(user["provider"], "hub");
+    let (body, _) = stub.last("/login/oauth/access_token");
+    assert!(
+        body.contains("client_secret=sesame") && body.contains("code_verifier="),
+        "{body}"
+    );
+    let (_, headers) = stub.last("/api/v3/user/emails");
+    assert_eq!(headers["authorization"], "Bearer gho-sesame");
+    assert!(headers.contains_key("user-agent"));
+
+    let unverified = json!([{"email": "ada@example.com", "primary": true, "verified": false}]);
+    stub.change(|inner| {
+        inner
+            .manners
+            .insert("/api/v3/user/emails", Manner::Text(unverified.to_string()))
+    });
+    let (mut browser, _) = walk(&place).await;
+    assert_eq!(place.user(&mut browser).await.get("email"), None);
+    // It refuses with a 200.
+    let refusal = "{\"error\":\"bad_verification_code\"}".to_owned();
+    for (path, manner) in [
+        ("/login/oauth/access_token", Manner::Text(refusal)),
+        ("/api/v3/user", Manner::Status(401)),
+        ("/api/v3/user", Manner::Text("[]".into())),
+    ] {
+        let before = stub
+            .change(|inner| inner.manners.insert(path, manner))
+            .unwrap();
+        let (_, at) = walk(&place).await;
+        assert_eq!(at, place.failed("provider_error"), "{path}");
+        stub.change(|inner| inner.manners.insert(path, before));
+    }
+}
+
+#[tokio::test]
+async fn operators_list_and_forget_visitors_beside_the_server() {
+    let place = Place::developing().await;
+    let mut ada = place.browser();
+    place
+        .sign_in(&mut ada, "name=Ada%1b[31m&email=ada%40example.com", "")
+        .await;
+    let id = text(&place.user(&mut ada).await["id"]);
+    let (server, project) = (&place.house.server, place.house.project.as_str());
+    let listed = server
+        .command(&svc(), &["visitors", "list", project, "--json"])
+        .await;
+    let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+    assert_eq!(listed["visitors"][0]["id"], id);
+    assert_eq!(listed["visitors"][0]["email"], "ada@example.com");
+    let shown = server.command(&svc(), &["visitors", "list", project]).await;
+    assert!(
+        shown.stdout.contains(&id) && !shown.stdout.contains('\u{1b}'),
+        "{shown:?}"
+    );
+    let checked = server.command(&svc(), &["check"]).await;
+    assert!(checked.success, "{checked:?}");
+    let forgotten = server
+        .command(&svc(), &["visitors", "forget", project, &id])
+        .await;
+    assert!(forgotten.success, "{forgotten:?}");
+    svc_tests::until("the session to end", async || {
+        (place.user(&mut ada.clone()).await == Value::Null).then_some(())
+    })
+    .await;
+    for wrong in [
+        ["visitors", "forget", project, &id],
+        ["visitors", "forget", "nothing", &id],
+    ] {
+        let output = server.command(&svc(), &wrong).await;
+        assert!(
+            !output.success && output.stderr.contains("there is no")
+                || output.stderr.contains("has no"),
+            "{output:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn operators_are_told_what_is_wrong_with_a_provider() {
+    let stub = Stub::start().await;
+    let folder = tempfile::TempDir::new().unwrap();
+    let file = folder.path().join("svc.toml");
+    let check = async |issuer: &str| {
+        let toml = format!(
+            "base_url = 'https://svc.example'\ncache = '/tmp/none'\n[[providers]]\nname = 'acme'\nissuer = '{issuer}'\nclient_id = 'me'\n"
+        );
+        std::fs::write(&file, toml).unwrap();
+        let file = file.to_str().unwrap();
+        svc()
+            .run(
+                folder.path(),
+                &["provider", "check", "acme", "--config", file],
+            )
+            .await
+    };
+    let good = check(&stub.address()).await;
+    assert!(good.success, "{good:?}");
+    assert!(
+        good.stdout
+            .contains("https://svc.example/_svc/auth/callback/acme"),
+        "{good:?}"
+    );
+    type Change = fn(&mut super::stub::Inner);
+    let wrong: [(Change, &str); 4] = [
+        (
+            |i| i.discovery = json!({"issuer": "https://b.example"}),
+            "https://b.example",
+        ),
+        (
+            |i| i.discovery = json!({"token_endpoint": null}),
+            "token_endpoint",
+        ),
+        (|i| i.shown.clear(), "no key"),
+        (
+            |i| {
+                i.manners.insert("/keys", Manner::Status(500));
+            },
+            "jwks_uri",
+        ),
+    ];
+    for (change, said) in wrong {
+        let stub = Stub::start().await;
+        stub.change(change);
+        let output = check(&stub.address()).await;
+        assert!(
+            !output.success && output.stdout.contains(said),
+            "{said}: {output:?}"
+        );
+    }
+    let dead = check("http://127.0.0.1:1").await;
+    assert!(
+        !dead.success && dead.stdout.contains("cannot be reached"),
+        "{dead:?}"
+    );
+    let far = check("http://far.example").await;
+    assert!(
+        !far.success && far.stderr.contains("providers.acme.issuer"),
+        "{far:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_room_names_visitors_who_ask_for_it() {
+    let place = Place::developing().await;
+    let on = json!({ "realtime": true });
+    place.house.send(Method::PATCH, "", &on).await.expect(200);
+    let mut ada = place.browser();
+    place
+        .sign_in(&mut ada, "name=Ada&email=ada%40example.com", "")
+        .await;
+    let id = text(&place.user(&mut ada).await["id"]);
+    let cookie = ada.cookie(&place.url("/ws")).unwrap();
+    let host = place.origin.strip_prefix("http://").unwrap().to_owned();
+    let join = async |query: &str, origin: &str, cookie: &str| -> Result<Socket, u16> {
+        let path = format!("/room/ws?room=lobby{query}");
+        let headers = [
+            ("host", host.as_str()),
+            ("origin", origin),
+            ("cookie", cookie),
+        ];
+        place.house.server.socket(&path, &headers).await
+    };
+    assert_eq!(
+        join("&identify=maybe", &place.origin, &cookie).await.err(),
+        Some(400)
+    );
+    let mut watcher = join("", &place.origin, "x=y").await.unwrap();
+    watcher.until("svc:welcome").await;
+    let mut named = join("&identify=true", &place.origin, &cookie)
+        .await
+        .unwrap();
+    named.until("svc:welcome").await;
+    let user = json!({"id": id, "name": "Ada"});
+    assert_eq!(watcher.until("svc:join").await["data"]["user"], user);
+    named.say("say", json!(1)).await;
+    let said = watcher.until("say").await;
+    assert_eq!(said["user"], user);
+    // Who does not ask, or is not signed in, is not named.
+    for (query, cookie) in [
+        ("", cookie.as_str()),
+        ("&identify=false", &cookie),
+        ("&identify=true", "x=y"),
+    ] {
+        let mut other = join(query, &place.origin, cookie).await.unwrap();
+        other.until("svc:welcome").await;
+        assert_eq!(
+            watcher.until("svc:join").await["data"].get("user"),
+            None,
+            "{query} {cookie}"
+        );
+    }
+}
