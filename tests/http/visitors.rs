@@ -1,4 +1,4 @@
 //! Visitors who are somebody: sign-in, sessions, and actions that know who calls.
 
 mod developing;
-mod place;
+pub(crate) mod place;
