@@ -288,11 +288,7 @@ impl App {
             Arc::clone(&config),
         );
         let app = Self {
-            app_tools: AppTools {
-                calls: calls.clone(),
-                metrics: Arc::clone(&metrics),
-                clock: clock.clone(),
-            },
+            app_tools: AppTools::new(calls.clone(), Arc::clone(&metrics), clock.clone()),
             calls,
             tools: Tools {
                 callers: callers.clone(),
@@ -328,6 +324,7 @@ impl App {
                 live: Live::new(
                     Arc::clone(&realtime),
                     Arc::clone(&backends),
+                    Arc::clone(&visitors),
                     Arc::clone(&rate_limits),
                     Arc::clone(&config),
                 ),

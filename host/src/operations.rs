@@ -82,6 +82,7 @@ fn acts(id: &str) -> &'static [Act] {
         "create_project" => &[Act::ProjectCreate],
         "update_project" => &[Act::ProjectUpdate],
         "delete_project" => &[Act::ProjectDelete],
+        "forget_visitor" => &[Act::VisitorForget],
         "create_frontend" => &[Act::FrontendCreate],
         "claim_share" => &[Act::FrontendClaim],
         "republish_frontend" => &[Act::FrontendPublish],

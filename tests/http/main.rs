@@ -47,6 +47,7 @@ mod openapi_answers;
 mod openapi_examples;
 mod openapi_links;
 mod openapi_parts;
+mod openapi_people;
 mod openapi_recorded;
 mod openapi_rules;
 mod operations;

@@ -29,7 +29,7 @@ pub async fn forget(
 ) -> Result<bool, Error> {
     control
         .write(move |tx| {
-            let gone = store::forget(tx, &project, &id)?;
+            let gone = store::forget(tx, &project, &id, now)?;
             if gone {
                 events::tell(
                     tx,
@@ -42,12 +42,4 @@ pub async fn forget(
             Ok(gone)
         })
         .await
-}
-
-/// Projects that visitors have signed in to.
-///
-/// # Errors
-/// The database's.
-pub async fn projects(control: &Control) -> Result<Vec<ProjectId>, Error> {
-    control.read(store::projects).await
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use svc_tests::browser::Browser;
 
 use crate::account::text;
-use crate::visitors::place::Place;
+use crate::visitors::Place;
 
 /// The page's own calls, and none of another's.
 fn from(origin: &str) -> HeaderMap {
