@@ -23,7 +23,11 @@ const FOUNDATION: [&str; 7] = [
 ];
 
 /// Files of a domain that speak HTTP and are not its routes.
-const HTTP: [(&str, &str); 8] = [
+const HTTP: [(&str, &str); 9] = [
+    (
+        "router/probes.rs",
+        "the routes of probes, which belong to no domain",
+    ),
     (
         "mcp/transport.rs",
         "the way from a request to the protocol's library and back, for both endpoints of tools",

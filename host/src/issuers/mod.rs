@@ -7,13 +7,15 @@ mod cryptography;
 mod issuer;
 mod keys;
 mod metadata;
+mod signing;
 mod tokens;
 
 pub use crate::config::{Address, AddressError};
 pub use issuer::{CALL_TIME, Issuer, IssuerError};
 pub use keys::Keys;
 pub use metadata::{Metadata, MetadataError};
-pub use tokens::{AccessClaims, Audience, IdClaims, NoKey, Profile, SigningKey, Token, TokenError};
+pub use signing::{NoKey, SigningKey};
+pub use tokens::{AccessClaims, Audience, IdClaims, Profile, Token, TokenError};
 
 #[cfg(test)]
 mod issuer_tests;

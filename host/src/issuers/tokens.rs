@@ -3,11 +3,9 @@
 use std::fmt;
 
 use jsonwebtoken::errors::ErrorKind;
-use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
-use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Value, json};
+use jsonwebtoken::{Algorithm, DecodingKey, Validation};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use super::cryptography;
 use super::keys::Keys;
@@ -362,67 +360,4 @@ fn check_claims(claims: &Claims, audience: &str, now: Timestamp) -> Result<(), T
         Some(sub) if !sub.is_empty() && sub.len() <= SUBJECT => Ok(()),
         _ => Err(TokenError::Missing("sub")),
     }
-}
-
-/// A key with which tokens are made, for the issuer inside the server and for tests.
-#[derive(Clone)]
-pub struct SigningKey {
-    id: String,
-    key: EncodingKey,
-    point: Vec<u8>,
-}
-
-impl fmt::Debug for SigningKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SigningKey")
-            .field("id", &self.id)
-            .finish_non_exhaustive()
-    }
-}
-
-/// The system gave no key.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("no key could be made")]
-pub struct NoKey;
-
-impl SigningKey {
-    /// Makes a new key for ES256.
-    ///
-    /// # Errors
-    /// When the system has no randomness.
-    pub fn generate(id: &str) -> Result<Self, NoKey> {
-        cryptography::install();
-        let (random, scheme) = (SystemRandom::new(), &ECDSA_P256_SHA256_FIXED_SIGNING);
-        let pkcs8 = EcdsaKeyPair::generate_pkcs8(scheme, &random).map_err(|_| NoKey)?;
-        let pair = EcdsaKeyPair::from_pkcs8(scheme, pkcs8.as_ref(), &random).map_err(|_| NoKey)?;
-        Ok(Self {
-            id: id.to_owned(),
-            key: EncodingKey::from_ec_der(pkcs8.as_ref()),
-            point: pair.public_key().as_ref().to_vec(),
-        })
-    }
-
-    /// Its public half, as a member of a set of keys.
-    pub fn public(&self) -> Value {
-        let (x, y) = self.point[1..].split_at(32);
-        json!({
-            "kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256", "kid": self.id,
-            "x": base64_url(x), "y": base64_url(y),
-        })
-    }
-
-    /// Makes a token of these claims.
-    ///
-    /// # Errors
-    /// When they are no JSON object, or the system has no randomness.
-    pub fn sign(&self, claims: &impl Serialize) -> Result<String, NoKey> {
-        let mut header = Header::new(Algorithm::ES256);
-        header.kid = Some(self.id.clone());
-        jsonwebtoken::encode(&header, claims, &self.key).map_err(|_| NoKey)
-    }
-}
-
-fn base64_url(bytes: &[u8]) -> String {
-    use base64::Engine as _;
-    base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes)
 }
