@@ -8,6 +8,7 @@ mod hostile;
 mod mirror;
 mod orders;
 pub(crate) mod provider;
+mod recognition;
 mod webhooks;
 
 use http::header;

@@ -15,6 +15,8 @@ use crate::stripe::dev::{Deed, routes};
 const TIME: Duration = Duration::from_secs(30);
 
 #[derive(Debug, clap::Args)]
+// Its parts are of a group of the same name.
+#[group(skip)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Dev {
     #[command(flatten)]

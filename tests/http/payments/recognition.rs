@@ -1,0 +1,117 @@
+//! Who has paid is known by their sign-in, by their verified address, and by their browser, in this order.
+
+use http::{HeaderMap, Method};
+use serde_json::{Value, json};
+use svc_tests::browser::Browser;
+
+use crate::account::text;
+use crate::visitors::Place;
+
+/// The page's own calls, and none of another's.
+fn from(origin: &str) -> HeaderMap {
+    HeaderMap::from_iter([("origin".parse().unwrap(), origin.parse().unwrap())])
+}
+
+/// Buys a price at the provider of the server itself, and pays with an address.
+async fn buy(place: &Place, browser: &mut Browser, price: &str, email: &str) -> String {
+    let mut headers = from(&place.origin);
+    headers.insert("accept", "application/json".parse().unwrap());
+    let body = json!({ "price": price }).to_string();
+    let url = place.url("/payments/checkout");
+    let begun = browser.ask(Method::POST, &url, headers, Some(body)).await;
+    let begun = begun.expect(200).json();
+    let (at, page) = browser.open(&text(&begun["url"])).await;
+    page.expect(200);
+    let form = format!("outcome=pay&email={}", email.replace('@', "%40"));
+    let back = browser.submit(&at, &form).await.expect(303);
+    assert_eq!(
+        back.header("location"),
+        Some(&*place.url("?checkout=success"))
+    );
+    text(&begun["session_id"])
+}
+
+async fn owned(place: &Place, browser: &mut Browser) -> Vec<(Value, Value)> {
+    let status = browser
+        .get(&place.url("/payments/status"))
+        .await
+        .expect(200);
+    assert_eq!(status.header("cache-control"), Some("private, no-store"));
+    assert_eq!(status.header("access-control-allow-origin"), None);
+    let payments = status.json()["payments"].as_array().unwrap().clone();
+    payments
+        .into_iter()
+        .map(|one| (one["email"].clone(), one["matched_by"].clone()))
+        .collect()
+}
+
+#[tokio::test]
+async fn a_visitor_is_known_by_the_surest_sign() {
+    let place = Place::developing().await;
+    let house = &place.house;
+    let price =
+        json!({ "product_name": "Handbook", "label": "PDF", "amount": 900, "currency": "eur" });
+    let path = format!("/{}/payments/catalog", house.project);
+    let price = house
+        .owner
+        .post(&house.server, &path, &price)
+        .await
+        .expect(201);
+    let price = text(&price.json()["id"]);
+    let ada = "name=Ada&email=ada%40example.com";
+    let bob = "name=Bob&email=bob%40example.com";
+
+    // Signed in: bought with another address, and known everywhere by who they are.
+    let mut first = place.browser();
+    place.sign_in(&mut first, ada, "").await;
+    let id = place.user(&mut first).await["id"].clone();
+    let session = buy(&place, &mut first, &price, "somewhere@example.com").await;
+    let by_id = [(json!("somewhere@example.com"), json!("user_id"))];
+    assert_eq!(owned(&place, &mut first).await, by_id);
+    let path = format!("/{}/payments/sessions", house.project);
+    let sessions = house
+        .owner
+        .get(&house.server, &path)
+        .await
+        .expect(200)
+        .json();
+    assert_eq!(sessions["sessions"][0]["id"], json!(session));
+    assert_eq!(sessions["sessions"][0]["user_id"], id);
+    let mut elsewhere = place.browser();
+    assert_eq!(owned(&place, &mut elsewhere).await, []);
+    place.sign_in(&mut elsewhere, ada, "").await;
+    assert_eq!(owned(&place, &mut elsewhere).await, by_id);
+
+    // Signed out again, the browser is still the one that bought.
+    let logout = place.url("/auth/logout");
+    let out = first
+        .ask(Method::POST, &logout, from(&place.origin), None)
+        .await;
+    out.expect(204);
+    let by_cookie = [(json!("somewhere@example.com"), json!("cookie"))];
+    assert_eq!(owned(&place, &mut first).await, by_cookie);
+    let out = elsewhere
+        .ask(Method::POST, &logout, from(&place.origin), None)
+        .await;
+    out.expect(204);
+    assert_eq!(owned(&place, &mut elsewhere).await, []);
+
+    // Bought by nobody with Bob's address, written as people do: Bob has it, once he has signed in; Ada has not.
+    let mut nobody = place.browser();
+    buy(&place, &mut nobody, &price, "BOB@Example.com").await;
+    let mut his = place.browser();
+    place.sign_in(&mut his, bob, "").await;
+    let by_email = [(json!("BOB@Example.com"), json!("email"))];
+    assert_eq!(owned(&place, &mut his).await, by_email);
+    place.sign_in(&mut elsewhere, ada, "").await;
+    assert_eq!(owned(&place, &mut elsewhere).await, by_id);
+
+    // A page of another origin is told nothing of who is signed in.
+    let stranger = from("https://evil.example");
+    let status = place.url("/payments/status");
+    let told = his
+        .ask(Method::GET, &status, stranger, None)
+        .await
+        .expect(200);
+    assert_eq!(told.json(), json!({ "payments": [] }));
+}
