@@ -124,19 +124,24 @@ declare namespace svc {
     function room(id: string, opts?: { reconnect?: boolean; identify?: boolean }): Room;
   }
 
+  /** What this visitor has paid for, and has now. */
   interface Payment {
     price: string;
-    status: string;
+    status: 'paid';
+    /** In minor units of the currency, such as cents. */
     amount: number;
     currency: string;
     user_id?: string;
     email?: string;
     created_at: string;
+    /** By what the visitor was recognised. */
+    matched_by: 'user_id' | 'email' | 'cookie';
   }
 
   namespace payments {
-    /** Leaves the page for the checkout. */
+    /** Leaves the page for the checkout. The visitor comes back to `returnTo` (else to where they are) with `?checkout=success` or `=canceled`, which proves nothing. */
     function checkout(price: string, opts?: { returnTo?: string }): Promise<never>;
+    /** Says what counts now: refunded and ended purchases are not there. */
     function status(): Promise<{ payments: Payment[] }>;
   }
 }

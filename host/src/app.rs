@@ -314,6 +314,7 @@ impl App {
             till: Till {
                 payments: Arc::clone(&payments),
                 deployments: Arc::clone(&deployments),
+                visitors: Arc::clone(&visitors),
                 config: Arc::clone(&config),
             },
             payments,
@@ -323,6 +324,7 @@ impl App {
                 live: Live::new(
                     Arc::clone(&realtime),
                     Arc::clone(&backends),
+                    Arc::clone(&visitors),
                     Arc::clone(&rate_limits),
                     Arc::clone(&config),
                 ),

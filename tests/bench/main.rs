@@ -13,6 +13,7 @@ mod guests;
 mod history;
 mod identities;
 mod items;
+mod live;
 mod load;
 mod many;
 mod minimal;
@@ -45,7 +46,7 @@ use server::Bench;
 type Measure = fn(&Run, &mut Goals) -> anyhow::Result<()>;
 
 /// What is measured, in the order of the report.
-const PARTS: [(&str, Measure); 15] = [
+const PARTS: &[(&str, Measure)] = &[
     ("startup", |run, goals| startup::measure(&run.bench, goals)),
     ("calls", |run, goals| calls::measure(&run.bench, goals)),
     ("views", views::measure),
@@ -73,6 +74,7 @@ const PARTS: [(&str, Measure); 15] = [
     }),
     ("crowd", |run, goals| crowd::measure(&run.bench, goals)),
     ("rooms", |run, goals| rooms::measure(&run.bench, goals)),
+    ("live", |run, goals| live::measure(&run.bench, goals)),
 ];
 
 /// One run of the bench.
@@ -98,7 +100,8 @@ fn main() -> anyhow::Result<()> {
         Some(minimal_rooms::ARGUMENT) => return minimal_rooms::serve(),
         _ => {}
     }
-    let arguments = Arguments::read(words, &PARTS.map(|(name, _)| name))?;
+    let parts: Vec<&str> = PARTS.iter().map(|(name, _)| *name).collect();
+    let arguments = Arguments::read(words, &parts)?;
     let me = std::env::current_exe()?;
     let svc = arguments.svc_beside(&me)?;
     // Beside the build, which is on a disk, as a data directory would be; /tmp often is not.

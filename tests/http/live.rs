@@ -4,6 +4,7 @@ mod crashes;
 mod ends;
 mod frames;
 mod hostile;
+mod identity;
 mod property;
 mod stream;
 mod tokens;

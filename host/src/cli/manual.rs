@@ -4,10 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use clap::CommandFactory as _;
 use clap_complete::Shell;
 
-use super::Arguments;
+use super::commands;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Completions {
@@ -24,7 +23,7 @@ pub(super) struct Man {
 impl Completions {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Arguments::command(), "svc", &mut script);
+        clap_complete::generate(self.shell, &mut commands(), "svc", &mut script);
         super::print(String::from_utf8(script)?.trim_end())?;
         Ok(ExitCode::SUCCESS)
     }
@@ -34,7 +33,7 @@ impl Man {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let shown = self.directory.display();
         std::fs::create_dir_all(&self.directory).with_context(|| format!("making {shown}"))?;
-        clap_mangen::generate_to(Arguments::command(), &self.directory)
+        clap_mangen::generate_to(commands(), &self.directory)
             .with_context(|| format!("writing to {shown}"))?;
         Ok(ExitCode::SUCCESS)
     }

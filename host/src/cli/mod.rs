@@ -14,11 +14,13 @@ mod namespace;
 mod payments;
 mod progress;
 mod project;
+mod provider;
 mod report;
 mod restore;
 mod serve;
 mod status;
 mod table;
+mod visitors;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -74,6 +76,12 @@ enum Command {
     Payments(payments::Payments),
     /// Serve the folder from a server of its own while you work on it; or do to a server under `serve --dev` what the world does
     Dev(dev::Dev),
+    /// List a project's visitors, and erase one
+    #[command(subcommand)]
+    Visitors(visitors::Visitors),
+    /// Look at sign-in providers
+    #[command(subcommand)]
+    Provider(provider::ProviderCommand),
     /// Look at guests, install them, and put the ones before back
     #[command(subcommand)]
     Guest(guest::Guest),
@@ -151,6 +159,8 @@ impl Command {
             Self::Deployment(deployment) => deployment.run().await,
             Self::Project(project) => project.run().await,
             Self::Payments(payments) => payments.run().await,
+            Self::Visitors(visitors) => visitors.run().await,
+            Self::Provider(provider) => provider.run().await,
             Self::Dev(dev) => dev.run().await,
             Self::Guest(guest) => guest.run().await,
             Self::Report(report) => report.run().await,

@@ -25,7 +25,7 @@ pub enum Action {
         #[command(flatten)]
         on: On,
     },
-    /// Define actions from files, all or none: `sign.sql` becomes `sign`
+    /// Define actions from files that are called as they are, all or none
     Define {
         /// The files
         #[arg(required = true)]

@@ -83,8 +83,8 @@ calls! {
     BACKEND: GET "/api/v1/projects/{id}/backend" [] {};
     /// Makes a backend.
     CREATE_BACKEND: POST "/api/v1/projects/{id}/backend" [] {"ddl" "realtime"} creates;
-    /// Migrates a backend, or switches its rooms.
-    UPDATE_BACKEND: PATCH "/api/v1/projects/{id}/backend" ["dry_run"] {"ddl" "note" "realtime"};
+    /// Migrates a backend, or switches its rooms or its tools.
+    UPDATE_BACKEND: PATCH "/api/v1/projects/{id}/backend" ["dry_run"] {"ddl" "note" "realtime" "agents"};
     /// Deletes a backend.
     DELETE_BACKEND: DELETE "/api/v1/projects/{id}/backend" [] {};
     /// Defines actions.

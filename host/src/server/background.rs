@@ -66,6 +66,7 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
         };
         LISTEN "writing payments into projects' databases" async |app| app.payments.follow(&app.backends).await;
         TELL "telling rooms" async |app| app.realtime.tell(&app.deployments).await;
+        SWEEP "ending subscriptions of who has signed out" async |app| app.live_queries.live.look_at_sessions().await;
         LISTEN "pinging sockets" async |app| {
             app.realtime.ping();
             Ok(())

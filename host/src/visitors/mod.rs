@@ -3,6 +3,7 @@
 //! A sign-in leads from the frontend's own origin to the provider, back to one callback on the sites host, and with a ticket to the frontend's
 //! origin again, where the session's cookie is set. What is between lies sealed in the `state` (`state.rs`); nothing is stored before the end.
 
+pub mod check;
 pub mod dev;
 pub mod model;
 pub mod operate;

@@ -43,11 +43,3 @@ pub async fn forget(
         })
         .await
 }
-
-/// Projects that visitors have signed in to.
-///
-/// # Errors
-/// The database's.
-pub async fn projects(control: &Control) -> Result<Vec<ProjectId>, Error> {
-    control.read(store::projects).await
-}

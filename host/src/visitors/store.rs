@@ -217,3 +217,13 @@ pub(super) fn projects(c: &Connection) -> rusqlite::Result<Vec<ProjectId>> {
         .query_map([], |row| row.get(0))?
         .collect()
 }
+
+/// How many rows have an id or a digest of another form than it should have.
+pub(super) fn odd_rows(c: &Connection) -> rusqlite::Result<i64> {
+    c.query_row(
+        "SELECT (SELECT count(*) FROM visitors WHERE id NOT GLOB 'usr_?*')
+              + (SELECT count(*) FROM visitor_sessions WHERE length(token_sha256) <> 32)",
+        [],
+        |row| row.get(0),
+    )
+}

@@ -14,7 +14,7 @@ use svc_tests::finish;
 use super::Desk;
 use super::failures::stub;
 
-const MANIFEST: &str = "project = \"Guest book\"\ndescription = \"Who was here\"\nhome = \"book\"\nrealtime = true\n\n[pages]\nbook = \"book.html\"\nabout = { file = \"about.md\", title = \"About us\" }\n";
+const MANIFEST: &str = "project = \"Guest book\"\ndescription = \"Who was here\"\nhome = \"book\"\nrealtime = true\nagents = true\n\n[pages]\nbook = \"book.html\"\nabout = { file = \"about.md\", title = \"About us\" }\n";
 const NOTES: &str = "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL);\n";
 
 /// A desk with a folder that has something of everything.
@@ -71,6 +71,7 @@ async fn the_server_becomes_as_the_folder_says_and_stays_so() {
         "+ action    sign",
         "+ page      about",
         "~ rooms     on",
+        "~ tools     on",
         "~ project   home",
     ] {
         assert!(planned.stderr.contains(line), "{line}: {planned:?}");
@@ -172,6 +173,7 @@ async fn a_killed_apply_goes_on() {
         "migration",
         "actions",
         "rooms",
+        "tools",
         "page",
     ];
     let desk = book().await;

@@ -1,83 +1,15 @@
-//! The commands that `docs/client.md` shows, one after the other, as they stand there; and what is made of the commands themselves.
+//! What is made of the commands themselves: help, completions, the manual. `guides.rs` runs what `docs/client.md` shows.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use rustix::process::Signal;
 use svc_tests::finish;
 
-use super::{Desk, Running};
 use crate::svc;
 
 const DOCUMENT: &str = include_str!("../../../docs/client.md");
 
-/// Commands that go on until they are told to stop.
-const LASTING: [&str; 2] = ["svc watch", "svc dev"];
-
-/// The scripts of a document, in order.
-fn scripts(document: &str) -> Vec<&str> {
-    let fenced = document.split("```sh\n").skip(1);
-    fenced
-        .map(|rest| rest.split("```").next().unwrap())
-        .collect()
-}
-
-/// A shell in the desk's folder, in which `svc` is the program.
-fn shell(desk: &Desk, script: &str) -> Command {
-    let bin = desk.home.path().join("bin");
-    std::fs::create_dir_all(&bin).unwrap();
-    let program = svc().command().get_program().to_owned();
-    // It may be there from the script before.
-    let _ = std::os::unix::fs::symlink(program, bin.join("svc"));
-    let address = format!("localhost:{}", desk.server.address().port());
-    let mut bash = desk.bare(&[]);
-    let environment: Vec<_> = bash
-        .get_envs()
-        .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
-        .collect();
-    bash = Command::new("bash");
-    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display());
-    bash.args([
-        "-euo",
-        "pipefail",
-        "-c",
-        &script.replace("localhost:8080", &address),
-    ])
-    .current_dir(desk.folder.path())
-    .env_clear()
-    .envs(environment)
-    .env("PATH", path)
-    .env("SVC_SERVER", format!("http://{address}"))
-    .env("CREDENTIAL", &desk.credential)
-    .stdin(Stdio::null());
-    bash
-}
-
 #[tokio::test]
-async fn every_command_of_the_document_works() {
-    let desk = Desk::new().await;
-    let scripts = scripts(DOCUMENT);
-    assert!(scripts.len() > 5, "the document has commands");
-    let mut lasting = 0;
-    for script in scripts {
-        if LASTING.iter().any(|command| script.starts_with(command)) {
-            lasting += 1;
-            let running = Running::start(shell(&desk, &format!("exec {script}")));
-            running.lines(1).await;
-            running.signal(Signal::INT);
-            continue;
-        }
-        let output = finish(shell(&desk, script)).await;
-        assert!(
-            output.success,
-            "{script}\n{}\n{}",
-            output.stdout, output.stderr
-        );
-    }
-    assert_eq!(lasting, LASTING.len());
-}
-
-#[tokio::test]
-async fn every_command_is_in_the_document() {
+async fn every_command_is_in_the_document_and_answers_in_json() {
     let help = finish(command(&["help"])).await.stdout;
     let commands = help.split("Commands:").nth(1).unwrap();
     let commands = commands.split("Options:").next().unwrap();

@@ -16,7 +16,10 @@ async fn who_has_paid_is_recognised_by_the_cookie_until_the_money_goes_back() {
     // Coming back from the provider's page proves nothing.
     shop.server
         .get("/shop?checkout=success")
-        .header(header::COOKIE, &first.cookie);
+        .header(header::COOKIE, &first.cookie)
+        .answer()
+        .await
+        .expect(200);
     let paid = event(
         "evt_1",
         "checkout.session.completed",

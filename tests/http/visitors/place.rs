@@ -1,13 +1,16 @@
 //! A guest book whose visitors sign in, and the browsers that they come with.
 
+use std::collections::HashMap;
+
 use http::{HeaderMap, Method};
 use serde_json::{Value, json};
-use svc::config::Settings;
-use svc_tests::browser::Browser;
+use svc::config::{Provider, ProviderKind, Settings};
+use svc_tests::browser::{Browser, location};
 use svc_tests::{Answer, TestServer};
 
 use crate::account::text;
 use crate::house::House;
+use crate::visitors::stub::Stub;
 
 /// What the guest book is made of.
 pub(crate) const DDL: &str = "CREATE TABLE entries (id INTEGER PRIMARY KEY, user_id TEXT NOT NULL, email TEXT, words TEXT NOT NULL)";
@@ -97,6 +100,63 @@ impl Place {
             .await
     }
 
+    /// With providers that are these issuers, by name.
+    pub(crate) async fn with_issuers(issuers: &[(&str, &Stub)]) -> Self {
+        let providers = issuers
+            .iter()
+            .map(|(name, stub)| provider(name, stub))
+            .collect();
+        Self::with(|settings| settings.providers = providers).await
+    }
+
+    /// Begins a sign-in; returns what the issuer is asked, by name.
+    pub(crate) async fn begin(
+        &self,
+        browser: &mut Browser,
+        query: &str,
+    ) -> HashMap<String, String> {
+        let url = self.url(&format!("/auth/login{query}"));
+        let answer = browser.get(&url).await.expect(302);
+        assert_eq!(answer.header("cache-control"), Some("no-store"));
+        let location = location(&url, &answer);
+        let query = location.split_once('?').expect("a query").1.to_owned();
+        url::form_urlencoded::parse(query.as_bytes())
+            .into_owned()
+            .collect()
+    }
+
+    /// Comes back from an issuer; returns where that leads at once.
+    pub(crate) async fn come_back(
+        &self,
+        browser: &mut Browser,
+        provider: &str,
+        query: &str,
+    ) -> String {
+        let url = format!("{}/_svc/auth/callback/{provider}?{query}", self.sites);
+        let answer = browser.get(&url).await.expect(302);
+        assert_eq!(answer.header("referrer-policy"), Some("no-referrer"));
+        location(&url, &answer)
+    }
+
+    /// Begins and comes back with a good code; returns the address of the completion.
+    pub(crate) async fn ticket(&self, browser: &mut Browser, provider: &str) -> String {
+        let asked = self.begin(browser, &format!("?provider={provider}")).await;
+        let query = format!("code={}&state={}", asked["nonce"], asked["state"]);
+        self.come_back(browser, provider, &query).await
+    }
+
+    /// The whole way with an issuer of a test's own.
+    pub(crate) async fn walk(&self, browser: &mut Browser, provider: &str) -> String {
+        let complete = self.ticket(browser, provider).await;
+        let answer = browser.get(&complete).await.expect(302);
+        location(&complete, &answer)
+    }
+
+    /// What a failed sign-in leads to.
+    pub(crate) fn failed(&self, code: &str) -> String {
+        self.url(&format!("?auth_error={code}"))
+    }
+
     /// Signs in with the provider of the server itself; returns where that leads.
     pub(crate) async fn sign_in(&self, browser: &mut Browser, form: &str, query: &str) -> String {
         let (at, page) = browser
@@ -105,5 +165,18 @@ impl Place {
         assert!(page.expect(200).text().contains("no real sign-in"));
         let sent = browser.submit(&at, form).await.expect(303);
         browser.follow(&at, sent).await.0
+    }
+}
+
+/// The settings of a provider that is this issuer.
+pub(crate) fn provider(name: &str, stub: &Stub) -> Provider {
+    Provider {
+        name: name.to_owned(),
+        display_name: String::new(),
+        kind: ProviderKind::Oidc,
+        issuer: stub.address(),
+        client_id: "me".to_owned(),
+        client_secret: "sesame".to_owned(),
+        scopes: Vec::new(),
     }
 }

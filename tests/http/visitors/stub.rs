@@ -128,10 +128,14 @@ fn merge(into: &mut Value, from: &Value) {
 async fn answer(State(stub): State<Stub>, request: Request) -> Response {
     let path = request.uri().path().to_owned();
     let headers = request.headers().clone();
-    let body = axum::body::to_bytes(request.into_body(), 1 << 20).await.unwrap();
+    let body = axum::body::to_bytes(request.into_body(), 1 << 20)
+        .await
+        .unwrap();
     let body = String::from_utf8(body.to_vec()).unwrap();
     let manner = stub.change(|inner| {
-        inner.asked.push((path.clone(), body.clone(), headers.clone()));
+        inner
+            .asked
+            .push((path.clone(), body.clone(), headers.clone()));
         let manner = inner.manners.iter().find(|(known, _)| **known == path);
         manner.map(|(_, manner)| manner.clone()).unwrap_or_default()
     });
@@ -167,8 +171,14 @@ fn good(stub: &Stub, path: &str, body: &str) -> Response {
             "/keys" => Some(json!({ "keys": inner.shown })),
             "/token" => {
                 // A code is the nonce of its sign-in; each is used once.
-                let code = body.split('&').find_map(|pair| pair.strip_prefix("code=")).unwrap();
-                let used = inner.asked.iter().filter(|one| one.1.contains(&format!("code={code}&")));
+                let code = body
+                    .split('&')
+                    .find_map(|pair| pair.strip_prefix("code="))
+                    .unwrap();
+                let used = inner
+                    .asked
+                    .iter()
+                    .filter(|one| one.1.contains(&format!("code={code}&")));
                 if used.count() > 1 {
                     return None;
                 }
@@ -177,7 +187,9 @@ fn good(stub: &Stub, path: &str, body: &str) -> Response {
                     Some(make) => make(inner, &claims),
                     None => inner.key.sign(&claims).unwrap(),
                 };
-                Some(json!({"id_token": token, "access_token": "at-sesame", "token_type": "Bearer"}))
+                Some(
+                    json!({"id_token": token, "access_token": "at-sesame", "token_type": "Bearer"}),
+                )
             }
             "/userinfo" => Some(inner.user.clone()),
             _ => None,
@@ -185,7 +197,11 @@ fn good(stub: &Stub, path: &str, body: &str) -> Response {
     });
     match answer {
         Some(answer) => axum::Json(answer).into_response(),
-        None => (StatusCode::BAD_REQUEST, axum::Json(json!({"error": "invalid_grant"}))).into_response(),
+        None => (
+            StatusCode::BAD_REQUEST,
+            axum::Json(json!({"error": "invalid_grant"})),
+        )
+            .into_response(),
     }
 }
 

@@ -42,7 +42,7 @@ pub struct Calls {
     pub projects: Projects,
     /// Visitors who are somebody.
     pub visitors: Arc<Visitors>,
-    /// Whose credentials are whose.
+    /// Tells whose credentials are whose.
     pub callers: Callers,
     /// Buckets that calls draw from.
     pub rate_limits: Arc<RateLimits>,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{check_names, check_reserved};
+use super::{bind, check_names, check_reserved};
 use crate::backends::actions::refused;
 use crate::backends::database::values::Params;
 use crate::backends::database::{Call, Tables, Touched};
@@ -12,6 +12,7 @@ use crate::backends::model::{Action, BackendError, requires_identity, writes};
 use crate::backends::service::Backends;
 use crate::content::Digest;
 use crate::ids::BackendId;
+use crate::visitors::Identity;
 
 /// A reading action that may be watched.
 #[derive(Clone, Debug)]
@@ -70,7 +71,7 @@ impl Backends {
         Ok(Watchable { action })
     }
 
-    /// What a watchable action answers now, run in a lane; `identity` has the values of the binds that are the platform's.
+    /// What a watchable action answers a visitor now, run in a lane.
     ///
     /// # Errors
     /// [`BackendError`].
@@ -79,13 +80,15 @@ impl Backends {
         id: BackendId,
         watchable: &Watchable,
         given: &Params,
-        identity: &Params,
+        by: Option<&Identity>,
     ) -> Result<Seen, BackendError> {
         let action = &watchable.action;
+        let mut params = given.clone();
+        bind(&action.row.verdict, by, &mut params, |value| value);
         let call = Call {
             sql: Arc::clone(&action.statement),
             writes: false,
-            params: given.iter().chain(identity).cloned().collect(),
+            params,
         };
         let seal = |json: Vec<u8>| (Digest::of(&json), Bytes::from(json));
         let seen = self

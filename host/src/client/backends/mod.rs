@@ -71,6 +71,14 @@ pub enum Backend {
         #[command(flatten)]
         on: On,
     },
+    /// Offer the actions to agents as tools, or offer them no more
+    Agents {
+        /// `on` or `off`
+        #[arg(value_parser = ["on", "off"])]
+        state: String,
+        #[command(flatten)]
+        on: On,
+    },
     /// List the moments that can be restored, newest first
     History {
         /// How many
@@ -193,7 +201,10 @@ impl Backend {
                 page,
                 on,
             } => work::query(sql, &params, page, &on).await,
-            Self::Realtime { state, on } => work::realtime(&state, &on).await,
+            Self::Realtime { state, on } => work::switch("realtime", "rooms", &state, &on).await,
+            Self::Agents { state, on } => {
+                work::switch("agents", "tools for agents", &state, &on).await
+            }
             Self::History { limit, before, on } => work::history(limit, before, &on).await,
             Self::Restore { at, yes, on } => work::restore(&at, yes, &on).await,
             Self::Export { output, force, on } => {

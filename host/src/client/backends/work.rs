@@ -71,11 +71,12 @@ pub(super) async fn query(
     results::show(on.out(), &result)
 }
 
-pub(super) async fn realtime(state: &str, on: &On) -> Result<()> {
+/// Switches a member of the backend, which people know by a name.
+pub(super) async fn switch(member: &str, name: &str, state: &str, on: &On) -> Result<()> {
     let at = on.find().await?;
-    let body = json!({ "realtime": state == "on" });
+    let body = json!({ member: state == "on" });
     let changed = at.send(&calls::UPDATE_BACKEND, body).await?;
-    on.out().answer(&changed, &format!("rooms are {state}"))
+    on.out().answer(&changed, &format!("{name} are {state}"))
 }
 
 pub(super) async fn history(limit: u32, before: Option<String>, on: &On) -> Result<()> {

@@ -168,6 +168,10 @@ impl Applying<'_> {
                     .await
                     .map(drop)
             }
+            Step::Agents(on) => {
+                let asked = self.api.call(&calls::UPDATE_BACKEND, &at);
+                asked.body(json!({ "agents": on })).answer().await.map(drop)
+            }
             Step::Page(number) => self.create(*number, project).await,
             Step::Change { page, slug, live } => {
                 self.change(*page, slug, live.as_deref(), project).await

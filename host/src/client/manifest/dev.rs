@@ -65,6 +65,8 @@ impl Dev {
         let settings = Settings {
             data: Some(data.path().to_owned()),
             listen: Some(self.listen),
+            // With stand-ins for sign-in and payments.
+            dev: true,
             ..Settings::default()
         };
         let server = Server::start(settings, Clock::system()).await;
@@ -134,6 +136,7 @@ impl Dev {
         let applying = Applying {
             api,
             folder: &folder,
+            // The plan is told below, and where the pages are once.
             out: Out { json: true },
             message: None,
             bar: Progress::steps("apply", plan.steps.len()),

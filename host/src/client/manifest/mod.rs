@@ -50,6 +50,9 @@ pub(super) struct Manifest {
     /// Whether the rooms are open; as they are, if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) realtime: Option<bool>,
+    /// Whether agents are offered the actions as tools; as it is, if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) agents: Option<bool>,
     /// The folder of migrations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) migrations: Option<PathBuf>,
@@ -216,6 +219,14 @@ impl Folder {
             pages: pages.collect::<Result<_>>()?,
             manifest,
         })
+    }
+}
+
+impl Folder {
+    /// Whether something in it has no place but in a database.
+    fn needs_backend(&self) -> bool {
+        let switched = [self.manifest.realtime, self.manifest.agents];
+        !self.actions.is_empty() || switched.contains(&Some(true))
     }
 }
 

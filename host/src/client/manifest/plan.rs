@@ -35,7 +35,7 @@ impl Plan {
         let backend = state.and_then(|state| state.backend.as_ref());
         let pending = plan.migrations(folder, backend)?;
         plan.actions(folder, backend)?;
-        plan.realtime(folder, backend);
+        plan.switches(folder, backend);
         plan.pages(api, folder, state).await?;
         plan.about(folder, state)?;
         if let Some(state) = state {
@@ -71,12 +71,9 @@ impl Plan {
                 _ => self.step(Step::Migrate(number), true, "migration", name, ""),
             }
         }
-        if backend.is_none()
-            && pending.is_empty()
-            && (!folder.actions.is_empty() || folder.manifest.realtime.is_some())
-        {
+        if backend.is_none() && pending.is_empty() && folder.needs_backend() {
             return Err(Failure::here(
-                "The folder has actions or `realtime` and no migration: the first migration makes the database.",
+                "The folder has actions, `realtime` or `agents`, and no migration: the first migration makes the database.",
             ));
         }
         Ok(pending)
@@ -113,13 +110,17 @@ impl Plan {
         Ok(())
     }
 
-    fn realtime(&mut self, folder: &Folder, backend: Option<&Backend>) {
-        let is = backend.is_some_and(|backend| backend.realtime.enabled);
-        if let Some(wanted) = folder.manifest.realtime
-            && wanted != is
-        {
-            let state = if wanted { "on" } else { "off" };
-            self.step(Step::Realtime(wanted), false, "rooms", state, "");
+    /// Plans what is switched on or off.
+    fn switches(&mut self, folder: &Folder, backend: Option<&Backend>) {
+        let manifest = &folder.manifest;
+        let rooms = backend.is_some_and(|backend| backend.realtime.enabled);
+        let tools = backend.is_some_and(|backend| backend.agents);
+        let state = |on: bool| if on { "on" } else { "off" };
+        if let Some(on) = manifest.realtime.filter(|on| *on != rooms) {
+            self.step(Step::Realtime(on), false, "rooms", state(on), "");
+        }
+        if let Some(on) = manifest.agents.filter(|on| *on != tools) {
+            self.step(Step::Agents(on), false, "tools", state(on), "");
         }
     }
 

@@ -306,15 +306,15 @@ fn misplaced(file: &Path, before: bool, path: &Path, version: u32) -> Failure {
 /// A manifest for a project as it is.
 fn fresh(state: &State) -> Manifest {
     let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-    let rooms = state
-        .backend
-        .as_ref()
-        .map(|backend| backend.realtime.enabled);
+    let backend = state.backend.as_ref();
+    let rooms = backend.map(|backend| backend.realtime.enabled);
+    let tools = backend.map(|backend| backend.agents);
     Manifest {
         project: state.project.name.clone(),
         description: text(&state.project.description),
         home: text(&state.project.home),
         realtime: rooms.filter(|on| *on),
+        agents: tools.filter(|on| *on),
         ..Manifest::default()
     }
 }

@@ -32,6 +32,9 @@ pub(super) struct Backend {
     pub(super) migrations: Vec<Applied>,
     pub(super) actions: Vec<Defined>,
     pub(super) realtime: Realtime,
+    /// A server that has no such thing offers none.
+    #[serde(default)]
+    pub(super) agents: bool,
 }
 
 impl Backend {

@@ -13,6 +13,8 @@ pub(super) enum Step {
     Actions(Vec<usize>),
     /// Opens or closes the rooms.
     Realtime(bool),
+    /// Offers agents the actions as tools, or offers them no more.
+    Agents(bool),
     /// Makes the page of this number.
     Page(usize),
     /// Changes the page of this number, which has this slug on the server and this source.
@@ -34,6 +36,7 @@ impl Step {
             Self::Migrate(_) => "apply.migration",
             Self::Actions(_) => "apply.actions",
             Self::Realtime(_) => "apply.rooms",
+            Self::Agents(_) => "apply.tools",
             Self::Page(_) => "apply.page",
             Self::Change { .. } => "apply.change",
             Self::About => "apply.about",

@@ -8,89 +8,20 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
 use tokio::sync::Notify;
 
 use super::budget::Budget;
-use super::identity::Visitor;
-use super::listener::{Listener, Subscriber};
-use crate::backends::database::values::{Params, Value};
+use super::listener::Listener;
+use super::query::{Answer, Key, Outcome, Query};
+use super::subscriber::Subscriber;
 use crate::backends::database::{Tables, Touched};
 use crate::backends::operate::Seen;
-use crate::content::Digest;
-use crate::http::problem::Problem;
 use crate::ids::BackendId;
 
 /// How much of the answers of a backend is kept for who comes later, in bytes.
 const MOST_KEPT: usize = 4 << 20;
 /// A longer answer is not kept.
 const LONGEST_KEPT: usize = 256 << 10;
-
-/// What tells one query of a backend from another.
-#[derive(Clone, Debug)]
-pub(super) struct Query {
-    /// The action's name.
-    pub(super) action: String,
-    /// Its params.
-    pub(super) params: Params,
-    /// The visitor whose own answer it is.
-    pub(super) visitor: Option<Arc<Visitor>>,
-}
-
-/// The same in a form that can be compared.
-type Key = Vec<u8>;
-
-impl Query {
-    fn key(&self) -> Key {
-        let mut key = Vec::new();
-        let mut put = |tag: u8, bytes: &[u8]| {
-            key.push(tag);
-            key.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
-            key.extend_from_slice(bytes);
-        };
-        put(b'a', self.action.as_bytes());
-        if let Some(visitor) = &self.visitor {
-            put(b'v', visitor.id.as_bytes());
-            put(
-                b'e',
-                visitor.email.as_deref().unwrap_or_default().as_bytes(),
-            );
-        }
-        let mut params: Vec<_> = self.params.iter().collect();
-        params.sort_by(|a, b| a.0.cmp(&b.0));
-        for (name, value) in params {
-            put(b'n', name.as_bytes());
-            match value {
-                Value::Null => put(b'0', &[]),
-                Value::Integer(number) => put(b'i', &number.to_le_bytes()),
-                Value::Real(number) => put(b'r', &number.to_bits().to_le_bytes()),
-                Value::Text(text) => put(b't', text.as_bytes()),
-                Value::Blob(bytes) => put(b'b', bytes),
-            }
-        }
-        key
-    }
-}
-
-/// An answer of a query.
-#[derive(Clone, Debug)]
-pub(super) struct Answer {
-    pub(super) json: Bytes,
-    pub(super) digest: Digest,
-}
-
-/// What an evaluation came to.
-#[derive(Debug)]
-pub(super) enum Outcome {
-    /// An answer.
-    Seen(Seen),
-    /// The end of the query.
-    Failed(Arc<Problem>),
-    /// The database was busy: whoever has got a result waits for the next.
-    Busy(Arc<Problem>),
-    /// Whether the answer is a visitor's own is another than it was.
-    Moved,
-}
 
 /// The queries of a backend.
 #[derive(Debug)]
@@ -112,6 +43,8 @@ struct State {
     next: u64,
     /// Marked queries, by when they are due.
     agenda: BTreeSet<(Duration, u64)>,
+    /// The query that is being evaluated and has taken long before: there is one at most, so that others have their turn.
+    heavy: Option<u64>,
     /// Bytes of answers that are kept.
     kept: usize,
     /// How many connections may still ask for something.
@@ -136,6 +69,8 @@ struct Entry {
     kept: Option<Answer>,
     /// When it was last evaluated.
     began: Option<Duration>,
+    /// Whether that took long.
+    is_heavy: bool,
     turn: Turn,
     /// What has changed while it is evaluated: which tables the new answer is made of is known only with it.
     meanwhile: Touched,
@@ -151,6 +86,8 @@ enum Turn {
     Runs { again: bool },
 }
 
+/// An evaluation that takes longer than this is a heavy one.
+const HEAVY: Duration = Duration::from_millis(20);
 /// How long a query waits that found the database busy.
 const BUSY: Duration = Duration::from_millis(500);
 
@@ -276,31 +213,34 @@ impl Board {
     /// The next query to evaluate, if one is due.
     pub(super) fn begin(&self, now: Duration) -> Option<(u64, Arc<Query>)> {
         let mut state = self.state();
-        let (due, number) = state
-            .agenda
-            .first()
-            .copied()
-            .filter(|(due, _)| *due <= now)?;
+        let (due, number) = state.next().filter(|(due, _)| *due <= now)?;
         state.agenda.remove(&(due, number));
         let entry = state.queries.get_mut(&number)?;
         entry.turn = Turn::Runs { again: false };
         entry.began = Some(now);
-        let query = Arc::clone(&entry.query);
+        let (query, is_heavy) = (Arc::clone(&entry.query), entry.is_heavy);
+        if is_heavy {
+            state.heavy = Some(number);
+        }
         Some((number, query))
     }
 
     /// How long it is until a query is due, if one will be.
     pub(super) fn next_due(&self, now: Duration) -> Option<Duration> {
         let state = self.state();
-        state.agenda.first().map(|(due, _)| due.saturating_sub(now))
+        state.next().map(|(due, _)| due.saturating_sub(now))
     }
 
     /// Tells who listens to a query what its evaluation came to; answers who must join anew.
     pub(super) fn finish(&self, number: u64, outcome: Outcome, now: Duration) -> Vec<Subscriber> {
         let mut state = self.state();
+        state.heavy.take_if(|heavy| *heavy == number);
         let Some(entry) = state.queries.get_mut(&number) else {
             return Vec::new();
         };
+        entry.is_heavy = entry
+            .began
+            .is_some_and(|began| now.saturating_sub(began) > HEAVY);
         let mut again = entry.turn == Turn::Runs { again: true };
         let meanwhile = std::mem::take(&mut entry.meanwhile);
         entry.turn = Turn::Rests;
@@ -377,12 +317,21 @@ impl State {
             tables: None,
             kept: None,
             began: None,
+            is_heavy: false,
             turn: Turn::Rests,
             meanwhile: Touched::default(),
         };
         self.by_key.insert(key, self.next);
         self.queries.insert(self.next, entry);
         self.next
+    }
+
+    /// The next query of the agenda that may be evaluated beside those that are, and when it is due.
+    fn next(&self) -> Option<(Duration, u64)> {
+        let is_heavy = |number: &u64| self.queries.get(number).is_some_and(|entry| entry.is_heavy);
+        let mut agenda = self.agenda.iter();
+        let next = agenda.find(|(_, number)| self.heavy.is_none() || !is_heavy(number));
+        next.copied()
     }
 
     /// Has a query evaluated as soon as it may be.

@@ -9,7 +9,7 @@ use bytes::Bytes;
 const MOST_OF_BACKEND: usize = 32 << 20;
 /// and those of all; then a backend with little of it goes on.
 const MOST_OF_ALL: usize = 256 << 20;
-const LITTLE: usize = 4 << 20;
+const LITTLE: usize = 8 << 20;
 
 /// The answers of a backend that somebody still holds.
 #[derive(Debug, Default)]

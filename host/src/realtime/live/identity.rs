@@ -1,49 +1,40 @@
-//! Who listens: the one place where live queries ask about visitors.
+//! Who listens: a session, looked at when a connection is opened and from then on, until it ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use http::HeaderMap;
-
-use crate::backends::database::values::{Params, Value};
-use crate::backends::model::{USER_EMAIL, USER_ID};
-
-/// A signed-in visitor.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Visitor {
-    /// The visitor's id.
-    pub(super) id: String,
-    /// The verified address, if there is one.
-    pub(super) email: Option<String>,
-}
-
-impl Visitor {
-    /// The values of the binds that are the platform's.
-    pub(super) fn binds(&self) -> Params {
-        let email = self.email.clone().map_or(Value::Null, Value::Text);
-        vec![
-            (USER_ID.to_owned(), Value::Text(self.id.clone())),
-            (USER_EMAIL.to_owned(), email),
-        ]
-    }
-}
+use crate::visitors::{Identity, Session};
 
 /// A sign-in that a connection was opened with.
 #[derive(Debug)]
-pub(super) struct Session {
-    visitor: Arc<Visitor>,
+pub(super) struct SignIn {
+    pub(super) session: Arc<Session>,
+    identity: Arc<Identity>,
     over: AtomicBool,
 }
 
-impl Session {
-    /// The sign-in that a request's headers prove.
-    pub(super) fn of(_: &HeaderMap) -> Option<Self> {
-        None
+impl SignIn {
+    /// That of a session.
+    pub(super) fn of(session: Arc<Session>) -> Self {
+        Self {
+            identity: Arc::new(session.identity()),
+            session,
+            over: AtomicBool::new(false),
+        }
     }
 
     /// Who is signed in, until that is over.
-    pub(super) fn visitor(&self) -> Option<Arc<Visitor>> {
-        let is_over = self.over.load(Ordering::Relaxed);
-        (!is_over).then(|| Arc::clone(&self.visitor))
+    pub(super) fn visitor(&self) -> Option<Arc<Identity>> {
+        (!self.is_over()).then(|| Arc::clone(&self.identity))
+    }
+
+    /// Whether it is over.
+    pub(super) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// Ends it for this connection.
+    pub(super) fn end(&self) {
+        self.over.store(true, Ordering::Relaxed);
     }
 }

@@ -10,17 +10,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use tokio::sync::mpsc;
 
-use super::board::{Answer, Board};
+use super::board::Board;
 use super::budget::Budget;
-use super::identity::{Session, Visitor};
+use super::identity::SignIn;
+use super::opened::{Event, Opened, Way};
 use super::protocol;
+use super::query::Answer;
+use super::subscriber::Subscriber;
 use crate::content::Digest;
 use crate::http::problem::Problem;
-use crate::http::websocket::{Close, Outbox, frame};
+use crate::http::websocket::{Close, frame};
 use crate::ids::BackendId;
 use crate::realtime::room::{Life, Page};
+use crate::visitors::Identity;
 
 /// How much may be on its way to a client before it waits for what is there to be taken, in bytes.
 const WINDOW: usize = 64 << 10;
@@ -29,39 +32,6 @@ const COPIED: usize = 4 << 10;
 /// How long a client may take for a large result while others wait to be sent theirs.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a stream is told.
-#[derive(Debug)]
-pub(super) enum Event {
-    /// A result, with its number.
-    Result(u64, Bytes),
-    /// A problem: the last event.
-    Error(Arc<Problem>),
-    /// Nothing, so that everybody between knows that the stream lives.
-    Comment,
-}
-
-/// How a connection is written to.
-#[derive(Debug)]
-pub(super) enum Way {
-    /// A WebSocket.
-    Socket(Arc<Outbox>),
-    /// Server-sent events.
-    Stream(mpsc::UnboundedSender<Event>),
-}
-
-/// How a connection was opened.
-#[derive(Debug)]
-pub(super) struct Opened {
-    /// The page that it was opened from.
-    pub(super) page: Page,
-    /// The id of the request.
-    pub(super) request: Arc<str>,
-    /// Where problems are explained.
-    pub(super) base_url: String,
-    /// Who is signed in there.
-    pub(super) session: Option<Session>,
-}
-
 /// A connection.
 #[derive(Debug)]
 pub(super) struct Listener {
@@ -69,19 +39,19 @@ pub(super) struct Listener {
     pub(super) backend: BackendId,
     pub(super) life: Life,
     opened: Opened,
-    board: Arc<Board>,
+    pub(super) board: Arc<Board>,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
-struct State {
+pub(super) struct State {
     /// `None` once it is closed.
     way: Option<Way>,
-    subscriptions: HashMap<Arc<str>, Subscription>,
+    pub(super) subscriptions: HashMap<Arc<str>, Subscription>,
     /// The next subscription's number.
     next: u64,
     /// Those that are behind, or have a problem to be told, in the order of that.
-    late: VecDeque<(Arc<str>, u64)>,
+    pub(super) late: VecDeque<(Arc<str>, u64)>,
     /// Bytes on their way.
     sent: usize,
     /// Whether a large one is among them, and since when that is known.
@@ -93,35 +63,27 @@ struct State {
 
 /// A subscription.
 #[derive(Debug)]
-struct Subscription {
+pub(super) struct Subscription {
     /// Tells it from an earlier one of the same id.
-    number: u64,
+    pub(super) number: u64,
     /// The query; `None` while it is looked for.
-    query: Option<u64>,
+    pub(super) query: Option<u64>,
     /// Whether its answer is the visitor's own.
-    is_own: bool,
+    pub(super) is_own: bool,
     /// How many results were sent.
-    seq: u64,
+    pub(super) seq: u64,
     /// The last of them.
-    last: Option<Digest>,
-    late: Late,
+    pub(super) last: Option<Digest>,
+    pub(super) late: Late,
 }
 
 #[derive(Debug)]
-enum Late {
+pub(super) enum Late {
     No,
     /// There is a newer result.
     Behind,
     /// It has ended.
     Ended(Arc<Problem>),
-}
-
-/// A subscription as its query knows it.
-#[derive(Clone, Debug)]
-pub(super) struct Subscriber {
-    pub(super) listener: Arc<Listener>,
-    pub(super) id: Arc<str>,
-    pub(super) number: u64,
 }
 
 /// Why there is no new subscription.
@@ -158,7 +120,7 @@ impl Listener {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -231,14 +193,14 @@ impl Listener {
         &self.board
     }
 
-    /// The session that it was opened with.
-    pub(super) fn session(&self) -> Option<&Session> {
-        self.opened.session.as_ref()
+    /// The sign-in that it was opened with.
+    pub(super) fn sign_in(&self) -> Option<&SignIn> {
+        self.opened.sign_in.as_ref()
     }
 
     /// Who is signed in.
-    pub(super) fn visitor(&self) -> Option<Arc<Visitor>> {
-        self.session().and_then(Session::visitor)
+    pub(super) fn visitor(&self) -> Option<Arc<Identity>> {
+        self.sign_in().and_then(SignIn::visitor)
     }
 
     /// Says that a frame is refused; a subscription of its id ends by it.
@@ -274,11 +236,6 @@ impl Listener {
         }
     }
 
-    /// Whether some subscription's answer is the visitor's own.
-    pub(super) fn has_own(&self) -> bool {
-        self.state().subscriptions.values().any(|one| one.is_own)
-    }
-
     /// Notes that everything is on its way.
     pub(super) fn drained(&self) {
         let mut state = self.state();
@@ -288,7 +245,7 @@ impl Listener {
     }
 
     /// Sends what is late, as far as there is room: problems by itself, results by asking their queries.
-    fn go_on(&self, state: &mut State) {
+    pub(super) fn go_on(&self, state: &mut State) {
         while state.sent < WINDOW {
             let Some((id, number)) = state.late.front().cloned() else {
                 return;
@@ -363,13 +320,6 @@ impl Listener {
     }
 }
 
-impl Opened {
-    /// A problem as it is told.
-    pub(super) fn document(&self, problem: &Problem) -> String {
-        problem.document(&self.base_url, &self.request).to_string()
-    }
-}
-
 impl State {
     /// When the client last took something of what waits: a ping is answered only behind that.
     fn taken(&self, waits: bool) -> Duration {
@@ -397,7 +347,12 @@ impl State {
     }
 
     /// Sends a result; answers whether there was room.
-    fn send(&mut self, (id, seq): (&str, u64), answer: &Answer, budget: &Budget) -> bool {
+    pub(super) fn send(
+        &mut self,
+        (id, seq): (&str, u64),
+        answer: &Answer,
+        budget: &Budget,
+    ) -> bool {
         let bytes = answer.json.len();
         if self.sent > 0 && self.sent + bytes > WINDOW {
             return false;
@@ -426,97 +381,5 @@ impl State {
             None => {}
         }
         true
-    }
-}
-
-impl Subscriber {
-    fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> Option<T> {
-        let mut state = self.listener.state();
-        let found = state.subscriptions.get(&self.id);
-        found
-            .is_some_and(|one| one.number == self.number)
-            .then(|| work(&mut state))
-    }
-
-    fn query(&self) -> Option<u64> {
-        let query = |state: &mut State| state.subscriptions.get(&self.id)?.query;
-        self.with(query).flatten()
-    }
-
-    /// Notes the query that it listens to; answers whether it is there still.
-    pub(super) fn joins(&self, query: u64, is_own: bool) -> bool {
-        let join = |state: &mut State| {
-            if let Some(one) = state.subscriptions.get_mut(&self.id) {
-                (one.query, one.is_own) = (Some(query), is_own);
-            }
-        };
-        self.with(join).is_some()
-    }
-
-    /// Whether it has yet to get its first result.
-    pub(super) fn is_new(&self) -> bool {
-        let is_new = |state: &mut State| {
-            state
-                .subscriptions
-                .get(&self.id)
-                .is_none_or(|one| one.seq == 0)
-        };
-        self.with(is_new).unwrap_or(true)
-    }
-
-    /// Gives it an answer: sent at once if it is another than the last one and there is room.
-    pub(super) fn offer(&self, answer: &Answer) {
-        let offered = self.with(|state| {
-            let one = state.subscriptions.get_mut(&self.id)?;
-            let was_behind = match one.late {
-                Late::Ended(_) => return None,
-                Late::Behind => true,
-                Late::No => false,
-            };
-            one.late = Late::No;
-            let seq = one.seq + 1;
-            if one.last != Some(answer.digest) {
-                let budget = self.listener.board.budget();
-                let sent = state.send((&self.id, seq), answer, budget);
-                let one = state.subscriptions.get_mut(&self.id)?;
-                if sent {
-                    (one.seq, one.last) = (seq, Some(answer.digest));
-                } else {
-                    one.late = Late::Behind;
-                    if !was_behind {
-                        state.late.push_back((Arc::clone(&self.id), self.number));
-                    }
-                    return Some(false);
-                }
-            }
-            Some(was_behind)
-        });
-        if offered.flatten() == Some(true) {
-            let mut state = self.listener.state();
-            self.listener.go_on(&mut state);
-        }
-    }
-
-    /// Ends it with a problem, which it is told behind what is on its way.
-    pub(super) fn fail(&self, problem: Arc<Problem>) {
-        let failed = self.with(|state| {
-            let Some(one) = state.subscriptions.get_mut(&self.id) else {
-                return;
-            };
-            one.query = None;
-            let late = std::mem::replace(&mut one.late, Late::Ended(problem));
-            if matches!(late, Late::No) {
-                state.late.push_back((Arc::clone(&self.id), self.number));
-            }
-        });
-        if failed.is_some() {
-            let mut state = self.listener.state();
-            self.listener.go_on(&mut state);
-        }
-    }
-
-    /// Whether it is this one.
-    pub(super) fn is(&self, listener: &Listener, number: u64) -> bool {
-        std::ptr::eq(Arc::as_ptr(&self.listener), listener) && self.number == number
     }
 }

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use super::board::Board;
 use super::budget::Budget;
-use super::listener::{Listener, Opened, Way};
+use super::listener::Listener;
 use super::numbers::Numbers;
+use super::opened::{Opened, Way};
 use crate::backends::database::Touched;
 use crate::http::websocket::Close;
 use crate::ids::{BackendId, DeploymentId};

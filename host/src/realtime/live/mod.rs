@@ -10,11 +10,14 @@ mod identity;
 mod listener;
 mod listeners;
 mod numbers;
+mod opened;
 mod protocol;
+mod query;
 pub mod routes;
 mod service;
 mod socket;
 mod stream;
+mod subscriber;
 
 pub(super) use listeners::{Listeners, Place};
 pub use service::Live;

@@ -12,8 +12,8 @@ use tokio::sync::mpsc;
 use tracing::Instrument;
 
 use super::Live;
-use super::identity::Session;
-use super::listener::{Event, Opened, Way};
+use super::identity::SignIn;
+use super::opened::{Event, Opened, Way};
 use super::service::{Left, Wanted};
 use super::socket;
 use super::stream::Events;
@@ -129,9 +129,11 @@ async fn open(
         ));
     }
     query.none()?;
-    let session = Session::of(request.headers());
+    let sign_in = live
+        .sign_in(&context.host, &page, request.headers())
+        .await?;
     let upgrade = Upgrade::of(request)?;
-    let opened = opened(live, context, (slug, &page), session);
+    let opened = opened(live, context, (slug, &page), sign_in);
     let client = context.client.bucket();
     let place = live.admit(backend, client, &opened.page.slug, false)?;
     let span = tracing::debug_span!("live", request = %context.request_id, slug);
@@ -153,8 +155,8 @@ async fn stream(
     live.draw(&client, left)?;
     let page = deployments.visited(&context.host, slug).await?;
     let backend = bound(&page)?;
-    let session = Session::of(headers);
-    let opened = opened(live, context, (slug, &page), session);
+    let sign_in = live.sign_in(&context.host, &page, headers).await?;
+    let opened = opened(live, context, (slug, &page), sign_in);
     let wanted = match wanted(live, query) {
         Ok(wanted) => wanted,
         Err(problem) => {
@@ -218,7 +220,7 @@ fn opened(
     live: &Live,
     context: &Context,
     (slug, page): (&str, &pages::Page),
-    session: Option<Session>,
+    sign_in: Option<SignIn>,
 ) -> Opened {
     Opened {
         page: Page {
@@ -227,6 +229,6 @@ fn opened(
         },
         request: Arc::clone(&context.request_id),
         base_url: live.config.base_url.clone(),
-        session,
+        sign_in,
     }
 }

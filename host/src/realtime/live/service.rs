@@ -8,17 +8,24 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use http::HeaderMap;
 
-use super::board::{Board, Outcome, Query};
-use super::listener::{Listener, NotNow, Opened, Subscriber, Way};
+use super::board::Board;
+use super::identity::SignIn;
+use super::listener::{Listener, NotNow};
 use super::listeners::{Place, Seat};
+use super::opened::{Opened, Way};
+use super::query::{Outcome, Query};
+use super::subscriber::Subscriber;
 use crate::backends::database::values::Params;
 use crate::backends::{BackendError, Backends};
 use crate::config::Config;
+use crate::deployments::pages;
 use crate::http::extract::invalid;
+use crate::http::hosts::Host;
 use crate::http::problem::{Code, Problem};
 use crate::http::rate_limit::{RateLimits, Rule};
 use crate::ids::{BackendId, DeploymentId};
 use crate::realtime::Realtime;
+use crate::visitors::Visitors;
 use svc_base::Stopwatch;
 
 /// How many queries of a backend are evaluated at once: a call of the same backend waits for no more than these.
@@ -31,6 +38,7 @@ const EVALUATION: &str = "live query";
 pub struct Live {
     realtime: Arc<Realtime>,
     backends: Arc<Backends>,
+    visitors: Arc<Visitors>,
     rate_limits: Arc<RateLimits>,
     pub(super) config: Arc<Config>,
     /// By which evaluations keep their distance.
@@ -57,6 +65,7 @@ impl Live {
     pub fn new(
         realtime: Arc<Realtime>,
         backends: Arc<Backends>,
+        visitors: Arc<Visitors>,
         rate_limits: Arc<RateLimits>,
         config: Arc<Config>,
     ) -> Self {
@@ -65,10 +74,42 @@ impl Live {
         Self {
             realtime,
             backends,
+            visitors,
             rate_limits,
             config,
             watch: Stopwatch::start(),
         }
+    }
+
+    /// Who opens a connection from a page.
+    ///
+    /// # Errors
+    /// The database's.
+    pub(super) async fn sign_in(
+        &self,
+        host: &Host,
+        page: &pages::Page,
+        headers: &HeaderMap,
+    ) -> Result<Option<SignIn>, Problem> {
+        let session = self.visitors.caller(host, page, headers).await?;
+        Ok(session.map(SignIn::of))
+    }
+
+    /// Ends the subscriptions of visitors who are not signed in any more. Runs once a second.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn look_at_sessions(&self) -> anyhow::Result<()> {
+        for listener in self.realtime.listeners.list() {
+            let Some(sign_in) = listener.sign_in().filter(|one| !one.is_over()) else {
+                continue;
+            };
+            if !self.visitors.is_live(&sign_in.session).await? {
+                sign_in.end();
+                listener.end_own(&Arc::new(BackendError::IdentityRequired.into()));
+            }
+        }
+        Ok(())
     }
 
     /// Takes a place of the quotas for a connection that is yet to be opened.
@@ -254,9 +295,9 @@ impl Live {
         if found.requires_identity() != visitor.is_some() {
             return Ok(Outcome::Moved);
         }
-        let binds = visitor.as_ref().map(|visitor| visitor.binds());
-        let binds = binds.unwrap_or_default();
-        let seen = self.backends.look(backend, &found, params, &binds);
+        let seen = self
+            .backends
+            .look(backend, &found, params, visitor.as_deref());
         Ok(Outcome::Seen(seen.await?))
     }
 

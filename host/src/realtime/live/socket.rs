@@ -6,8 +6,9 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::Live;
-use super::listener::{Listener, Opened, Way};
+use super::listener::Listener;
 use super::listeners::Place;
+use super::opened::{Opened, Way};
 use super::protocol::{self, Frame, Refusal};
 use super::service::{Left, Wanted};
 use crate::http::websocket::{Accepted, Close, Incoming};

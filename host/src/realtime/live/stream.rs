@@ -8,8 +8,8 @@ use futures_util::Stream;
 use futures_util::stream::unfold;
 use tokio::sync::mpsc;
 
-use super::listener::{Event, Opened};
 use super::listeners::Seat;
+use super::opened::{Event, Opened};
 
 /// What a stream is read from.
 #[derive(Debug)]
