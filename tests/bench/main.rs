@@ -46,7 +46,7 @@ use server::Bench;
 type Measure = fn(&Run, &mut Goals) -> anyhow::Result<()>;
 
 /// What is measured, in the order of the report.
-const PARTS: [(&str, Measure); 15] = [
+const PARTS: [(&str, Measure); 16] = [
     ("startup", |run, goals| startup::measure(&run.bench, goals)),
     ("calls", |run, goals| calls::measure(&run.bench, goals)),
     ("views", views::measure),
