@@ -32,7 +32,6 @@ const LIMITS: &str = "sockets_per_backend = 1000000
 sockets_per_ip = 1000000
 sockets_total = 1000000
 messages_per_second = 1000000000
-database_bytes = 1073741824
 ";
 
 const SCHEMA: &str =

@@ -100,11 +100,11 @@ async fn who_does_not_answer_pings_is_gone_at_the_deadline() {
     let mut silent = open(&house).await;
     for _ in 0..2 {
         house.server.advance(25);
-        assert_eq!(ada.all().await, [json!(null); 0]);
+        assert_eq!(ada.all().await.len(), 0);
     }
     house.server.advance(11);
     // It is told before it reads, and answers what it finds.
-    assert_eq!(ada.all().await, [json!(null); 0]);
+    assert_eq!(ada.all().await.len(), 0);
     lives(&mut ada).await;
     assert_eq!(silent.closed().await, Some(1001));
 }

@@ -63,8 +63,8 @@ struct Unasked {
 
 /// Listen to live queries
 ///
-/// An extension. What a reading action answers, now and whenever a commit has changed it: at most 10 times a second a query, and the
-/// last change always arrives. Two ways:
+/// An extension. What a reading action answers, now and whenever a commit has changed it: a query is evaluated `live_per_second` times a
+/// second at most, and the last change always arrives. Two ways:
 ///
 /// A WebSocket, for many queries. Frames of a page: `{"v":1,"type":"subscribe","id","action","params"}`, `{"v":1,"type":"unsubscribe","id"}`. Frames
 /// of the server: `{"v":1,"type":"result","id","seq","result"}`, whose `result` is what a call of the action answers, and `{"v":1,"type":"error","id","problem"}`,

@@ -251,7 +251,7 @@ impl Live {
                 () = board.woken() => {}
                 Some((number, query, outcome)) = running.next() => {
                     for one in board.finish(number, outcome, self.watch.elapsed()) {
-                        self.move_over(one, &query).await;
+                        self.move_over(&one, &query).await;
                     }
                 }
                 () = tokio::time::sleep(due.unwrap_or_default()), if due.is_some() => {}
@@ -302,13 +302,13 @@ impl Live {
     }
 
     /// Has a subscriber listen to what its action has become: everybody's answer, or its own visitor's.
-    async fn move_over(&self, subscriber: Subscriber, query: &Query) {
+    async fn move_over(&self, subscriber: &Subscriber, query: &Query) {
         let listener = &subscriber.listener;
         let (action, params) = (query.action.clone(), query.params.clone());
         match self.query(listener, action, params).await {
             Ok(query) => listener
                 .board()
-                .join(query, &subscriber, self.watch.elapsed()),
+                .join(query, subscriber, self.watch.elapsed()),
             Err(error) => subscriber.fail(Arc::new(error.into())),
         }
     }
