@@ -40,4 +40,5 @@ pub mod router;
 pub mod server;
 pub mod stripe;
 pub mod telemetry;
+pub mod visitors;
 pub mod workspaces;

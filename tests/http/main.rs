@@ -2,6 +2,7 @@
 
 mod account;
 mod actions;
+mod audit;
 mod backend_crashes;
 mod backends;
 mod backup_crashes;
@@ -36,6 +37,7 @@ mod house;
 mod idempotency;
 mod landing;
 mod limits;
+mod live;
 mod mcp;
 mod members;
 mod migrations;
@@ -45,6 +47,7 @@ mod openapi_answers;
 mod openapi_examples;
 mod openapi_links;
 mod openapi_parts;
+mod openapi_people;
 mod openapi_recorded;
 mod openapi_rules;
 mod operations;
@@ -52,6 +55,7 @@ mod operators;
 mod owners;
 mod page_heads;
 mod passwords;
+mod payments;
 mod projects;
 mod property;
 mod queries;
@@ -71,6 +75,7 @@ mod tidy;
 mod tidy_order;
 mod tidy_tables;
 mod values;
+mod visitors;
 mod visits;
 
 /// The `svc` command that cargo built beside these tests.

@@ -2,6 +2,7 @@
 
 use rusqlite::Connection;
 
+use super::audit::Act;
 use super::{Control, Error, Tx};
 use crate::clock::Timestamp;
 
@@ -31,6 +32,8 @@ pub struct Deed {
 pub const SLUG_CHANGED: &str = "slug_changed";
 /// The kind of event that says: a workspace is being deleted.
 pub const WORKSPACE_ENDED: &str = "workspace_ended";
+/// The kind of event that says: forget what you hold in memory about the visitors of this project.
+pub const VISITORS_CHANGED: &str = "visitors_changed";
 /// The kind of event that only says what was done.
 pub const NOTED: &str = "noted";
 
@@ -52,13 +55,24 @@ pub fn tell(
     Ok(())
 }
 
-/// Tells the server what was done, for its log.
+/// Tells the server what was done, for its log, and the audit what of it no transaction of its own has said.
 ///
 /// # Errors
 /// The database's.
-pub async fn note(control: &Control, deed: Deed, now: Timestamp) -> Result<(), Error> {
+pub async fn note(
+    control: &Control,
+    deed: Deed,
+    act: Option<(Act, String)>,
+    now: Timestamp,
+) -> Result<(), Error> {
     control
-        .write(move |tx| tell(tx, NOTED, "", &deed, now))
+        .write(move |tx| {
+            tell(tx, NOTED, "", &deed, now)?;
+            match &act {
+                Some((act, target)) => tx.did(*act, None, target, now),
+                None => Ok(()),
+            }
+        })
         .await
 }
 

@@ -54,6 +54,12 @@ pub(super) fn by_id(c: &Connection, id: &DeploymentId) -> rusqlite::Result<Optio
         .optional()
 }
 
+/// Whether a deployment is there, answering or not.
+pub(super) fn exists(c: &Connection, id: &DeploymentId) -> rusqlite::Result<bool> {
+    c.prepare_cached("SELECT EXISTS (SELECT 1 FROM deployments WHERE id = ?1)")?
+        .query_row([id], |row| row.get(0))
+}
+
 /// Whether a slug is anybody's, resolving or not.
 pub(super) fn is_taken(c: &Connection, slug: &str) -> rusqlite::Result<bool> {
     c.prepare_cached("SELECT EXISTS (SELECT 1 FROM deployments WHERE slug = ?1)")?
@@ -162,12 +168,14 @@ pub(super) fn set_disabled(
     tx: &Tx<'_>,
     slug: &str,
     since: Option<Timestamp>,
-) -> Result<bool, Error> {
-    let changed = tx.execute(
-        "UPDATE deployments SET disabled_at = ?2 WHERE slug = ?1",
-        params![slug, since],
-    )?;
-    Ok(changed > 0)
+) -> Result<Option<(DeploymentId, Option<ProjectId>)>, Error> {
+    let changed = tx
+        .prepare_cached(
+            "UPDATE deployments SET disabled_at = ?2 WHERE slug = ?1 RETURNING id, project_id",
+        )?
+        .query_row(params![slug, since], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    Ok(changed)
 }
 
 /// Ids of the one-time shares that are there.
