@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use url::Url;
 
+use super::asks_for_json;
 use super::calls::{self, Call};
 use super::error::{Exit, Failure, Result};
 use super::output::say;
@@ -263,9 +264,11 @@ impl Asking<'_> {
                 return Err(failure);
             }
             busy += 1;
-            say(&format!(
-                "the server has no room just now: waiting for {wait} s"
-            ));
+            if !asks_for_json() {
+                say(&format!(
+                    "the server has no room just now: waiting for {wait} s"
+                ));
+            }
             tokio::time::sleep(Duration::from_secs(wait)).await;
         }
     }

@@ -148,12 +148,17 @@ fn ended(json: bool, done: Result<()>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            match json {
-                true => say(&failure.document().to_string()),
-                false => say(&failure.text()),
-            }
+            tell(json, &failure);
             ExitCode::from(failure.exit as u8)
         }
+    }
+}
+
+/// Tells a person or a program why something failed.
+fn tell(json: bool, failure: &Failure) {
+    match json {
+        true => say(&failure.document().to_string()),
+        false => say(&failure.text()),
     }
 }
 

@@ -8,12 +8,12 @@ use super::api::Api;
 use super::difference::Difference;
 use super::error::{Exit, Failure, Result};
 use super::frontends::{Found, as_type};
-use super::output::{member, say};
+use super::output::member;
 use super::projects::{self, OfProject};
 use super::revisions::note;
 use super::source::{STDIN, Source, slug_of};
 use super::watching::Watching;
-use super::{Common, calls};
+use super::{Common, calls, tell};
 
 /// Updates a frontend from a file.
 #[derive(Debug, clap::Args)]
@@ -172,7 +172,7 @@ impl Watch {
                     return Err(failure);
                 }
                 // A file that does not render, or is away for a moment, may be mended with the next save.
-                Err(failure) => say(&failure.text()),
+                Err(failure) => tell(self.common.json, &failure),
             }
         }
     }

@@ -331,3 +331,36 @@ async fn a_folder_becomes_as_the_server_is() {
     desk.said(&["apply", "--yes"]).await;
     assert!(desk.said(&["backend", "show"]).await.contains("theirs"));
 }
+
+#[tokio::test]
+async fn nothing_is_written_outside_of_the_folder() {
+    let desk = book().await;
+    desk.said(&["apply", "--yes"]).await;
+    let outside = desk.home.path();
+    std::fs::create_dir(desk.at("other")).unwrap();
+    std::os::unix::fs::symlink(outside, desk.at("other/link")).unwrap();
+    let absolute = format!("about = \"{}/about.md\"", outside.display());
+    for page in [
+        "about = \"../../about.md\"",
+        "about = \"link/about.md\"",
+        &absolute,
+    ] {
+        desk.write(
+            "other/svc.toml",
+            &format!("project = \"Guest book\"\n[pages]\nbook = \"book.html\"\n{page}\n"),
+        );
+        let refused = desk.fails(1, &["pull", "other", "--yes"]).await;
+        assert!(
+            refused.contains("Outside of the folder"),
+            "{page}: {refused}"
+        );
+        assert_eq!(super::files(&desk.at("other")), ["svc.toml"], "{page}");
+    }
+    desk.write(
+        "other/svc.toml",
+        "project = \"Guest book\"\nactions = \"../elsewhere\"\n",
+    );
+    let refused = desk.fails(1, &["pull", "other", "--yes"]).await;
+    assert!(refused.contains("Outside of the folder"), "{refused}");
+    assert!(super::files(outside).is_empty());
+}

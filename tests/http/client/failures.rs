@@ -99,6 +99,11 @@ async fn a_credential_that_is_wrong_or_missing_says_so() {
         output.stderr.contains("svc login") && !output.stderr.contains("wrongwro"),
         "{output:?}"
     );
+    // A share needs none.
+    desk.write("a.md", "# A");
+    let mut share = desk.command(&["publish", "a.md"]);
+    share.env("SVC_CREDENTIAL", "svc_wrongwro_0");
+    assert!(finish(share).await.success);
     let output = finish(desk.bare(&["project", "list", "--server", &desk.url()])).await;
     assert_eq!(output.code, Some(3), "{output:?}");
     assert!(

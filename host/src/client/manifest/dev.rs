@@ -16,7 +16,7 @@ use crate::client::output::say;
 use crate::client::profile::{Target, address};
 use crate::client::progress::Progress;
 use crate::client::watching::Watching;
-use crate::client::{Out, calls};
+use crate::client::{Out, calls, tell};
 use crate::clock::Clock;
 use crate::config::Settings;
 use crate::server::Server;
@@ -105,7 +105,7 @@ impl Dev {
                     told = pages;
                 }
                 // What is wrong in the folder is mended with the next save.
-                Err(failure) => say(&failure.text()),
+                Err(failure) => tell(self.json, &failure),
             }
             watching.changed().await;
         }

@@ -82,6 +82,9 @@ impl Pull {
     }
 
     fn write(&self, files: &Files, out: crate::client::Out) -> Result<()> {
+        for file in &files.files {
+            file.check(&self.folder)?;
+        }
         for note in &files.notes {
             out.note(note);
         }
@@ -123,6 +126,15 @@ impl Pull {
 }
 
 impl File {
+    /// Refuses what would be written outside of the folder, be it by its name or through a link.
+    fn check(&self, folder: &Path) -> Result<()> {
+        let there = self.path.ancestors().find(|path| path.exists());
+        there.map_or_else(
+            || Err(outside(folder, &self.path)),
+            |there| within(folder, there),
+        )
+    }
+
     /// Writes it in one step, with the user's own mode for new files.
     fn write(&self) -> Result<()> {
         let failed = |error: std::io::Error| Failure::file("Writing", &self.path, &error);
@@ -236,17 +248,11 @@ impl Files {
                 let as_it_is =
                     std::fs::read(&path).is_ok_and(|bytes| bytes == source.content.as_bytes());
                 if !as_it_is {
-                    let note = "is published as a block of code, and differs: it is not replaced";
+                    let note =
+                        "is published in another form than it has, and differs: it is not replaced";
                     self.notes.push(format!("{} {note}.", path.display()));
                     continue;
                 }
-            } else if entry.file().is_absolute()
-                || entry
-                    .file()
-                    .components()
-                    .any(|part| part.as_os_str() == "..")
-            {
-                return Err(outside(folder, &path));
             }
             let parts = [state.project.id.as_str(), &frontend.slug];
             let content = api.call(&calls::CONTENT, &parts).answer().await?;
