@@ -135,7 +135,7 @@ pub fn main() -> ExitCode {
                 // What a server does by itself is nobody's deed.
                 Command::Serve(serve) => serve.run().await,
                 command if command.is_clients() => command.run().await,
-                command => done_by(operator()?, command.run()).await,
+                command => Box::pin(done_by(operator()?, command.run())).await,
             }
         })
     });

@@ -68,7 +68,7 @@ impl Handler {
             .as_ref()
             .map(|caller| Doer::new(caller.principal(), &self.request_id));
         let call = tool.call(&self.services, caller, arguments);
-        carried(doer, call).await
+        Box::pin(carried(doer, call)).await
     }
 }
 
