@@ -62,6 +62,7 @@ async fn a_backend_is_what_it_was_made_of() {
             "bytes_on_disk": made["inventory"]["bytes_on_disk"],
         },
         "realtime": { "enabled": false, "rooms": 0, "sockets": 0 },
+        "agents": false,
         "warnings": [],
     });
     assert_eq!(made, expected);

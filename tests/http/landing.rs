@@ -365,6 +365,7 @@ async fn a_link_has_a_code() {
 async fn a_page_is_reported_by_a_form() {
     let server = TestServer::builder()
         .settings(|s| s.contact = Some("abuse@example.com".to_owned()))
+        .service_limits()
         .start()
         .await;
     server

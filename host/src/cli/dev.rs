@@ -18,7 +18,7 @@ const TIME: Duration = Duration::from_secs(30);
 // Its parts are of a group of the same name.
 #[group(skip)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(super) struct Dev {
+pub(super) struct Developing {
     #[command(flatten)]
     folder: client::Dev,
     #[command(subcommand)]
@@ -52,7 +52,7 @@ struct Of {
     operate: Operate,
 }
 
-impl Dev {
+impl Developing {
     /// Whether it works on the user's own files alone.
     pub(super) fn is_clients(&self) -> bool {
         self.world.is_none()

@@ -75,7 +75,7 @@ enum Command {
     #[command(subcommand)]
     Payments(payments::Payments),
     /// Serve the folder from a server of its own while you work on it; or do to a server under `serve --dev` what the world does
-    Dev(dev::Dev),
+    Dev(dev::Developing),
     /// List a project's visitors, and erase one
     #[command(subcommand)]
     Visitors(visitors::Visitors),

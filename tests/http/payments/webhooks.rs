@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::Shop;
 use super::provider::{charge, checkout, event};
+use svc_tests::Ask as _;
 use crate::account::text;
 
 #[tokio::test]
