@@ -2,6 +2,7 @@
 
 use http::header;
 use serde_json::{Value, json};
+use svc_tests::Ask;
 
 use super::Shop;
 use super::provider::{charge, checkout, event};
