@@ -14,6 +14,7 @@ mod operations;
 mod parity;
 mod parity_history;
 mod parity_order;
+mod parity_payments;
 mod parity_rooms;
 mod parity_twins;
 mod parity_workspaces;

@@ -12,6 +12,7 @@ use svc_tests::{Ask, NOW, TestServer};
 
 use crate::account::Owner;
 use crate::openapi_people;
+use crate::payments::provider::{self as till, Provider};
 use crate::visitors::place::provider;
 use crate::visitors::stub::Stub;
 
@@ -35,10 +36,12 @@ impl Recorder {
         let issuer = Stub::start().await;
         // Examples take longer than a token holds.
         issuer.change(|inner| inner.claims = json!({ "exp": NOW.0 / 1000 + 86_400 }));
+        let stripe = Provider::start().await.settings();
         let server = TestServer::builder().settings(|settings| {
             settings.base_url = Some(BASE_URL.parse().unwrap());
             settings.sites_domain = Some("sites.example".to_owned());
             settings.providers = vec![provider("acme", &issuer)];
+            settings.stripe = Some(stripe);
         });
         let server = server.start().await;
         let owner = Owner::new(&server, "acme").await;
@@ -316,6 +319,60 @@ impl Recorder {
         self.answer(("get_frontend", "frontend"), to, None).await;
     }
 
+    async fn payments(&mut self, project: &str) {
+        let (payments, post) = (format!("{project}/payments"), Method::POST);
+        let catalog = format!("{payments}/catalog");
+        let price = json!({
+            "product_name": "Handbook", "description": "All there is to know.", "label": "PDF", "amount": 900, "currency": "eur",
+        });
+        let to = (post.clone(), catalog.as_str());
+        let made = self.both(("add_price", "price"), to, price).await;
+        self.server.advance(7);
+        let order = json!({ "price": made["id"], "return_to": "/notes#thanks" });
+        let begun = self.server.json("/notes/payments/checkout", &order);
+        let begun = begun.header("accept", "application/json").answer().await;
+        let cookie = begun
+            .header("set-cookie")
+            .unwrap()
+            .split(';')
+            .next()
+            .unwrap();
+        let cookie = cookie.to_owned();
+        self.record("begin_checkout", "request", "order", &order);
+        self.record(
+            "begin_checkout",
+            "answer",
+            "page",
+            &begun.expect(200).json(),
+        );
+        self.server.advance(7);
+        let now = self.server.server().app().clock.now();
+        let paid = till::checkout("cs_test_1", "paid");
+        let event = till::event("evt_1", "checkout.session.completed", now.0 / 1000, &paid);
+        let sent = till::send(&self.server, event.to_string(), till::SECRET, now).await;
+        self.record("receive_webhook", "request", "completed", &event);
+        self.record(
+            "receive_webhook",
+            "answer",
+            "received",
+            &sent.expect(200).json(),
+        );
+        let status = self
+            .server
+            .get("/notes/payments/status")
+            .header("cookie", cookie);
+        let status = status.answer().await.expect(200).json();
+        self.record("payment_status", "answer", "paid", &status);
+        let sessions = format!("{payments}/sessions");
+        let to = (Method::GET, sessions.as_str());
+        self.answer(("list_sessions", "sessions"), to, None).await;
+        let price = format!("{catalog}/{}", made["id"].as_str().unwrap());
+        let to = (Method::DELETE, price.as_str());
+        self.answer(("deactivate_price", "price"), to, None).await;
+        let to = (Method::GET, catalog.as_str());
+        self.answer(("list_catalog", "catalog"), to, None).await;
+    }
+
     async fn overview(&mut self, project: &str) {
         for (example, path) in [
             (
@@ -351,6 +408,7 @@ async fn recorded() -> String {
     recorder.backend(&project).await;
     recorder.change_backend(&project).await;
     recorder.revisions(&project).await;
+    recorder.payments(&project).await;
     recorder.visitors(&project, "notes").await;
     recorder.overview(&project).await;
     let (people, names) = openapi_people::recorded().await;
@@ -431,18 +489,24 @@ fn with_stable_visitors(text: &str) -> String {
 
 /// The same with one token in place of each random one.
 fn with_stable_tokens(text: &str) -> String {
-    let mut parts = text.split("svcd_");
-    let mut stable = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let rest = part.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
-        write!(
-            stable,
-            "svcd_{}{rest}",
-            "0q8Rx".repeat(9).get(..43).unwrap()
-        )
-        .unwrap();
+    let stable = "0q8Rx".repeat(9);
+    let mut text = text.to_owned();
+    for prefix in ["svcd_", "\"price_"] {
+        let mut parts = text.split(prefix);
+        let mut whole = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let rest = part.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
+            // Names that only begin like one, as a field's, are none.
+            let token = if part.len() - rest.len() == 43 {
+                &stable[..43]
+            } else {
+                &part[..part.len() - rest.len()]
+            };
+            write!(whole, "{prefix}{token}{rest}").unwrap();
+        }
+        text = whole;
     }
-    stable
+    text
 }
 
 fn file() -> PathBuf {

@@ -76,9 +76,15 @@ impl World {
             text = text.replace(&id, &format!("<id {number}>"));
         }
         // Tokens are secrets of their own on either server.
-        while let Some((before, secret)) = text.split_once("svcd_") {
-            let rest = secret.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
-            text = format!("{before}<token>{rest}");
+        for prefix in ["svcd_", "\"price_"] {
+            while let Some((before, secret)) = text
+                .split_once(prefix)
+                .filter(|(_, rest)| rest.starts_with(|c: char| c.is_ascii_alphanumeric()))
+            {
+                let rest = secret.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
+                let quote = if prefix.starts_with('"') { "\"" } else { "" };
+                text = format!("{before}{quote}<token>{rest}");
+            }
         }
         for part in ["In the body: ", "In the query: "] {
             text = text.replace(part, "In the arguments: ");
