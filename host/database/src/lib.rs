@@ -302,14 +302,6 @@ impl Databases {
         self.get(id)?.inspect(schema::schema).await
     }
 
-    /// The SQL of a database's views.
-    ///
-    /// # Errors
-    /// [`RunError`].
-    pub async fn views(&self, id: BackendId) -> Result<Vec<String>, RunError> {
-        self.get(id)?.inspect(schema::view_sql).await
-    }
-
     /// Forgets a database, whose calls end, and removes it. Blocks.
     ///
     /// # Errors

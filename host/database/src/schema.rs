@@ -4,7 +4,10 @@ use rusqlite::{Connection, Row};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::Databases;
+use super::error::RunError;
 use super::warnings::{SchemaWarning, warnings};
+use svc_base::ids::BackendId;
 
 /// The tables, indexes and views of a database.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -146,8 +149,18 @@ pub(super) fn inventory(c: &Connection) -> rusqlite::Result<Inventory> {
     })
 }
 
+impl Databases {
+    /// The SQL of a database's views.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub async fn views(&self, id: BackendId) -> Result<Vec<String>, RunError> {
+        self.get(id)?.inspect(view_sql).await
+    }
+}
+
 /// What the views were made with.
-pub(super) fn view_sql(c: &Connection) -> rusqlite::Result<Vec<String>> {
+fn view_sql(c: &Connection) -> rusqlite::Result<Vec<String>> {
     c.prepare("SELECT sql FROM sqlite_schema WHERE type = 'view'")?
         .query_map([], |row| row.get(0))?
         .collect()
