@@ -36,6 +36,19 @@ declare namespace svc {
     }
     /** Calls actions, at most 20, in one transaction: all of them, or none. An error's `details.index` says which failed. */
     function batch<T = Row>(ops: Op[]): Promise<Result<T>[]>;
+
+    /**
+     * Calls back with what a reading action answers: at once, and whenever a commit has changed it. All live queries of a page
+     * share one connection, which is opened again whenever it is lost; then `callback` is called only if the answer is another. A page
+     * that is hidden for a minute lets go until it is looked at. `onError` is told why a query has ended, and of `unreachable`
+     * while it is being tried again. Returns how to stop.
+     */
+    function live<T = Row>(
+      action: string,
+      params: Params | undefined,
+      callback: (result: Result<T>) => void,
+      opts?: { onError?: (error: SvcError) => void },
+    ): () => void;
   }
 
   interface User {
@@ -111,19 +124,24 @@ declare namespace svc {
     function room(id: string, opts?: { reconnect?: boolean; identify?: boolean }): Room;
   }
 
+  /** What this visitor has paid for, and has now. */
   interface Payment {
     price: string;
-    status: string;
+    status: 'paid';
+    /** In minor units of the currency, such as cents. */
     amount: number;
     currency: string;
     user_id?: string;
     email?: string;
     created_at: string;
+    /** By what the visitor was recognised. */
+    matched_by: 'user_id' | 'email' | 'cookie';
   }
 
   namespace payments {
-    /** Leaves the page for the checkout. */
+    /** Leaves the page for the checkout. The visitor comes back to `returnTo` (else to where they are) with `?checkout=success` or `=canceled`, which proves nothing. */
     function checkout(price: string, opts?: { returnTo?: string }): Promise<never>;
+    /** Says what counts now: refunded and ended purchases are not there. */
     function status(): Promise<{ payments: Payment[] }>;
   }
 }

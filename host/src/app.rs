@@ -8,7 +8,7 @@ use tokio::sync::OnceCell;
 
 use crate::access::idempotency::Idempotency;
 use crate::access::{Callers, Tokens};
-use crate::accounts::Accounts;
+use crate::accounts::{Accounts, Billing, Plans};
 use crate::backends::Backends;
 use crate::backends::operate::routes::Calls;
 use crate::clock::Clock;
@@ -35,8 +35,11 @@ use crate::payments::routes::Till;
 use crate::projects::Projects;
 use crate::random::Random;
 use crate::realtime::Realtime;
+use crate::realtime::live::Live;
+use crate::realtime::live::routes::LiveQueries;
 use crate::realtime::routes::Rooms;
 use crate::sandbox::{Sandbox, SandboxConfig};
+use crate::stripe::dev::{self, DevProvider};
 use crate::stripe::{Consumer, Receiver, Stripe};
 use crate::telemetry::Metrics;
 use crate::visitors::dev::DevIssuer;
@@ -94,6 +97,10 @@ services! {
     till: Till,
     /// Takes the payment provider's webhooks in, if one is configured.
     webhooks: Option<Arc<Receiver>>,
+    /// The payment provider that this server itself is, while somebody tries things out.
+    dev_provider: Option<Arc<DevProvider>>,
+    /// What live queries of visitors need.
+    live_queries: LiveQueries,
     /// Envelopes of frontends.
     projects: Projects,
     /// Visitors who are somebody.
@@ -207,10 +214,6 @@ impl App {
             end_not_allowed,
         );
         let outbound = Outbound::new()?;
-        let visitors = Visitors::new(projects.clone(), Arc::clone(&deployments), outbound.clone())?;
-        let visitors = Arc::new(visitors);
-        control.follow(visitors.follower());
-        let dev_issuer = DevIssuer::of(&config, &clock, &random)?.map(Arc::new);
         let tokens = config
             .oauth
             .as_ref()
@@ -218,26 +221,40 @@ impl App {
             .transpose()
             .context("in oauth.issuer")?;
         let callers = Callers::new(workspaces.clone(), tokens);
+        let visitors = Visitors::new(projects.clone(), Arc::clone(&deployments), outbound.clone())?;
+        let visitors = Arc::new(visitors);
+        control.follow(visitors.follower());
+        let dev_issuer = DevIssuer::of(&config, &clock, &random)?.map(Arc::new);
         let purger = config
             .edge
             .as_ref()
             .map(|edge| Purger::new(control.clone(), clock.clone(), outbound.clone(), edge))
             .map(Arc::new);
-        let stripe = config.stripe.as_ref();
+        let stand_in = dev::settings(&config, &random)?;
+        let stripe = config.stripe.as_ref().or(stand_in.as_ref());
+        let provider = stripe
+            .map(|settings| Stripe::new(outbound.clone(), settings))
+            .transpose()?;
+        let price = stripe.and_then(|settings| settings.plan_price.clone());
+        let billing = Billing::new(provider.clone(), price, &config, random.clone());
         let payments = Arc::new(Payments::new(
             control.clone(),
             clock.clone(),
             random.clone(),
             projects.clone(),
-            stripe
-                .map(|settings| Stripe::new(outbound.clone(), settings))
-                .transpose()?,
+            provider,
         ));
         backends.ask_what_is_behind(payments.what_is_behind());
         // Everybody whom events of the payment provider may concern.
-        let consumers: Vec<Arc<dyn Consumer>> = vec![Arc::clone(&payments) as _];
+        let consumers: Vec<Arc<dyn Consumer>> = vec![Arc::clone(&payments) as _, Arc::new(Plans)];
         let webhooks = stripe
             .map(|settings| Receiver::new(control.clone(), clock.clone(), settings, consumers))
+            .map(Arc::new);
+        let dev_provider = stand_in
+            .map(|settings| {
+                let (control, clock) = (control.clone(), clock.clone());
+                DevProvider::new(&config, settings, outbound, control, clock, random.clone())
+            })
             .map(Arc::new);
         let rate_limits = Arc::new(RateLimits::new(&config.limits, &clock));
         let mut gauges = Gauges::default();
@@ -264,13 +281,14 @@ impl App {
             rate_limits: Arc::clone(&rate_limits),
             config: Arc::clone(&config),
         };
-        let accounts = Accounts::new(workspaces.clone(), teardown.clone(), Arc::clone(&config));
+        let accounts = Accounts::new(
+            workspaces.clone(),
+            teardown.clone(),
+            billing,
+            Arc::clone(&config),
+        );
         let app = Self {
-            app_tools: AppTools {
-                calls: calls.clone(),
-                metrics: Arc::clone(&metrics),
-                clock: clock.clone(),
-            },
+            app_tools: AppTools::new(calls.clone(), Arc::clone(&metrics), clock.clone()),
             calls,
             tools: Tools {
                 callers: callers.clone(),
@@ -301,6 +319,17 @@ impl App {
             },
             payments,
             webhooks,
+            dev_provider,
+            live_queries: LiveQueries {
+                live: Live::new(
+                    Arc::clone(&realtime),
+                    Arc::clone(&backends),
+                    Arc::clone(&visitors),
+                    Arc::clone(&rate_limits),
+                    Arc::clone(&config),
+                ),
+                deployments: Arc::clone(&deployments),
+            },
             landing: Arc::new(Landing::new(Arc::clone(&config))),
             hosts: Arc::new(Hosts::new(&config)),
             request_ids: Arc::new(RequestIds::new(u32::from_le_bytes(random.bytes()?))),

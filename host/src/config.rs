@@ -96,17 +96,17 @@ pub struct Settings {
     /// A cache in front; the file only, but for its token.
     #[arg(skip)]
     pub edge: Option<Edge>,
+    /// Whose access tokens identify users; the file only.
+    #[arg(skip)]
+    pub oauth: Option<Oauth>,
     /// Sign-in providers; the file only, but for their secrets.
     #[arg(skip)]
     #[serde(default)]
     pub providers: Vec<Provider>,
-    /// Whose access tokens identify users; the file only.
-    #[arg(skip)]
-    pub oauth: Option<Oauth>,
     /// A payment provider; the file only, but for its secrets.
     #[arg(skip)]
     pub stripe: Option<Stripe>,
-    /// Whether somebody tries things out: `serve --dev`.
+    /// Whether this is for trying things out: `serve --dev` says so, and no file can.
     #[arg(skip)]
     #[serde(skip)]
     pub dev: bool,
@@ -181,9 +181,9 @@ impl Settings {
             // Flags and the environment have no limits.
             limits: file.limits,
             edge: file.edge,
-            providers: file.providers,
             oauth: file.oauth,
             stripe: file.stripe,
+            providers: file.providers,
             dev: self.dev,
         }
     }
@@ -252,10 +252,10 @@ impl Settings {
             access_log: self.access_log.unwrap_or(false),
             limits: self.limits,
             edge: self.edge.map(with_token).transpose()?,
-            providers,
             oauth: self.oauth.map(Oauth::checked).transpose()?,
             stripe: self.stripe.map(Stripe::complete).transpose()?,
             dev: self.dev && stripe::is_loopback(&base),
+            providers,
             data,
         })
     }
@@ -294,8 +294,6 @@ pub struct Config {
     pub limits: Limits,
     /// The cache in front.
     pub edge: Option<Edge>,
-    /// Sign-in providers.
-    pub providers: Vec<Provider>,
     /// Whose access tokens identify users.
     pub oauth: Option<Oauth>,
     /// The payment provider.
@@ -303,6 +301,8 @@ pub struct Config {
     /// Whether somebody tries things out on this machine, with stand-ins for what is not configured.
     #[serde(skip)]
     pub dev: bool,
+    /// Sign-in providers.
+    pub providers: Vec<Provider>,
     /// `http` or `https`, from the base URL.
     #[serde(skip)]
     pub scheme: String,

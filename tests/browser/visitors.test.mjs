@@ -99,7 +99,7 @@ test('a certified OpenID Connect provider', async () => {
   stops.push(() => server.close());
   const issuer = `http://localhost:${server.address().port}`;
   const settings = ['[[providers]]', 'name = "acme"', `issuer = "${issuer}"`, 'client_id = "me"', 'client_secret = "sesame"'];
-  const place = await book({ settings: settings.join('\n') });
+  const place = await book({ tables: settings });
   const provider = new Provider(issuer, {
     clients: [{ client_id: 'me', client_secret: 'sesame', redirect_uris: [`${place.svc.url}/_svc/auth/callback/acme`] }],
     claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name', 'locale'] },

@@ -118,6 +118,7 @@ impl TestServer {
             &mut limits.mcp_burst,
             &mut limits.op_burst,
             &mut limits.op_deployment_burst,
+            &mut limits.checkout_burst,
             &mut limits.sockets_per_ip,
         ] {
             *burst = 100_000;

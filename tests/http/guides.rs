@@ -3,7 +3,8 @@
 //!
 //! A new file of `docs/` is under test without a line here. Its blocks are told apart by their language:
 //! - `sh`: a script. All scripts of a document run in their order, in one shell, against a server of its own.
-//! - `sh stopped`: the same, after that server has ended.
+//! - `sh lasting`: a command in its turn that goes on until it is interrupted, which it is when it has printed a line.
+//! - `sh stopped`: a script as of `sh`, after that server has ended.
 //! - `console`: a command that no test can run. [`SHOWN`] lists each with the reason.
 //! - `toml`: a file of settings.
 //!
@@ -13,12 +14,14 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use futures_util::StreamExt as _;
 use svc::config::{Limits, Settings, number};
+use svc::control::audit::Act;
 use svc::http::problem::Code;
 use svc_tests::guests::{Manners, renderer};
-use svc_tests::{Process, finish};
+use svc_tests::{AUDIENCE, Ask, Process, TokenIssuer, finish};
 use tempfile::TempDir;
 
 use crate::svc;
@@ -47,6 +50,9 @@ const SHOWN: [(&str, &str); 6] = [
         "is another program's; the landing page shows the same",
     ),
 ];
+
+/// The guide for people who have a server elsewhere, and no data directory.
+const CLIENT: &str = "docs/client.md";
 
 /// Files that a reader is taken to have.
 const FILES: [(&str, &str); 2] = [
@@ -95,6 +101,20 @@ impl Document {
         texts.collect()
     }
 
+    /// All scripts as one.
+    fn script(&self) -> String {
+        let blocks = self.blocks().into_iter();
+        let texts = blocks.filter_map(|Block { info, text }| match info {
+            "sh" => Some(text),
+            "sh lasting" => Some(format!(
+                "coproc {{ exec {} ; }}\nread -r line <&\"${{COPROC[0]}}\"; echo \"$line\"; kill -INT $COPROC_PID; wait $COPROC_PID || true\n",
+                text.trim()
+            )),
+            _ => None,
+        });
+        texts.collect()
+    }
+
     /// What the scripts' output contains.
     fn shows(&self) -> Vec<&str> {
         let notes = self.text.split("<!-- shows: ").skip(1);
@@ -134,10 +154,19 @@ struct Trial {
     data: TempDir,
     port: u16,
     credential: String,
+    /// Who knows the users of a document that has some.
+    users: Option<Users>,
+}
+
+/// An issuer, the token of one of its people, and the id of another.
+struct Users {
+    _issuer: TokenIssuer,
+    token: String,
+    colleague: String,
 }
 
 impl Trial {
-    async fn begin() -> (Self, Process) {
+    async fn begin(has_users: bool) -> (Self, Process) {
         let (here, data) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         for (name, text) in FILES {
             std::fs::write(here.path().join(name), text).unwrap();
@@ -152,10 +181,25 @@ impl Trial {
         let settings = here.path().join("limits.toml");
         let limits = "[limits]\ndeploy_burst = 1000\nowner_burst = 1000\nop_burst = 1000\n";
         std::fs::write(&settings, limits).unwrap();
+        let issuer = match has_users {
+            true => Some(TokenIssuer::start().await),
+            false => None,
+        };
+        if let Some(issuer) = &issuer {
+            let oauth = format!(
+                "[oauth]\nissuer = '{}'\naudience = '{AUDIENCE}'\n",
+                issuer.url()
+            );
+            std::fs::write(&settings, format!("{limits}{oauth}")).unwrap();
+        }
         let settings = settings.to_str().unwrap();
         let server = svc()
             .serve(data.path(), &["--config", settings, "--dev"])
             .await;
+        let users = match issuer {
+            Some(issuer) => Some(Users::of(issuer, &server).await),
+            None => None,
+        };
         let make = ["key", "create", "dev", "--json"];
         let made = svc().run(data.path(), &make).await;
         assert!(made.success, "{made:?}");
@@ -165,12 +209,13 @@ impl Trial {
             data,
             port: server.address().port(),
             credential: made["credential"].as_str().unwrap().to_owned(),
+            users,
         };
         (trial, server)
     }
 
-    /// Runs a script; answers what it printed, or what went wrong.
-    async fn run(&self, script: &str) -> Result<String, String> {
+    /// Runs a script of a document; answers what it printed, or what went wrong.
+    async fn run(&self, document: &Document, script: &str) -> Result<String, String> {
         let (here, data) = (self.here.path(), self.data.path());
         let backup = here.join("backup");
         let script = script
@@ -194,9 +239,19 @@ impl Trial {
                     .filter_map(|(k, v)| Some((k, v?))),
             )
             .env("PATH", path)
-            .env("SVC_DATA", data)
+            .env("HOME", here)
+            .env("XDG_CONFIG_HOME", here.join("config"))
+            .env("SVC_SERVER", format!("http://localhost:{}", self.port))
             .env("SVC_CREDENTIAL", &self.credential)
+            .envs(
+                self.users.iter().flat_map(|users| {
+                    [("SVC_TOKEN", &users.token), ("COLLEAGUE", &users.colleague)]
+                }),
+            )
             .stdin(Stdio::null());
+        if document.path != CLIENT {
+            bash.env("SVC_DATA", data);
+        }
         let output = finish(bash).await;
         match output.success {
             true => Ok(output.stdout),
@@ -205,17 +260,33 @@ impl Trial {
     }
 }
 
+impl Users {
+    async fn of(issuer: TokenIssuer, server: &Process) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let now = i64::try_from(now.as_secs()).unwrap();
+        let token = |name: &str| issuer.sign(&issuer.claims_at(name, now));
+        let (token, other) = (token("alice"), token("bob"));
+        let me = server.client().get(server.url("/api/v1/me"));
+        let me = me.bearer_auth(other).answer().await.expect(200).json();
+        Self {
+            _issuer: issuer,
+            token,
+            colleague: me["user_id"].as_str().unwrap().to_owned(),
+        }
+    }
+}
+
 /// Runs a document's scripts; answers what is wrong with them.
 async fn try_out(document: &Document) -> Option<String> {
-    let script = document.all("sh");
+    let script = document.script();
     if script.is_empty() {
         return None;
     }
-    let (trial, server) = Trial::begin().await;
-    let mut ran = trial.run(&script).await;
+    let (trial, server) = Trial::begin(script.contains("$SVC_TOKEN")).await;
+    let mut ran = trial.run(document, &script).await;
     server.kill().await;
     if let Ok(printed) = &mut ran {
-        let after = trial.run(&document.all("sh stopped")).await;
+        let after = trial.run(document, &document.all("sh stopped")).await;
         match after {
             Ok(after) => printed.push_str(&after),
             Err(error) => ran = Err(error),
@@ -249,7 +320,8 @@ fn a_command_that_is_not_run_has_a_reason() {
         for block in document.blocks() {
             match block.info {
                 "console" => shown.push(block.text.clone()),
-                "sh" | "sh stopped" | "json" | "toml" | "html" | "js" | "sql" | "" => {}
+                "sh" | "sh lasting" | "sh stopped" | "json" | "toml" | "html" | "js" | "sql"
+                | "" => {}
                 other => panic!("{}: a block of `{other}`", document.path),
             }
         }
@@ -382,24 +454,56 @@ fn tables_are_as_the_code_makes_them() {
         "{stale:?} have stale tables: run this with UPDATE_GOLDEN=1"
     );
     made.sort();
-    assert_eq!(made, ["commands", "errors", "limits"]);
+    assert_eq!(
+        made,
+        ["acts", "client commands", "commands", "errors", "limits"]
+    );
 }
 
 fn table(name: &str) -> String {
     match name {
+        "acts" => acts(),
         "errors" => errors(),
         "limits" => limits(),
-        "commands" => {
-            let mut rows = Vec::new();
-            let all = svc::cli::commands();
-            let serve = all.find_subcommand("serve").unwrap();
-            let settings = serve
-                .get_arguments()
-                .map(|argument| argument.get_id().as_str());
-            commands(&all, "", &settings.collect(), &mut rows);
-            format!("| command | |\n|---|---|\n{}", rows.concat())
-        }
+        "commands" => table_of(|name| !is_clients(name)),
+        "client commands" => table_of(|name| is_clients(name) || name.starts_with("svc project ")),
         other => panic!("there is no table `{other}`"),
+    }
+}
+
+fn acts() -> String {
+    let rows = Act::ALL
+        .iter()
+        .map(|act| format!("| `{}` | {} |\n", act.as_str(), act.about().trim()));
+    format!(
+        "| action | what was done; the target |\n|---|---|\n{}",
+        rows.collect::<String>()
+    )
+}
+
+/// The commands of which some are wanted.
+fn table_of(wanted: impl Fn(&str) -> bool) -> String {
+    let mut rows = Vec::new();
+    let all = svc::cli::commands();
+    let serve = all.find_subcommand("serve").unwrap();
+    let settings = serve.get_arguments();
+    let settings = settings.map(|argument| argument.get_id().as_str());
+    commands(&all, "", &settings.collect(), &mut rows);
+    let rows = rows.into_iter().filter(|(name, _)| wanted(name));
+    let rows: String = rows.map(|(_, row)| row).collect();
+    format!("| command | |\n|---|---|\n{rows}")
+}
+
+/// Whether a command, as `svc project create`, goes to a server and to nothing else.
+fn is_clients(name: &str) -> bool {
+    use clap::Subcommand as _;
+    let clients = svc::client::Command::augment_subcommands(clap::Command::new("svc"));
+    let changes = svc::client::ProjectChange::augment_subcommands(clap::Command::new("project"));
+    let mut words = name.split(' ').skip(1);
+    match words.next().unwrap() {
+        "project" => changes.find_subcommand(words.next().unwrap()).is_some(),
+        "completions" | "man" => true,
+        word => clients.find_subcommand(word).is_some(),
     }
 }
 
@@ -439,7 +543,7 @@ fn commands(
     command: &clap::Command,
     above: &str,
     settings: &BTreeSet<&str>,
-    rows: &mut Vec<String>,
+    rows: &mut Vec<(String, String)>,
 ) {
     let name = format!("{above}{}", command.get_name());
     if command.has_subcommands() {
@@ -451,21 +555,27 @@ fn commands(
     }
     let arguments = command.get_arguments().filter(|argument| {
         let id = argument.get_id().as_str();
-        argument.is_positional() || !(settings.contains(id) || id == "json")
+        let everywhere = settings.contains(id) || ["json", "profile", "server"].contains(&id);
+        argument.is_positional() || !everywhere
     });
     let shown: String = arguments
         .map(|argument| format!(" {}", shown(argument)))
         .collect();
     let about = command.get_about().map(ToString::to_string);
-    rows.push(format!("| `{name}{shown}` | {} |\n", about.unwrap()));
+    let row = format!("| `{name}{shown}` | {} |\n", about.unwrap());
+    rows.push((name, row));
 }
 
 /// An argument as a person writes it.
 fn shown(argument: &clap::Arg) -> String {
     let is_switch = !argument.get_action().takes_values();
     let choices = argument.get_possible_values();
+    let named = argument.get_value_names().and_then(|names| names.first());
     let value = if choices.is_empty() {
-        argument.get_id().as_str().to_uppercase()
+        named.map_or_else(
+            || argument.get_id().as_str().to_uppercase(),
+            ToString::to_string,
+        )
     } else {
         let names: Vec<_> = choices.iter().map(|choice| choice.get_name()).collect();
         names.join("|")

@@ -11,16 +11,17 @@ use svc_tests::browser::{Browser, location};
 use svc_tests::{Ask, NOW, TestServer};
 
 use crate::account::Owner;
+use crate::openapi_people;
 use crate::visitors::place::provider;
 use crate::visitors::stub::Stub;
 
 /// The server that the examples are from.
-const BASE_URL: &str = "https://svc.example";
+pub(crate) const BASE_URL: &str = "https://svc.example";
 /// What the ids of the examples begin with, in place of random ones.
 const ID: &str = "01a1ff0b-0540-7000-8000-";
 
 /// By operation and part, request or answer: the examples by their names.
-type Examples = BTreeMap<String, BTreeMap<&'static str, BTreeMap<String, Value>>>;
+pub(crate) type Examples = BTreeMap<String, BTreeMap<&'static str, BTreeMap<String, Value>>>;
 
 /// A server, its owner, and what was recorded.
 struct Recorder {
@@ -242,6 +243,16 @@ impl Recorder {
         let switch = json!({ "realtime": true });
         self.ask(to.0, to.1, Some(&switch)).await;
         self.record("update_backend", "request", "switch", &switch);
+        let agents = json!({ "agents": true });
+        let to = (Method::PATCH, backend.as_str());
+        self.ask(to.0, to.1, Some(&agents)).await;
+        self.record("update_backend", "request", "agents", &agents);
+        let call = json!({
+            "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": { "name": "get_note", "arguments": { "id": 1 } },
+        });
+        let to = (Method::POST, "/notes/mcp");
+        self.both(("call_app_tool", "call"), to, call).await;
         let to = (Method::GET, backend.as_str());
         self.answer(("get_backend", "backend"), to, None).await;
         let path = format!("{backend}/rooms");
@@ -342,8 +353,14 @@ async fn recorded() -> String {
     recorder.revisions(&project).await;
     recorder.visitors(&project, "notes").await;
     recorder.overview(&project).await;
-    let text = with_stable_ids(&written(&recorder.examples));
-    with_stable_visitors(&with_stable_tokens(&text))
+    let (people, names) = openapi_people::recorded().await;
+    recorder.examples.extend(people);
+    let text = names
+        .iter()
+        .fold(written(&recorder.examples), |text, (name, stable)| {
+            text.replace(name, stable)
+        });
+    with_stable_visitors(&with_stable_tokens(&with_stable_ids(&text)))
 }
 
 /// One example in a line, so that a change can be read.

@@ -8,3 +8,5 @@ mod owners;
 pub(crate) mod place;
 pub(crate) mod stub;
 mod walks;
+
+pub(crate) use place::Place;

@@ -17,12 +17,12 @@
   const refuse = (what) => () => Promise.reject(missing(what));
   const waits = (response) => Number(response.headers.get('Retry-After')) || undefined;
   // Calls this page's own routes; every failure is an SvcError.
-  const call = async (path, body) => {
+  const call = async (path, body, method = 'POST') => {
     let response, answer;
     try {
       response = await fetch(`/${slug}${path}`, {
-        method: 'POST',
-        headers: { 'Content-Type': 'application/json' },
+        method,
+        headers: { Accept: 'application/json', 'Content-Type': 'application/json' },
         body: JSON.stringify(body),
       });
       answer = response.status === 204 ? null : await response.json();

@@ -1,13 +1,17 @@
-//! The command line: `serve`, and what operators do to a data directory while the server runs.
+//! The command line: `serve`, what operators do to a data directory while the server runs, and the client's commands.
 
 mod actor;
+mod audit;
 mod backup;
 mod check;
 mod config;
 mod deployment;
+mod dev;
 mod guest;
 mod key;
+mod manual;
 mod namespace;
+mod payments;
 mod progress;
 mod project;
 mod provider;
@@ -27,11 +31,14 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use serde::Serialize;
 
 use crate::backup as restores;
+use crate::client;
 use crate::clock::Clock;
 use crate::config::Settings;
+use crate::control::audit::{Act, Doer, done_by};
 use crate::control::{Control, events};
 use crate::data_dir;
 use crate::data_lock::{DataLock, make_private, refuse_restore};
+use crate::http::request_ids::RequestIds;
 use crate::private;
 use crate::random::Random;
 use crate::workspaces::Workspaces;
@@ -61,9 +68,14 @@ enum Command {
     /// Look at deployments, take them down, or put them back
     #[command(subcommand)]
     Deployment(deployment::Deployment),
-    /// Look at projects
+    /// Look at projects, make, change and delete them
     #[command(subcommand)]
     Project(project::Project),
+    /// Look at what the payment provider has said, and derive from it anew
+    #[command(subcommand)]
+    Payments(payments::Payments),
+    /// Serve the folder from a server of its own while you work on it; or do to a server under `serve --dev` what the world does
+    Dev(dev::Dev),
     /// List a project's visitors, and erase one
     #[command(subcommand)]
     Visitors(visitors::Visitors),
@@ -76,12 +88,31 @@ enum Command {
     /// Read what people report, and close what is done
     #[command(subcommand)]
     Report(report::Report),
+    /// Read who changed what
+    Audit(audit::Audit),
     /// Verify everything that is stored
     Check(check::Check),
     /// Copy everything that is stored, while the server runs
     Backup(backup::Backup),
     /// Put a backup back, while no server runs
     Restore(restore::Restore),
+    #[command(flatten)]
+    Client(client::Command),
+    /// Print what a shell completes commands with
+    Completions(manual::Completions),
+    /// Write the manual's pages
+    Man(manual::Man),
+}
+
+impl Command {
+    /// Whether it works on the user's own files alone, which get the modes that the user wants.
+    fn is_clients(&self) -> bool {
+        match self {
+            Self::Client(_) | Self::Completions(_) | Self::Man(_) => true,
+            Self::Dev(dev) => dev.is_clients(),
+            _ => false,
+        }
+    }
 }
 
 /// The whole command line, for the documents that list it.
@@ -92,27 +123,19 @@ pub fn commands() -> clap::Command {
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    private::begin();
+    if !arguments.command.is_clients() {
+        private::begin();
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();
     let done = runtime.context("starting the runtime").and_then(|runtime| {
         runtime.block_on(async {
             match arguments.command {
+                // What a server does by itself is nobody's deed.
                 Command::Serve(serve) => serve.run().await,
-                Command::Config(config) => config.run(),
-                Command::Status(status) => status.run().await,
-                Command::Namespace(namespace) => namespace.run().await,
-                Command::Key(key) => key.run().await,
-                Command::Deployment(deployment) => deployment.run().await,
-                Command::Project(project) => project.run().await,
-                Command::Visitors(visitors) => visitors.run().await,
-                Command::Provider(provider) => provider.run().await,
-                Command::Guest(guest) => guest.run().await,
-                Command::Report(report) => report.run().await,
-                Command::Check(check) => check.run().await,
-                Command::Backup(backup) => backup.run().await,
-                Command::Restore(restore) => restore.run().await,
+                command if command.is_clients() => command.run().await,
+                command => done_by(operator()?, command.run()).await,
             }
         })
     });
@@ -123,6 +146,39 @@ pub fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+impl Command {
+    async fn run(self) -> anyhow::Result<ExitCode> {
+        match self {
+            Self::Serve(serve) => serve.run().await,
+            Self::Config(config) => config.run(),
+            Self::Status(status) => status.run().await,
+            Self::Namespace(namespace) => namespace.run().await,
+            Self::Key(key) => key.run().await,
+            Self::Deployment(deployment) => deployment.run().await,
+            Self::Project(project) => project.run().await,
+            Self::Payments(payments) => payments.run().await,
+            Self::Visitors(visitors) => visitors.run().await,
+            Self::Provider(provider) => provider.run().await,
+            Self::Dev(dev) => dev.run().await,
+            Self::Guest(guest) => guest.run().await,
+            Self::Report(report) => report.run().await,
+            Self::Audit(audit) => audit.run().await,
+            Self::Check(check) => check.run().await,
+            Self::Backup(backup) => backup.run().await,
+            Self::Restore(restore) => restore.run().await,
+            Self::Client(command) => Ok(command.run().await),
+            Self::Completions(completions) => completions.run(),
+            Self::Man(man) => man.run(),
+        }
+    }
+}
+
+/// Who gives this command, with an id as that of a request.
+fn operator() -> anyhow::Result<Doer> {
+    let prefix = u32::from_le_bytes(Random::system().bytes()?);
+    Ok(Doer::operator(&RequestIds::new(prefix).next()))
 }
 
 /// What operator commands have in common.
@@ -213,8 +269,13 @@ impl Operate {
 
     /// Tells the server's log what was done.
     async fn note(&self, control: &Control, command: String) {
+        self.note_of(control, command, None).await;
+    }
+
+    /// Tells the server's log what was done, and the audit what was done to what.
+    async fn note_of(&self, control: &Control, command: String, act: Option<(Act, String)>) {
         let deed = actor::deed(command);
-        if let Err(error) = events::note(control, deed, Clock::system().now()).await {
+        if let Err(error) = events::note(control, deed, act, Clock::system().now()).await {
             say(&format!("the server's log does not know of this: {error}"));
         }
     }

@@ -1,4 +1,7 @@
-//! `svc project list|show`.
+//! `svc project …`: an operator looks at the projects of a data directory, everybody else at their own on a server.
+//!
+//! `list` and `show` are both, for a project is one thing: they work on the data directory that `--data` or its variable names, and
+//! else, or where `--server` or `--profile` says so, ask a server.
 
 use std::process::ExitCode;
 
@@ -7,26 +10,33 @@ use serde::Serialize;
 
 use super::Operate;
 use super::table::{or_dash, table};
+use crate::client::{self, ProjectChange, Remote};
 use crate::clock::Clock;
 use crate::overview::{self, Wanted, sizes};
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Project {
-    /// List projects, oldest first
+    /// List your projects on a server, or with --data all of a data directory, oldest first
     List {
-        /// Only those of one namespace
+        /// Only those of one namespace; of a data directory
         #[arg(long)]
         namespace: Option<String>,
         #[command(flatten)]
         operate: Operate,
+        #[command(flatten)]
+        remote: Remote,
     },
-    /// Say whose a project is, and what it has
+    /// Say what a project has, and with --data whose it is
     Show {
-        /// Its id, or the first part of its origin
+        /// Its id, or the first part of its origin; on a server its name, too
         project: String,
         #[command(flatten)]
         operate: Operate,
+        #[command(flatten)]
+        remote: Remote,
     },
+    #[command(flatten)]
+    Change(ProjectChange),
 }
 
 /// Everything about a project.
@@ -54,10 +64,30 @@ struct Backend {
 impl Project {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         match self {
-            Self::List { namespace, operate } => list(&operate, namespace).await,
-            Self::Show { project, operate } => show(&operate, &project).await,
+            Self::List {
+                namespace,
+                operate,
+                remote,
+            } => match is_remote(&operate, &remote) && namespace.is_none() {
+                true => Ok(client::list_projects(&remote, operate.json).await),
+                false => list(&operate, namespace).await,
+            },
+            Self::Show {
+                project,
+                operate,
+                remote,
+            } => match is_remote(&operate, &remote) {
+                true => Ok(client::show_project(&remote, operate.json, &project).await),
+                false => show(&operate, &project).await,
+            },
+            Self::Change(change) => Ok(client::change_project(change).await),
         }
     }
+}
+
+/// Whether a server is asked: it is named, or no data directory is.
+fn is_remote(operate: &Operate, remote: &Remote) -> bool {
+    remote.is_named() || operate.data.is_none()
 }
 
 async fn list(operate: &Operate, namespace: Option<String>) -> anyhow::Result<ExitCode> {

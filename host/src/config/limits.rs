@@ -125,6 +125,10 @@ limits! {
     messages_per_second = 10, 1;
     /// Messages that wait for a slow WebSocket.
     outbound_queue = 32, 1;
+    /// Evaluations of a live query, a second.
+    live_per_second = 10, 1;
+    /// Live queries of a socket.
+    live_per_socket = 20, 0;
     /// Between two pings, in seconds.
     ping_seconds = 25, 1;
     /// Until a missing pong closes, in seconds.

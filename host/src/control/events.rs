@@ -2,6 +2,7 @@
 
 use rusqlite::Connection;
 
+use super::audit::Act;
 use super::{Control, Error, Tx};
 use crate::clock::Timestamp;
 
@@ -54,13 +55,24 @@ pub fn tell(
     Ok(())
 }
 
-/// Tells the server what was done, for its log.
+/// Tells the server what was done, for its log, and the audit what of it no transaction of its own has said.
 ///
 /// # Errors
 /// The database's.
-pub async fn note(control: &Control, deed: Deed, now: Timestamp) -> Result<(), Error> {
+pub async fn note(
+    control: &Control,
+    deed: Deed,
+    act: Option<(Act, String)>,
+    now: Timestamp,
+) -> Result<(), Error> {
     control
-        .write(move |tx| tell(tx, NOTED, "", &deed, now))
+        .write(move |tx| {
+            tell(tx, NOTED, "", &deed, now)?;
+            match &act {
+                Some((act, target)) => tx.did(*act, None, target, now),
+                None => Ok(()),
+            }
+        })
         .await
 }
 

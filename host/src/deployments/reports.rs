@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 use super::{Deployments, store};
 use crate::clock::Timestamp;
 use crate::control::answers::Keep;
+use crate::control::audit::Act;
 use crate::control::events::{self, Deed};
 use crate::control::{Control, Error};
 use crate::ids::ReportId;
@@ -145,6 +146,7 @@ pub async fn close(
             let closed = store::close_report(tx, &id, now)?;
             if closed.is_some() {
                 events::tell(tx, events::NOTED, "", &deed, now)?;
+                tx.did(Act::ReportClose, None, &id, now)?;
             }
             Ok(closed)
         })

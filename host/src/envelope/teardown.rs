@@ -1,11 +1,12 @@
 //! The end of a project, and of a workspace with all of its own: what it has stops to resolve at once, and is then removed step by step.
 //!
-//! The order is frontends, then the backend, then visitors and payments, then the project's row, and a workspace's after all of its projects'. Each step is a transaction, and each begins by looking at
+//! The order is frontends, then the backend, then its visitors and payments, then the project's row, and a workspace's after all of its projects'. Each step is a transaction, and each begins by looking at
 //! what is left, so that a teardown which a crash interrupts goes on where it was.
 
 use std::sync::Arc;
 
 use crate::backends::Backends;
+use crate::control::audit::Act;
 use crate::deployments::Deployments;
 use crate::fault;
 use crate::ids::ProjectId;
@@ -60,17 +61,21 @@ impl Teardown {
     /// # Errors
     /// The database's.
     pub async fn begin(&self, project: ProjectId) -> anyhow::Result<()> {
-        self.deployments.begin_project_end(project).await?;
+        self.begin_by(project, None).await
+    }
+
+    async fn begin_by(&self, project: ProjectId, act: Option<Act>) -> anyhow::Result<()> {
+        self.deployments.begin_project_end(project, act).await?;
         fault::point("teardown.begun");
         Ok(())
     }
 
-    /// Makes a project unreachable now, and lets the rest of its end follow behind the answer.
+    /// Makes a project unreachable now, for whoever acts, and lets the rest of its end follow behind the answer.
     ///
     /// # Errors
     /// The database's.
     pub async fn end(&self, project: ProjectId) -> Result<(), ProjectError> {
-        self.begin(project).await?;
+        self.begin_by(project, Some(Act::ProjectDelete)).await?;
         let teardown = self.clone();
         tokio::spawn(async move {
             if let Err(error) = teardown.finish(project).await {

@@ -15,7 +15,6 @@ pub use issuer::{CALL_TIME, Issuer, IssuerError};
 pub use keys::Keys;
 pub use metadata::{Metadata, MetadataError};
 pub use signing::{NoKey, SigningKey};
-pub use signing::{NoKey, SigningKey};
 pub use tokens::{AccessClaims, Audience, IdClaims, Profile, Token, TokenError};
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 //! webhooks alone, as [`verdict`](verdict::verdict)s, which are functions of the ledger (`stripe/ledger.rs`). A project's own
 //! database has a copy of its sessions, which follows (`mirror.rs`).
 
+mod catalog;
 mod checkout;
-mod currencies;
 mod mirror;
 pub mod model;
 pub mod operations;

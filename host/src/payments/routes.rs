@@ -13,7 +13,7 @@ use super::checkout::{Wanted, return_address};
 use super::model::COOKIE_SECONDS;
 use super::requests::{AddPrice, BeginCheckout, ListSessions};
 use super::views::{CatalogView, CheckoutView, PaymentList, PricedView, SessionList};
-use super::visitor::{cookie_name, visitor};
+use super::visitor::{Visitor, cookie_name};
 use super::{Payments, operations};
 use crate::access::idempotency::{Repeatable, Route};
 use crate::access::{Editor, Viewer, to_the_end};
@@ -191,8 +191,7 @@ pub async fn checkout(
             ))
         })?,
     };
-    let session = till.visitors.caller(&context.host, &page, &headers);
-    let visitor = visitor(&page, &headers, session.await?.as_deref());
+    let visitor = Visitor::of(&till.visitors, &context.host, &page, &headers).await?;
     let beginning = Arc::clone(&till.payments).begin(Arc::clone(&page), visitor, wanted);
     let begun = to_the_end(beginning).await?;
     let cookie = Cookie::build((cookie_name(&page.id), begun.token))
@@ -232,8 +231,7 @@ pub async fn status(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let page = frontend(&till, &context, &slug).await?;
-    let session = till.visitors.caller(&context.host, &page, &headers);
-    let visitor = visitor(&page, &headers, session.await?.as_deref());
+    let visitor = Visitor::of(&till.visitors, &context.host, &page, &headers).await?;
     let owned = till.payments.owned(&page, visitor).await?;
     let mut response = Json(PaymentList::new(owned)).into_response();
     let headers = response.headers_mut();

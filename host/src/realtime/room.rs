@@ -57,7 +57,7 @@ impl Life {
         self.0.store(millis, Ordering::Relaxed);
     }
 
-    fn last(&self) -> Duration {
+    pub(super) fn last(&self) -> Duration {
         Duration::from_millis(self.0.load(Ordering::Relaxed))
     }
 }

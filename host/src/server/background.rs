@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 
 use super::advice;
 use crate::app::{App, SharedApp};
-use crate::control::events;
+use crate::control::{audit, events};
 use crate::deployments::rerender;
 use crate::guests::watch::Watch;
 use crate::overview::running::Said;
@@ -66,6 +66,7 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
         };
         LISTEN "writing payments into projects' databases" async |app| app.payments.follow(&app.backends).await;
         TELL "telling rooms" async |app| app.realtime.tell(&app.deployments).await;
+        SWEEP "ending subscriptions of who has signed out" async |app| app.live_queries.live.look_at_sessions().await;
         LISTEN "pinging sockets" async |app| {
             app.realtime.ping();
             Ok(())
@@ -78,6 +79,10 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
             app.payments.forget_old().await?;
             Ok(app.idempotency.forget_old().await?)
         };
+        FORGET "forgetting the audit" async |app| {
+            Ok(audit::forget_old(&app.control, app.clock.now()).await?)
+        };
+        TIDY "ending subscriptions" async |app| app.accounts.end_orphans().await;
         FORGET "forgetting history" async |app| app.backends.forget_old().await;
     }
 }

@@ -29,7 +29,7 @@ pub async fn forget(
 ) -> Result<bool, Error> {
     control
         .write(move |tx| {
-            let gone = store::forget(tx, &project, &id)?;
+            let gone = store::forget(tx, &project, &id, now)?;
             if gone {
                 events::tell(
                     tx,

@@ -114,9 +114,10 @@ impl Visitors {
         project: ProjectId,
         id: String,
     ) -> Result<bool, VisitorError> {
+        let now = self.clock.now();
         let forgotten = self
             .control
-            .write(move |tx| store::forget(tx, &project, &id));
+            .write(move |tx| store::forget(tx, &project, &id, now));
         Ok(forgotten.await.map_err(|error: control::Error| error)?)
     }
 

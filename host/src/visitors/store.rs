@@ -4,8 +4,10 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{Profile, Session, SessionKey, SignedIn, Visitor, VisitorId};
 use crate::clock::Timestamp;
+use crate::control::audit::Act;
 use crate::control::{Change, Error, Tx};
 use crate::ids::{DeploymentId, ProjectId};
+use crate::projects;
 
 fn profile(row: &Row<'_>, from: usize) -> rusqlite::Result<Profile> {
     Ok(Profile {
@@ -155,11 +157,19 @@ pub(super) fn of_project(
 }
 
 /// Erases what is known of a visitor, and ends their sessions; answers whether there was one.
-pub(super) fn forget(tx: &Tx<'_>, project: &ProjectId, id: &str) -> Result<bool, Error> {
+pub(super) fn forget(
+    tx: &Tx<'_>,
+    project: &ProjectId,
+    id: &str,
+    now: Timestamp,
+) -> Result<bool, Error> {
     let gone = tx
         .prepare_cached("DELETE FROM visitors WHERE project_id = ?1 AND id = ?2")?
         .execute(params![project, id])?;
     tx.note(Change::SessionsEnded(*project));
+    if gone > 0 {
+        projects::did(tx, project, Act::VisitorForget, &id, now)?;
+    }
     Ok(gone > 0)
 }
 

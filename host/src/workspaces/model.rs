@@ -158,7 +158,8 @@ impl FromStr for UserId {
     type Err = ();
     fn from_str(text: &str) -> Result<Self, ()> {
         let id = text.strip_prefix(Self::PREFIX).ok_or(())?;
-        let formed = (1..=64).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric());
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+        let formed = (1..=64).contains(&id.len()) && id.bytes().all(plain);
         formed.then(|| Self(text.into())).ok_or(())
     }
 }
@@ -186,6 +187,14 @@ pub enum Caller {
 }
 
 impl Caller {
+    /// The caller in the audit: the id of the key or of the user.
+    pub fn principal(&self) -> &str {
+        match self {
+            Self::Key { key_id, .. } => key_id,
+            Self::User(id) => id.as_str(),
+        }
+    }
+
     /// The name of a role of this caller: an editor's key is called a machine.
     pub fn role_name(&self, role: Role) -> &'static str {
         match (self, role) {

@@ -9,8 +9,9 @@ use super::keys::{self, NewKey};
 use super::members::KnownUsers;
 use super::model::{Plan, Workspace};
 use super::{store, subscriptions};
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::content::Digest;
+use crate::control::audit::Act;
 use crate::control::events::{self, Deed};
 use crate::control::{Control, Error, Tx};
 use crate::ids::WorkspaceId;
@@ -95,6 +96,8 @@ impl Workspaces {
                 let digest = Digest::of(credential.text.as_bytes());
                 let key = NewKey::of_machine(credential.key_id, workspace.created_at);
                 keys::insert(tx, &workspace.id, &digest, &key)?;
+                let (id, now) = (workspace.id, workspace.created_at);
+                tx.did(Act::WorkspaceCreate, Some(&id), &id, now)?;
                 Ok(())
             })
             .await?;
@@ -116,9 +119,13 @@ impl Workspaces {
     pub async fn set_plan(&self, name: &str, plan: Plan) -> Result<Workspace, WorkspaceError> {
         let mut workspace = self.named(name).await?;
         let id = workspace.id;
+        let now = self.clock.now();
         let changed: Result<(), Error> = self
             .control
-            .write(move |tx| store::set_plan(tx, &id, plan))
+            .write(move |tx| {
+                store::set_plan(tx, &id, plan)?;
+                tx.did(Act::WorkspaceUpdate, Some(&id), &id, now)
+            })
             .await;
         changed?;
         workspace.plan = plan;
@@ -144,7 +151,7 @@ impl Workspaces {
             if !subscriptions::living(tx, &id)?.is_empty() {
                 return Err(WorkspaceError::Subscribed(named));
             }
-            let members = end(tx, &id, members)?;
+            let members = end(tx, &id, now, members)?;
             events::tell(tx, events::WORKSPACE_ENDED, &id.to_string(), &deed, now)?;
             Ok(members)
         });
@@ -200,9 +207,10 @@ impl Workspaces {
 pub(super) fn end(
     tx: &Tx<'_>,
     id: &WorkspaceId,
+    now: Timestamp,
     members: fn(&Tx<'_>, &WorkspaceId) -> Result<usize, Error>,
 ) -> Result<usize, Error> {
-    store::begin_end(tx, id)?;
-    subscriptions::forget(tx, id)?;
+    store::begin_end(tx, id, now)?;
+    tx.did(Act::WorkspaceDelete, Some(id), id, now)?;
     members(tx, id)
 }

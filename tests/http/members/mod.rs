@@ -1,9 +1,14 @@
 //! Users and their roles: who may do what, over REST and as tools, with keys and with tokens.
 
+mod billing;
+pub(crate) mod crashes;
 mod keys;
 mod roles;
+mod till;
 mod tokens;
 mod workspaces;
+
+pub(crate) use till::{Till, webhook};
 
 use http::Method;
 use serde_json::{Value, json};

@@ -2,6 +2,9 @@
 
 pub mod requests;
 pub mod routes;
+mod watch;
+
+pub use watch::{Seen, Watchable};
 
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use crate::backends::database::Given;
 use crate::backends::database::values::{self, Params};
 use crate::http::extract::{check_characters, invalid, parse_json};
-use crate::http::problem::Problem;
+use crate::http::problem::{Code, Problem};
 use crate::visitors::Identity;
 
 /// The most ops of a batch.
@@ -126,6 +126,24 @@ pub(super) enum Wanted {
     },
     /// Several, at least one.
     Batch(Vec<BatchedCall>),
+}
+
+/// Reads the params of a call by themselves; absent ones are none.
+///
+/// # Errors
+/// `invalid_request`, `invalid_json`.
+pub fn read_params(json: Option<&str>) -> Result<Params, Problem> {
+    let Some(json) = json else {
+        return Ok(Params::new());
+    };
+    match serde_json::from_str::<Named<values::Value>>(json) {
+        Ok(params) => Ok(params.0),
+        Err(error) if error.is_data() => Err(invalid(format!("In `params`: {error}."))),
+        Err(error) => Err(Problem::new(
+            Code::InvalidJson,
+            format!("`params` is not valid JSON: {error}."),
+        )),
+    }
 }
 
 impl OpBody {

@@ -9,10 +9,12 @@ use store::Reference;
 
 use crate::clock::{Clock, Timestamp};
 use crate::content::{Artifact, Content, Digest, OnceFiles};
+use crate::control::audit::Act;
 use crate::control::events::{self, Deed};
 use crate::control::{Control, Error, answers};
 use crate::deployments;
 use crate::ids::DeploymentId;
+use crate::projects;
 use crate::sandbox::ContentType;
 
 /// The route of deploys, as their kept answers have it.
@@ -33,10 +35,19 @@ pub async fn set_disabled(
     control
         .write(move |tx| {
             let changed = deployments::store::set_disabled(tx, &slug, disabled.then_some(now))?;
-            if changed {
-                events::tell(tx, events::SLUG_CHANGED, &slug, &deed, now)?;
+            let Some((id, project)) = changed else {
+                return Ok(false);
+            };
+            events::tell(tx, events::SLUG_CHANGED, &slug, &deed, now)?;
+            let act = match disabled {
+                true => Act::DeploymentDisable,
+                false => Act::DeploymentEnable,
+            };
+            match project {
+                Some(project) => projects::did(tx, &project, act, &id, now)?,
+                None => tx.did(act, None, &id, now)?,
             }
-            Ok(changed)
+            Ok(true)
         })
         .await
 }

@@ -71,19 +71,21 @@ pub(super) fn count(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result
         })
 }
 
-/// Revokes a key; answers whether the workspace has it. Revoking twice keeps the first time.
+/// Revokes a key; answers whether this did, if the workspace has it. Revoking twice keeps the first time.
 pub(super) fn revoke(
     tx: &Tx<'_>,
     workspace: &WorkspaceId,
     key_id: &str,
     now: Timestamp,
-) -> Result<bool, Error> {
-    let changed = tx.execute(
-        "UPDATE keys SET revoked_at = coalesce(revoked_at, ?3)
-         WHERE workspace_id = ?1 AND key_id = ?2",
-        params![workspace, key_id, now],
-    )?;
-    Ok(changed > 0)
+) -> Result<Option<bool>, Error> {
+    let revoked = tx
+        .prepare_cached(
+            "UPDATE keys SET revoked_at = coalesce(revoked_at, ?3)
+             WHERE workspace_id = ?1 AND key_id = ?2 RETURNING revoked_at = ?3",
+        )?
+        .query_row(params![workspace, key_id, now], |row| row.get(0))
+        .optional()?;
+    Ok(revoked)
 }
 
 /// A key that is neither revoked nor past its end.
