@@ -22,7 +22,6 @@ const TABLES: &[(&str, &str)] = &[
     ("ended_shares", "deployments"),
     ("visit_flushes", "deployments"),
     ("backends", "backends"),
-    ("audit", "workspaces"),
     ("visitors", "visitors"),
     ("visitor_sessions", "visitors"),
     ("ledger", "backends"),

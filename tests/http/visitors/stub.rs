@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -204,6 +203,3 @@ fn good(stub: &Stub, path: &str, body: &str) -> Response {
             .into_response(),
     }
 }
-
-/// Waits a moment that a test of silence needs.
-pub(crate) const MOMENT: Duration = Duration::from_millis(100);
