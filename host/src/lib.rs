@@ -27,6 +27,7 @@ pub mod log;
 pub mod mcp;
 pub mod openapi;
 pub mod operations;
+pub mod operators;
 pub mod outbound;
 pub mod overview;
 pub mod private;

@@ -10,6 +10,7 @@ mod batches;
 mod bindings;
 mod bounds;
 mod breadth;
+mod commands;
 mod crashes;
 mod ddl;
 mod diagrams;

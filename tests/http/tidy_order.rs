@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The parts of `host/src`: each may use those before it, and none after it. ARCHITECTURE has the drawing.
-const ORDER: [&str; 33] = [
+const ORDER: [&str; 34] = [
     "config",
     "log",
     "telemetry",
@@ -34,6 +34,7 @@ const ORDER: [&str; 33] = [
     "openapi",
     "app",
     "router",
+    "operators",
     "server",
     "cli",
     "lib",

@@ -4,17 +4,11 @@ mod actor;
 mod backup;
 mod check;
 mod config;
-mod deployment;
 mod guest;
-mod key;
-mod namespace;
 mod progress;
-mod project;
-mod report;
 mod restore;
 mod serve;
 mod status;
-mod table;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -25,14 +19,12 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use serde::Serialize;
 
 use crate::backup as restores;
-use crate::clock::Clock;
 use crate::config::Settings;
-use crate::control::{Control, events};
+use crate::control::Control;
 use crate::data_dir;
 use crate::data_lock::{DataLock, make_private, refuse_restore};
+use crate::operators::{self, Answer, Operate, Operation};
 use crate::private;
-use crate::random::Random;
-use crate::workspaces::Workspaces;
 
 /// Hosting with a backend, for people and their agents.
 #[derive(Debug, Parser)]
@@ -50,24 +42,11 @@ enum Command {
     Config(config::ShowConfig),
     /// Say how the server does, what it holds, and how much of what it may
     Status(status::Status),
-    /// Make, list, change and delete namespaces, which own projects
-    #[command(subcommand)]
-    Namespace(namespace::Namespace),
-    /// Make, list and revoke the keys of a namespace
-    #[command(subcommand)]
-    Key(key::Key),
-    /// Look at deployments, take them down, or put them back
-    #[command(subcommand)]
-    Deployment(deployment::Deployment),
-    /// Look at projects
-    #[command(subcommand)]
-    Project(project::Project),
+    #[command(flatten)]
+    Operation(operators::Command),
     /// Look at guests, install them, and put the ones before back
     #[command(subcommand)]
     Guest(guest::Guest),
-    /// Read what people report, and close what is done
-    #[command(subcommand)]
-    Report(report::Report),
     /// Verify everything that is stored
     Check(check::Check),
     /// Copy everything that is stored, while the server runs
@@ -94,12 +73,12 @@ pub fn main() -> ExitCode {
                 Command::Serve(serve) => serve.run().await,
                 Command::Config(config) => config.run(),
                 Command::Status(status) => status.run().await,
-                Command::Namespace(namespace) => namespace.run().await,
-                Command::Key(key) => key.run().await,
-                Command::Deployment(deployment) => deployment.run().await,
-                Command::Project(project) => project.run().await,
+                Command::Operation(command) => {
+                    let (operate, operation) = command.split();
+                    let answer = operate.reach(operation).await?;
+                    operate.print(answer.document, answer.text)
+                }
                 Command::Guest(guest) => guest.run().await,
-                Command::Report(report) => report.run().await,
                 Command::Check(check) => check.run().await,
                 Command::Backup(backup) => backup.run().await,
                 Command::Restore(restore) => restore.run().await,
@@ -113,17 +92,6 @@ pub fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// What operator commands have in common.
-#[derive(Debug, clap::Args)]
-struct Operate {
-    /// The data directory [default: ./data]
-    #[arg(long, env = "SVC_DATA")]
-    data: Option<PathBuf>,
-    /// Answer with one JSON document
-    #[arg(long)]
-    json: bool,
 }
 
 impl Operate {
@@ -186,36 +154,28 @@ impl Operate {
         Ok(())
     }
 
-    /// Opens the control database.
+    /// Opens the control database beside the server, to read from it.
     fn control(&self) -> anyhow::Result<Control> {
         let data = self.installation()?;
         Control::open(&data).with_context(|| format!("opening {}", data.display()))
     }
 
-    /// The same of an installation that is begun with it if need be.
-    fn first_control(&self) -> anyhow::Result<Control> {
-        Ok(Control::open(&self.founded()?)?)
-    }
-
-    fn workspaces(&self, control: &Control) -> Workspaces {
-        Workspaces::new(control.clone(), Clock::system(), Random::system())
-    }
-
-    /// Tells the server's log what was done.
-    async fn note(&self, control: &Control, command: String) {
-        let deed = actor::deed(command);
-        if let Err(error) = events::note(control, deed, Clock::system().now()).await {
-            say(&format!("the server's log does not know of this: {error}"));
-        }
+    /// Runs an operation: by the server, if one runs.
+    async fn reach(&self, operation: Operation) -> anyhow::Result<Answer> {
+        let data = match operation.founds()? {
+            true => self.founded()?,
+            false => self.installation()?,
+        };
+        operators::reach(&data, operation, actor::actor()).await
     }
 
     /// Prints an answer: the document with `--json`, else the text.
     fn answer(&self, document: &impl Serialize, text: &str) -> anyhow::Result<ExitCode> {
-        let out = if self.json {
-            serde_json::to_string(document)?
-        } else {
-            text.trim_end().to_owned()
-        };
+        self.print(serde_json::to_string(document)?, text.trim_end().to_owned())
+    }
+
+    fn print(&self, document: String, text: String) -> anyhow::Result<ExitCode> {
+        let out = if self.json { document } else { text };
         // An empty list is nothing, and not an empty line.
         if !out.is_empty() {
             print(&out)?;

@@ -6,7 +6,6 @@ use utoipa::ToSchema;
 use super::{Deployments, store};
 use crate::clock::Timestamp;
 use crate::control::answers::Keep;
-use crate::control::events::{self, Deed};
 use crate::control::{Control, Error};
 use crate::ids::ReportId;
 use crate::random::NoRandomness;
@@ -138,15 +137,8 @@ pub async fn close(
     control: &Control,
     id: ReportId,
     now: Timestamp,
-    deed: Deed,
 ) -> Result<Option<Timestamp>, Error> {
     control
-        .write(move |tx| {
-            let closed = store::close_report(tx, &id, now)?;
-            if closed.is_some() {
-                events::tell(tx, events::NOTED, "", &deed, now)?;
-            }
-            Ok(closed)
-        })
+        .write(move |tx| store::close_report(tx, &id, now))
         .await
 }

@@ -8,7 +8,6 @@ use super::model::{Caller, Key, Plan, Workspace};
 use super::store;
 use crate::clock::{Clock, Timestamp};
 use crate::content::Digest;
-use crate::control::events::{self, Deed};
 use crate::control::{Control, Error, Tx};
 use crate::ids::WorkspaceId;
 use crate::random::{NoRandomness, Random};
@@ -174,18 +173,15 @@ impl Workspaces {
     pub async fn begin_end(
         &self,
         name: &str,
-        deed: Deed,
         members: fn(&Tx<'_>, &WorkspaceId) -> Result<usize, Error>,
     ) -> Result<(Workspace, usize), WorkspaceError> {
         let workspace = self.named(name).await?;
-        let (id, now) = (workspace.id, self.clock.now());
+        let id = workspace.id;
         let ended: Result<usize, Error> = self
             .control
             .write(move |tx| {
                 store::begin_end(tx, &id)?;
-                let members = members(tx, &id)?;
-                events::tell(tx, events::WORKSPACE_ENDED, &id.to_string(), &deed, now)?;
-                Ok(members)
+                members(tx, &id)
             })
             .await;
         Ok((workspace, ended?))

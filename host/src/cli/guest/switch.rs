@@ -255,7 +255,7 @@ async fn answer(
         Some(_) => format!("guest install: {digest} is to be {world}"),
         None => format!("guest rollback {world}: {digest} is to serve"),
     };
-    place.operate.note(&site.control()?, command).await;
+    site.note(command).await;
     let (effect, failures) = followed(site, &change).await?;
     let document = Answer {
         world: Some(change.world),

@@ -3,22 +3,26 @@
 mod store;
 
 use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
 
 use serde::Serialize;
 use store::Reference;
 
 use crate::clock::{Clock, Timestamp};
+use crate::config::Config;
 use crate::content::{Artifact, Content, Digest, OnceFiles};
-use crate::control::events::{self, Deed};
+use crate::control::events::{self, Event};
 use crate::control::{Control, Error, answers};
 use crate::deployments;
+use crate::deployments::publication::announce_slug;
 use crate::ids::DeploymentId;
 use crate::sandbox::ContentType;
 
 /// The route of deploys, as their kept answers have it.
 const DEPLOY: &str = "deploy/";
 
-/// Disables or enables a deployment and tells the server; answers whether there is such a slug.
+/// Disables or enables a deployment; returns whether there is such a slug. The server in this process, whose settings are
+/// `served`, follows at once; without one the next start tells the edge.
 ///
 /// # Errors
 /// The database's.
@@ -27,14 +31,16 @@ pub async fn set_disabled(
     clock: &Clock,
     slug: &str,
     disabled: bool,
-    deed: Deed,
+    served: Option<Arc<Config>>,
 ) -> Result<bool, Error> {
     let (slug, now) = (slug.to_owned(), clock.now());
     control
         .write(move |tx| {
             let changed = deployments::store::set_disabled(tx, &slug, disabled.then_some(now))?;
-            if changed {
-                events::tell(tx, events::SLUG_CHANGED, &slug, &deed, now)?;
+            match served {
+                Some(config) if changed => announce_slug(tx, &config, &slug, now)?,
+                None if changed => events::tell(tx, &Event::SlugChanged(slug), now)?,
+                _ => {}
             }
             Ok(changed)
         })

@@ -1,31 +1,25 @@
 //! `svc project list|show`.
 
-use std::process::ExitCode;
-
 use anyhow::Context as _;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::Operate;
+use super::installation::{Answer, Installation};
 use super::table::{or_dash, table};
-use crate::clock::Clock;
 use crate::overview::{self, Wanted, sizes};
 
-#[derive(Debug, clap::Subcommand)]
-pub(super) enum Project {
+#[derive(Debug, clap::Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Project {
     /// List projects, oldest first
     List {
         /// Only those of one namespace
         #[arg(long)]
         namespace: Option<String>,
-        #[command(flatten)]
-        operate: Operate,
     },
     /// Say whose a project is, and what it has
     Show {
         /// Its id, or the first part of its origin
         project: String,
-        #[command(flatten)]
-        operate: Operate,
     },
 }
 
@@ -52,17 +46,16 @@ struct Backend {
 }
 
 impl Project {
-    pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
+    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
         match self {
-            Self::List { namespace, operate } => list(&operate, namespace).await,
-            Self::Show { project, operate } => show(&operate, &project).await,
+            Self::List { namespace } => list(at, namespace).await,
+            Self::Show { project } => show(at, &project).await,
         }
     }
 }
 
-async fn list(operate: &Operate, namespace: Option<String>) -> anyhow::Result<ExitCode> {
-    let control = operate.control()?;
-    let projects = overview::projects(&control, Clock::system().now(), namespace).await?;
+async fn list(at: &Installation, namespace: Option<String>) -> anyhow::Result<Answer> {
+    let projects = overview::projects(&at.control, at.clock.now(), namespace).await?;
     let rows = projects.iter().map(|project| {
         [
             project.host_label.clone(),
@@ -91,13 +84,12 @@ async fn list(operate: &Operate, namespace: Option<String>) -> anyhow::Result<Ex
         "id",
     ];
     let text = table(head, rows);
-    operate.answer(&serde_json::json!({ "projects": projects }), &text)
+    Answer::new(&serde_json::json!({ "projects": projects }), text)
 }
 
-async fn show(operate: &Operate, named: &str) -> anyhow::Result<ExitCode> {
-    let control = operate.control()?;
-    let now = Clock::system().now();
-    let project = overview::projects(&control, now, None)
+async fn show(at: &Installation, named: &str) -> anyhow::Result<Answer> {
+    let now = at.clock.now();
+    let project = overview::projects(&at.control, now, None)
         .await?
         .into_iter()
         .find(|one| one.id.to_string() == named || one.host_label == named)
@@ -106,15 +98,15 @@ async fn show(operate: &Operate, named: &str) -> anyhow::Result<ExitCode> {
         namespace: Some(project.namespace.clone()),
         ..Wanted::default()
     };
-    let mut members = overview::deployments(&control, now, wanted).await?;
+    let mut members = overview::deployments(&at.control, now, wanted).await?;
     members.retain(|member| member.project_id == Some(project.id));
     let backend = match project.backend_id {
-        Some(id) => overview::backend(&control, id).await?,
+        Some(id) => overview::backend(&at.control, id).await?,
         None => None,
     };
     let backend = match backend {
         Some(backend) => {
-            let (bytes, history_bytes) = sizes::of_backend(&operate.data(), &backend.id)?;
+            let (bytes, history_bytes) = sizes::of_backend(&at.data, &backend.id)?;
             Some(Backend {
                 backend,
                 bytes,
@@ -128,7 +120,7 @@ async fn show(operate: &Operate, named: &str) -> anyhow::Result<ExitCode> {
         members,
         backend,
     };
-    operate.answer(&shown, &text(&shown))
+    Answer::new(&shown, text(&shown))
 }
 
 fn text(shown: &Shown) -> String {
