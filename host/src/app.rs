@@ -7,6 +7,8 @@ use axum::extract::FromRef;
 use tokio::sync::OnceCell;
 
 use crate::access::idempotency::Idempotency;
+use crate::access::{Callers, Tokens};
+use crate::accounts::Accounts;
 use crate::backends::Backends;
 use crate::backends::operate::routes::Calls;
 use crate::clock::Clock;
@@ -26,12 +28,16 @@ use crate::http::rate_limit::RateLimits;
 use crate::http::request_ids::RequestIds;
 use crate::landing::Landing;
 use crate::mcp::Tools;
+use crate::mcp::app::AppTools;
 use crate::outbound::Outbound;
+use crate::payments::Payments;
+use crate::payments::routes::Till;
 use crate::projects::Projects;
 use crate::random::Random;
 use crate::realtime::Realtime;
 use crate::realtime::routes::Rooms;
 use crate::sandbox::{Sandbox, SandboxConfig};
+use crate::stripe::{Consumer, Receiver, Stripe};
 use crate::telemetry::Metrics;
 use crate::workspaces::Workspaces;
 
@@ -79,6 +85,12 @@ services! {
     realtime: Arc<Realtime>,
     /// What sockets of visitors need.
     rooms: Rooms,
+    /// What projects sell, and who has paid.
+    payments: Arc<Payments>,
+    /// What visitors' payments need.
+    till: Till,
+    /// Takes the payment provider's webhooks in, if one is configured.
+    webhooks: Option<Arc<Receiver>>,
     /// Envelopes of frontends.
     projects: Projects,
     /// Projects with all that is in them.
@@ -87,10 +99,16 @@ services! {
     calls: Calls,
     /// What tools need.
     tools: Tools,
+    /// What an app's own tools need.
+    app_tools: AppTools,
     /// Tells the edge what to forget, if there is one.
     purger: Option<Arc<Purger>>,
     /// Accounts and their keys.
     workspaces: Workspaces,
+    /// Workspaces with all that they own.
+    accounts: Accounts,
+    /// Tells who calls.
+    callers: Callers,
     /// The landing page and what stands beside it.
     landing: Arc<Landing>,
     /// The names that we answer for.
@@ -181,10 +199,34 @@ impl App {
             workspaces.clone(),
         );
         let outbound = Outbound::new()?;
+        let tokens = config
+            .oauth
+            .as_ref()
+            .map(|oauth| Tokens::new(oauth, outbound.clone(), clock.clone()))
+            .transpose()
+            .context("in oauth.issuer")?;
+        let callers = Callers::new(workspaces.clone(), tokens);
         let purger = config
             .edge
             .as_ref()
-            .map(|edge| Arc::new(Purger::new(control.clone(), clock.clone(), outbound, edge)));
+            .map(|edge| Purger::new(control.clone(), clock.clone(), outbound.clone(), edge))
+            .map(Arc::new);
+        let stripe = config.stripe.as_ref();
+        let payments = Arc::new(Payments::new(
+            control.clone(),
+            clock.clone(),
+            random.clone(),
+            projects.clone(),
+            stripe
+                .map(|settings| Stripe::new(outbound.clone(), settings))
+                .transpose()?,
+        ));
+        backends.ask_what_is_behind(payments.what_is_behind());
+        // Everybody whom events of the payment provider may concern.
+        let consumers: Vec<Arc<dyn Consumer>> = vec![Arc::clone(&payments) as _];
+        let webhooks = stripe
+            .map(|settings| Receiver::new(control.clone(), clock.clone(), settings, consumers))
+            .map(Arc::new);
         let rate_limits = Arc::new(RateLimits::new(&config.limits, &clock));
         let mut gauges = Gauges::default();
         let metrics = Arc::new(Metrics::new(|registry| {
@@ -198,22 +240,32 @@ impl App {
             projects.clone(),
             Arc::clone(&deployments),
             Arc::clone(&backends),
+            Arc::clone(&payments),
         );
+        let calls = Calls {
+            backends: Arc::clone(&backends),
+            deployments: Arc::clone(&deployments),
+            projects: projects.clone(),
+            rate_limits: Arc::clone(&rate_limits),
+            config: Arc::clone(&config),
+        };
+        let accounts = Accounts::new(workspaces.clone(), teardown.clone(), Arc::clone(&config));
         let app = Self {
-            calls: Calls {
-                backends: Arc::clone(&backends),
-                deployments: Arc::clone(&deployments),
-                projects: projects.clone(),
-                rate_limits: Arc::clone(&rate_limits),
-                config: Arc::clone(&config),
+            app_tools: AppTools {
+                calls: calls.clone(),
+                metrics: Arc::clone(&metrics),
+                clock: clock.clone(),
             },
+            calls,
             tools: Tools {
-                workspaces: workspaces.clone(),
+                callers: callers.clone(),
+                accounts: accounts.clone(),
                 projects: projects.clone(),
                 envelope: teardown.clone(),
                 deployments: Arc::clone(&deployments),
                 backends: Arc::clone(&backends),
                 realtime: Arc::clone(&realtime),
+                payments: Arc::clone(&payments),
                 metrics: Arc::clone(&metrics),
                 clock: clock.clone(),
                 config: Arc::clone(&config),
@@ -224,6 +276,13 @@ impl App {
                 deployments: Arc::clone(&deployments),
                 config: Arc::clone(&config),
             },
+            till: Till {
+                payments: Arc::clone(&payments),
+                deployments: Arc::clone(&deployments),
+                config: Arc::clone(&config),
+            },
+            payments,
+            webhooks,
             landing: Arc::new(Landing::new(Arc::clone(&config))),
             hosts: Arc::new(Hosts::new(&config)),
             request_ids: Arc::new(RequestIds::new(u32::from_le_bytes(random.bytes()?))),
@@ -232,6 +291,8 @@ impl App {
                 clock.clone(),
                 deployments.secrets.idempotency.clone(),
             ),
+            accounts,
+            callers,
             teardown,
             projects,
             purger,

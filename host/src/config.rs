@@ -9,12 +9,16 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 pub use limits::Limits;
+pub use oauth::Oauth;
 pub use said::{lifetime, number};
+pub use stripe::{Secrets as WebhookSecrets, Stripe};
 
 mod cache;
 mod limits;
 mod listen;
+mod oauth;
 mod said;
+mod stripe;
 
 /// What an operator wrote, in whichever place; `None` where nothing was.
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize)]
@@ -87,6 +91,16 @@ pub struct Settings {
     /// A cache in front; the file only, but for its token.
     #[arg(skip)]
     pub edge: Option<Edge>,
+    /// Whose access tokens identify users; the file only.
+    #[arg(skip)]
+    pub oauth: Option<Oauth>,
+    /// A payment provider; the file only, but for its secrets.
+    #[arg(skip)]
+    pub stripe: Option<Stripe>,
+    /// Whether somebody tries things out: `serve --dev`.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub dev: bool,
 }
 
 /// A Cloudflare-compatible edge that is told what to forget.
@@ -158,6 +172,9 @@ impl Settings {
             // Flags and the environment have no limits.
             limits: file.limits,
             edge: file.edge,
+            oauth: file.oauth,
+            stripe: file.stripe,
+            dev: self.dev,
         }
     }
 
@@ -221,6 +238,9 @@ impl Settings {
             access_log: self.access_log.unwrap_or(false),
             limits: self.limits,
             edge: self.edge.map(with_token).transpose()?,
+            oauth: self.oauth.map(Oauth::checked).transpose()?,
+            stripe: self.stripe.map(Stripe::complete).transpose()?,
+            dev: self.dev && stripe::is_loopback(&base),
             data,
         })
     }
@@ -259,6 +279,13 @@ pub struct Config {
     pub limits: Limits,
     /// The cache in front.
     pub edge: Option<Edge>,
+    /// Whose access tokens identify users.
+    pub oauth: Option<Oauth>,
+    /// The payment provider.
+    pub stripe: Option<Stripe>,
+    /// Whether somebody tries things out on this machine, with stand-ins for what is not configured.
+    #[serde(skip)]
+    pub dev: bool,
     /// `http` or `https`, from the base URL.
     #[serde(skip)]
     pub scheme: String,

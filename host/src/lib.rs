@@ -6,6 +6,7 @@ pub use svc_base::{clock, disk, fault, ids, memory_cache, numbers, random, sqlit
 pub use svc_sandbox as sandbox;
 
 pub mod access;
+pub mod accounts;
 pub mod app;
 pub mod backends;
 pub mod backup;
@@ -22,6 +23,7 @@ pub mod envelope;
 pub mod gauges;
 pub mod guests;
 pub mod http;
+pub mod issuers;
 pub mod landing;
 pub mod log;
 pub mod mcp;
@@ -30,10 +32,12 @@ pub mod operations;
 pub mod operators;
 pub mod outbound;
 pub mod overview;
+pub mod payments;
 pub mod private;
 pub mod projects;
 pub mod realtime;
 pub mod router;
 pub mod server;
+pub mod stripe;
 pub mod telemetry;
 pub mod workspaces;

@@ -40,6 +40,8 @@ const ROLE: &str = "x-role";
         (name = "frontends", description = "A project's published pages."),
         (name = "revisions", description = "The history of a frontend: drafts, promotions, rollbacks."),
         (name = "backend", description = "A project's database: its schema, its migrations, its actions."),
+        (name = "payments", description = "What a project sells, and who has paid."),
+        (name = "workspaces", description = "Who works together: people with roles, keys for machines, and what is paid for."),
         (name = "visitors", description = "Below a page's address: actions for its visitors, queries for its owner."),
         (name = "tools", description = "All of the above for agents, through the Model Context Protocol."),
         (name = "pages", description = "What visitors see."),
@@ -53,7 +55,7 @@ struct About;
 pub fn about() -> OpenApi {
     let mut about = About::openapi();
     let mut bearer = Http::new(HttpAuthScheme::Bearer);
-    bearer.description = Some("A namespace's credential, as the operator issued it.".into());
+    bearer.description = Some("The key of a namespace, or the access token of a user.".into());
     let mut token = Http::new(HttpAuthScheme::Bearer);
     token.description = Some("The `delete_token` of a share, as publishing it answered.".into());
     let components = about.components.get_or_insert_default();

@@ -5,13 +5,13 @@
 //! checked.
 
 use crate::access::{Row, floor};
-use crate::{backends, deployments, envelope, projects, realtime};
+use crate::{accounts, backends, deployments, envelope, payments, projects, realtime};
 
 macro_rules! rows {
-    ($($id:literal $tool:literal $action:literal $operation:path;)+) => {
+    ($($id:literal $($tool:literal $action:literal)? $operation:path;)+) => {
         vec![$(Row {
             id: $id,
-            tool: ($tool, $action),
+            tool: None$(.or(Some(($tool, $action))))?,
             floor: floor(&$operation),
         },)+]
     };
@@ -48,5 +48,22 @@ pub fn all() -> Vec<Row> {
         "export_backend" "manage_backend" "export" backends::operations::export;
         "list_rooms" "manage_backend" "rooms" realtime::operations::list;
         "send_to_room" "manage_backend" "send" realtime::operations::send;
+        "list_catalog" "manage_payments" "catalog" payments::operations::catalog;
+        "add_price" "manage_payments" "add_price" payments::operations::add_price;
+        "deactivate_price" "manage_payments" "deactivate_price" payments::operations::deactivate_price;
+        "list_sessions" "manage_payments" "sessions" payments::operations::sessions;
+        "get_me" accounts::operations::me;
+        "list_workspaces" "manage_workspace" "list" accounts::operations::list;
+        "create_workspace" "manage_workspace" "create" accounts::operations::create;
+        "get_workspace" "manage_workspace" "get" accounts::operations::get;
+        "update_workspace" "manage_workspace" "update" accounts::operations::update;
+        "delete_workspace" "manage_workspace" "delete" accounts::operations::delete;
+        "list_members" "manage_workspace" "members" accounts::operations::members;
+        "add_member" "manage_workspace" "add_member" accounts::operations::add_member;
+        "set_role" "manage_workspace" "set_role" accounts::operations::set_role;
+        "remove_member" "manage_workspace" "remove_member" accounts::operations::remove_member;
+        "list_keys" accounts::operations::keys;
+        "create_key" accounts::operations::create_key;
+        "revoke_key" accounts::operations::revoke_key;
     }
 }

@@ -18,6 +18,7 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
 use utoipa_axum::routes;
 
 use crate::access::{Admission, admit};
+use crate::accounts::routes as accounts;
 use crate::app::{App, SharedApp};
 use crate::backends::export::routes as exports;
 use crate::backends::history::routes as history;
@@ -37,10 +38,13 @@ use crate::http::problem_page;
 use crate::http::rate_limit::{self, Rule};
 use crate::landing::forms::routes as forms;
 use crate::landing::routes as landing;
+use crate::mcp::app::routes as app_tools;
 use crate::mcp::routes as mcp;
 use crate::openapi;
+use crate::payments::routes as payments;
 use crate::projects::routes as projects;
 use crate::realtime::routes as rooms;
+use crate::stripe::routes as webhooks;
 use crate::telemetry::Route;
 
 /// The routers of the three kinds of host.
@@ -135,7 +139,13 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
         .route("/{slug}/api/op", post(visitors::op))
         .route("/{slug}/api/query", called(post(visitors::query), app))
         .route("/{slug}/api/schema", called(get(visitors::schema), app))
+        .route("/{slug}/mcp", post(app_tools::serve))
         .route("/{slug}/ws", get(rooms::join))
+        .route(
+            "/{slug}/payments/checkout",
+            paying(post(payments::checkout), app),
+        )
+        .route("/{slug}/payments/status", get(payments::status))
         .route("/", get(frontends::home))
         .route("/_svc/runtime/{file}", get(deployments::runtime))
         .route("/_svc/runtime.d.ts", get(deployments::typings))
@@ -165,6 +175,12 @@ fn landing(app: &SharedApp) -> Router<SharedApp> {
         .route("/favicon.ico", get(landing::icon_ico))
 }
 
+/// The layer of checkouts: a token of the client's bucket.
+fn paying(routes: MethodRouter<SharedApp>, app: &SharedApp) -> MethodRouter<SharedApp> {
+    let state = (Arc::clone(&app.rate_limits), Rule::Checkout);
+    routes.route_layer(middleware::from_fn_with_state(state, rate_limit::enforce))
+}
+
 /// The layer of calls of a backend: a token of the client's bucket, then one of the deployment's.
 fn called(routes: MethodRouter<SharedApp>, app: &SharedApp) -> MethodRouter<SharedApp> {
     let calls = app.calls.clone();
@@ -184,7 +200,7 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
     };
     let owned = {
         let admission = Admission {
-            workspaces: app.workspaces.clone(),
+            callers: app.callers.clone(),
             rate_limits: Arc::clone(&app.rate_limits),
         };
         move |routes: MethodRouter<SharedApp>| {
@@ -237,11 +253,27 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(history::restore).map(&owned))
         .routes(routes!(rooms::list).map(&owned))
         .routes(routes!(rooms::send).map(&owned))
+        .routes(routes!(payments::catalog, payments::add_price).map(&owned))
+        .routes(routes!(payments::deactivate_price).map(&owned))
+        .routes(routes!(payments::sessions).map(&owned))
+        .routes(routes!(accounts::me).map(&owned))
+        .routes(routes!(accounts::create, accounts::list).map(&owned))
+        .routes(routes!(accounts::get, accounts::update, accounts::delete).map(&owned))
+        .routes(routes!(accounts::add_member, accounts::members).map(&owned))
+        .routes(routes!(accounts::set_role, accounts::remove_member).map(&owned))
+        .routes(routes!(accounts::create_key, accounts::keys).map(&owned))
+        .routes(routes!(accounts::revoke_key).map(&owned))
+        .routes(routes!(accounts::resource))
+        .routes(routes!(accounts::tools))
         .routes(routes!(mcp::serve).map(limited(Rule::Mcp)))
         .routes(routes!(visitors::op))
+        .routes(routes!(app_tools::serve))
         .routes(routes!(visitors::query).map(&called))
         .routes(routes!(visitors::schema).map(&called))
         .routes(routes!(rooms::join))
+        .routes(routes!(payments::checkout).map(limited(Rule::Checkout)))
+        .routes(routes!(payments::status))
+        .routes(routes!(webhooks::receive))
         .routes(routes!(healthz))
         .routes(routes!(readyz))
         .routes(routes!(revisions::preview))

@@ -43,21 +43,26 @@ struct Servers {
     svc: Running,
     grouped: Running,
     single: Running,
+    /// An earlier build of `svc`.
+    before: Option<Running>,
 }
 
-/// Measures all operations.
-pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
+/// Measures all operations, and those of an earlier build beside them.
+pub(crate) fn measure(
+    bench: &Bench,
+    before: Option<&Bench>,
+    goals: &mut Goals,
+) -> anyhow::Result<()> {
     title(&format!(
         "Actions on {} rows, {ROUNDS} alternating rounds of {} ms; minimal is axum and rusqlite, as durable",
         items::ROWS,
         ROUND.as_millis()
     ))?;
-    let (svc, credential) = bench.owned("backend")?;
-    tenant::settle(&mut Owner::new(&svc, &credential)?, SLUG, &[])?;
     let servers = Servers {
-        svc,
+        svc: settled(bench)?,
         grouped: bench.minimal_sql(GROUPED)?,
         single: bench.minimal_sql(SINGLE)?,
+        before: before.map(settled).transpose()?,
     };
     say_head("operation")?;
     for operation in Operation::ALL {
@@ -67,6 +72,9 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
             match operation {
                 Operation::Insert => inserts(&servers, &case, connections, goals)?,
                 read => reads(&servers, read, &case, connections, goals)?,
+            }
+            if let Some(before) = &servers.before {
+                beside_before(&servers.svc, before, operation, connections, goals)?;
             }
         }
     }
@@ -109,6 +117,7 @@ fn inserts(
         svc,
         grouped,
         single,
+        ..
     } = servers;
     let (ours, theirs, alone) = (calls(svc), calls(grouped), calls(single));
     let contenders = [ours.on(svc), theirs.on(grouped), alone.on(single)];
@@ -124,6 +133,44 @@ fn inserts(
         let what = format!("{case}: throughput, of a commit each");
         goals.at_least(&what, ours.ratio(&alone), 10.0);
     }
+    Ok(())
+}
+
+/// A server with the tenant that is called.
+fn settled(bench: &Bench) -> anyhow::Result<Running> {
+    let (svc, credential) = bench.owned("backend")?;
+    tenant::settle(&mut Owner::new(&svc, &credential)?, SLUG, &[])?;
+    Ok(svc)
+}
+
+/// The same operation beside an earlier build.
+fn beside_before(
+    svc: &Running,
+    before: &Running,
+    operation: Operation,
+    connections: usize,
+    goals: &mut Goals,
+) -> anyhow::Result<()> {
+    let (ours, theirs) = (
+        Calls::new(operation, svc.address),
+        Calls::new(operation, before.address),
+    );
+    let contenders = match operation {
+        Operation::Insert => [ours.on(svc), theirs.on(before)],
+        _ => [
+            Contender::new(svc, &ours.requests),
+            Contender::new(before, &theirs.requests),
+        ],
+    };
+    let [ours, theirs] = compare(&contenders, connections)?;
+    ours.say("", "svc")?;
+    theirs.say("", "before")?;
+    say_ratio(&ours, &theirs, "ratio")?;
+    let what = format!(
+        "{}, {connections}: throughput, of the build before",
+        operation.name()
+    );
+    goals.at_least(&what, ours.ratio(&theirs), 0.97);
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 //! Everything runs on the loopback of one machine and in one run, so that what else the machine does hits both
 //! servers. Ratios travel between machines, absolute figures do not.
 
+mod arguments;
 mod backend;
 mod beside;
 mod calls;
@@ -33,123 +34,93 @@ mod startup;
 mod tenant;
 mod views;
 
-use std::path::PathBuf;
+use anyhow::Context as _;
 
-use anyhow::{Context, bail};
-
+use arguments::Arguments;
 use report::Goals;
+use server::Bench;
+
+/// What a part measures.
+type Measure = fn(&Run, &mut Goals) -> anyhow::Result<()>;
 
 /// What is measured, in the order of the report.
-const PARTS: [&str; 14] = [
-    "startup",
-    "calls",
-    "views",
-    "many",
-    "publish",
-    "releases",
-    "backend",
-    "history",
-    "pocketbase",
-    "neighbours",
-    "guests",
-    "rerender",
-    "crowd",
-    "rooms",
+const PARTS: [(&str, Measure); 14] = [
+    ("startup", |run, goals| startup::measure(&run.bench, goals)),
+    ("calls", |run, goals| calls::measure(&run.bench, goals)),
+    ("views", views::measure),
+    ("many", |run, goals| many::measure(&run.bench, goals)),
+    ("publish", |run, _| publish::measure(&run.bench)),
+    ("releases", |run, goals| {
+        releases::measure(&run.bench, goals)
+    }),
+    ("backend", |run, goals| {
+        backend::measure(&run.bench, run.before.as_ref(), goals)
+    }),
+    ("history", |run, goals| history::measure(&run.bench, goals)),
+    ("pocketbase", |run, goals| {
+        pocketbase::measure(&run.bench, run.arguments.pocketbase.clone(), goals)
+    }),
+    ("neighbours", |run, goals| {
+        neighbours::measure(&run.bench, goals)
+    }),
+    ("guests", |run, goals| guests::measure(&run.bench, goals)),
+    ("rerender", |run, goals| {
+        rerender::measure(&run.bench, goals)
+    }),
+    ("crowd", |run, goals| crowd::measure(&run.bench, goals)),
+    ("rooms", |run, goals| rooms::measure(&run.bench, goals)),
 ];
 
+/// One run of the bench.
+struct Run {
+    arguments: Arguments,
+    /// The build that is measured.
+    bench: Bench,
+    /// An earlier build, whose views and calls are measured beside it.
+    before: Option<Bench>,
+}
+
 fn main() -> anyhow::Result<()> {
-    let mut arguments = std::env::args().skip(1);
-    let mut parts: Vec<String> = Vec::new();
-    let (mut svc, mut page) = (None, None);
-    let (mut nginx, mut pocketbase) = (None, None);
-    while let Some(argument) = arguments.next() {
-        match argument.as_str() {
-            // The minimal server is this program again, in a process of its own.
-            minimal::ARGUMENT => return minimal::serve(&arguments.next().context("a directory")?),
-            minimal_sql::ARGUMENT => {
-                let commits = arguments.next().context("how it commits")?;
-                return minimal_sql::serve(&commits, &arguments.next().context("a path")?);
-            }
-            minimal_rooms::ARGUMENT => return minimal_rooms::serve(),
-            "--svc" => {
-                let path = arguments.next().context("--svc needs a path")?;
-                svc = Some(PathBuf::from(path));
-            }
-            // One size of page alone, for whoever is looking for what it costs.
-            "--page" => page = Some(arguments.next().context("--page needs a size, as in 10")?),
-            "--nginx" => {
-                let path = arguments.next().context("--nginx needs a path")?;
-                nginx = Some(PathBuf::from(path));
-            }
-            "--pocketbase" => {
-                let path = arguments.next().context("--pocketbase needs a path")?;
-                pocketbase = Some(PathBuf::from(path));
-            }
-            part if PARTS.contains(&part) => parts.push(argument),
-            other => {
-                bail!(
-                    "unknown argument {other}: give any of {PARTS:?}, --page KB, --svc PATH, --nginx PATH or --pocketbase PATH"
-                )
-            }
+    let mut words = std::env::args().skip(1).peekable();
+    // The minimal servers are this program again, in processes of their own.
+    match words.peek().map(String::as_str) {
+        Some(minimal::ARGUMENT) => {
+            return minimal::serve(&words.nth(1).context("a directory")?);
         }
+        Some(minimal_sql::ARGUMENT) => {
+            let commits = words.nth(1).context("how it commits")?;
+            return minimal_sql::serve(&commits, &words.next().context("a path")?);
+        }
+        Some(minimal_rooms::ARGUMENT) => return minimal_rooms::serve(),
+        _ => {}
     }
-    let wanted = |part: &str| parts.is_empty() || parts.iter().any(|named| named == part);
+    let arguments = Arguments::read(words, &PARTS.map(|(name, _)| name))?;
     let me = std::env::current_exe()?;
-    let svc = svc.unwrap_or_else(|| me.with_file_name("svc"));
-    if !svc.is_file() {
-        bail!(
-            "there is no {}: build it, or name it with --svc",
-            svc.display()
-        );
-    }
+    let svc = arguments.svc_beside(&me)?;
     // Beside the build, which is on a disk, as a data directory would be; /tmp often is not.
     let home = me.parent().context("a program without a directory")?;
     let work = tempfile::tempdir_in(home)?;
-    let bench = server::Bench::new(svc, me, work.path())?;
-
+    let before = match &arguments.before {
+        None => None,
+        Some(before) => {
+            let home = work.path().join("before");
+            std::fs::create_dir(&home)?;
+            let before = Bench::new(before.clone(), me.clone(), &home)?;
+            before.compile_guests()?;
+            Some(before)
+        }
+    };
+    let run = Run {
+        bench: Bench::new(svc, me, work.path())?,
+        arguments,
+        before,
+    };
+    run.bench.compile_guests()?;
     let mut goals = Goals::default();
-    bench.compile_guests()?;
-    if wanted("startup") {
-        startup::measure(&bench, &mut goals)?;
-    }
-    if wanted("calls") {
-        calls::measure(&bench, &mut goals)?;
-    }
-    if wanted("views") {
-        views::measure(&bench, page.as_deref(), nginx, &mut goals)?;
-    }
-    if wanted("many") {
-        many::measure(&bench, &mut goals)?;
-    }
-    if wanted("publish") {
-        publish::measure(&bench)?;
-    }
-    if wanted("releases") {
-        releases::measure(&bench, &mut goals)?;
-    }
-    if wanted("backend") {
-        backend::measure(&bench, &mut goals)?;
-    }
-    if wanted("history") {
-        history::measure(&bench, &mut goals)?;
-    }
-    if wanted("pocketbase") {
-        pocketbase::measure(&bench, pocketbase, &mut goals)?;
-    }
-    if wanted("neighbours") {
-        neighbours::measure(&bench, &mut goals)?;
-    }
-    if wanted("guests") {
-        guests::measure(&bench, &mut goals)?;
-    }
-    if wanted("rerender") {
-        rerender::measure(&bench, &mut goals)?;
-    }
-    if wanted("crowd") {
-        crowd::measure(&bench, &mut goals)?;
-    }
-    if wanted("rooms") {
-        rooms::measure(&bench, &mut goals)?;
+    for (name, measure) in PARTS {
+        if run.arguments.wants(name) {
+            measure(&run, &mut goals)?;
+        }
     }
     goals.print()
 }

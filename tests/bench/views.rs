@@ -1,9 +1,8 @@
 //! Page views: requests a second, latency and processor time, beside the minimal server's.
 
-use std::path::PathBuf;
-
 use anyhow::ensure;
 
+use super::Run;
 use super::report::{Goals, say, title};
 use super::rounds::{Contender, ROUND, ROUNDS, compare, say_head, say_ratio};
 use super::server::{Bench, Running, cpu_of};
@@ -15,12 +14,9 @@ const ENCODINGS: [&str; 2] = ["identity", "br"];
 const CONNECTIONS: usize = 64;
 
 /// Measures all encodings of all sizes, or of the one that is named.
-pub(crate) fn measure(
-    bench: &Bench,
-    page: Option<&str>,
-    nginx: Option<PathBuf>,
-    goals: &mut Goals,
-) -> anyhow::Result<()> {
+pub(crate) fn measure(run: &Run, goals: &mut Goals) -> anyhow::Result<()> {
+    let (bench, before) = (&run.bench, run.before.as_ref());
+    let page = run.arguments.page.as_deref();
     title(&format!(
         "Page views, {CONNECTIONS} keep-alive connections, {ROUNDS} alternating rounds of {} ms",
         ROUND.as_millis()
@@ -33,8 +29,9 @@ pub(crate) fn measure(
     for (at, (_, bytes)) in SIZES.iter().enumerate() {
         prepare(&svc, &pages, at, *bytes)?;
     }
+    let earlier = before.map(|before| earlier(before, &pages)).transpose()?;
     let minimal = bench.minimal(&pages)?;
-    let before = cpu_of("self")?;
+    let load = cpu_of("self")?;
     let mut answers = 0;
     let wanted = |size: &str| page.is_none_or(|page| size.trim_end_matches(" KB") == page);
     for (at, (size, _)) in SIZES.iter().enumerate() {
@@ -53,6 +50,9 @@ pub(crate) fn measure(
             theirs.say("", "minimal")?;
             say_ratio(&ours, &theirs, "ratio")?;
             answers += ours.answers + theirs.answers;
+            if let Some(earlier) = &earlier {
+                answers += beside_before(&svc, earlier, &case, (&name, encoding), goals)?;
+            }
             if *size == "10 KB" {
                 let ratio = ours.ratio(&theirs);
                 goals.at_least(&format!("{case}: throughput, of minimal's"), ratio, 0.9);
@@ -62,12 +62,12 @@ pub(crate) fn measure(
         }
     }
     if wanted("10 KB") {
-        match nginx::start(bench, nginx, &pages)? {
+        match nginx::start(bench, run.arguments.nginx.clone(), &pages)? {
             Some(nginx) => answers += beside_nginx(&svc, &nginx, goals)?,
             None => say("nginx is not installed, or name it with --nginx.")?,
         }
     }
-    let own = (cpu_of("self")? - before).as_secs_f64() * 1e6 / answers as f64;
+    let own = (cpu_of("self")? - load).as_secs_f64() * 1e6 / answers as f64;
     say(&format!(
         "\nThe load itself costs {own:.1} µs an answer, on the same cores."
     ))?;
@@ -75,6 +75,36 @@ pub(crate) fn measure(
     say(&format!(
         "svc after it: {now:.1} MB resident, {most:.1} MB at the most."
     ))
+}
+
+/// An earlier build with the same pages.
+fn earlier(before: &Bench, pages: &std::path::Path) -> anyhow::Result<Running> {
+    let svc = before.svc("views")?;
+    svc.await_guests()?;
+    for (at, (_, bytes)) in SIZES.iter().enumerate() {
+        prepare(&svc, pages, at, *bytes)?;
+    }
+    Ok(svc)
+}
+
+/// The same page beside an earlier build; answers how many were asked for.
+fn beside_before(
+    svc: &Running,
+    before: &Running,
+    case: &str,
+    (name, encoding): (&str, &str),
+    goals: &mut Goals,
+) -> anyhow::Result<usize> {
+    let view = |server: &Running| [client::get(server.address, &format!("/{name}"), encoding)];
+    let (ours, theirs) = (view(svc), view(before));
+    let contenders = [Contender::new(svc, &ours), Contender::new(before, &theirs)];
+    let [ours, theirs] = compare(&contenders, CONNECTIONS)?;
+    ours.say(case, "svc")?;
+    theirs.say("", "before")?;
+    say_ratio(&ours, &theirs, "ratio")?;
+    let what = format!("{case}: throughput, of the build before");
+    goals.at_least(&what, ours.ratio(&theirs), 0.97);
+    Ok(ours.answers + theirs.answers)
 }
 
 /// The same 10 KB beside nginx, which reads a file that the kernel has in memory; answers how many were asked for.

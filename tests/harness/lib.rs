@@ -5,6 +5,7 @@ pub mod disk;
 pub mod guests;
 pub mod hostile;
 mod http_client;
+mod issuer;
 mod kills;
 mod numbers;
 mod process;
@@ -14,6 +15,7 @@ mod wait;
 
 pub use answer::{Answer, Ask, exchange};
 pub use http_client::http_client;
+pub use issuer::{AUDIENCE, TokenIssuer};
 pub use kills::Installation;
 pub use numbers::Numbers;
 pub use process::{Binary, Output, Process, finish};

@@ -25,6 +25,28 @@ impl Owner {
         Self { credential }
     }
 
+    /// A caller with any credential, such as a user's token.
+    pub(crate) fn with(credential: &str) -> Self {
+        Self {
+            credential: credential.to_owned(),
+        }
+    }
+
+    /// A request with a JSON body, or none, to any path.
+    pub(crate) async fn ask(
+        &self,
+        server: &TestServer,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Answer {
+        let request = self.request(server, method, path);
+        match body {
+            Some(body) => request.json(body).answer().await,
+            None => request.answer().await,
+        }
+    }
+
     /// A request with the credential.
     pub(crate) fn request(
         &self,

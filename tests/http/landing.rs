@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, TestServer};
+use svc_tests::{Answer, Ask, TestServer, until};
 
 use crate::account::Owner;
 
@@ -383,14 +383,19 @@ async fn a_page_is_reported_by_a_form() {
     odd.problem(404, "not_found");
     let sent = "slug=page&reason=malware&details=&contact=";
     let foreign = send_form(&server, "/api/v1/reports", Some("null"), sent).await;
-    foreign.problem(403, "origin_refused");
+    assert!(foreign.expect(403).html().contains("origin_refused"));
     let thanks = send_form(&server, "/api/v1/reports", None, sent).await;
     assert!(thanks.expect(202).html().contains("Thank you"));
     let unknown = send_form(&server, "/api/v1/reports", None, "slug=none&reason=other").await;
     assert!(unknown.expect(404).html().contains("There is no such page"));
     let odd = send_form(&server, "/api/v1/reports", None, "slug=page&reason=ugly").await;
-    odd.problem(400, "invalid_request");
-    server.advance(1);
+    assert!(odd.expect(400).html().contains("invalid_request"));
+    for _ in 0..5 {
+        send_form(&server, "/api/v1/reports", None, sent).await;
+    }
+    let late = send_form(&server, "/api/v1/reports", None, sent).await;
+    assert!(late.expect(429).html().contains("Too many requests"));
+    server.advance(60);
     // What `curl -d` sends says that it is a form, and is JSON.
     let body = json!({ "slug": "page", "reason": "other" }).to_string();
     let answer = send_form(&server, "/api/v1/reports", Some("null"), &body).await;
@@ -412,6 +417,14 @@ async fn a_page_is_reported_by_a_form() {
             (&json!("malware"), &Value::Null)
         ]
     );
+    let disable = ["deployment", "disable", "page"];
+    assert!(server.command(&crate::svc(), &disable).await.success);
+    let refused = async || {
+        let shown = server.get("/page").answer().await;
+        (shown.status == 403).then_some(shown)
+    };
+    let disabled = until("the page to be disabled", refused).await;
+    assert!(disabled.html().contains("mailto:abuse@example.com"));
 }
 
 #[tokio::test]

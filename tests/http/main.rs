@@ -37,6 +37,7 @@ mod idempotency;
 mod landing;
 mod limits;
 mod mcp;
+mod members;
 mod migrations;
 mod one_time;
 mod openapi;

@@ -1,5 +1,7 @@
 //! The tool endpoint: `POST /mcp` over the wire, in both eras of its protocol.
 
+mod app;
+mod app_lists;
 mod auth;
 mod cheap;
 mod client;
@@ -14,5 +16,6 @@ mod parity_history;
 mod parity_order;
 mod parity_rooms;
 mod parity_twins;
+mod parity_workspaces;
 mod ranges;
 mod written;

@@ -23,7 +23,11 @@ const FOUNDATION: [&str; 7] = [
 ];
 
 /// Files of a domain that speak HTTP and are not its routes.
-const HTTP: [(&str, &str); 6] = [
+const HTTP: [(&str, &str); 7] = [
+    (
+        "accounts/scope.rs",
+        "the extractor that gives a handler a workspace of its caller's",
+    ),
     (
         "deployments/answer.rs",
         "the end of the page routes: from finished bytes to an answer",

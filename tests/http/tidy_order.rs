@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The parts of `host/src`: each may use those before it, and none after it. ARCHITECTURE has the drawing.
-const ORDER: [&str; 34] = [
+const ORDER: [&str; 36] = [
     "config",
     "log",
     "telemetry",
@@ -12,9 +12,11 @@ const ORDER: [&str; 34] = [
     "data_lock",
     "data_dir",
     "outbound",
+    "issuers",
     "content",
     "control",
     "http",
+    "stripe",
     "workspaces",
     "access",
     "edge",
@@ -22,7 +24,9 @@ const ORDER: [&str; 34] = [
     "deployments",
     "backends",
     "realtime",
+    "payments",
     "envelope",
+    "accounts",
     "overview",
     "gauges",
     "guests",

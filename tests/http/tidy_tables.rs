@@ -4,9 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Every table, with the domain that owns it.
-const TABLES: [(&str, &str); 19] = [
+const TABLES: [(&str, &str); 28] = [
     ("workspaces", "workspaces"),
     ("keys", "workspaces"),
+    ("users", "workspaces"),
+    ("memberships", "workspaces"),
+    ("subscriptions", "workspaces"),
     ("projects", "projects"),
     ("deployments", "deployments"),
     ("revisions", "deployments"),
@@ -20,6 +23,12 @@ const TABLES: [(&str, &str); 19] = [
     ("backends", "backends"),
     ("ledger", "backends"),
     ("actions", "backends"),
+    ("payment_products", "payments"),
+    ("payment_prices", "payments"),
+    ("payment_sessions", "payments"),
+    ("payment_mirrors", "payments"),
+    ("payment_events", "stripe"),
+    ("payment_references", "stripe"),
     ("purges", "edge"),
     ("idempotency", "control"),
     ("operator_events", "control"),
@@ -27,7 +36,7 @@ const TABLES: [(&str, &str); 19] = [
 ];
 
 /// Tables that a domain reads and that are another's, each with its reason. `overview` is what operators see of all domains.
-const READS: [(&str, &str, &str); 17] = [
+const READS: [(&str, &str, &str); 18] = [
     (
         "backends",
         "projects",
@@ -57,12 +66,17 @@ const READS: [(&str, &str, &str); 17] = [
     (
         "workspaces",
         "projects",
-        "a workspace goes after its last project",
+        "a workspace goes after its last project, and says how many it has",
     ),
     (
         "control",
         "deployments",
         "a copy forgets the answers about shares that it has not got",
+    ),
+    (
+        "payments",
+        "backends",
+        "a project's sessions are copied into the backend that it has",
     ),
     ("overview", "actions", "counts"),
     ("overview", "ledger", "counts"),

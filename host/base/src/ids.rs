@@ -68,6 +68,8 @@ ids! {
     ProjectId,
     /// A complaint about a deployment.
     ReportId,
+    /// What a visitor went to pay.
+    SessionId,
     /// One state of a frontend's content.
     RevisionId,
     /// A workspace, which the operator's commands call a namespace.

@@ -30,6 +30,21 @@ pub fn numbered(name: &str) -> impl Iterator<Item = String> {
     (2..=NUMBERED).map(move |number| with_suffix(name, &number.to_string()))
 }
 
+/// What of a text can be in a slug: letters and digits of ASCII in lower case, with one hyphen for whatever is between them.
+pub fn slugified(text: &str) -> String {
+    let mut slug = String::with_capacity(text.len().min(LENGTH));
+    for c in text.chars() {
+        if c.is_ascii_alphanumeric() {
+            slug.push(c.to_ascii_lowercase());
+        } else if !slug.is_empty() && !slug.ends_with('-') {
+            slug.push('-');
+        }
+    }
+    slug.truncate(LENGTH);
+    slug.truncate(slug.trim_end_matches('-').len());
+    slug
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -55,6 +55,14 @@ impl Cost {
     /// # Errors
     /// SQLite's, as for preparing the statement.
     pub(super) fn of(connection: &Connection, sql: &str) -> Result<Self> {
+        Ok(Self::and_roots(connection, sql)?.0)
+    }
+
+    /// The same, with the trees of the database that the statement opens.
+    ///
+    /// # Errors
+    /// SQLite's, as for preparing the statement.
+    pub(super) fn and_roots(connection: &Connection, sql: &str) -> Result<(Self, Vec<Root>)> {
         let mut listing = connection
             .prepare(&format!("{EXPLAIN}{sql}"))
             .map_err(|error| of_statement(error, sql))?;
@@ -64,7 +72,8 @@ impl Cost {
         while let Some(row) = rows.next()? {
             program.push(Instruction::of(row)?);
         }
-        Ok(Self::add(&program))
+        let roots = program.iter().filter_map(Instruction::root);
+        Ok((Self::add(&program), roots.collect()))
     }
 
     fn add(listing: &[Instruction]) -> Self {
@@ -110,6 +119,15 @@ fn of_statement(error: rusqlite::Error, sql: &str) -> rusqlite::Error {
         },
         other => other,
     }
+}
+
+/// A tree of the database that a program opens: a table's, or an index's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Root {
+    /// Its first page.
+    pub(super) page: i32,
+    /// Whether it is opened to be written.
+    pub(super) writes: bool,
 }
 
 /// How long values may be for `weight` to take no longer than `most` nanoseconds.
@@ -269,6 +287,17 @@ impl Instruction {
                 | "Yield"
                 | "InitCoroutine"
         )
+    }
+
+    /// The tree that it opens, if it opens one of the database.
+    fn root(&self) -> Option<Root> {
+        let (page, database, writes) = match self.code.as_str() {
+            "OpenRead" | "ReopenIdx" => (self.p2, self.p3, false),
+            "OpenWrite" => (self.p2, self.p3, true),
+            "Clear" => (self.p1, self.p2, true),
+            _ => return None,
+        };
+        (database == 0).then_some(Root { page, writes })
     }
 
     /// Whether SQLite looks at its deadline here, whichever way the program goes on.

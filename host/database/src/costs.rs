@@ -1,4 +1,4 @@
-//! What a connection knows of the costs of its statements.
+//! What a connection knows of its statements: what they cost, and which tables they are about.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -7,9 +7,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::cost::Cost;
+use super::touched::Tables;
 
 /// How many costs a connection remembers.
 const KNOWN: usize = 512;
+
+/// What is known of a statement.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    /// What it costs.
+    pub(super) cost: Cost,
+    /// What it reads and writes.
+    pub(super) tables: Arc<Tables>,
+}
 
 /// What a connection knows of its statements' costs, for as long as the schema stays as it is.
 ///
@@ -19,7 +29,7 @@ const KNOWN: usize = 512;
 pub(super) struct Costs {
     hasher: RandomState,
     /// By the hash of a statement, whose key nobody knows.
-    known: RefCell<HashMap<u64, Cost>>,
+    known: RefCell<HashMap<u64, Known>>,
     schema: Arc<AtomicU64>,
     /// The state of the schema that they are of.
     of: Cell<u64>,
@@ -36,21 +46,21 @@ impl Costs {
         }
     }
 
-    /// The cost of a statement, if it is known.
-    pub(super) fn known(&self, sql: &str) -> Option<Cost> {
+    /// What is known of a statement, if it was looked into.
+    pub(super) fn known(&self, sql: &str) -> Option<Known> {
         let schema = self.schema.load(Ordering::Acquire);
         if self.of.replace(schema) != schema {
             self.known.borrow_mut().clear();
         }
-        self.known.borrow().get(&self.hasher.hash_one(sql)).copied()
+        self.known.borrow().get(&self.hasher.hash_one(sql)).cloned()
     }
 
-    /// Remembers a cost.
-    pub(super) fn learn(&self, sql: &str, cost: Cost) {
+    /// Remembers what a look into a statement has shown.
+    pub(super) fn learn(&self, sql: &str, look: Known) {
         let mut known = self.known.borrow_mut();
         if known.len() >= KNOWN {
             known.clear();
         }
-        known.insert(self.hasher.hash_one(sql), cost);
+        known.insert(self.hasher.hash_one(sql), look);
     }
 }

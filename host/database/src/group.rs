@@ -15,9 +15,10 @@ use super::batch::{BatchError, Work};
 use super::error::RunError;
 use super::handle::{Handle, internal};
 use super::open::WAIT;
-use super::pace::{Pace, SHORT};
+use super::pace::{Pace, SHORT, worked};
 use super::run::{ResultJson, ResultLimits};
-use svc_base::Stopwatch;
+use super::touched::Touched;
+use svc_base::{Stopwatch, fault};
 
 /// The most writes that share a commit.
 pub(super) const CALLERS: usize = 128;
@@ -109,14 +110,20 @@ pub(super) struct Left {
     pub(super) rest: Vec<Write>,
 }
 
-/// Runs writes in one transaction, and answers them when it is durable.
-pub(super) fn run_group(handle: &Handle, writes: Vec<Write>, limits: &ResultLimits) -> Left {
+/// Runs writes in one transaction. When it is durable, `told` hears what it may have changed, and then the writes are answered.
+pub(super) fn run_group(
+    handle: &Handle,
+    writes: Vec<Write>,
+    limits: &ResultLimits,
+    told: &dyn Fn(Touched),
+) -> Left {
     let mut left = Left::default();
     let mut waiting: Vec<Write> = writes.into_iter().filter(|w| w.turn.begin()).collect();
     // Savepoints cost as much as a small write: the first attempt goes without, in the hope that all is well.
     let mut guarded = false;
     let watch = Stopwatch::start();
     while !waiting.is_empty() {
+        let before = worked();
         if watch.elapsed() > GROUP_TIME {
             left.rest.append(&mut waiting);
             break;
@@ -124,6 +131,8 @@ pub(super) fn run_group(handle: &Handle, writes: Vec<Write>, limits: &ResultLimi
         match attempt(handle, &mut waiting, limits, &mut left, guarded) {
             Err(Lost::Unguarded) => guarded = true,
             Ok(results) => {
+                told(handle.take_touched());
+                fault::point("write.told");
                 for (write, result) in waiting.into_iter().zip(results) {
                     write.answer(result);
                 }
@@ -132,7 +141,10 @@ pub(super) fn run_group(handle: &Handle, writes: Vec<Write>, limits: &ResultLimi
             Err(Lost::To(offender, error)) => {
                 let offender = waiting.remove(offender);
                 if matches!(error.error, RunError::Timeout) {
-                    offender.pace.too_long();
+                    // Else a busy machine has kept the thread from working, and the next run may be short again.
+                    if worked().saturating_sub(before) > SHORT / 2 {
+                        offender.pace.too_long();
+                    }
                     left.long.push(offender);
                 } else {
                     offender.answer(Err(error));
@@ -152,21 +164,29 @@ pub(super) fn run_group(handle: &Handle, writes: Vec<Write>, limits: &ResultLimi
     left
 }
 
-/// Runs a write alone, for as long as a statement may take.
-pub(super) fn run_alone(handle: &Handle, write: Write, limits: &ResultLimits) {
+/// Runs a write alone, for as long as a statement may take; `told` as in a group.
+pub(super) fn run_alone(
+    handle: &Handle,
+    write: Write,
+    limits: &ResultLimits,
+    told: &dyn Fn(Touched),
+) {
     if !write.turn.begin() {
         return;
     }
-    let watch = Stopwatch::start();
+    handle.take_touched();
+    let (watch, before) = (Stopwatch::start(), worked());
     let result = begin(handle)
         .map_err(BatchError::from)
         .and_then(|()| {
             let json = write.work.run(handle, limits, limits.time)?;
-            commit(handle)?;
+            commit_writes(handle)?;
+            told(handle.take_touched());
             Ok(json)
         })
         .inspect_err(|_| abandon(handle));
-    write.pace.took(watch.elapsed());
+    let worked = worked().saturating_sub(before);
+    write.pace.took(watch.elapsed(), Some(worked));
     write.answer(result);
 }
 
@@ -188,6 +208,8 @@ fn attempt(
     left: &mut Left,
     guarded: bool,
 ) -> Result<Vec<Result<ResultJson, BatchError>>, Lost> {
+    // Those of an attempt that was lost.
+    handle.take_touched();
     begin(handle).map_err(Lost::Commit)?;
     let watch = Stopwatch::start();
     let alone = waiting.len() == 1;
@@ -201,7 +223,8 @@ fn attempt(
             handle.platform("SAVEPOINT caller").map_err(lost(handle))?;
         }
         let result = write.work.run(handle, limits, SHORT);
-        write.pace.took(watch.elapsed().saturating_sub(started));
+        let took = watch.elapsed().saturating_sub(started);
+        write.pace.took(took, None);
         match &result {
             Ok(_) if guarded => handle.platform("RELEASE caller").map_err(lost(handle))?,
             Ok(_) => {}
@@ -224,7 +247,7 @@ fn attempt(
         results.push(result);
     }
     left.rest.extend(waiting.drain(results.len()..));
-    commit(handle).map_err(|error| {
+    commit_writes(handle).map_err(|error| {
         abandon(handle);
         Lost::Commit(error)
     })?;
@@ -247,6 +270,14 @@ pub(super) fn commit(handle: &Handle) -> Result<(), RunError> {
     handle
         .platform("COMMIT")
         .map_err(|error| RunError::from_sqlite(error, None))
+}
+
+/// Commits what visitors have written.
+fn commit_writes(handle: &Handle) -> Result<(), RunError> {
+    fault::point("write.run");
+    commit(handle)?;
+    fault::point("write.durable");
+    Ok(())
 }
 
 /// Ends a transaction without its changes, if it has not ended by itself.

@@ -1,6 +1,6 @@
 //! An open connection to a tenant's database, with its walls and its meter.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU64, Ordering};
@@ -16,6 +16,7 @@ use super::cost::Cost;
 use super::costs::Costs;
 use super::error::RunError;
 use super::meter::{Deadline, Exceeded, Meter, Watch};
+use super::touched::Touched;
 use super::walls::{Role, VALUE_BYTES, Walls};
 use super::watchdog::Watchdog;
 use svc_base::clock::Clock;
@@ -37,9 +38,11 @@ pub(super) const READERS: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub(super) struct Handle {
     pub(super) connection: Connection,
-    walls: Walls,
+    pub(super) walls: Walls,
     meter: Meter,
-    costs: Costs,
+    pub(super) costs: Costs,
+    /// What was written since somebody last asked.
+    pub(super) touched: RefCell<Touched>,
     /// The longest value that SQLite takes at the moment, in bytes.
     longest: Cell<i32>,
     /// Pages in the write-ahead log after the last commit.
@@ -174,6 +177,7 @@ impl Handle {
             walls,
             meter,
             costs: Costs::new(Arc::clone(&settings.schema)),
+            touched: RefCell::default(),
             longest: Cell::new(VALUE_BYTES),
             log_pages,
         })
@@ -271,11 +275,12 @@ impl Handle {
     /// SQLite's, or that it runs elsewhere.
     pub(super) fn cost(&self, sql: &str, watch: Watch) -> Result<Cost, Failure> {
         match (self.costs.known(sql), watch) {
-            (Some(cost), _) => Ok(cost),
+            (Some(known), _) => Ok(known.cost),
             (None, Watch::Closely) => Err(RunError::Elsewhere.into()),
             (None, Watch::InLane) => {
-                let cost = Cost::of(&self.connection, sql)?;
-                self.costs.learn(sql, cost);
+                let look = self.look_into(sql)?;
+                let cost = look.cost;
+                self.costs.learn(sql, look);
                 Ok(cost)
             }
         }

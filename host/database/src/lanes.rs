@@ -18,6 +18,8 @@ const SHORT_SHARE: Share = Share {
     workspace: 4,
     database: 2,
 };
+/// The fewest threads for long work: so many that a workspace's share is more than one of its databases may hold.
+const LONG_THREADS: usize = 4;
 /// How much nicer than the rest of the process the threads of long work are.
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 10;
@@ -134,7 +136,8 @@ impl Lanes {
                 queue.work(SHORT_SHARE);
             })?);
         }
-        let long_threads = thread::available_parallelism().map_or(2, |n| n.get().max(2));
+        let processors = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let long_threads = processors.max(LONG_THREADS);
         let share = Share::of_long(long_threads);
         for number in 0..long_threads {
             let queue: Arc<Queue> = Arc::clone(&long);

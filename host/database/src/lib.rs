@@ -21,6 +21,7 @@ mod history;
 mod lanes;
 mod meter;
 mod migrate;
+mod mirror;
 mod open;
 mod pace;
 mod place;
@@ -37,6 +38,7 @@ mod sound;
 mod tests;
 #[cfg(test)]
 mod time_tests;
+mod touched;
 pub mod values;
 mod walls;
 mod warnings;
@@ -56,11 +58,13 @@ pub use examine::{Examined, examine};
 pub use files::Files;
 pub use history::Past;
 pub use migrate::{Migrated, Script, ScriptError};
+pub use mirror::Payment;
 pub use open::Database;
 pub use pace::Pace;
 pub use rewind::{Plan, ReinstateError, Reinstated, RestoreRecord, RewindError, Rewound};
 pub use run::{Call, ResultJson, ResultLimits};
 pub use schema::{Column, Index, Inventory, Marker, Schema, Table, TableRows, View};
+pub use touched::{Tables, Touched};
 pub use walls::FUNCTIONS;
 pub use warnings::SchemaWarning;
 
@@ -177,6 +181,16 @@ impl Databases {
         self.workspaces
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has `follow` told what commits may have changed: once they are durable, and before whoever made them is answered.
+    pub fn follow(&self, follow: impl Fn(BackendId, Touched) + Send + Sync + 'static) {
+        self.writers.news().follow(follow);
+    }
+
+    /// Tells whoever follows that anything about a database may have changed.
+    pub fn announce(&self, id: BackendId) {
+        self.writers.news().tell(id, Touched::All);
     }
 
     /// The directories of the databases.

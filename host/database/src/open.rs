@@ -17,6 +17,7 @@ use super::reads::Readers;
 use super::run::{Call, ResultJson, ResultLimits};
 use super::schema;
 use super::shares::Owner;
+use super::touched::Touched;
 use super::writer::{Writer, Writers};
 use svc_base::ids::BackendId;
 
@@ -154,12 +155,31 @@ impl Database {
         answer_of(answered, &turn).await
     }
 
-    /// Runs `work` with the writer for itself, in the order of the queue.
+    /// Runs `work` with the writer for itself, in the order of the queue. Whoever watches is told that anything may be another.
     ///
     /// # Errors
     /// The work's own, `Busy`, or `Closed`.
     pub(super) async fn with_writer<T: Send + 'static>(
         &self,
+        work: impl FnOnce(&mut Writer) -> Result<T, RunError> + Send + 'static,
+    ) -> Result<T, RunError> {
+        self.with_writer_that(Touched::All, work).await
+    }
+
+    /// The same for work that changes nothing of what tenants see.
+    ///
+    /// # Errors
+    /// The work's own, `Busy`, or `Closed`.
+    pub(super) async fn beside_writes<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Writer) -> Result<T, RunError> + Send + 'static,
+    ) -> Result<T, RunError> {
+        self.with_writer_that(Touched::default(), work).await
+    }
+
+    async fn with_writer_that<T: Send + 'static>(
+        &self,
+        touches: Touched,
         work: impl FnOnce(&mut Writer) -> Result<T, RunError> + Send + 'static,
     ) -> Result<T, RunError> {
         let (answer, answered) = oneshot::channel();
@@ -174,6 +194,8 @@ impl Database {
                     Ok(deferred) => me.deferred_keys.store(deferred, Ordering::Relaxed),
                     Err(error) => tracing::error!(%error, "a schema cannot be read"),
                 }
+                // Only now, so that what is looked at again is looked at by the schema that it has.
+                me.tell(touches);
                 // A caller that has gone away does not want it.
                 let _ = answer.send(result);
             }
@@ -182,8 +204,15 @@ impl Database {
     }
 
     fn alone(&self, write: Write) -> Waiting {
-        let limits = self.limits;
-        Waiting::Alone(Box::new(move |w| run_alone(&w.handle, write, &limits)))
+        let (limits, id, news) = (self.limits, self.id, self.writers.news().clone());
+        Waiting::Alone(Box::new(move |w| {
+            run_alone(&w.handle, write, &limits, &|touched| news.tell(id, touched));
+        }))
+    }
+
+    /// Tells whoever watches what a commit may have changed.
+    pub(super) fn tell(&self, touched: Touched) {
+        self.writers.news().tell(self.id, touched);
     }
 
     pub(super) fn myself(&self) -> Result<Arc<Self>, RunError> {
@@ -271,7 +300,8 @@ impl Database {
                 return;
             }
         };
-        let left = run_group(&writer.handle, group, &self.limits);
+        let told = |touched| self.tell(touched);
+        let left = run_group(&writer.handle, group, &self.limits, &told);
         self.settle(writer, left);
     }
 

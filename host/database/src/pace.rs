@@ -3,10 +3,14 @@
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
+
 /// What runs on the thread of the request itself is done within this.
 pub(super) const INLINE: Duration = Duration::from_millis(1);
 /// What runs beside others' short work, or in a group with others' writes, is done within this.
 pub(super) const SHORT: Duration = Duration::from_millis(20);
+/// How long what is short may take where others keep its thread from working.
+pub(super) const DELAYED: Duration = Duration::from_millis(200);
 /// How many short runs it takes until a statement that was long is believed again.
 const DOUBT: i32 = 32;
 
@@ -51,10 +55,11 @@ impl Pace {
         }
     }
 
-    /// Notes how long a run took.
-    pub(super) fn took(&self, time: Duration) {
+    /// Notes how long a run took, and how long its thread has `worked` for it where that was measured. Only work makes a
+    /// statement long: on a busy machine what is short takes its time, too.
+    pub(super) fn took(&self, time: Duration, worked: Option<Duration>) {
         let known = self.known.load(Ordering::Relaxed);
-        let now = if time > SHORT {
+        let now = if worked.is_some_and(|worked| worked > SHORT) {
             -DOUBT
         } else if known < UNKNOWN {
             known + 1
@@ -80,18 +85,38 @@ impl Pace {
     }
 }
 
+/// How long the calling thread has been on a processor since it began.
+pub(super) fn worked() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
+    fn what_others_delay_is_not_long() {
+        let pace = Pace::default();
+        let (late, little) = (Duration::from_secs(1), Duration::from_micros(50));
+        pace.took(late, Some(little));
+        assert_eq!(pace.lane(), Lane::Short);
+        pace.took(little, Some(little));
+        assert_eq!(pace.lane(), Lane::Inline);
+        pace.took(late, None);
+        assert_eq!(pace.lane(), Lane::Short);
+        pace.took(late, Some(late));
+        assert_eq!(pace.lane(), Lane::Long);
+    }
+
+    #[test]
     fn what_is_set_aside_stays_among_short_work_for_a_while() {
         let pace = Pace::default();
-        pace.took(Duration::from_micros(50));
+        pace.took(Duration::from_micros(50), Some(Duration::from_micros(50)));
         pace.set_aside();
         for _ in 0..DOUBT {
             assert_eq!(pace.lane(), Lane::Short);
-            pace.took(Duration::from_micros(50));
+            pace.took(Duration::from_micros(50), Some(Duration::from_micros(50)));
         }
         assert_eq!(pace.lane(), Lane::Inline);
     }
@@ -100,17 +125,17 @@ mod tests {
     fn a_statement_earns_its_lane() {
         let pace = Pace::default();
         assert_eq!(pace.lane(), Lane::Short);
-        pace.took(Duration::from_micros(50));
+        pace.took(Duration::from_micros(50), Some(Duration::from_micros(50)));
         assert_eq!(pace.lane(), Lane::Inline);
         pace.too_long();
         for _ in 0..DOUBT {
             assert_eq!(pace.lane(), Lane::Long);
-            pace.took(Duration::from_micros(50));
+            pace.took(Duration::from_micros(50), Some(Duration::from_micros(50)));
         }
         assert_eq!(pace.lane(), Lane::Short);
-        pace.took(Duration::from_millis(5));
+        pace.took(Duration::from_millis(5), Some(Duration::from_millis(5)));
         assert_eq!(pace.lane(), Lane::Short);
-        pace.took(Duration::from_secs(1));
+        pace.took(Duration::from_secs(1), Some(Duration::from_secs(1)));
         assert_eq!(pace.lane(), Lane::Long);
     }
 }

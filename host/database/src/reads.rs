@@ -1,6 +1,7 @@
 //! How a database is read: here and now where a statement has been quick, else in a lane.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rusqlite::Connection;
 use tokio::sync::oneshot;
@@ -9,8 +10,9 @@ use super::error::RunError;
 use super::group::Turn;
 use super::handle::{Handle, internal};
 use super::open::{Database, answer_of, lock};
-use super::pace::{INLINE, Lane, Pace, SHORT};
+use super::pace::{DELAYED, INLINE, Lane, Pace, SHORT, worked};
 use super::run::{Call, ResultJson, prepare, run, run_inline};
+use super::touched::Tables;
 use svc_base::Stopwatch;
 
 /// How many connections of a database read at once.
@@ -26,47 +28,97 @@ pub(super) struct Readers {
 impl Database {
     pub(super) async fn read(&self, call: Call, pace: &Arc<Pace>) -> Result<ResultJson, RunError> {
         let lane = pace.lane();
-        if lane != Lane::Long {
-            let idle = match lane {
-                Lane::Inline => self.idle_reader()?,
-                Lane::Short | Lane::Long => None,
-            };
-            let mut result = Err(RunError::Elsewhere);
-            if let Some(reader) = idle {
-                // One that has yet to be looked into is prepared in a lane.
-                if reader.knows(&call.sql) {
-                    result = timed(pace, || run_inline(&reader, &call, &self.limits, INLINE));
-                    if matches!(result, Err(RunError::Elsewhere)) {
-                        pace.set_aside();
-                    }
-                }
-                self.put_back(reader);
-            }
-            if matches!(result, Err(RunError::Elsewhere)) {
-                result = self.queue_read(call.clone(), pace, Lane::Short).await;
-            }
-            match result {
-                Err(RunError::Timeout) => pace.too_long(),
+        if lane == Lane::Inline {
+            match self.read_here(&call, pace) {
+                // What was too long for this thread may be short enough for the next: a busy machine stops what it delays.
+                Err(RunError::Elsewhere | RunError::Timeout) => {}
                 result => return result,
             }
         }
-        self.queue_read(call, pace, Lane::Long).await
+        self.read_in_lanes(call, pace, lane, |json, _| json).await
     }
 
-    async fn queue_read(
+    /// Runs a read in a lane; answers what `seal` makes of its result, and the tables that it reads, if they are known.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub async fn watch<T: Send + 'static>(
+        &self,
+        call: Call,
+        pace: &Arc<Pace>,
+        seal: impl Fn(ResultJson) -> T + Clone + Send + 'static,
+    ) -> Result<(T, Option<Arc<Tables>>), RunError> {
+        let sql = Arc::clone(&call.sql);
+        let sealed = move |json, reader: &Handle| (seal(json), reader.tables(&sql));
+        let seen = self.read_in_lanes(call, pace, pace.lane(), sealed).await;
+        seen.map_err(|error| match error {
+            RunError::DatabaseFull => RunError::DiskFull,
+            other => other,
+        })
+    }
+
+    /// Reads on the thread of the request, if a connection is free that knows the statement.
+    fn read_here(&self, call: &Call, pace: &Pace) -> Result<ResultJson, RunError> {
+        let Some(reader) = self.idle_reader()? else {
+            return Err(RunError::Elsewhere);
+        };
+        let mut result = Err(RunError::Elsewhere);
+        // One that has yet to be looked into is prepared in a lane.
+        if reader.knows(&call.sql) {
+            let watch = Stopwatch::start();
+            result = run_inline(&reader, call, &self.limits, INLINE);
+            match result {
+                Err(RunError::Elsewhere) => pace.set_aside(),
+                _ => pace.took(watch.elapsed(), None),
+            }
+        }
+        self.put_back(reader);
+        result
+    }
+
+    /// Reads among short work, if it is not known to be long, else or then among long work; answers what `make` makes of the
+    /// result.
+    async fn read_in_lanes<T: Send + 'static>(
         &self,
         call: Call,
         pace: &Arc<Pace>,
         lane: Lane,
-    ) -> Result<ResultJson, RunError> {
+        make: impl Fn(ResultJson, &Handle) -> T + Clone + Send + 'static,
+    ) -> Result<T, RunError> {
+        if lane != Lane::Long {
+            for budget in [SHORT, DELAYED] {
+                let short =
+                    self.queue_read(call.clone(), pace, (Lane::Short, budget), make.clone());
+                let (result, worked) = short.await?;
+                match result {
+                    // Others have kept its thread from working.
+                    Err(RunError::Timeout) if worked < SHORT / 2 => {}
+                    Err(RunError::Timeout) => break,
+                    result => return result,
+                }
+            }
+            pace.too_long();
+        }
+        let long = (Lane::Long, self.limits.time);
+        self.queue_read(call, pace, long, make).await?.0
+    }
+
+    /// Reads in a lane; answers the result, and how long its thread has worked for it.
+    async fn queue_read<T: Send + 'static>(
+        &self,
+        call: Call,
+        pace: &Arc<Pace>,
+        (lane, budget): (Lane, Duration),
+        make: impl Fn(ResultJson, &Handle) -> T + Send + 'static,
+    ) -> Result<(Result<T, RunError>, Duration), RunError> {
         let (pace, limits) = (Arc::clone(pace), self.limits);
-        let budget = if lane == Lane::Long {
-            limits.time
-        } else {
-            SHORT.min(limits.time)
-        };
+        let budget = budget.min(limits.time);
         self.with_reader(lane, move |reader| {
-            timed(&pace, || run(reader, &call, &limits, budget))
+            let (watch, before) = (Stopwatch::start(), worked());
+            let result = run(reader, &call, &limits, budget);
+            let worked = worked().saturating_sub(before);
+            pace.took(watch.elapsed(), Some(worked));
+            Ok((result.map(|json| make(json, reader)), worked))
         })
         .await
     }
@@ -169,15 +221,4 @@ impl Database {
         }
         answer_of(answered, &turn).await
     }
-}
-
-/// Runs a statement, and notes how long it took.
-fn timed(
-    pace: &Pace,
-    run: impl FnOnce() -> Result<ResultJson, RunError>,
-) -> Result<ResultJson, RunError> {
-    let watch = Stopwatch::start();
-    let result = run();
-    pace.took(watch.elapsed());
-    result
 }

@@ -122,7 +122,7 @@ impl Databases {
         limit: usize,
     ) -> Result<Past, RunError> {
         self.get(id)?
-            .with_writer(move |writer| {
+            .beside_writes(move |writer| {
                 writer.remember();
                 let past = writer.history.past(before, limit);
                 past.map_err(|error| disk_error(&error))
@@ -137,7 +137,7 @@ impl Databases {
     pub async fn rewind(&self, id: BackendId, at: Timestamp) -> Result<Rewound, RewindError> {
         let settings = self.settings(&id);
         self.get(id)?
-            .with_writer(move |writer| Ok(rewind(writer, at, &settings)))
+            .beside_writes(move |writer| Ok(rewind(writer, at, &settings)))
             .await?
     }
 
@@ -195,7 +195,7 @@ impl Databases {
 
     async fn forget_old_of(&self, id: BackendId) -> Result<(), RunError> {
         self.get(id)?
-            .with_writer(|writer| {
+            .beside_writes(|writer| {
                 writer.remember();
                 let forgotten = writer.history.forget_old(&mut writer.handle.connection);
                 forgotten.map_err(|error| disk_error(&error))

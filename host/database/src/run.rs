@@ -84,6 +84,9 @@ fn run_watched(
     let role = if call.writes { Role::Write } else { Role::Read };
     let result = handle.watched(role, budget, watch, |connection| {
         let cost = handle.cost(&call.sql, watch)?;
+        if call.writes {
+            handle.touch(&call.sql);
+        }
         let longest = match watch {
             Watch::InLane => cost.lane,
             Watch::Closely => cost.inline.ok_or(RunError::Elsewhere)?,

@@ -3,8 +3,8 @@
 //! Everything here allows by list. A statement passes only if each of its actions is on the list of the role that
 //! the connection plays at the moment; the platform's own statements are prepared in a role of their own.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
@@ -14,6 +14,7 @@ use rusqlite::{Connection, Result};
 use super::cost;
 use super::functions;
 use super::meter::Deadline;
+use super::touched::Tables;
 use svc_base::clock::Clock;
 
 /// The longest value, and the longest statement, in bytes. What works on values that long takes a [cost] into account.
@@ -45,7 +46,34 @@ pub(super) enum Role {
 
 /// Switches the role of a connection.
 #[derive(Debug)]
-pub(super) struct Walls(Arc<AtomicU8>);
+pub(super) struct Walls {
+    role: Arc<AtomicU8>,
+    /// The tables that SQLite asks about, while somebody wants to know.
+    noted: Noted,
+}
+
+/// Tables that are being noted.
+#[derive(Clone, Debug, Default)]
+struct Noted(Arc<Mutex<Option<Tables>>>);
+
+impl Noted {
+    fn lock(&self) -> MutexGuard<'_, Option<Tables>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what an action is about, if somebody wants to know.
+    fn note(&self, action: &AuthAction<'_>) {
+        let mut noted = self.lock();
+        let Some(tables) = noted.as_mut() else { return };
+        match action {
+            AuthAction::Read { table_name, .. } => tables.read(table_name),
+            AuthAction::Insert { table_name }
+            | AuthAction::Delete { table_name }
+            | AuthAction::Update { table_name, .. } => tables.write(table_name),
+            _ => {}
+        }
+    }
+}
 
 impl Walls {
     /// Builds the walls around a connection.
@@ -82,6 +110,8 @@ impl Walls {
         let modules = modules(connection)?;
         let role = Arc::new(AtomicU8::new(Role::Platform as u8));
         let played = Arc::clone(&role);
+        let noted = Noted::default();
+        let noting = noted.clone();
         connection.authorizer(Some(move |context: AuthContext<'_>| {
             let role = match played.load(Ordering::Relaxed) {
                 1 => Role::Read,
@@ -89,18 +119,35 @@ impl Walls {
                 3 => Role::Migrate,
                 _ => return Authorization::Allow,
             };
+            noting.note(&context.action);
             if allows(role, &context, &modules) {
                 Authorization::Allow
             } else {
                 Authorization::Deny
             }
         }))?;
-        Ok(Self(role))
+        Ok(Self { role, noted })
     }
 
     /// Plays a role until told otherwise.
     pub(super) fn play(&self, role: Role) {
-        self.0.store(role as u8, Ordering::Relaxed);
+        self.role.store(role as u8, Ordering::Relaxed);
+    }
+
+    /// Does something that prepares a tenant's statement; answers the tables that SQLite asks about, too.
+    pub(super) fn noting<T>(&self, work: impl FnOnce() -> T) -> (T, Tables) {
+        *self.noted.lock() = Some(Tables::default());
+        let done = work();
+        let tables = self.noted.lock().take();
+        (done, tables.unwrap_or_default())
+    }
+
+    /// Does something as the platform, in the middle of what is a tenant's.
+    pub(super) fn aside<T>(&self, work: impl FnOnce() -> T) -> T {
+        let role = self.role.swap(Role::Platform as u8, Ordering::Relaxed);
+        let done = work();
+        self.role.store(role, Ordering::Relaxed);
+        done
     }
 }
 

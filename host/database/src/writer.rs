@@ -12,6 +12,7 @@ use super::files::Files;
 use super::handle::{Handle, Settings, internal};
 use super::history::{History, Lent, Packer, Terms};
 use super::open::{WAIT, lock};
+use super::touched::News;
 use svc_base::clock::Timestamp;
 use svc_base::ids::BackendId;
 
@@ -32,6 +33,7 @@ pub(super) struct Writers {
     terms: Arc<Terms>,
     packer: Arc<Packer>,
     claimed: Arc<Claimed>,
+    news: News,
 }
 
 /// The databases that have a writer: one that is being closed while it is opened again must not have two.
@@ -66,12 +68,18 @@ impl Writers {
             terms: Arc::new(terms),
             packer: Arc::new(Packer::start()?),
             claimed: Arc::default(),
+            news: News::default(),
         })
     }
 
     /// What histories are kept under.
     pub(super) fn terms(&self) -> &Terms {
         &self.terms
+    }
+
+    /// Whoever is told of what they commit.
+    pub(super) fn news(&self) -> &News {
+        &self.news
     }
 
     /// The writer of a database that is there. Waits for the one before to be closed.

@@ -6,15 +6,14 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::identity::{Identity, credential_invalid, credential_missing, identify};
+use super::identity::{Callers, Identity, credential_invalid, credential_missing};
 use crate::http::rate_limit::RateLimits;
-use crate::workspaces::Workspaces;
 
 /// What the layer needs to admit a request.
 #[derive(Clone, Debug)]
 pub struct Admission {
     /// Tells whose credential it is.
-    pub workspaces: Workspaces,
+    pub callers: Callers,
     /// Has the bucket of each caller.
     pub rate_limits: Arc<RateLimits>,
 }
@@ -25,11 +24,11 @@ pub async fn admit(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let caller = match identify(&admission.workspaces, request.headers()).await {
+    let caller = match admission.callers.identify(request.headers()).await {
         Ok(Identity::Known(caller)) => caller,
         Ok(Identity::Nobody) => return credential_missing().into_response(),
         Ok(Identity::Invalid) => return credential_invalid().into_response(),
-        Err(error) => return crate::http::problem::Problem::from(error).into_response(),
+        Err(problem) => return problem.into_response(),
     };
     let bucket = caller.to_string();
     request.extensions_mut().insert(caller);

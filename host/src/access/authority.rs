@@ -59,17 +59,54 @@ pub struct Authority<F> {
     pub caller: Caller,
     /// The workspace.
     pub workspace: WorkspaceId,
+    /// The caller's role there.
+    pub role: Role,
     floor: PhantomData<F>,
 }
 
 impl<F: Floor> Authority<F> {
-    /// The authority of a caller in a workspace; `None` where its role does not suffice.
-    pub fn of(caller: &Caller, workspace: WorkspaceId) -> Option<Self> {
-        let role = caller.role_in(&workspace)?;
-        (role >= F::ROLE).then(|| Self {
+    /// The authority of a caller in a workspace, by the role that the caller has now.
+    ///
+    /// # Errors
+    /// `Foreign` where it is no member, `Role` where its role does not suffice; both name the workspace as `named`.
+    pub async fn of(
+        workspaces: &Workspaces,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        named: &str,
+    ) -> Result<Self, WorkspaceError> {
+        let role = workspaces.role_of(caller, workspace).await?;
+        let role = role.ok_or_else(|| WorkspaceError::Foreign(named.to_owned()))?;
+        Self {
             caller: caller.clone(),
             workspace,
+            role,
             floor: PhantomData,
+        }
+        .checked()
+    }
+
+    /// The same caller, whose role must suffice for `G`.
+    ///
+    /// # Errors
+    /// `Role`.
+    pub fn raised<G: Floor>(self) -> Result<Authority<G>, WorkspaceError> {
+        Authority {
+            caller: self.caller,
+            workspace: self.workspace,
+            role: self.role,
+            floor: PhantomData,
+        }
+        .checked()
+    }
+
+    fn checked(self) -> Result<Self, WorkspaceError> {
+        if self.role >= F::ROLE {
+            return Ok(self);
+        }
+        Err(WorkspaceError::Role {
+            has: self.caller.role_name(self.role),
+            needs: F::ROLE,
         })
     }
 }
@@ -109,8 +146,28 @@ impl<F: Floor> Asking<F> {
         named: Option<&str>,
     ) -> Result<Authority<F>, WorkspaceError> {
         let workspace = workspaces.chosen(&self.caller, named).await?;
-        Authority::of(&self.caller, workspace)
-            .ok_or_else(|| WorkspaceError::Foreign(named.unwrap_or_default().to_owned()))
+        Authority::of(
+            workspaces,
+            &self.caller,
+            workspace,
+            named.unwrap_or_default(),
+        )
+        .await
+    }
+
+    /// The workspace that the caller names, or else all that it is in: whatever a role is, it reads.
+    ///
+    /// # Errors
+    /// Like [`Asking::workspace`].
+    pub async fn workspaces(
+        &self,
+        workspaces: &Workspaces,
+        named: Option<&str>,
+    ) -> Result<Vec<WorkspaceId>, WorkspaceError> {
+        match named {
+            Some(_) => Ok(vec![self.workspace(workspaces, named).await?.workspace]),
+            None => Ok(workspaces.of(&self.caller).await?),
+        }
     }
 }
 

@@ -1,10 +1,12 @@
-//! Who calls, by the headers alone: a credential in an argument is nobody's.
+//! Who calls, by the headers alone: a credential in an argument is nobody's. The only place where a key or a token becomes a caller.
+
+use std::sync::Arc;
 
 use axum::extract::{FromRef, FromRequestParts};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, header};
 
-use crate::control;
+use super::tokens::{Refused, Tokens};
 use crate::http::extract::Presented;
 use crate::http::problem::{Code, Problem};
 use crate::workspaces::{Caller, Workspaces};
@@ -16,25 +18,65 @@ pub enum Identity {
     Nobody,
     /// Its credential is valid.
     Known(Caller),
-    /// Its credential is malformed, unknown or revoked.
+    /// Its credential is malformed, unknown, revoked or past its end.
     Invalid,
 }
 
-/// Tells who sends a request: the only way from a header to a caller.
-///
-/// # Errors
-/// The database's.
-pub async fn identify(
-    workspaces: &Workspaces,
-    headers: &HeaderMap,
-) -> Result<Identity, control::Error> {
-    let caller = match Presented::of(headers) {
-        Presented::Nothing => return Ok(Identity::Nobody),
-        Presented::Malformed => None,
-        Presented::Token(token) => workspaces.authenticate(token).await?,
-    };
-    Ok(caller.map_or(Identity::Invalid, Identity::Known))
+/// Tells who sends a request: by keys, and by the tokens of the operator's issuer if there is one.
+#[derive(Clone, Debug)]
+pub struct Callers {
+    workspaces: Workspaces,
+    tokens: Option<Arc<Tokens>>,
 }
+
+impl Callers {
+    /// Callers with keys of these workspaces, or tokens.
+    pub fn new(workspaces: Workspaces, tokens: Option<Tokens>) -> Self {
+        Self {
+            workspaces,
+            tokens: tokens.map(Arc::new),
+        }
+    }
+
+    /// The issuer of users' tokens, if the operator has named one.
+    pub fn tokens(&self) -> Option<&Tokens> {
+        self.tokens.as_deref()
+    }
+
+    /// Tells who sends a request: the only way from a header to a caller.
+    ///
+    /// # Errors
+    /// The database's; `provider_unavailable` if the issuer of a token cannot be asked; `forbidden` if the token is for less.
+    pub async fn identify(&self, headers: &HeaderMap) -> Result<Identity, Problem> {
+        let token = match Presented::of(headers) {
+            Presented::Nothing => return Ok(Identity::Nobody),
+            Presented::Malformed => return Ok(Identity::Invalid),
+            Presented::Token(token) => token,
+        };
+        let caller = match &self.tokens {
+            Some(tokens) if !token.starts_with(KEY) => self.user(tokens, token).await?,
+            _ => self.workspaces.authenticate(token).await?,
+        };
+        Ok(caller.map_or(Identity::Invalid, Identity::Known))
+    }
+
+    async fn user(&self, tokens: &Tokens, token: &str) -> Result<Option<Caller>, Problem> {
+        match tokens.check(token).await {
+            Ok(person) => Ok(Some(Caller::User(
+                self.workspaces.user(person.borrowed()).await?,
+            ))),
+            Err(Refused::Invalid) => Ok(None),
+            Err(Refused::Scope) => Err(tokens.insufficient()),
+            Err(Refused::Unavailable) => Err(Problem::new(
+                Code::ProviderUnavailable,
+                "The issuer of access tokens does not answer, and its keys are not known yet. Try again in a minute; keys work meanwhile.",
+            )),
+        }
+    }
+}
+
+/// What keys begin with, and tokens never.
+const KEY: &str = "svc_";
 
 /// The caller, if the request has a credential: one that is present is valid.
 #[derive(Clone, Debug)]
@@ -43,12 +85,12 @@ pub struct MaybeCaller(pub Option<Caller>);
 impl<S> FromRequestParts<S> for MaybeCaller
 where
     S: Send + Sync,
-    Workspaces: FromRef<S>,
+    Callers: FromRef<S>,
 {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        match identify(&Workspaces::from_ref(state), &parts.headers).await? {
+        match Callers::from_ref(state).identify(&parts.headers).await? {
             Identity::Nobody => Ok(Self(None)),
             Identity::Known(caller) => Ok(Self(Some(caller))),
             Identity::Invalid => Err(credential_invalid()),
@@ -74,7 +116,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Authenticated {
 pub fn credential_invalid() -> Problem {
     Problem::new(
         Code::Unauthorized,
-        "The credential is not valid: it is malformed, unknown or revoked. Send a valid one as Authorization: Bearer.",
+        "The credential is not valid: it is malformed, unknown, revoked or past its end. Send a valid one as Authorization: Bearer.",
     )
     .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer error=\"invalid_token\""))
 }
@@ -83,7 +125,7 @@ pub fn credential_invalid() -> Problem {
 pub fn credential_missing() -> Problem {
     Problem::new(
         Code::Unauthorized,
-        "This route needs the credential of a namespace: send it as Authorization: Bearer.",
+        "This route needs a credential: send the key of a namespace, or the access token of a user, as Authorization: Bearer.",
     )
     .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
 }

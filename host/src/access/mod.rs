@@ -5,10 +5,12 @@ mod authority;
 pub mod idempotency;
 mod identity;
 mod operation;
+mod tokens;
 
 pub use admit::{Admission, admit};
 pub use authority::{Admin, Asking, Authority, Editor, Floor, HasFloor, Owner, Viewer};
 pub use identity::{
-    Authenticated, Identity, MaybeCaller, credential_invalid, credential_missing, identify,
+    Authenticated, Callers, Identity, MaybeCaller, credential_invalid, credential_missing,
 };
 pub use operation::{Row, floor, to_the_end};
+pub use tokens::Tokens;

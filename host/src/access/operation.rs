@@ -22,8 +22,8 @@ use crate::workspaces::Role;
 pub struct Row {
     /// Its name in the OpenAPI description.
     pub id: &'static str,
-    /// The tool that offers it, and its action there.
-    pub tool: (&'static str, &'static str),
+    /// The tool that offers it, and its action there; none where a model has no use for it, as for secrets.
+    pub tool: Option<(&'static str, &'static str)>,
     /// The least role that it takes.
     pub floor: Role,
 }

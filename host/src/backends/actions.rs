@@ -185,10 +185,7 @@ impl Backends {
         id: BackendId,
         name: &str,
     ) -> Result<Arc<Action>, BackendError> {
-        let actions = match self.actions.get(&id) {
-            Some(actions) => actions,
-            None => self.load_actions(id).await?,
-        };
+        let actions = self.actions_of(id).await?;
         let action = actions
             .get(name)
             .ok_or_else(|| BackendError::NoAction(name.to_owned()))?;
@@ -197,6 +194,14 @@ impl Backends {
                 self.judge_again(id, action.row.clone()).await
             }
             _ => Ok(Arc::clone(action)),
+        }
+    }
+
+    /// The actions of a backend, from memory or loaded into it.
+    pub(super) async fn actions_of(&self, id: BackendId) -> Result<Arc<Actions>, BackendError> {
+        match self.actions.get(&id) {
+            Some(actions) => Ok(actions),
+            None => self.load_actions(id).await,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Backends: one database a project, whose schema grows by migrations and which visitors reach through named actions.
 
 mod actions;
+mod agents;
 pub mod changes;
 pub mod check;
 pub mod copies;
@@ -9,6 +10,7 @@ pub mod export;
 pub mod history;
 pub mod kept_sql;
 mod migrations;
+mod mirror;
 pub mod model;
 mod nesting;
 mod occupancy;

@@ -32,6 +32,8 @@ pub struct Backend {
     pub project: ProjectId,
     /// Whether its rooms may be joined.
     pub realtime: bool,
+    /// Whether agents of visitors may call its actions as tools.
+    pub agents: bool,
     /// When it was made.
     pub created_at: Timestamp,
 }
@@ -145,6 +147,8 @@ pub struct Detail {
     pub inventory: Inventory,
     /// Who is in its rooms.
     pub occupancy: Occupancy,
+    /// Why its table of payments is behind, if it is.
+    pub behind: Option<String>,
     /// How many bytes it takes on the disk.
     pub bytes_on_disk: u64,
     /// The ledger, oldest first.
@@ -254,6 +258,9 @@ pub enum BackendError {
     /// Only a signed-in visitor may call it.
     #[error("the action needs a signed-in visitor")]
     IdentityRequired,
+    /// A query that writes, of somebody who only reads.
+    #[error("a query that writes takes an editor")]
+    OnlyReads,
     /// A migration is in the file but not in the ledger.
     #[error("the migration was applied but not recorded")]
     NotRecorded,

@@ -44,7 +44,7 @@ pub async fn get(
     Ok(BackendView::new(&detail, backends.config()))
 }
 
-/// Applies a migration, tries one, or switches realtime.
+/// Applies a migration, tries one, or switches realtime or the tools of agents.
 ///
 /// # Errors
 /// `nothing_to_update`, `ddl_refused`, `constraint_violation`, `migration_not_recorded`, `database_full`, `database_busy`.
@@ -62,8 +62,13 @@ pub async fn update(
         Change::Migrate { ddl, note } => {
             Updated::Migrated(backends.migrate(project, ddl, note).await?.into())
         }
-        Change::Switch(realtime) => {
+        Change::Realtime(realtime) => {
             let detail = backends.set_realtime(project, realtime).await?;
+            let view = BackendView::new(&detail, backends.config());
+            Updated::Switched(Box::new(view))
+        }
+        Change::Agents(agents) => {
+            let detail = backends.set_agents(project, agents).await?;
             let view = BackendView::new(&detail, backends.config());
             Updated::Switched(Box::new(view))
         }

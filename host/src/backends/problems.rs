@@ -92,6 +92,10 @@ impl From<BackendError> for Problem {
                     "`{name}`: params that begin with svc_ are given by the platform. Leave it out."
                 ),
             ),
+            BackendError::OnlyReads => Self::new(
+                Code::Forbidden,
+                "Your role in this workspace is viewer: your queries only read. Ask one of its admins for another role.",
+            ),
             BackendError::IdentityRequired => Self::new(
                 Code::IdentityRequired,
                 "The action is for signed-in visitors. Send the visitor to the page's sign-in first.",

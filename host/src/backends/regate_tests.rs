@@ -69,7 +69,7 @@ async fn another_gate_judges_what_the_last_one_did() {
     let backends = &second.app().backends;
     // Waits until the gate is loaded; calls find it serving then.
     backends
-        .query(id, "SELECT 1 AS x".to_owned(), Vec::new())
+        .query(id, "SELECT 1 AS x".to_owned(), Vec::new(), false)
         .await
         .unwrap();
     let answer = backends.op(id, "count", Vec::new()).await.unwrap();

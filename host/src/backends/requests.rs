@@ -23,7 +23,7 @@ pub struct CreateBackend {
     pub realtime: Option<bool>,
 }
 
-/// A change of a backend: a migration, or its realtime flag alone.
+/// A change of a backend: a migration, or one of its switches alone.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpdateBackend {
@@ -35,6 +35,8 @@ pub struct UpdateBackend {
     pub note: Option<String>,
     /// Whether its rooms may be joined; sent alone.
     pub realtime: Option<bool>,
+    /// Whether its actions that need no identity are tools for visitors' agents, at `/{slug}/mcp`; sent alone. An extension.
+    pub agents: Option<bool>,
 }
 
 /// How a change is meant.
@@ -107,7 +109,9 @@ pub enum Change {
     /// A migration that is only tried: its script.
     Try(String),
     /// Its rooms are opened or closed.
-    Switch(bool),
+    Realtime(bool),
+    /// Its actions become tools for visitors' agents, or are none any more.
+    Agents(bool),
 }
 
 impl UpdateBackend {
@@ -117,22 +121,23 @@ impl UpdateBackend {
     /// `nothing_to_update` or `invalid_request`.
     pub fn checked(self, how: HowToChange) -> Result<Change, Problem> {
         check_characters("note", self.note.as_deref(), NOTE)?;
-        match (self.ddl, self.realtime) {
-            (Some(ddl), None) if how.dry_run => Ok(Change::Try(ddl)),
-            (None, Some(_)) if how.dry_run => Err(invalid(
-                "`dry_run` is for migrations and actions: leave it out to switch `realtime`.",
-            )),
-            (Some(ddl), None) => Ok(Change::Migrate {
+        match (self.ddl, self.realtime, self.agents) {
+            (Some(ddl), None, None) if how.dry_run => Ok(Change::Try(ddl)),
+            (Some(ddl), None, None) => Ok(Change::Migrate {
                 ddl,
                 note: self.note,
             }),
-            (None, Some(realtime)) if self.note.is_none() => Ok(Change::Switch(realtime)),
-            (None, None) => Err(Problem::new(
+            (None, Some(_), None) | (None, None, Some(_)) if how.dry_run => Err(invalid(
+                "`dry_run` is for migrations and actions: leave it out to switch `realtime` or `agents`.",
+            )),
+            (None, Some(realtime), None) if self.note.is_none() => Ok(Change::Realtime(realtime)),
+            (None, None, Some(agents)) if self.note.is_none() => Ok(Change::Agents(agents)),
+            (None, None, None) => Err(Problem::new(
                 Code::NothingToUpdate,
-                "Nothing to update: send `ddl` or `realtime`; over the tools also `actions`.",
+                "Nothing to update: send `ddl`, `realtime` or `agents`; over the tools also `actions`.",
             )),
             _ => Err(invalid(
-                "`realtime` is sent alone, without `ddl` and `note`.",
+                "`realtime` and `agents` are each sent alone, without the other, `ddl` and `note`.",
             )),
         }
     }

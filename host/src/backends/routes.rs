@@ -71,9 +71,9 @@ pub async fn get(
     Ok(Json(backend))
 }
 
-/// Migrate the backend, or switch its rooms
+/// Migrate the backend, or switch its rooms or its agents' tools
 ///
-/// Either one additive migration or the realtime flag. A migration that was applied before changes nothing, so that a
+/// Either one additive migration, or `realtime` or `agents` alone. A migration that was applied before changes nothing, so that a
 /// request whose answer was lost can be sent again.
 #[utoipa::path(
     operation_id = "update_backend",

@@ -43,6 +43,8 @@ pub struct Backends {
     pub(super) exports: super::export::Exports,
     /// Counts who is in the rooms of a backend.
     occupancy: super::occupancy::Counter,
+    /// Says which backends are behind with payments.
+    pub(super) payments: super::mirror::Follower,
 }
 
 /// A backend to make.
@@ -79,6 +81,7 @@ impl Backends {
             rewinds: tokio::sync::Semaphore::new(super::history::AT_ONCE),
             exports: super::export::Exports::default(),
             occupancy: super::occupancy::Counter::default(),
+            payments: super::mirror::Follower::default(),
             control,
             clock,
             random,
@@ -106,6 +109,7 @@ impl Backends {
             id: BackendId::new(&self.clock, &self.random).map_err(anyhow::Error::from)?,
             project: project.id,
             realtime: new.realtime,
+            agents: false,
             created_at: self.clock.now(),
         };
         let entry = LedgerEntry {
@@ -124,6 +128,7 @@ impl Backends {
                 bytes_on_disk: self.bytes_on_disk(id).await?,
                 backend,
                 occupancy: Occupancy::default(),
+                behind: None,
                 inventory,
                 ledger: vec![entry],
                 actions: Vec::new(),
@@ -231,6 +236,7 @@ impl Backends {
         Ok(Detail {
             bytes_on_disk: self.bytes_on_disk(id).await?,
             occupancy: self.occupancy.of(id),
+            behind: self.payments.behind(id),
             backend,
             inventory,
             ledger,

@@ -9,14 +9,15 @@ use crate::control::{Change, Error, Tx};
 use crate::ids::{BackendId, ProjectId, WorkspaceId};
 use crate::sandbox::Statement;
 
-const BACKEND: &str = "SELECT id, project_id, realtime, created_at FROM backends";
+const BACKEND: &str = "SELECT id, project_id, realtime, agents, created_at FROM backends";
 
 fn backend(row: &Row<'_>) -> rusqlite::Result<Backend> {
     Ok(Backend {
         id: row.get(0)?,
         project: row.get(1)?,
         realtime: row.get(2)?,
-        created_at: row.get(3)?,
+        agents: row.get(3)?,
+        created_at: row.get(4)?,
     })
 }
 
@@ -78,6 +79,20 @@ pub(super) fn set_realtime(tx: &Tx<'_>, id: &BackendId, realtime: bool) -> Resul
 /// Whether a backend is there and its rooms may be joined.
 pub(super) fn is_realtime(c: &Connection, id: &BackendId) -> rusqlite::Result<bool> {
     c.prepare_cached("SELECT EXISTS (SELECT 1 FROM backends WHERE id = ?1 AND realtime)")?
+        .query_row([id], |row| row.get(0))
+}
+
+/// Makes the actions of a backend tools for agents of visitors, or no longer; answers whether it is there.
+pub(super) fn set_agents(tx: &Tx<'_>, id: &BackendId, agents: bool) -> Result<bool, Error> {
+    let changed = tx
+        .prepare_cached("UPDATE backends SET agents = ?2 WHERE id = ?1")?
+        .execute(params![id, agents])?;
+    Ok(changed > 0)
+}
+
+/// Whether a backend is there and agents of visitors may call its actions.
+pub(super) fn is_for_agents(c: &Connection, id: &BackendId) -> rusqlite::Result<bool> {
+    c.prepare_cached("SELECT EXISTS (SELECT 1 FROM backends WHERE id = ?1 AND agents)")?
         .query_row([id], |row| row.get(0))
 }
 

@@ -39,6 +39,8 @@ pub struct BackendView {
     inventory: InventoryView,
     /// Its rooms.
     realtime: RealtimeView,
+    /// Whether its actions that need no identity are tools for visitors' agents, at `/{slug}/mcp`. An extension.
+    agents: bool,
     /// What somebody should look at.
     warnings: Vec<WarningView>,
 }
@@ -276,6 +278,7 @@ impl BackendView {
                 rooms: detail.occupancy.rooms,
                 sockets: detail.occupancy.sockets,
             },
+            agents: detail.backend.agents,
             warnings: warnings(detail),
         }
     }
@@ -295,6 +298,12 @@ fn warnings(detail: &Detail) -> Vec<WarningView> {
             ),
         })
         .chain(said)
+        .chain(detail.behind.as_ref().map(|why| WarningView {
+            code: "payments_mirror_behind",
+            detail: format!(
+                "The table svc_payments does not have the latest payments yet, and catches up by itself: {why}."
+            ),
+        }))
         .collect()
 }
 

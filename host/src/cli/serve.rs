@@ -29,7 +29,8 @@ pub(super) struct Serve {
 
 impl Serve {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let settings = with_file(self.settings, self.config)?;
+        let mut settings = with_file(self.settings, self.config)?;
+        settings.dev = self.dev;
         log::init(settings.log_format.unwrap_or(LogFormat::Text));
         let (mut terminate, mut interrupt) = (
             signal(SignalKind::terminate())?,

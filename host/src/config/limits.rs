@@ -69,6 +69,10 @@ limits! {
     report_per_minute = 10, 1;
     /// Reports at once.
     report_burst = 5, 1;
+    /// Checkouts a minute and client.
+    checkout_per_minute = 120, 1;
+    /// Checkouts at once.
+    checkout_burst = 200, 1;
     /// Owner calls a minute and principal.
     owner_per_minute = 600, 1;
     /// Owner calls at once.
@@ -101,6 +105,8 @@ limits! {
     projects_free = 1, 0;
     /// Projects of a workspace on the pro plan.
     projects_pro = 5, 0;
+    /// Workspaces that a user owns.
+    workspaces_per_user = 20, 1;
     /// WebSockets of a backend.
     sockets_per_backend = 100, 0;
     /// WebSockets of a client.

@@ -13,6 +13,9 @@ const SCRIPTS: &[&str] = &[
     include_str!("../../migrations/0005_operators.sql"),
     include_str!("../../migrations/0006_draft_bases.sql"),
     include_str!("../../migrations/0007_sharing.sql"),
+    include_str!("../../migrations/0009_payments.sql"),
+    include_str!("../../migrations/0010_members.sql"),
+    include_str!("../../migrations/0011_agents.sql"),
 ];
 /// Before this schema what was deleted stayed in free space.
 const FORGETFUL: u32 = 5;

@@ -47,7 +47,7 @@ pub fn one_time(slug: &str) -> Markup {
 }
 
 /// Says that the operator has taken a page down.
-pub fn disabled() -> Markup {
+pub fn disabled(config: &Config) -> Markup {
     shell(
         "This page has been disabled",
         &html! {
@@ -55,6 +55,7 @@ pub fn disabled() -> Markup {
                 h1 { "This page has been disabled" }
                 p { "The operator of this service has disabled it for safety. Nothing of it is shown." }
                 p.soft { "403 · " code { "disabled" } }
+                (contact(config))
             }
         },
     )

@@ -322,7 +322,7 @@ pub async fn show(
 ) -> Result<Response, Problem> {
     let page = match deployments.visited(host, slug).await {
         Ok(page) => page,
-        Err(LookupError::Disabled) => return Ok(disabled_page()),
+        Err(LookupError::Disabled) => return Ok(disabled_page(&deployments.config)),
         Err(error) => return Err(error.into()),
     };
     if !deployments.is_unlocked(&page, unlock_cookie(headers).as_deref()) {
@@ -370,7 +370,7 @@ pub async fn reveal(
 ) -> Result<Response, Problem> {
     let page = match deployments.visited(&context.host, &slug).await {
         Ok(page) => page,
-        Err(LookupError::Disabled) => return Ok(disabled_page()),
+        Err(LookupError::Disabled) => return Ok(disabled_page(&deployments.config)),
         Err(error) => return Err(error.into()),
     };
     if !page.one_time {
@@ -490,7 +490,7 @@ pub async fn without_slash(
 ) -> Result<Response, Problem> {
     match deployments.visited(&context.host, &slug).await {
         Ok(_) => {}
-        Err(LookupError::Disabled) => return Ok(disabled_page()),
+        Err(LookupError::Disabled) => return Ok(disabled_page(&deployments.config)),
         Err(error) => return Err(error.into()),
     }
     let headers = [
@@ -550,8 +550,8 @@ fn check_navigation(headers: &HeaderMap) -> Result<(), Problem> {
     ))
 }
 
-pub(super) fn disabled_page() -> Response {
-    platform_page(StatusCode::FORBIDDEN, &forms::disabled())
+pub(super) fn disabled_page(config: &Config) -> Response {
+    platform_page(StatusCode::FORBIDDEN, &forms::disabled(config))
 }
 
 /// One of the platform's own pages: its own policy, never stored, never indexed.

@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use svc_base::names::is_slug;
 
+use super::model::shown_title;
 use super::pages::{Guard, Kind, Page, Policy};
 use super::password;
 use super::publish::PublishError;
@@ -13,6 +14,7 @@ use super::{Deployments, store};
 use crate::clock::Timestamp;
 use crate::content::{Artifact, Digest};
 use crate::http::hosts::Host;
+use crate::ids::DeploymentId;
 use crate::sandbox::Workers;
 
 /// Why there is nothing to show.
@@ -148,6 +150,18 @@ impl Deployments {
         let artifact =
             artifact.ok_or_else(|| anyhow::anyhow!("artifact {digest} is missing or damaged"))?;
         Ok((digest, artifact))
+    }
+
+    /// The title of a page that answers.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub async fn title(&self, id: DeploymentId) -> Result<String, LookupError> {
+        let found = self.control.read(move |c| store::by_id(c, &id)).await;
+        let found = found.map_err(anyhow::Error::from)?;
+        found
+            .map(|deployment| shown_title(&deployment.title))
+            .ok_or(LookupError::NotFound)
     }
 
     /// What this installation says about its pages.

@@ -1,6 +1,6 @@
 //! The end of a project, and of a workspace with all of its own: what it has stops to resolve at once, and is then removed step by step.
 //!
-//! The order is frontends, then the backend, then the project's row, and a workspace's after all of its projects'. Each step is a transaction, and each begins by looking at
+//! The order is frontends, then the backend, then payments, then the project's row, and a workspace's after all of its projects'. Each step is a transaction, and each begins by looking at
 //! what is left, so that a teardown which a crash interrupts goes on where it was.
 
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use crate::backends::Backends;
 use crate::deployments::Deployments;
 use crate::fault;
 use crate::ids::ProjectId;
+use crate::payments::Payments;
 use crate::projects::{ProjectError, Projects};
 use crate::workspaces::Workspaces;
 
@@ -19,6 +20,7 @@ pub struct Teardown {
     projects: Projects,
     deployments: Arc<Deployments>,
     backends: Arc<Backends>,
+    payments: Arc<Payments>,
 }
 
 impl Teardown {
@@ -28,12 +30,14 @@ impl Teardown {
         projects: Projects,
         deployments: Arc<Deployments>,
         backends: Arc<Backends>,
+        payments: Arc<Payments>,
     ) -> Self {
         Self {
             workspaces,
             projects,
             deployments,
             backends,
+            payments,
         }
     }
 
@@ -73,6 +77,17 @@ impl Teardown {
         Ok(())
     }
 
+    /// Makes every project unreachable whose end has begun, or should: of a workspace that is being deleted, too.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn begin_all(&self) -> anyhow::Result<()> {
+        for project in self.projects.ending().await? {
+            self.begin(project).await?;
+        }
+        Ok(())
+    }
+
     /// Removes what is left of a project whose end has begun.
     ///
     /// # Errors
@@ -84,6 +99,8 @@ impl Teardown {
         fault::point("teardown.members");
         self.backends.delete(project).await?;
         fault::point("teardown.backend");
+        self.payments.remove(project).await?;
+        fault::point("teardown.payments");
         self.projects.remove(project).await?;
         fault::point("teardown.removed");
         Ok(())

@@ -206,7 +206,8 @@ impl UnreadBody {
     }
 }
 
-fn is_form(headers: &HeaderMap) -> bool {
+/// Whether a body is sent as a browser's form sends it.
+pub fn is_form(headers: &HeaderMap) -> bool {
     headers
         .get(header::CONTENT_TYPE)
         .and_then(|v| v.to_str().ok())

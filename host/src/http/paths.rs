@@ -3,7 +3,7 @@
 /// Whether a path is for programs alone: its errors are problems, whatever a client accepts.
 pub fn is_data(path: &str) -> bool {
     let (first, second) = first_segments(path);
-    is_platform(first) || matches!(second, "api" | "raw")
+    is_platform(first) || matches!(second, "api" | "mcp" | "raw")
 }
 
 /// Whether only pages of its own origin may read what a path answers.

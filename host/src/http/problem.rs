@@ -60,7 +60,7 @@ codes! {
     Unauthorized "unauthorized" 401 "Not authorized" "The credential or password is missing, wrong or revoked. Send a valid credential as Authorization: Bearer, or unlock the page with its password first.";
     IdentityRequired "identity_required" 401 "Sign-in required" "The action is for signed-in visitors. Send the visitor to the page's sign-in, then call it again.";
     Forbidden "forbidden" 403 "Forbidden" "The credential is valid, but what it asks for belongs to somebody else.";
-    PlanLimit "plan_limit" 403 "Plan limit" "The workspace has as many projects as its plan allows. Delete one, or ask for a larger plan.";
+    PlanLimit "plan_limit" 403 "Plan limit" "The plan of the workspace does not allow this: it has as many projects as it may, or the plan is not one that can be set. The detail says what to do.";
     Disabled "disabled" 403 "Disabled for safety" "The operator has disabled this deployment. Its owner can ask the operator why.";
     OriginRefused "origin_refused" 403 "Refused for this origin" "The request comes from a page of another origin, or is not a navigation. Open the page itself instead.";
     NotFound "not_found" 404 "Not found" "Nothing is here: the address is wrong, or what was here has expired, was read once, or was deleted.";
@@ -70,7 +70,11 @@ codes! {
     BackendExists "backend_exists" 409 "Backend exists" "A project has one backend at most. Change that one, or delete it first.";
     MigrationNotRecorded "migration_not_recorded" 409 "Migration not recorded" "The migration was applied but could not be recorded. Send the same one again: it is recorded then, and not applied twice.";
     IdempotencyConflict "idempotency_conflict" 409 "Idempotency key conflict" "The key was used for another request body, or its first request is still running. Use a new key for a new request; repeat the same request after Retry-After.";
+    SlugConflict "slug_conflict" 409 "Slug conflict" "A workspace has this slug already. Choose another one, or leave it out: one is made of the name then.";
+    LastOwner "last_owner" 409 "Last owner" "A workspace always has an owner. Make somebody else one first; then this one can go or get another role.";
+    NoSubscription "no_subscription" 409 "No subscription" "The workspace has never had a subscription, so there is nothing to manage. Buy the plan first.";
     RevisionConflict "revision_conflict" 409 "Revision conflict" "Somebody else has released another revision meanwhile. Read the revision that active_revision_id names, make your change on top of it, and send that.";
+    PriceInactive "price_inactive" 409 "Price inactive" "The price was taken off the catalog, and nobody can buy it any more. Offer another price of the catalog.";
     PayloadTooLarge "payload_too_large" 413 "Too large" "The request body, or the result of a statement, is larger than this route takes. The detail gives the limit.";
     DatabaseFull "database_full" 413 "Database full" "The write would make the database larger than it may be, and nothing was written. Delete rows first.";
     UnsupportedMediaType "unsupported_media_type" 415 "Unsupported media type" "The body is encoded in a way that the service does not read. Send it without a Content-Encoding.";
@@ -78,6 +82,8 @@ codes! {
     Misdirected "misdirected" 421 "Misdirected request" "The Host of the request is none that this server answers for.";
     RateLimited "rate_limited" 429 "Too many requests" "The client, or this deployment, has spent its requests for now. Wait as long as Retry-After says.";
     Internal "internal" 500 "Internal error" "Something failed in the service. Give the request id to the operator.";
+    ProviderUnavailable "provider_unavailable" 503 "Provider unavailable" "A provider that the service depends on for this, of sign-in, tokens or payments, does not answer as it should, and nothing was done. Try again after Retry-After.";
+    PaymentsUnconfigured "payments_unconfigured" 503 "Payments not configured" "The operator of this service has not configured payments.";
     DatabaseBusy "database_busy" 503 "Database busy" "The database did not get to the request in time, and nothing was done. Try again after Retry-After.";
     CapacityReached "capacity_reached" 503 "Capacity reached" "The server has no room or no free worker for this just now. Try again after Retry-After.";
 }

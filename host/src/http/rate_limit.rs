@@ -56,6 +56,8 @@ rules! {
     Mcp "mcp" mcp_per_minute mcp_burst;
     /// Calls of a backend; a deployment has a bucket for them too.
     Op "op" op_per_minute op_burst;
+    /// Checkouts, each of which is a call of the payment provider and a row for good.
+    Checkout "checkout" checkout_per_minute checkout_burst;
 }
 
 /// All buckets.

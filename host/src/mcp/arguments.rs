@@ -183,7 +183,7 @@ impl Arguments {
 }
 
 /// Reads JSON that is known to be well-formed, as far as that needs no value of a text or a number.
-fn parse<T: DeserializeOwned>(json: &str) -> Result<T, Problem> {
+pub(super) fn parse<T: DeserializeOwned>(json: &str) -> Result<T, Problem> {
     let mut reader = serde_json::Deserializer::from_str(json);
     serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let path = error.path().to_string();

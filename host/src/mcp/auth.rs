@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderValue, header};
 
 use super::{Tools, tools};
-use crate::access::{self, Identity, credential_invalid};
+use crate::access::{Identity, credential_invalid};
 use crate::http::problem::{Code, Problem};
 use crate::workspaces::Caller;
 
@@ -29,34 +29,42 @@ pub(super) enum Refusal {
 
 /// Tells who calls.
 pub(super) async fn identify(services: &Tools, headers: &HeaderMap) -> Client {
-    match access::identify(&services.workspaces, headers).await {
+    match services.callers.identify(headers).await {
         Ok(Identity::Nobody) => Client::Anonymous,
         Ok(Identity::Known(caller)) => Client::Known(caller),
-        Ok(Identity::Invalid) => Client::Refused(challenge(&services.config.base_url)),
-        Err(error) => Client::Refused(error.into()),
+        Ok(Identity::Invalid) => Client::Refused(challenged(services, credential_invalid(), true)),
+        Err(problem) => Client::Refused(problem),
     }
 }
 
 /// Why this caller may not call this tool, or, without one, do anything at all. The only place that decides so.
-pub(super) fn refusal(client: &Client, tool: Option<&str>) -> Option<Refusal> {
+pub(super) fn refusal(services: &Tools, client: &Client, tool: Option<&str>) -> Option<Refusal> {
     match client {
         Client::Known(_) => None,
         Client::Refused(problem) => Some(Refusal::Transport(problem.clone())),
         Client::Anonymous => match tool {
+            // Clients begin to sign in on a 401 alone.
+            Some(tool) if !tools::is_open(tool) && services.callers.tokens().is_some() => Some(
+                Refusal::Transport(challenged(services, anonymous(tool), false)),
+            ),
             Some(tool) if !tools::is_open(tool) => Some(Refusal::Result(anonymous(tool))),
             _ => None,
         },
     }
 }
 
-/// The 401 of a credential that is none, which tells clients where to find out how to get one (RFC 9728).
-fn challenge(base_url: &str) -> Problem {
+/// A 401 that tells clients where to find out how to get a credential (RFC 9728, section 5.1); `invalid` says that they sent one.
+fn challenged(services: &Tools, mut problem: Problem, invalid: bool) -> Problem {
+    let error = if invalid {
+        "error=\"invalid_token\", "
+    } else {
+        ""
+    };
     let value = format!(
-        "Bearer error=\"invalid_token\", resource_metadata=\"{base_url}/.well-known/oauth-protected-resource/mcp\""
+        "Bearer {error}resource_metadata=\"{}/.well-known/oauth-protected-resource/mcp\"",
+        services.config.base_url
     );
-    let value = HeaderValue::try_from(value)
-        .unwrap_or(HeaderValue::from_static("Bearer error=\"invalid_token\""));
-    let mut problem = credential_invalid();
+    let value = HeaderValue::try_from(value).unwrap_or(HeaderValue::from_static("Bearer"));
     problem.headers = vec![(header::WWW_AUTHENTICATE, value)];
     problem
 }

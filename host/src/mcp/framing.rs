@@ -31,6 +31,8 @@ pub(super) struct Refused {
 #[derive(Debug, Default)]
 pub(super) struct Message {
     id: Value,
+    /// What it asks for.
+    pub(super) method: Option<String>,
     /// The tool that it calls, if it calls one.
     pub(super) tool: Option<String>,
     /// The arguments of the call as they were written, if they are an object.
@@ -66,11 +68,13 @@ pub(super) fn look(body: Bytes) -> Result<Message, Refused> {
     }
     let mut message = Message {
         id: members.get("id").unwrap_or_default(),
+        method,
         body,
         ..Message::default()
     };
     let params = members.0.get("params").map(|params| params.get());
-    let params = params.filter(|params| is_object(params) && method.as_deref() == Some(CALL));
+    let params =
+        params.filter(|params| is_object(params) && message.method.as_deref() == Some(CALL));
     if let Some(params) = params {
         let mut params: Members = serde_json::from_str(params).map_err(|_| misfit())?;
         message.tool = params.get("name");

@@ -3,10 +3,7 @@
 use std::sync::Arc;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
-    CompleteResult, CustomRequest, CustomResult, ErrorCode, Implementation,
-    ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
-    ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
+    CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult,
     PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::RequestContext;
@@ -19,15 +16,12 @@ use super::arguments::Arguments;
 use super::auth::{self, Client, Refusal};
 use super::results;
 use super::tools::{self, Outcome};
+use super::tools_only::tools_only;
 use crate::http::context::Context;
 use crate::http::problem::Problem;
 
 /// What a model is told that has never seen this service.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
-/// Methods that are ours in every era: what the library could not read of them is told as bad params.
-const OURS: [&str; 3] = ["server/discover", "tools/list", "tools/call"];
-/// Methods that went with the stateless era.
-const LEGACY: [&str; 2] = ["initialize", "ping"];
 
 /// The handler of one request.
 #[derive(Clone, Debug)]
@@ -56,7 +50,7 @@ impl Handler {
 
     async fn run(&self, tool: tools::Tool) -> Outcome {
         if let Some(Refusal::Transport(problem) | Refusal::Result(problem)) =
-            auth::refusal(&self.client, Some(tool.name()))
+            auth::refusal(&self.services, &self.client, Some(tool.name()))
         {
             return Outcome::refused(problem);
         }
@@ -133,54 +127,7 @@ impl ServerHandler for Handler {
         .into())
     }
 
-    async fn complete(
-        &self,
-        _: CompleteRequestParams,
-        _: RequestContext<RoleServer>,
-    ) -> Result<CompleteResult, ErrorData> {
-        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
-    }
-
-    async fn list_prompts(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListPromptsResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
-    }
-
-    async fn list_resources(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListResourcesResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListResourcesRequestMethod>())
-    }
-
-    async fn list_resource_templates(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Err(ErrorData::method_not_found::<
-            ListResourceTemplatesRequestMethod,
-        >())
-    }
-
-    async fn on_custom_request(
-        &self,
-        request: CustomRequest,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CustomResult, ErrorData> {
-        let method = request.method;
-        let legacy = context.meta.protocol_version().is_none();
-        if OURS.contains(&&*method) || legacy && LEGACY.contains(&&*method) {
-            let message = format!("The params do not fit `{method}`.");
-            return Err(ErrorData::invalid_params(message, None));
-        }
-        let message = format!("There is no method `{method}`.");
-        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
-    }
+    tools_only!();
 }
 
 impl Outcome {

@@ -1,8 +1,10 @@
 //! The tool endpoint, `POST /mcp`: a thin shell over the services that REST calls, in both eras of the protocol.
 //!
 //! `routes.rs` takes a request apart as far as HTTP goes, `rmcp` speaks the protocol, `handler.rs` is what it asks, and
-//! `tools/` has a file for each tool: which arguments an action takes, which service it calls, what it answers.
+//! `tools/` has a file for each tool: which arguments an action takes, which service it calls, what it answers. `app/` is the
+//! other endpoint, `POST /{slug}/mcp`, whose tools are an app's own.
 
+pub mod app;
 mod arguments;
 mod auth;
 mod framing;
@@ -11,24 +13,30 @@ mod members;
 mod results;
 pub mod routes;
 pub mod tools;
+mod tools_only;
+mod transport;
 
 use std::sync::Arc;
 
+use crate::access::Callers;
+use crate::accounts::Accounts;
 use crate::backends::Backends;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::deployments::Deployments;
 use crate::envelope::Teardown;
+use crate::payments::Payments;
 use crate::projects::Projects;
 use crate::realtime::Realtime;
 use crate::telemetry::Metrics;
-use crate::workspaces::Workspaces;
 
 /// Services that tools are shells over.
 #[derive(Clone, Debug)]
 pub struct Tools {
-    /// Accounts and their keys.
-    pub workspaces: Workspaces,
+    /// Tells who calls.
+    pub callers: Callers,
+    /// Workspaces with all that they own.
+    pub accounts: Accounts,
     /// Envelopes of frontends.
     pub projects: Projects,
     /// Projects with all that is in them.
@@ -39,6 +47,8 @@ pub struct Tools {
     pub backends: Arc<Backends>,
     /// Rooms in which pages talk to each other.
     pub realtime: Arc<Realtime>,
+    /// What projects sell, and who has paid.
+    pub payments: Arc<Payments>,
     /// What operators measure.
     pub metrics: Arc<Metrics>,
     /// The time.

@@ -96,8 +96,9 @@ fn source_of_draft() -> Value {
 /// A migration, or a switch alone.
 fn change_of_backend() -> Value {
     json!([
-        { "required": ["ddl"], "properties": { "ddl": { "type": "string" }, "realtime": { "type": "null" } } },
-        { "required": ["realtime"], "properties": { "realtime": { "type": "boolean" }, "ddl": { "type": "null" }, "note": { "type": "null" } } },
+        { "required": ["ddl"], "properties": { "ddl": { "type": "string" }, "realtime": { "type": "null" }, "agents": { "type": "null" } } },
+        { "required": ["realtime"], "properties": { "realtime": { "type": "boolean" }, "agents": { "type": "null" }, "ddl": { "type": "null" }, "note": { "type": "null" } } },
+        { "required": ["agents"], "properties": { "agents": { "type": "boolean" }, "realtime": { "type": "null" }, "ddl": { "type": "null" }, "note": { "type": "null" } } },
     ])
 }
 

@@ -1,6 +1,6 @@
 //! Host labels: the name of a project's origin, from its own name and its namespace's.
 
-use svc_base::names::LENGTH;
+use svc_base::names::{LENGTH, slugified};
 
 /// What stands for a name that leaves nothing usable.
 const NAMELESS: &str = "project";
@@ -11,20 +11,6 @@ pub fn host_label(name: &str, namespace: &str) -> String {
     let name = slugified(name);
     let name = if name.is_empty() { NAMELESS } else { &name };
     cut(&format!("{name}-{}", slugified(namespace)), LENGTH).to_owned()
-}
-
-/// Letters and digits of ASCII in lower case, with one hyphen for whatever is between them.
-fn slugified(text: &str) -> String {
-    let mut slug = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_ascii_alphanumeric() {
-            slug.push(c.to_ascii_lowercase());
-        } else if !slug.is_empty() && !slug.ends_with('-') {
-            slug.push('-');
-        }
-    }
-    slug.truncate(slug.trim_end_matches('-').len());
-    slug
 }
 
 fn cut(label: &str, length: usize) -> &str {

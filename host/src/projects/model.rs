@@ -7,6 +7,7 @@ use crate::clock::Timestamp;
 use crate::control;
 use crate::ids::{BackendId, ProjectId, WorkspaceId};
 use crate::random::NoRandomness;
+use crate::workspaces::WorkspaceError;
 
 /// The longest name, in characters.
 pub const NAME: usize = 100;
@@ -90,6 +91,9 @@ pub enum ProjectError {
     /// It is another workspace's, or nobody's.
     #[error("the project belongs to somebody else")]
     Forbidden,
+    /// The caller's role in its workspace does not suffice.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
     /// The plan allows no more.
     #[error("the plan of this workspace allows {0} projects, and it has them")]
     PlanLimit(u64),

@@ -30,7 +30,7 @@ pub async fn create(
     Ok(ProjectView::new(&project, projects.config()))
 }
 
-/// Lists the projects of a workspace.
+/// Lists the projects of a workspace, or of all that the caller is in.
 ///
 /// # Errors
 /// `not_found` or `forbidden` for the workspace.
@@ -39,10 +39,10 @@ pub async fn list(
     by: Asking<Viewer>,
     input: ListProjects,
 ) -> Result<ProjectList, Problem> {
-    let authority = by
-        .workspace(projects.workspaces(), input.workspace.as_deref())
+    let workspaces = by
+        .workspaces(projects.workspaces(), input.workspace.as_deref())
         .await?;
-    let found = projects.list(authority.workspace).await?;
+    let found = projects.list(workspaces).await?;
     Ok(ProjectList::new(&found, projects.config()))
 }
 

@@ -19,6 +19,7 @@ impl From<ProjectError> for Problem {
                 Code::Forbidden,
                 "The project belongs to another namespace, or to nobody. Use the credential of its owner.",
             ),
+            ProjectError::Workspace(error) => error.into(),
             ProjectError::PlanLimit(_) => Self::new(
                 Code::PlanLimit,
                 format!("{detail}. Delete one, or ask for a larger plan."),

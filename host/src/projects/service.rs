@@ -15,7 +15,7 @@ use crate::control::answers::Keep;
 use crate::control::{Control, Error};
 use crate::ids::{ProjectId, WorkspaceId};
 use crate::random::Random;
-use crate::workspaces::{Caller, Plan, Workspaces};
+use crate::workspaces::{Caller, WorkspaceError, Workspaces};
 
 /// The projects of an installation.
 #[derive(Clone, Debug)]
@@ -70,10 +70,7 @@ impl Projects {
             .by_id(workspace)
             .await?
             .ok_or(ProjectError::Forbidden)?;
-        let most = match owner.plan {
-            Plan::Free => self.config.limits.projects_free,
-            Plan::Pro => self.config.limits.projects_pro,
-        };
+        let most = owner.plan.projects(&self.config.limits);
         let now = self.clock.now();
         let seconds = |ttl| i64::try_from(ttl).unwrap_or(i64::MAX);
         let mut project = Project {
@@ -119,7 +116,7 @@ impl Projects {
     /// A live project, for a caller whose role in its workspace suffices.
     ///
     /// # Errors
-    /// `NotFound` if nobody has it, `Forbidden` if it is another workspace's or nobody's.
+    /// `NotFound` if nobody has it, `Forbidden` if it is another workspace's or nobody's, `Workspace` if the role does not suffice.
     pub async fn scoped<F: Floor>(
         &self,
         caller: &Caller,
@@ -134,9 +131,12 @@ impl Projects {
             .read(move |c| store::by_id(c, &id, now))
             .await?;
         let project = found.ok_or(ProjectError::NotFound)?;
-        let authority = Authority::of(caller, project.workspace.id);
-        let authority = authority.ok_or(ProjectError::Forbidden)?;
-        Ok(ProjectScope { authority, project })
+        let owner = project.workspace.id;
+        match Authority::of(&self.workspaces, caller, owner, &project.workspace.slug).await {
+            Ok(authority) => Ok(ProjectScope { authority, project }),
+            Err(WorkspaceError::Foreign(_)) => Err(ProjectError::Forbidden),
+            Err(error) => Err(ProjectError::Workspace(error)),
+        }
     }
 
     /// A live project by its id as the caller wrote it.
@@ -180,15 +180,15 @@ impl Projects {
             .await?)
     }
 
-    /// The live projects of a workspace, oldest first.
+    /// The live projects of workspaces, oldest first.
     ///
     /// # Errors
     /// The database's.
-    pub async fn list(&self, workspace: WorkspaceId) -> Result<Vec<Project>, ProjectError> {
+    pub async fn list(&self, workspaces: Vec<WorkspaceId>) -> Result<Vec<Project>, ProjectError> {
         let now = self.clock.now();
         Ok(self
             .control
-            .read(move |c| store::of_workspace(c, &workspace, now))
+            .read(move |c| store::of_workspaces(c, &workspaces, now))
             .await?)
     }
 

@@ -56,16 +56,18 @@ pub(super) fn by_label(
         .optional()
 }
 
-/// The live projects of a workspace, oldest first.
-pub(super) fn of_workspace(
+/// The live projects of workspaces, oldest first.
+pub(super) fn of_workspaces(
     c: &Connection,
-    workspace: &WorkspaceId,
+    workspaces: &[WorkspaceId],
     now: Timestamp,
 ) -> rusqlite::Result<Vec<Project>> {
+    let workspaces = serde_json::to_string(workspaces)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
     c.prepare_cached(&format!(
-        "{SELECT} WHERE {LIVE} AND p.workspace_id = ?2 ORDER BY p.rowid"
+        "{SELECT} WHERE {LIVE} AND p.workspace_id IN (SELECT value FROM json_each(?2)) ORDER BY p.rowid"
     ))?
-    .query_map(params![now, workspace], project)?
+    .query_map(params![now, workspaces], project)?
     .collect()
 }
 

@@ -57,7 +57,7 @@ impl Visitor<'_> {
             }
             // Pings cost an answer each, so a flood of them is one, too.
             Incoming::Ping if self.meter.draw(now) == Draw::Sustained => return Err(Close::FLOOD),
-            Incoming::Ping => return Ok(()),
+            Incoming::Ping | Incoming::Drained => return Ok(()),
             Incoming::Text(text) => text,
         };
         let refusal = match (self.meter.draw(now), protocol::judge(text)) {

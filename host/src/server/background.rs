@@ -62,6 +62,7 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
             Some(purger) => purger.run().await,
             None => Ok(()),
         };
+        LISTEN "writing payments into projects' databases" async |app| app.payments.follow(&app.backends).await;
         TELL "telling rooms" async |app| app.realtime.tell(&app.deployments).await;
         LISTEN "pinging sockets" async |app| {
             app.realtime.ping();
@@ -71,6 +72,7 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
             app.rate_limits.tidy();
             app.backends.tidy();
             app.deployments.forget_old().await?;
+            app.payments.forget_old().await?;
             Ok(app.idempotency.forget_old().await?)
         };
         FORGET "forgetting history" async |app| app.backends.forget_old().await;

@@ -26,7 +26,7 @@ use crate::http::context::Context;
 use crate::http::extract::{check_once, invalid};
 use crate::http::hosts::Host;
 use crate::http::problem::{Code, Problem};
-use crate::http::{negotiate, paths, problem_page};
+use crate::http::{extract, negotiate, paths, problem_page};
 use crate::router::{self, Routers};
 use crate::telemetry;
 
@@ -156,12 +156,14 @@ struct Shape {
 
 impl Shape {
     fn of(request: &Request) -> Self {
-        let path = request.uri().path();
+        let (path, headers) = (request.uri().path(), request.headers());
+        // Who sends a form in a browser is shown a page, wherever the form goes.
+        let is_page = !paths::is_data(path) || extract::is_form(headers);
         Self {
             options: request.method() == Method::OPTIONS,
             head: request.method() == Method::HEAD,
             cors: !paths::is_private(path),
-            html_errors: !paths::is_data(path) && negotiate::wants_html(request.headers()),
+            html_errors: is_page && negotiate::wants_html(headers),
         }
     }
 }

@@ -1,11 +1,20 @@
-//! Workspaces, which operators call namespaces, and the keys that act for them.
+//! Workspaces, which operators call namespaces: who is in them, the keys that act for them, and what they pay for.
 
 pub mod credential;
+mod error;
+mod keys;
+mod members;
 pub mod model;
+mod owners;
 mod problems;
 pub mod service;
+pub mod subscriptions;
 
 mod store;
 
-pub use model::{Caller, Plan, Role, Workspace};
-pub use service::{WorkspaceError, Workspaces};
+pub use error::WorkspaceError;
+pub use keys::{KeyWanted, NewKey};
+pub use members::Person;
+pub use model::{Caller, Member, Plan, Role, Seen, UserId, Workspace};
+pub use owners::Changes;
+pub use service::Workspaces;

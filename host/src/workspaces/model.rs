@@ -2,14 +2,18 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::clock::Timestamp;
+use crate::config::Limits;
 use crate::ids::WorkspaceId;
+use crate::random::{NoRandomness, Random};
 
 /// What a workspace pays for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Plan {
     /// One project.
@@ -24,6 +28,16 @@ impl Plan {
         match self {
             Self::Free => "free",
             Self::Pro => "pro",
+        }
+    }
+}
+
+impl Plan {
+    /// How many projects a workspace may have on it.
+    pub fn projects(self, limits: &Limits) -> u64 {
+        match self {
+            Self::Free => limits.projects_free,
+            Self::Pro => limits.projects_pro,
         }
     }
 }
@@ -65,10 +79,20 @@ pub struct Key {
     pub last_used_at: Option<Timestamp>,
     /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
+    /// What it may do: an editor's or a viewer's.
+    #[serde(skip)]
+    pub role: Role,
+    /// What it is for.
+    #[serde(skip)]
+    pub note: Option<String>,
+    /// When it ends by itself.
+    #[serde(skip)]
+    pub expires_at: Option<Timestamp>,
 }
 
 /// Role of a member in a workspace: each may do what those before it may.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Reads.
     Viewer,
@@ -92,24 +116,117 @@ impl Role {
     }
 }
 
-/// Sender of a request that was proven by a key.
+impl FromStr for Role {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "viewer" => Ok(Self::Viewer),
+            "editor" => Ok(Self::Editor),
+            "admin" => Ok(Self::Admin),
+            "owner" => Ok(Self::Owner),
+            _ => Err(()),
+        }
+    }
+}
+
+/// Id of a user: `usr_` and letters and digits. Nothing in it says who the user is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct UserId(Arc<str>);
+
+impl UserId {
+    const PREFIX: &str = "usr_";
+    /// Characters after the prefix: 104 bits.
+    const LENGTH: usize = 22;
+
+    /// A new one.
+    ///
+    /// # Errors
+    /// When there is no randomness.
+    pub fn new(random: &Random) -> Result<Self, NoRandomness> {
+        let random = random.slug(Self::LENGTH)?;
+        Ok(Self(format!("{}{random}", Self::PREFIX).into()))
+    }
+
+    /// Its text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for UserId {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let id = text.strip_prefix(Self::PREFIX).ok_or(())?;
+        let formed = (1..=64).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric());
+        formed.then(|| Self(text.into())).ok_or(())
+    }
+}
+
+impl fmt::Display for UserId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Sender of an owner's request, proven by its credential. What it may is not in it: a user's role is read where it is needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Caller {
-    /// The workspace that the key belongs to.
-    pub workspace: WorkspaceId,
-    /// The public part of the key.
-    pub key_id: String,
+pub enum Caller {
+    /// A machine, proven by a key.
+    Key {
+        /// The public part of the key.
+        key_id: Arc<str>,
+        /// The workspace that the key belongs to.
+        workspace: WorkspaceId,
+        /// The role of the key there.
+        role: Role,
+    },
+    /// A person, proven by a token of the operator's issuer.
+    User(UserId),
 }
 
 impl Caller {
-    /// The caller's role in a workspace; `None` if it is no member. A key is an editor of its own workspace.
-    pub fn role_in(&self, workspace: &WorkspaceId) -> Option<Role> {
-        (self.workspace == *workspace).then_some(Role::Editor)
+    /// The name of a role of this caller: an editor's key is called a machine.
+    pub fn role_name(&self, role: Role) -> &'static str {
+        match (self, role) {
+            (Self::Key { .. }, Role::Editor) => MACHINE,
+            _ => role.as_str(),
+        }
     }
 }
 
 impl fmt::Display for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "key:{}", self.key_id)
+        match self {
+            Self::Key { key_id, .. } => write!(f, "key:{key_id}"),
+            Self::User(id) => write!(f, "user:{id}"),
+        }
     }
+}
+
+/// The name of the role of keys that are editors: nobody is given it.
+pub const MACHINE: &str = "machine";
+
+/// A user in a workspace.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// Who it is.
+    pub user: UserId,
+    /// What the issuer says is the user's address.
+    pub email: Option<String>,
+    /// What the user may do.
+    pub role: Role,
+    /// Since when.
+    pub created_at: Timestamp,
+}
+
+/// A workspace as a caller sees it.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// The workspace.
+    pub workspace: Workspace,
+    /// The caller's role in it.
+    pub role: Role,
+    /// How many live projects it has.
+    pub projects: u64,
 }

@@ -5,12 +5,61 @@ use crate::http::problem::{Code, Problem};
 
 impl From<WorkspaceError> for Problem {
     fn from(error: WorkspaceError) -> Self {
-        let detail = format!("In `workspace`: {error}.");
-        match error {
-            WorkspaceError::Unknown(_) => Self::new(Code::NotFound, detail),
-            WorkspaceError::Foreign(_) => Self::new(Code::Forbidden, detail),
-            WorkspaceError::Store(error) => error.into(),
-            other => Self::internal(&other),
-        }
+        use WorkspaceError as E;
+        let detail = error.to_string();
+        let (code, detail) = match error {
+            E::Unknown(name) => (
+                Code::NotFound,
+                format!("There is no workspace `{name}`. List yours: GET /api/v1/workspaces, or manage_workspace list."),
+            ),
+            E::Foreign(name) => (
+                Code::Forbidden,
+                format!("You are no member of the workspace `{name}`. Ask one of its admins to add you."),
+            ),
+            E::Role { has, needs } => (
+                Code::Forbidden,
+                format!("Your role in this workspace is {has}, and this takes {}. Ask one of its owners.", needs.as_str()),
+            ),
+            E::Several(slugs) => (
+                Code::InvalidRequest,
+                format!("You are in several workspaces. Name one in `workspace`: {}.", slugs.join(", ")),
+            ),
+            E::None => (
+                Code::Forbidden,
+                "You are in no workspace yet. Make one (POST /api/v1/workspaces, or manage_workspace create), or ask an admin of one to add your user_id, which GET /api/v1/me shows.".to_owned(),
+            ),
+            E::UsersOnly => (
+                Code::Forbidden,
+                "A key belongs to one workspace and makes no others: this takes the access token of a user.".to_owned(),
+            ),
+            E::TooManyOwned(_) => (
+                Code::Forbidden,
+                format!("You own many workspaces, and {detail}. Delete one first."),
+            ),
+            E::TooManyMembers(_) => (
+                Code::InvalidRequest,
+                format!("{detail}. Remove one first."),
+            ),
+            E::TooManyKeys(_) => (Code::InvalidRequest, format!("{detail}. Revoke one first.")),
+            E::UnknownUser(user) => (
+                Code::NotFound,
+                format!("There is no user `{user}`. Users have an id once they have called this service: GET /api/v1/me shows it to them."),
+            ),
+            E::NoMember(_) => (Code::NotFound, format!("{detail}. Its members are listed at its address with /members.")),
+            E::AboveOwn(_) => (Code::Forbidden, format!("{detail}. Ask an owner.")),
+            E::LastOwner => (
+                Code::LastOwner,
+                "The workspace has no other owner: give somebody else this role first.".to_owned(),
+            ),
+            E::Plan(detail) => (Code::PlanLimit, detail),
+            E::Taken(slug) => (
+                Code::SlugConflict,
+                format!("There is a workspace `{slug}` already. Choose another `slug`, or leave it out."),
+            ),
+            E::UnknownKey(key) => (Code::NotFound, format!("The workspace has no key `{key}`.")),
+            E::Store(error) => return error.into(),
+            E::BadName | E::Subscribed(_) | E::Random(_) => return Self::internal(&detail),
+        };
+        Self::new(code, detail)
     }
 }

@@ -1,51 +1,22 @@
-//! Making workspaces and keys, and telling who calls.
+//! Making, finding, changing and ending workspaces.
 
 use serde::Serialize;
 use svc_base::names::is_slug;
 
-use super::credential::{self, Credential};
-use super::model::{Caller, Key, Plan, Workspace};
-use super::store;
-use crate::clock::{Clock, Timestamp};
+use super::credential::Credential;
+use super::error::WorkspaceError;
+use super::keys::{self, NewKey};
+use super::members::KnownUsers;
+use super::model::{Plan, Workspace};
+use super::{store, subscriptions};
+use crate::clock::Clock;
 use crate::content::Digest;
 use crate::control::{Control, Error, Tx};
 use crate::ids::WorkspaceId;
-use crate::random::{NoRandomness, Random};
+use crate::random::Random;
 
-/// `last_used_at` is exact to this many milliseconds, so that a busy key is not a write a call.
-const TOUCH_EVERY: i64 = 60_000;
-/// The longest display name, in characters.
+/// The longest name, in characters.
 const NAME: usize = 100;
-/// How long a UUID is with its hyphens, in characters.
-const ID: usize = 36;
-
-/// Why a command failed.
-#[derive(Debug, thiserror::Error)]
-pub enum WorkspaceError {
-    /// No slug can be made of the name.
-    #[error(
-        "a namespace's name is 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit"
-    )]
-    BadName,
-    /// There is one already.
-    #[error("there is a namespace `{0}` already")]
-    Taken(String),
-    /// There is none.
-    #[error("there is no namespace `{0}`")]
-    Unknown(String),
-    /// The caller is no member of it.
-    #[error("this credential is of another namespace than `{0}`")]
-    Foreign(String),
-    /// The namespace has no such key.
-    #[error("the namespace has no key `{0}`")]
-    UnknownKey(String),
-    /// The database's.
-    #[error(transparent)]
-    Store(#[from] Error),
-    /// No id or secret could be made.
-    #[error(transparent)]
-    Random(#[from] NoRandomness),
-}
 
 /// A new workspace, with its first credential.
 #[derive(Serialize)]
@@ -60,21 +31,13 @@ pub struct NewWorkspace {
     pub credential: String,
 }
 
-/// A new key, with its credential.
-#[derive(Serialize)]
-pub struct NewKey {
-    /// Its public part.
-    pub key_id: String,
-    /// The credential, shown this once.
-    pub credential: String,
-}
-
 /// The workspaces of an installation, as commands and the server see them.
 #[derive(Clone, Debug)]
 pub struct Workspaces {
-    control: Control,
-    clock: Clock,
-    random: Random,
+    pub(super) control: Control,
+    pub(super) clock: Clock,
+    pub(super) random: Random,
+    pub(super) known: KnownUsers,
 }
 
 impl Workspaces {
@@ -84,6 +47,7 @@ impl Workspaces {
             control,
             clock,
             random,
+            known: KnownUsers::default(),
         }
     }
 
@@ -128,13 +92,8 @@ impl Workspaces {
                 }
                 store::insert_workspace(tx, &workspace)?;
                 let digest = Digest::of(credential.text.as_bytes());
-                store::insert_key(
-                    tx,
-                    &workspace.id,
-                    &credential.key_id,
-                    &digest,
-                    workspace.created_at,
-                )?;
+                let key = NewKey::of_machine(credential.key_id, workspace.created_at);
+                keys::insert(tx, &workspace.id, &digest, &key)?;
                 Ok(())
             })
             .await?;
@@ -177,14 +136,15 @@ impl Workspaces {
     ) -> Result<(Workspace, usize), WorkspaceError> {
         let workspace = self.named(name).await?;
         let id = workspace.id;
-        let ended: Result<usize, Error> = self
-            .control
-            .write(move |tx| {
-                store::begin_end(tx, &id)?;
-                members(tx, &id)
-            })
-            .await;
-        Ok((workspace, ended?))
+        let named = name.to_owned();
+        let ended = self.control.write(move |tx| {
+            // A command has nobody who could tell the provider.
+            if !subscriptions::living(tx, &id)?.is_empty() {
+                return Err(WorkspaceError::Subscribed(named));
+            }
+            Ok(end(tx, &id, members)?)
+        });
+        Ok((workspace, ended.await?))
     }
 
     /// Removes what is left of workspaces whose end has begun and whose projects have gone.
@@ -198,55 +158,6 @@ impl Workspaces {
         Ok(())
     }
 
-    /// Adds a key to a workspace.
-    ///
-    /// # Errors
-    /// [`WorkspaceError`].
-    pub async fn create_key(&self, name: &str) -> Result<NewKey, WorkspaceError> {
-        let workspace = self.named(name).await?;
-        let credential = Credential::new(&self.random)?;
-        let (key_id, now) = (credential.key_id.clone(), self.clock.now());
-        let digest = Digest::of(credential.text.as_bytes());
-        self.control
-            .write(move |tx| store::insert_key(tx, &workspace.id, &key_id, &digest, now))
-            .await
-            .map_err(|error: Error| WorkspaceError::Store(error))?;
-        Ok(NewKey {
-            key_id: credential.key_id,
-            credential: credential.text,
-        })
-    }
-
-    /// The keys of a workspace, oldest first.
-    ///
-    /// # Errors
-    /// [`WorkspaceError`].
-    pub async fn keys(&self, name: &str) -> Result<Vec<Key>, WorkspaceError> {
-        let workspace = self.named(name).await?;
-        Ok(self
-            .control
-            .read(move |c| store::keys(c, &workspace.id))
-            .await?)
-    }
-
-    /// Revokes a key: the next request with it is refused.
-    ///
-    /// # Errors
-    /// [`WorkspaceError`].
-    pub async fn revoke_key(&self, name: &str, key_id: &str) -> Result<(), WorkspaceError> {
-        let workspace = self.named(name).await?;
-        let (key, now) = (key_id.to_owned(), self.clock.now());
-        let revoked: Result<bool, Error> = self
-            .control
-            .write(move |tx| store::revoke_key(tx, &workspace.id, &key, now))
-            .await;
-        if revoked? {
-            Ok(())
-        } else {
-            Err(WorkspaceError::UnknownKey(key_id.to_owned()))
-        }
-    }
-
     /// A workspace.
     ///
     /// # Errors
@@ -257,34 +168,21 @@ impl Workspaces {
             .await
     }
 
-    /// The workspace that a caller means: the one they name (by id or slug), or their only one.
+    /// The workspace of an id or slug as somebody wrote it.
     ///
     /// # Errors
-    /// `Unknown` if there is none of that name, `Foreign` if the caller is no member of it.
-    pub async fn chosen(
-        &self,
-        caller: &Caller,
-        named: Option<&str>,
-    ) -> Result<WorkspaceId, WorkspaceError> {
-        let Some(name) = named else {
-            return Ok(caller.workspace);
-        };
-        // A slug may be 32 hexadecimal digits, so only the form with hyphens is an id.
-        let workspace = match name.parse() {
-            Ok(id) if name.len() == ID => self
+    /// `Unknown`.
+    pub async fn find(&self, name: &str) -> Result<Workspace, WorkspaceError> {
+        match name.parse() {
+            Ok(id) => self
                 .by_id(id)
                 .await?
-                .ok_or_else(|| WorkspaceError::Unknown(name.to_owned()))?,
-            _ => self.named(name).await?,
-        };
-        if workspace.id == caller.workspace {
-            Ok(workspace.id)
-        } else {
-            Err(WorkspaceError::Foreign(name.to_owned()))
+                .ok_or_else(|| WorkspaceError::Unknown(name.to_owned())),
+            Err(_) => self.named(name).await,
         }
     }
 
-    async fn named(&self, name: &str) -> Result<Workspace, WorkspaceError> {
+    pub(super) async fn named(&self, name: &str) -> Result<Workspace, WorkspaceError> {
         let slug = name.to_owned();
         let found = self
             .control
@@ -292,45 +190,15 @@ impl Workspaces {
             .await?;
         found.ok_or_else(|| WorkspaceError::Unknown(name.to_owned()))
     }
+}
 
-    /// Who a credential belongs to; `None` if it is malformed, unknown or revoked.
-    ///
-    /// # Errors
-    /// The database's.
-    pub async fn authenticate(&self, token: &str) -> Result<Option<Caller>, Error> {
-        let Some(key_id) = credential::key_id(token) else {
-            return Ok(None);
-        };
-        let key_id = key_id.to_owned();
-        let wanted = key_id.clone();
-        let found = self
-            .control
-            .read(move |c| store::live_key(c, &wanted))
-            .await?;
-        let Some((workspace, secret, last_used)) = found else {
-            return Ok(None);
-        };
-        if !secret.is_digest_of(token.as_bytes()) {
-            return Ok(None);
-        }
-        self.touch(&key_id, last_used);
-        Ok(Some(Caller { workspace, key_id }))
-    }
-
-    /// Notes that a key was used, now and then and behind the request.
-    fn touch(&self, key_id: &str, last_used: Option<Timestamp>) {
-        let now = self.clock.now();
-        if last_used.is_some_and(|at| now.0 - at.0 < TOUCH_EVERY) {
-            return;
-        }
-        let (control, key_id) = (self.control.clone(), key_id.to_owned());
-        tokio::spawn(async move {
-            let noted: Result<(), Error> = control
-                .write(move |tx| store::touch_key(tx, &key_id, now))
-                .await;
-            if let Err(error) = noted {
-                tracing::warn!(%error, "the use of a key was not noted");
-            }
-        });
-    }
+/// Begins the end of a workspace and, by `members`, of what it owns.
+pub(super) fn end(
+    tx: &Tx<'_>,
+    id: &WorkspaceId,
+    members: fn(&Tx<'_>, &WorkspaceId) -> Result<usize, Error>,
+) -> Result<usize, Error> {
+    store::begin_end(tx, id)?;
+    subscriptions::forget(tx, id)?;
+    members(tx, id)
 }

@@ -2,11 +2,18 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::model::{Key, Plan, Workspace};
+use super::model::{Plan, Seen, UserId, Workspace};
 use crate::clock::Timestamp;
-use crate::content::Digest;
 use crate::control::{Error, Tx};
 use crate::ids::WorkspaceId;
+
+/// How many live projects a workspace has.
+const PROJECTS: &str = "(SELECT count(*) FROM projects p WHERE p.workspace_id = w.id AND p.state = 'active' \
+    AND (p.expires_at IS NULL OR p.expires_at > ?2))";
+
+fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    row.get::<_, i64>(column).map(i64::unsigned_abs)
+}
 
 fn workspace(row: &Row<'_>) -> rusqlite::Result<Workspace> {
     let plan: String = row.get(3)?;
@@ -69,9 +76,63 @@ pub(super) fn set_plan(tx: &Tx<'_>, id: &WorkspaceId, plan: Plan) -> Result<(), 
     Ok(())
 }
 
+/// Changes the name for people.
+pub(super) fn set_display_name(tx: &Tx<'_>, id: &WorkspaceId, name: &str) -> Result<(), Error> {
+    tx.execute(
+        "UPDATE workspaces SET display_name = ?2 WHERE id = ?1",
+        params![id, name],
+    )?;
+    Ok(())
+}
+
+/// Whether some workspace has a slug.
+pub(super) fn slug_taken(c: &Connection, slug: &str) -> rusqlite::Result<bool> {
+    c.prepare_cached("SELECT EXISTS (SELECT 1 FROM workspaces WHERE slug = ?1)")?
+        .query_row([slug], |row| row.get(0))
+}
+
+/// A workspace with the number of its live projects.
+pub(super) fn with_projects(
+    c: &Connection,
+    id: &WorkspaceId,
+    now: Timestamp,
+) -> rusqlite::Result<Option<(Workspace, u64)>> {
+    c.prepare_cached(&format!(
+        "SELECT w.id, w.slug, w.display_name, w.plan, w.created_at, {PROJECTS}
+         FROM workspaces w WHERE w.id = ?1 AND w.state = 'active'"
+    ))?
+    .query_row(params![id, now], |row| {
+        Ok((workspace(row)?, number(row, 5)?))
+    })
+    .optional()
+}
+
+/// The workspaces of a user, oldest first.
+pub(super) fn seen_by(
+    c: &Connection,
+    user: &UserId,
+    now: Timestamp,
+) -> rusqlite::Result<Vec<Seen>> {
+    c.prepare_cached(&format!(
+        "SELECT w.id, w.slug, w.display_name, w.plan, w.created_at, {PROJECTS}, m.role
+         FROM memberships m JOIN workspaces w ON w.id = m.workspace_id
+         WHERE m.user_id = ?1 AND w.state = 'active' ORDER BY w.id"
+    ))?
+    .query_map(params![user.as_str(), now], |row| {
+        let role: String = row.get(6)?;
+        Ok(Seen {
+            workspace: workspace(row)?,
+            role: role.parse().map_err(|()| rusqlite::Error::InvalidQuery)?,
+            projects: number(row, 5)?,
+        })
+    })?
+    .collect()
+}
+
 /// Begins the end of a workspace: from this commit on nobody can act for it, and its name is free.
 pub(super) fn begin_end(tx: &Tx<'_>, id: &WorkspaceId) -> Result<(), Error> {
     tx.execute("DELETE FROM keys WHERE workspace_id = ?1", [id])?;
+    tx.execute("DELETE FROM memberships WHERE workspace_id = ?1", [id])?;
     tx.execute(
         "UPDATE workspaces SET state = 'deleting', slug = id WHERE id = ?1",
         [id],
@@ -93,70 +154,4 @@ pub(super) fn remove_ended(tx: &Tx<'_>) -> Result<(), Error> {
 pub(super) fn some_end(c: &Connection) -> rusqlite::Result<bool> {
     c.prepare_cached("SELECT EXISTS (SELECT 1 FROM workspaces WHERE state = 'deleting')")?
         .query_row([], |row| row.get(0))
-}
-
-pub(super) fn insert_key(
-    tx: &Tx<'_>,
-    workspace: &WorkspaceId,
-    key_id: &str,
-    secret: &Digest,
-    now: Timestamp,
-) -> Result<(), Error> {
-    tx.execute(
-        "INSERT INTO keys (key_id, workspace_id, secret_sha256, created_at) VALUES (?1, ?2, ?3, ?4)",
-        params![key_id, workspace, secret, now],
-    )?;
-    Ok(())
-}
-
-pub(super) fn keys(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<Vec<Key>> {
-    c.prepare(
-        "SELECT key_id, created_at, last_used_at, revoked_at FROM keys
-         WHERE workspace_id = ?1 ORDER BY created_at, key_id",
-    )?
-    .query_map([workspace], |row| {
-        Ok(Key {
-            key_id: row.get(0)?,
-            created_at: row.get(1)?,
-            last_used_at: row.get(2)?,
-            revoked_at: row.get(3)?,
-        })
-    })?
-    .collect()
-}
-
-/// Revokes a key; answers whether the workspace has it. Revoking twice keeps the first time.
-pub(super) fn revoke_key(
-    tx: &Tx<'_>,
-    workspace: &WorkspaceId,
-    key_id: &str,
-    now: Timestamp,
-) -> Result<bool, Error> {
-    let changed = tx.execute(
-        "UPDATE keys SET revoked_at = coalesce(revoked_at, ?3)
-         WHERE workspace_id = ?1 AND key_id = ?2",
-        params![workspace, key_id, now],
-    )?;
-    Ok(changed > 0)
-}
-
-/// A key that is not revoked: its workspace, the digest of its credential, and when it was last used.
-pub(super) fn live_key(
-    c: &Connection,
-    key_id: &str,
-) -> rusqlite::Result<Option<(WorkspaceId, Digest, Option<Timestamp>)>> {
-    c.prepare_cached(
-        "SELECT workspace_id, secret_sha256, last_used_at FROM keys
-         WHERE key_id = ?1 AND revoked_at IS NULL",
-    )?
-    .query_row([key_id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-    .optional()
-}
-
-pub(super) fn touch_key(tx: &Tx<'_>, key_id: &str, now: Timestamp) -> Result<(), Error> {
-    tx.execute(
-        "UPDATE keys SET last_used_at = ?2 WHERE key_id = ?1",
-        params![key_id, now],
-    )?;
-    Ok(())
 }

@@ -27,6 +27,14 @@ export function examineLabels() {
     const [red, green, blue, alpha] = style.fill === 'none' ? [0, 0, 0, 0] : rgba(style.fill);
     return [red, green, blue, alpha * Number(style.fillOpacity) * Number(style.opacity)];
   };
+  // A text may bring a rim of its own to be read on, or stand on the mark that begins a line.
+  const rimOf = (text) => {
+    const style = getComputedStyle(text);
+    if (style.paintOrder.startsWith('stroke') && Number.parseFloat(style.strokeWidth) >= 3) return rgba(style.stroke).slice(0, 3);
+    const mark = text.previousElementSibling && getComputedStyle(text.previousElementSibling).markerStart;
+    const shape = mark?.startsWith('url(') && svg.querySelector(`${mark.slice(5, -2)} > :is(circle, rect, path)`);
+    return shape ? fill(shape).slice(0, 3) : undefined;
+  };
   const box = (element) => element.getBoundingClientRect();
   const shapes = [...svg.querySelectorAll('rect, circle, ellipse, polygon, path')].filter(
     (shape) => !shape.closest('defs, marker, clipPath, mask'),
@@ -50,6 +58,8 @@ export function examineLabels() {
     for (const shape of shapes) {
       if (isBefore(shape, text) && covers(shape, x, y)) behind = over(fill(shape), behind);
     }
+    const rim = rimOf(text);
+    if (rim) behind = rim;
     const front = over(fill(text.querySelector('tspan') ?? text), behind);
     const [low, high] = [luminance(front), luminance(behind)].sort((one, other) => one - other);
     labels.push({ text: said, ratio: (high + 0.05) / (low + 0.05) });

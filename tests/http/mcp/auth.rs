@@ -15,7 +15,12 @@ async fn without_a_credential_only_quick_shares_are_published() {
     ] {
         client.result("tools/list", &json!({})).await;
         client.done("deploy_asset", json!({ "content": "x" })).await;
-        for tool in ["manage_project", "manage_frontend", "manage_backend"] {
+        for tool in [
+            "manage_project",
+            "manage_frontend",
+            "manage_backend",
+            "manage_workspace",
+        ] {
             // Whatever the arguments are: nobody learns more than how to authenticate.
             for arguments in [
                 json!({}),

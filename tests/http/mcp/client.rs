@@ -15,6 +15,8 @@ pub(super) const RESULT_BYTES: usize = 40_000;
 #[derive(Debug)]
 pub(super) struct Client<'a> {
     pub(super) server: &'a TestServer,
+    /// The path of the endpoint.
+    pub(super) endpoint: String,
     pub(super) credential: Option<String>,
     pub(super) version: &'static str,
 }
@@ -30,6 +32,7 @@ impl<'a> Client<'a> {
     pub(super) fn anonymous(server: &'a TestServer) -> Self {
         Self {
             server,
+            endpoint: "/mcp".to_owned(),
             credential: None,
             version: MODERN,
         }
@@ -38,6 +41,14 @@ impl<'a> Client<'a> {
     pub(super) fn of(server: &'a TestServer, credential: &str) -> Self {
         Self {
             credential: Some(credential.to_owned()),
+            ..Self::anonymous(server)
+        }
+    }
+
+    /// A visitor's agent at the tools of an app.
+    pub(super) fn at(server: &'a TestServer, slug: &str) -> Self {
+        Self {
+            endpoint: format!("/{slug}/mcp"),
             ..Self::anonymous(server)
         }
     }
@@ -58,7 +69,7 @@ impl<'a> Client<'a> {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let mut request = self
             .server
-            .json("/mcp", &body)
+            .json(&self.endpoint, &body)
             .header("mcp-protocol-version", self.version)
             .header("accept", "application/json, text/event-stream");
         if self.version == MODERN {

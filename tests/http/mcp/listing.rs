@@ -38,7 +38,8 @@ async fn schemas_are_flat_and_every_argument_is_explained() {
             "deploy_asset",
             "manage_project",
             "manage_frontend",
-            "manage_backend"
+            "manage_backend",
+            "manage_workspace"
         ]
     );
     for tool in &tools {

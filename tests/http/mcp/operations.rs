@@ -12,12 +12,30 @@ use super::listing::tools;
 /// Actions of tools without a route of their own: visitors call several actions through `/op`.
 const TOOL_ONLY: [(&str, &str); 1] = [("manage_backend", "batch")];
 
+/// Routes that are no tool's actions: who calls is the client's to know, and what makes credentials or leads to a checkout is for
+/// people.
+const REST_ONLY: [&str; 4] = ["get_me", "list_keys", "create_key", "revoke_key"];
+
+/// Operations that take more than an editor, each with its role; those that make a workspace take a user with any role or none.
+const HIGHER: [(&str, &str); 9] = [
+    ("create_workspace", "viewer"),
+    ("update_workspace", "admin"),
+    ("delete_workspace", "owner"),
+    ("add_member", "admin"),
+    ("set_role", "admin"),
+    ("remove_member", "admin"),
+    ("list_keys", "admin"),
+    ("create_key", "admin"),
+    ("revoke_key", "admin"),
+];
+
 /// The operations of the description that need an owner's credential, with the roles that it names.
 async fn described(server: &TestServer) -> BTreeSet<(String, String)> {
     let document = server.get("/api/v1/openapi.json").answer().await.json();
     let mut found = BTreeSet::new();
     for (path, item) in document["paths"].as_object().unwrap() {
-        let owners = path.starts_with("/api/v1/projects");
+        let owners = ["/api/v1/projects", "/api/v1/workspaces", "/api/v1/me"];
+        let owners = owners.iter().any(|prefix| path.starts_with(prefix));
         for operation in item.as_object().unwrap().values().filter(|_| owners) {
             let id = operation["operationId"].as_str().unwrap();
             let role = operation["x-role"].as_str().unwrap_or("none");
@@ -48,9 +66,13 @@ async fn every_operation_is_an_action_of_a_tool() {
         offered.extend(actions.map(|action| (name.clone(), action.to_owned())));
     }
     let owned = |(tool, action): (&str, &str)| (tool.to_owned(), action.to_owned());
-    let listed = operations::all().into_iter().map(|row| owned(row.tool));
+    let rows = operations::all();
+    let listed = rows.iter().filter_map(|row| row.tool).map(owned);
     let listed: BTreeSet<_> = listed.chain(TOOL_ONLY.map(owned)).collect();
     assert_eq!(listed, offered);
+    let alone = rows.iter().filter(|row| row.tool.is_none());
+    let alone: Vec<_> = alone.map(|row| row.id).collect();
+    assert_eq!(alone, REST_ONLY);
 }
 
 #[tokio::test]
@@ -58,7 +80,12 @@ async fn what_only_reads_takes_the_lowest_role() {
     for row in operations::all() {
         let reads = ["get_", "list_", "export_"];
         let reads = reads.iter().any(|prefix| row.id.starts_with(prefix));
-        let expected = if reads { "viewer" } else { "editor" };
+        let own = HIGHER.iter().find(|(id, _)| *id == row.id);
+        let expected = match own {
+            Some((_, role)) => role,
+            None if reads => "viewer",
+            None => "editor",
+        };
         assert_eq!(row.floor.as_str(), expected, "{}", row.id);
     }
 }

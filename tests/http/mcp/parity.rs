@@ -4,17 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Answer, Ask, TestServer};
+use svc_tests::{Answer, Ask, TestServer, TokenIssuer};
 
 use super::client::{Called, Client};
 use super::listing;
 use super::parity_twins::{Step, steps};
 use crate::account::Owner;
+use crate::members::House;
 
 /// A server, and what was learnt of it: both ways learn the same, in the same order.
 struct World {
     server: TestServer,
     owner: Owner,
+    /// A user, who calls where a key has no say.
+    user: Owner,
+    /// Who knows the users.
+    _issuer: TokenIssuer,
     /// Values that later steps name.
     kept: BTreeMap<&'static str, String>,
     /// Ids in the order in which they appeared.
@@ -23,16 +28,23 @@ struct World {
 
 impl World {
     async fn new() -> Self {
-        let server = TestServer::start().await;
+        let House { server, issuer } = House::new().await;
         let owner = Owner::new(&server, "acme").await;
         Owner::new(&server, "zeta").await;
+        let house = House { server, issuer };
+        let (user, bob) = (house.user("alice").await, house.user("bob").await);
+        let House { server, issuer } = house;
         let kept = BTreeMap::from([
             ("free", "00000000-0000-7000-8000-000000000000".to_owned()),
             ("nobody", "01a1fc20-6ee3-7da4-ae81-ade539ecfe63".to_owned()),
+            ("alice", user.id.clone()),
+            ("bob", bob.id.clone()),
         ]);
         Self {
             server,
             owner,
+            user: user.owner,
+            _issuer: issuer,
             kept,
             ids: Vec::new(),
         }
@@ -53,6 +65,9 @@ impl World {
     fn comparable(&mut self, document: &Value) -> Value {
         let port = format!(":{}", self.server.address().port());
         let mut text = document.to_string().replace(&port, "");
+        for name in ["alice", "bob"] {
+            text = text.replace(&self.kept[name], &format!("<{name}>"));
+        }
         for id in uuids(&text) {
             if !self.ids.contains(&id) {
                 self.ids.push(id.clone());
@@ -92,9 +107,17 @@ impl World {
         }
     }
 
+    fn caller(&self, step: &Step) -> &Owner {
+        match step.tool {
+            "manage_workspace" => &self.user,
+            _ => &self.owner,
+        }
+    }
+
     async fn rest(&self, step: &Step) -> Answer {
         let path = self.filled(&step.path);
-        let request = self.owner.request(&self.server, step.method.clone(), &path);
+        let caller = self.caller(step);
+        let request = caller.request(&self.server, step.method.clone(), &path);
         match step.method {
             Method::GET | Method::DELETE => request.answer().await,
             _ => request.json(&self.filled_in(&step.body)).answer().await,
@@ -113,7 +136,7 @@ impl World {
     }
 
     async fn mcp(&self, step: &Step) -> Called {
-        let client = Client::of(&self.server, &self.owner.credential);
+        let client = Client::of(&self.server, &self.caller(step).credential);
         client
             .call(step.tool, &self.filled_in(&step.arguments))
             .await

@@ -33,6 +33,7 @@ pub(super) fn steps() -> Vec<Step> {
     steps.backends();
     steps.restores();
     steps.rooms();
+    steps.workspaces();
     steps.ends();
     steps.0
 }

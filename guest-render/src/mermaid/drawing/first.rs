@@ -127,6 +127,11 @@ fn settings(kind: &str, has_theme: bool) -> serde_json::Value {
         let labels = (0..12).map(|number| (format!("cScaleLabel{number}"), json!("#000000")));
         settings["themeVariables"] = serde_json::Value::Object(labels.collect());
     }
+    if kind == "gantt" && !has_theme {
+        // White is read on these, as it is not on the theme's violet and red.
+        settings["themeVariables"] =
+            json!({ "taskBkgColor": "#5f66c4", "critBkgColor": "#d90000" });
+    }
     settings
 }
 

@@ -59,6 +59,13 @@ impl<'a> Writer<'a> {
         let _ = write!(self.out, "><style>#{id}{{font-family:{FONTS}}}");
         self.sheet.palette.write(&mut self.out, &id, is_dark);
         self.out.push_str(rules);
+        if kind == "C4 diagram" {
+            // What a relation says may lie across what it relates: it is read on a rim of the figure's ground.
+            let _ = write!(
+                self.out,
+                "#{id} text[dominant-baseline]{{stroke:var(--soft,#fff);stroke-width:4px;stroke-linejoin:round;paint-order:stroke}}"
+            );
+        }
         // Whatever a rule says of shapes: what it says is important, of classes and elements, is still less than this.
         let _ = write!(
             self.out,

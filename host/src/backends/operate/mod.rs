@@ -86,7 +86,7 @@ impl Backends {
         Ok(action)
     }
 
-    /// Runs an owner's query.
+    /// Runs an owner's query, which only reads unless the owner `may_write`.
     ///
     /// # Errors
     /// [`BackendError`]; nothing is changed then.
@@ -95,9 +95,13 @@ impl Backends {
         id: BackendId,
         sql: String,
         given: Params,
+        may_write: bool,
     ) -> Result<ResultJson, BackendError> {
         let text = sql.clone();
         let query = self.verdicts.query(sql).await?;
+        if writes(&query.verdict) && !may_write {
+            return Err(BackendError::OnlyReads);
+        }
         check_reserved(&given)?;
         check_names(&query.verdict, &given)?;
         self.run(

@@ -164,6 +164,17 @@ pub struct SqlValue;
 #[derive(Debug, Serialize, ToSchema)]
 pub struct GivenValue;
 
+/// Params of a call, as an object by itself.
+#[derive(Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub struct CallParams(Named<values::Value>);
+
+impl From<CallParams> for Params {
+    fn from(given: CallParams) -> Self {
+        given.0.0
+    }
+}
+
 /// What a statement answers.
 #[derive(Debug, Serialize, ToSchema)]
 #[allow(dead_code, reason = "describes what run.rs writes")]

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};
 
 use super::requests::{CallOrBatch, OpAnswer, OpBody, QueryResult, RunQuery, Wanted};
-use crate::access::{Editor, MaybeCaller, to_the_end};
+use crate::access::{Authority, Editor, MaybeCaller, Viewer, to_the_end};
 use crate::backends::Backends;
 use crate::backends::database::Schema;
 use crate::config::Config;
@@ -103,14 +103,14 @@ async fn answer(
 
 /// Run a query
 ///
-/// The owner's own SQL, one statement: it reads and changes rows, never the schema.
+/// The owner's own SQL, one statement: it reads and changes rows, never the schema. A viewer's only reads.
 #[utoipa::path(
     operation_id = "run_query",
     post, path = "/{slug}/api/query", tag = "visitors",
     params(("slug" = String, Path, description = "A project's frontend.")),
     request_body = RunQuery,
     responses((status = 200, description = "What the statement answers.", body = QueryResult)),
-    extensions(("x-problems" = json!("body unauthorized rate_limited not_found disabled params_mismatch reserved_param statement_refused statement_failed query_timeout constraint_violation database_full database_busy capacity_reached"))),
+    extensions(("x-problems" = json!("body unauthorized forbidden rate_limited not_found disabled params_mismatch reserved_param statement_refused statement_failed query_timeout constraint_violation database_full database_busy capacity_reached provider_unavailable"))),
     security(("bearer" = []))
 )]
 pub async fn query(
@@ -122,7 +122,7 @@ pub async fn query(
 ) -> Result<Response, Problem> {
     let caller = owner(caller)?;
     let body = body.at_most(calls.config.limits.op_body_bytes)?;
-    let backend = owned(&calls, &context, &slug, &caller).await?;
+    let (backend, at) = owned(&calls, &context, &slug, &caller).await?;
     let request = body.json::<RunQuery>().await?.value;
     let most = crate::sandbox::STATEMENT_BYTES;
     if request.sql.len() > most {
@@ -132,7 +132,11 @@ pub async fn query(
         )));
     }
     let backends = Arc::clone(&calls.backends);
-    let work = async move { backends.query(backend, request.sql, request.params.0).await };
+    let may_write = at.raised::<Editor>().is_ok();
+    let work = async move {
+        let query = backends.query(backend, request.sql, request.params.0, may_write);
+        query.await
+    };
     Ok(json_answer(to_the_end(work).await?))
 }
 
@@ -155,7 +159,7 @@ pub async fn schema(
     query: Result<NoQuery, Problem>,
 ) -> Result<Response, Problem> {
     let caller = owner(caller)?;
-    let backend = owned(&calls, &context, &slug, &caller).await?;
+    let (backend, _) = owned(&calls, &context, &slug, &caller).await?;
     query?;
     let schema = calls.backends.schema(backend).await?;
     Ok((no_store(), axum::Json(schema)).into_response())
@@ -178,14 +182,14 @@ pub async fn limit(State(calls): State<Calls>, request: Request, next: Next) -> 
 
 /// What is left in the buckets that a call draws from: of the client, then of the deployment, if there is one.
 #[derive(Debug)]
-struct Tokens {
+pub struct Tokens {
     of_client: Option<u32>,
     of_deployment: Option<Option<u32>>,
 }
 
 impl Tokens {
     /// Draws; answers the page too, unless the client's bucket was empty.
-    async fn draw(
+    pub async fn draw(
         calls: &Calls,
         host: &Host,
         client: &ClientIp,
@@ -224,7 +228,8 @@ impl Tokens {
         Ok(())
     }
 
-    fn refusal(&self, calls: &Calls) -> Option<Problem> {
+    /// The problem of a call that found a bucket empty.
+    pub fn refusal(&self, calls: &Calls) -> Option<Problem> {
         match (self.of_client, self.of_deployment) {
             (None, _) => Some(calls.rate_limits.by_client(Rule::Op).refusal()),
             (_, Some(None)) => Some(calls.rate_limits.op_deployment.refusal()),
@@ -232,7 +237,8 @@ impl Tokens {
         }
     }
 
-    fn announce(&self, calls: &Calls, headers: &mut HeaderMap) {
+    /// Says in an answer what is left.
+    pub fn announce(&self, calls: &Calls, headers: &mut HeaderMap) {
         let limits = &calls.rate_limits;
         limits.by_client(Rule::Op).announce(self.of_client, headers);
         if let Some(left) = self.of_deployment {
@@ -242,7 +248,10 @@ impl Tokens {
 }
 
 /// The live backend that a page is bound to.
-fn bound(page: &Page) -> Result<BackendId, Problem> {
+///
+/// # Errors
+/// `not_found`.
+pub fn bound(page: &Page) -> Result<BackendId, Problem> {
     match (&page.kind, page.backend) {
         (Kind::Frontend { .. }, Some(backend)) => Ok(backend),
         (Kind::Frontend { .. }, None) => Err(Problem::new(
@@ -275,13 +284,13 @@ fn owner(caller: Result<MaybeCaller, Problem>) -> Result<Caller, Problem> {
     }
 }
 
-/// The backend of a page whose owner calls.
+/// The backend of a page whose owner calls, and what the owner may.
 async fn owned(
     calls: &Calls,
     context: &Context,
     slug: &str,
     caller: &Caller,
-) -> Result<BackendId, Problem> {
+) -> Result<(BackendId, Authority<Viewer>), Problem> {
     let page = calls.deployments.visited(&context.host, slug).await?;
     let Kind::Frontend { host_label } = &page.kind else {
         return Err(quick_share());
@@ -291,8 +300,8 @@ async fn owned(
         .by_label(host_label)
         .await?
         .ok_or_else(Problem::not_found)?;
-    match calls.projects.scoped::<Editor>(caller, project.id).await {
-        Ok(_) => bound(&page),
+    match calls.projects.scoped(caller, project.id).await {
+        Ok(at) => Ok((bound(&page)?, at.authority)),
         Err(crate::projects::ProjectError::Forbidden) => Err(owners_only()),
         Err(error) => Err(error.into()),
     }

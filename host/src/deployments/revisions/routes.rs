@@ -212,7 +212,7 @@ pub async fn preview(
     };
     let page = match deployments.preview(deployment, revision).await {
         Ok(page) => page,
-        Err(LookupError::Disabled) => return Ok(disabled_page()),
+        Err(LookupError::Disabled) => return Ok(disabled_page(&deployments.config)),
         Err(error) => return Err(error.into()),
     };
     answer::page(&page, Place::Elsewhere, deployments.clock.now(), &headers)
@@ -240,7 +240,7 @@ pub async fn preview_with_slash(
     };
     match deployments.previewed(deployment, revision).await {
         Ok(_) => {}
-        Err(LookupError::Disabled) => return Ok(disabled_page()),
+        Err(LookupError::Disabled) => return Ok(disabled_page(&deployments.config)),
         Err(error) => return Err(error.into()),
     }
     let headers = [

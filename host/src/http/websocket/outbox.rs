@@ -28,9 +28,11 @@ pub struct Outbox {
 #[derive(Debug, Default)]
 struct Waiting {
     /// The first may have been written in part: then it is what is left of it.
-    frames: VecDeque<Bytes>,
+    frames: VecDeque<Piece>,
     /// Whether some of the first frame is on its way, so that it must be finished.
     begun: bool,
+    /// How many bytes were ever written.
+    written: u64,
     /// Whether anything was ever put here.
     used: bool,
     /// Whether the last frame is the last: a close frame.
@@ -39,6 +41,14 @@ struct Waiting {
     broken: bool,
     /// Who writes what waits.
     writer: Option<Waker>,
+}
+
+/// Frames, or a part of one.
+#[derive(Debug)]
+struct Piece {
+    bytes: Bytes,
+    /// Whether the next piece goes on with its frame.
+    goes_on: bool,
 }
 
 /// A frame was not taken, because the socket is closed: before, or just now because too many waited.
@@ -72,6 +82,14 @@ impl Outbox {
     /// # Errors
     /// [`Full`]: the socket is closed, with 1013 if this was one too many.
     pub fn push(&self, piece: Bytes) -> Result<usize, Full> {
+        self.push_parts([piece])
+    }
+
+    /// The same of one frame in several parts, of which nothing else comes in between.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn push_parts<const N: usize>(&self, parts: [Bytes; N]) -> Result<usize, Full> {
         let mut waiting = self.lock();
         if waiting.closed || waiting.broken {
             return Err(Full { dropped: 0 });
@@ -86,7 +104,12 @@ impl Outbox {
             waiting.close(frame::close(Close::SLOW));
             return Err(Full { dropped });
         }
-        waiting.frames.push_back(piece);
+        let last = parts.len().saturating_sub(1);
+        let pieces = parts.into_iter().enumerate();
+        waiting.frames.extend(pieces.map(|(number, bytes)| Piece {
+            bytes,
+            goes_on: number < last,
+        }));
         let length = waiting.frames.len();
         let writer = waiting.writer.take();
         drop(waiting);
@@ -106,6 +129,30 @@ impl Outbox {
         if !waiting.closed {
             waiting.close(last);
         }
+    }
+
+    /// Closes the socket, and throws away what is not on its way yet.
+    pub fn cut(&self, close: Close) {
+        let mut waiting = self.lock();
+        if !waiting.closed {
+            waiting.drop_unwritten();
+            waiting.close(frame::close(close));
+        }
+    }
+
+    /// Gives the client the first word: else a socket begins with the server's.
+    pub fn listen(&self) {
+        let mut waiting = self.lock();
+        waiting.used = true;
+        if let Some(writer) = waiting.writer.take() {
+            writer.wake();
+        }
+    }
+
+    /// How many bytes the kernel has ever taken, and whether more wait for it.
+    pub fn progress(&self) -> (u64, bool) {
+        let waiting = self.lock();
+        (waiting.written, !waiting.frames.is_empty())
     }
 
     /// Whether nothing is taken any more.
@@ -156,7 +203,10 @@ impl Outbox {
 impl Waiting {
     fn close(&mut self, last: Bytes) {
         self.closed = true;
-        self.frames.push_back(last);
+        self.frames.push_back(Piece {
+            bytes: last,
+            goes_on: false,
+        });
         if let Some(writer) = self.writer.take() {
             writer.wake();
         }
@@ -165,7 +215,12 @@ impl Waiting {
     /// Throws away what is not on its way yet; answers how much that was.
     fn drop_unwritten(&mut self) -> usize {
         let before = self.frames.len();
-        self.frames.truncate(usize::from(self.begun));
+        let mut kept = 0;
+        if self.begun {
+            let mut frame = self.frames.iter();
+            kept = 1 + frame.by_ref().take_while(|piece| piece.goes_on).count();
+        }
+        self.frames.truncate(kept);
         before - self.frames.len()
     }
 
@@ -181,22 +236,24 @@ impl Waiting {
 
     fn write_some(&self, stream: &TcpStream) -> io::Result<usize> {
         if let (Some(only), 1) = (self.frames.front(), self.frames.len()) {
-            return stream.try_write(only);
+            return stream.try_write(&only.bytes);
         }
         let slices: [IoSlice<'_>; WRITE] =
-            std::array::from_fn(|n| IoSlice::new(self.frames.get(n).map_or(&[], |f| f)));
+            std::array::from_fn(|n| IoSlice::new(self.frames.get(n).map_or(&[], |f| &f.bytes)));
         stream.try_write_vectored(&slices[..self.frames.len().min(WRITE)])
     }
 
     fn advance(&mut self, mut written: usize) {
-        self.begun = false;
+        self.written += written as u64;
         while let Some(first) = self.frames.front_mut() {
-            if written < first.len() {
+            if written < first.bytes.len() {
                 self.begun |= written > 0;
-                first.advance(written);
+                first.bytes.advance(written);
                 return;
             }
-            written -= first.len();
+            written -= first.bytes.len();
+            // What goes on has begun with the piece before it.
+            self.begun = first.goes_on;
             self.frames.pop_front();
         }
     }

@@ -29,6 +29,8 @@ pub enum Incoming<'a> {
     Ping,
     /// A pong.
     Pong,
+    /// Nothing, but everything that it was sent is on its way.
+    Drained,
 }
 
 /// A WebSocket, from the upgrade to its end.
@@ -86,9 +88,16 @@ impl Running {
     }
 
     async fn talk(&mut self, on: &mut (dyn FnMut(Incoming<'_>) -> Flow + Send)) -> Flow {
+        let mut told = 0;
         loop {
             if self.outbox.flush().is_err() || self.outbox.is_closed() {
                 return Ok(());
+            }
+            let (written, more) = self.outbox.progress();
+            if written != told && !more {
+                told = written;
+                on(Incoming::Drained)?;
+                continue;
             }
             let outbox = Arc::clone(&self.outbox);
             if !outbox.is_used() {

@@ -39,6 +39,7 @@ create {project_id, ddl}: makes it, with its tables. \
 update {project_id, and exactly one of:} actions: define what pages may call, each one SELECT, INSERT, UPDATE or DELETE with :name binds \
 (in a page: await svc.db.op(\"add_note\", {text: \"hi\"}), which answers {rows, columns, rows_affected, truncated}); one with an existing name replaces that action at once, others stay, none can be deleted. \
 ddl: one additive migration; sent again it changes nothing. realtime: opens or closes the rooms in which visitors' pages exchange messages. \
+agents: whether visitors' own agents may call the actions that need no sign-in as tools, at <the page's url>/mcp. \
 With dry_run true, ddl and actions are only tried: what the schema would be, and which actions would break. \
 batch {project_id, ops}: calls actions as a visitor would, all in one transaction or none; what they write stays written. \
 get {project_id}: schema, migrations, actions, row counts; of a large backend ask for one part, or one table. \
@@ -73,6 +74,7 @@ pub(super) fn description() -> Description {
         "before": string("history: only moments before this time."),
         "limit": { "type": "integer", "minimum": 1, "maximum": 1000, "description": "history: how many; 100 if absent." },
         "realtime": { "type": "boolean", "description": "create, update: whether pages may open rooms; on update alone." },
+        "agents": { "type": "boolean", "description": "update, alone: whether the actions are tools for visitors' agents; their notes become the tools' descriptions." },
         "room": string("send (required): the room's id."),
         "type": string("send (required): the message's type, 1 to 64 of A-Z, a-z, 0-9 and ._~-"),
         "data": { "type": ["object", "array", "string", "number", "boolean", "null"], "description": "send: any JSON; null if absent." },
@@ -189,14 +191,14 @@ pub(super) async fn call(
 
 /// Whether an update is one of actions. Beside another change their null is an absence; alone it is no list.
 fn defines(arguments: &Arguments) -> bool {
-    let others = ["ddl", "realtime"];
+    let others = ["ddl", "realtime", "agents"];
     let other = others.iter().any(|name| arguments.has(name));
     arguments.has("actions") || arguments.has_null("actions") && !other
 }
 
 /// The actions to define, and how that is meant.
 fn actions_of(mut arguments: Arguments) -> Result<(DefineActions, HowToChange), Problem> {
-    let others = ["ddl", "realtime", "note"];
+    let others = ["ddl", "realtime", "agents", "note"];
     if let Some(other) = others.iter().find(|name| arguments.has(name)) {
         return Err(invalid(format!(
             "In the arguments: `actions` is sent alone, without `{other}`; each action may have a `note` of its own."

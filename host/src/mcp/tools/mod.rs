@@ -5,7 +5,9 @@ mod deploy_asset;
 mod find;
 mod manage_backend;
 mod manage_frontend;
+mod manage_payments;
 mod manage_project;
+mod manage_workspace;
 
 use std::sync::LazyLock;
 
@@ -35,14 +37,20 @@ pub enum Tool {
     Frontend,
     /// A project's database and its actions.
     Backend,
+    /// What a project sells, and who has paid.
+    Payments,
+    /// Who works together.
+    Workspace,
 }
 
 /// The names of all tools, in the order in which they are listed.
-pub const NAMES: [&str; 4] = [
+pub const NAMES: [&str; 6] = [
     "deploy_asset",
     "manage_project",
     "manage_frontend",
     "manage_backend",
+    "manage_payments",
+    "manage_workspace",
 ];
 
 /// What became of a call.
@@ -72,12 +80,14 @@ pub(super) fn listed(limits: &Limits) -> Vec<Description> {
 
 /// All tools, with the names of limits in the places of numbers.
 fn all() -> &'static [Description] {
-    static ALL: LazyLock<[Description; 4]> = LazyLock::new(|| {
+    static ALL: LazyLock<[Description; 6]> = LazyLock::new(|| {
         [
             deploy_asset::description(),
             manage_project::description(),
             manage_frontend::description(),
             manage_backend::description(),
+            manage_payments::description(),
+            manage_workspace::description(),
         ]
     });
     &*ALL
@@ -91,6 +101,8 @@ impl Tool {
             Self::Project,
             Self::Frontend,
             Self::Backend,
+            Self::Payments,
+            Self::Workspace,
         ]
         .into_iter()
         .find(|tool| tool.name() == name)
@@ -103,6 +115,8 @@ impl Tool {
             Self::Project => NAMES[1],
             Self::Frontend => NAMES[2],
             Self::Backend => NAMES[3],
+            Self::Payments => NAMES[4],
+            Self::Workspace => NAMES[5],
         }
     }
 
@@ -140,6 +154,14 @@ impl Tool {
             (Self::Backend, Some(caller)) => {
                 let session = Session { services, caller };
                 manage_backend::call(session, arguments, &mut action).await
+            }
+            (Self::Payments, Some(caller)) => {
+                let session = Session { services, caller };
+                manage_payments::call(session, arguments, &mut action).await
+            }
+            (Self::Workspace, Some(caller)) => {
+                let session = Session { services, caller };
+                manage_workspace::call(session, arguments, &mut action).await
             }
         };
         Outcome { action, result }

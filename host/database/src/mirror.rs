@@ -1,0 +1,100 @@
+//! The table `svc_payments`, which the platform derives: brought to what the ledger of payments says.
+
+use std::collections::HashSet;
+
+use rusqlite::{Connection, params};
+
+use super::Databases;
+use super::error::RunError;
+use super::group::{abandon, begin, commit};
+use super::handle::Handle;
+use svc_base::clock::Timestamp;
+use svc_base::ids::BackendId;
+
+/// A row of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payment {
+    /// The session.
+    pub session_id: String,
+    /// Its price.
+    pub price_id: String,
+    /// The price's label.
+    pub price_label: String,
+    /// In minor units.
+    pub amount: i64,
+    /// In lower case.
+    pub currency: String,
+    /// The visitor, if signed in.
+    pub user_id: Option<String>,
+    /// The address that was collected.
+    pub email: Option<String>,
+    /// What became of it.
+    pub status: String,
+    /// When it was begun.
+    pub created_at: Timestamp,
+}
+
+impl Databases {
+    /// Writes rows, each once, whatever is there of them; with `anew` there is nothing else in the table afterwards. One
+    /// transaction, durable when it returns; rows that say what is there already are not written.
+    ///
+    /// # Errors
+    /// [`RunError`]; nothing is changed then.
+    pub async fn mirror(
+        &self,
+        id: BackendId,
+        rows: Vec<Payment>,
+        anew: bool,
+    ) -> Result<(), RunError> {
+        let written = self
+            .get(id)?
+            .with_writer(move |writer| Ok(write(&writer.handle, &rows, anew)))
+            .await?;
+        written.map_err(|error| self.settings(&id).told_full(error))
+    }
+}
+
+fn write(handle: &Handle, rows: &[Payment], anew: bool) -> Result<(), RunError> {
+    begin(handle)?;
+    let written = put(&handle.connection, rows, anew)
+        .map_err(|error| RunError::from_sqlite(error, None))
+        .and_then(|()| commit(handle));
+    written.inspect_err(|_| abandon(handle))
+}
+
+fn put(connection: &Connection, rows: &[Payment], anew: bool) -> rusqlite::Result<()> {
+    if anew {
+        let kept: HashSet<&str> = rows.iter().map(|row| row.session_id.as_str()).collect();
+        let mut ids = connection.prepare("SELECT session_id FROM svc_payments")?;
+        let ids = ids.query_map([], |row| row.get::<_, String>(0))?;
+        let gone = ids.filter(|id| !matches!(id, Ok(id) if kept.contains(id.as_str())));
+        let gone: Vec<String> = gone.collect::<rusqlite::Result<_>>()?;
+        let mut delete = connection.prepare("DELETE FROM svc_payments WHERE session_id = ?1")?;
+        for id in gone {
+            delete.execute([id])?;
+        }
+    }
+    let mut upsert = connection.prepare(
+        "INSERT INTO svc_payments
+            (session_id, price_id, price_label, amount, currency, user_id, email, status, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+         ON CONFLICT (session_id) DO UPDATE SET price_id = ?2, price_label = ?3, amount = ?4,
+            currency = ?5, user_id = ?6, email = ?7, status = ?8, created_at = ?9
+         WHERE (price_id, price_label, amount, currency, user_id, email, status, created_at)
+            IS NOT (?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    )?;
+    for row in rows {
+        upsert.execute(params![
+            row.session_id,
+            row.price_id,
+            row.price_label,
+            row.amount,
+            row.currency,
+            row.user_id,
+            row.email,
+            row.status,
+            row.created_at.to_string(),
+        ])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,12 @@
+//! What people do with their workspaces over the network: who they are, whom they work with, which keys act for them, and the end.
+//!
+//! `workspaces` has what is stored; this stands above what a workspace owns, because it ends all of that.
+
+pub mod operations;
+pub mod requests;
+pub mod routes;
+pub mod scope;
+mod service;
+pub mod views;
+
+pub use service::Accounts;

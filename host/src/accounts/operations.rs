@@ -1,0 +1,203 @@
+//! Operations on workspaces, their members and their keys, and the caller's own.
+
+use super::Accounts;
+use super::requests::{AddMember, CreateKey, CreateWorkspace, SetRole, UpdateWorkspace, user};
+use super::scope::WorkspaceScope;
+use super::views::{
+    KeyList, Me, MemberList, MemberView, NewKeyView, WorkspaceDetail, WorkspaceList, WorkspaceView,
+};
+use crate::access::{Admin, Asking, Owner, Viewer};
+use crate::control::answers::Keep;
+use crate::http::problem::Problem;
+use crate::workspaces::{Caller, Plan, WorkspaceError};
+
+/// Returns who calls, with its workspaces.
+///
+/// # Errors
+/// The database's.
+pub async fn me(accounts: Accounts, by: Asking<Viewer>) -> Result<Me, Problem> {
+    let caller = by.caller();
+    let workspaces = accounts.workspaces();
+    let email = match caller {
+        Caller::Key { .. } => None,
+        Caller::User(user) => workspaces.email(user).await?,
+    };
+    let all = workspaces.seen_by(caller).await?;
+    Ok(Me::new(caller, email, &all))
+}
+
+/// Lists the caller's own workspaces.
+///
+/// # Errors
+/// The database's.
+pub async fn list(accounts: Accounts, by: Asking<Viewer>) -> Result<WorkspaceList, Problem> {
+    let all = accounts.workspaces().seen_by(by.caller()).await?;
+    Ok(WorkspaceList::new(&all, by.caller()))
+}
+
+/// Makes a workspace, whose owner is the caller: a user.
+///
+/// # Errors
+/// `forbidden` for a key, `invalid_request`, `slug_conflict`.
+pub async fn create(
+    accounts: Accounts,
+    by: Asking<Viewer>,
+    input: CreateWorkspace,
+    keep: Keep<WorkspaceView>,
+) -> Result<WorkspaceView, Problem> {
+    let caller = by.caller().clone();
+    let Caller::User(user) = &caller else {
+        return Err(WorkspaceError::UsersOnly.into());
+    };
+    let user = user.clone();
+    let (display_name, slug) = input.checked()?;
+    let most = accounts.config().limits.workspaces_per_user;
+    let as_seen = caller.clone();
+    let keep = keep.of(move |seen| WorkspaceView::new(seen, &as_seen));
+    let workspaces = accounts.workspaces();
+    let seen = workspaces
+        .found(user, display_name, slug, most, keep)
+        .await?;
+    Ok(WorkspaceView::new(&seen, &caller))
+}
+
+/// Returns a workspace with its members.
+///
+/// # Errors
+/// The database's.
+pub async fn get(
+    accounts: Accounts,
+    at: WorkspaceScope<Viewer>,
+) -> Result<WorkspaceDetail, Problem> {
+    let (workspaces, at) = (accounts.workspaces(), at.authority);
+    let seen = workspaces.seen(at.workspace, at.role).await?;
+    let members = workspaces.members(at.workspace).await?;
+    Ok(WorkspaceDetail::new(&seen, members, &at.caller))
+}
+
+/// Changes a workspace: its plan takes an owner.
+///
+/// # Errors
+/// `invalid_request`, `nothing_to_update`, `forbidden`, `plan_limit`.
+pub async fn update(
+    accounts: Accounts,
+    at: WorkspaceScope<Admin>,
+    input: UpdateWorkspace,
+) -> Result<WorkspaceView, Problem> {
+    let (changes, at) = (input.checked()?, at.authority);
+    let most = Plan::Free.projects(&accounts.config().limits);
+    let changing = accounts
+        .workspaces()
+        .change(at.workspace, at.caller.clone(), changes, most);
+    Ok(WorkspaceView::new(&changing.await?, &at.caller))
+}
+
+/// Ends a workspace with all that it owns.
+///
+/// # Errors
+/// `provider_unavailable` if its subscription cannot be ended.
+pub async fn delete(accounts: Accounts, at: WorkspaceScope<Owner>) -> Result<(), Problem> {
+    accounts
+        .end(at.authority.workspace, at.authority.caller)
+        .await
+}
+
+/// Lists the members of a workspace.
+///
+/// # Errors
+/// The database's.
+pub async fn members(
+    accounts: Accounts,
+    at: WorkspaceScope<Viewer>,
+) -> Result<MemberList, Problem> {
+    let members = accounts.workspaces().members(at.authority.workspace);
+    Ok(members.await?.into())
+}
+
+/// Adds a user to a workspace.
+///
+/// # Errors
+/// `invalid_request`, `not_found` for an unknown user, `forbidden` for a role above the caller's.
+pub async fn add_member(
+    accounts: Accounts,
+    at: WorkspaceScope<Admin>,
+    input: AddMember,
+    keep: Keep<MemberView>,
+) -> Result<MemberView, Problem> {
+    let (given, at) = (input.checked()?, at.authority);
+    let keep = keep.of(|member: &crate::workspaces::Member| MemberView::from(member.clone()));
+    let workspaces = accounts.workspaces();
+    let member = workspaces.add_member(at.workspace, at.caller, given, keep);
+    Ok(member.await?.into())
+}
+
+/// Gives a member another role.
+///
+/// # Errors
+/// Like [`add_member`]; `last_owner`.
+pub async fn set_role(
+    accounts: Accounts,
+    at: WorkspaceScope<Admin>,
+    (member, input): (String, SetRole),
+) -> Result<MemberView, Problem> {
+    let (given, at) = ((user(&member)?, input.checked()?), at.authority);
+    let workspaces = accounts.workspaces();
+    let member = workspaces.set_role(at.workspace, at.caller, given).await?;
+    Ok(member.into())
+}
+
+/// Removes a member.
+///
+/// # Errors
+/// `not_found`, `forbidden` for a role above the caller's, `last_owner`.
+pub async fn remove_member(
+    accounts: Accounts,
+    at: WorkspaceScope<Admin>,
+    member: String,
+) -> Result<(), Problem> {
+    let (member, at) = (user(&member)?, at.authority);
+    let workspaces = accounts.workspaces();
+    Ok(workspaces
+        .remove_member(at.workspace, at.caller, member)
+        .await?)
+}
+
+/// Lists the keys of a workspace.
+///
+/// # Errors
+/// The database's.
+pub async fn keys(accounts: Accounts, at: WorkspaceScope<Admin>) -> Result<KeyList, Problem> {
+    let keys = accounts.workspaces().keys_of(at.authority.workspace);
+    Ok(keys.await?.into())
+}
+
+/// Makes a key.
+///
+/// # Errors
+/// `invalid_request`.
+pub async fn create_key(
+    accounts: Accounts,
+    at: WorkspaceScope<Admin>,
+    input: CreateKey,
+) -> Result<NewKeyView, Problem> {
+    let (wanted, at) = (input.checked()?, at.authority);
+    let workspaces = accounts.workspaces();
+    let (key, credential) = workspaces.add_key(at.workspace, at.caller, wanted).await?;
+    Ok(NewKeyView::new(key, credential))
+}
+
+/// Revokes a key.
+///
+/// # Errors
+/// `not_found`.
+pub async fn revoke_key(
+    accounts: Accounts,
+    at: WorkspaceScope<Admin>,
+    key_id: String,
+) -> Result<(), Problem> {
+    let at = at.authority;
+    let workspaces = accounts.workspaces();
+    Ok(workspaces
+        .revoke(at.workspace, Some(at.caller), &key_id)
+        .await?)
+}

@@ -1,0 +1,221 @@
+//! What requests about workspaces, members and keys look like, and what is wrong with them: for REST and for tools alike.
+
+use serde::Deserialize;
+use svc_base::names::is_slug;
+use utoipa::ToSchema;
+
+use crate::http::extract::{check_characters, invalid};
+use crate::http::problem::{Code, Problem};
+use crate::ids::WorkspaceId;
+use crate::numbers::whole;
+use crate::workspaces::model::MACHINE;
+use crate::workspaces::{Changes, KeyWanted, Plan, Role, UserId};
+
+/// The longest display name, in characters.
+const NAME: usize = 100;
+/// The longest note of a key, in characters.
+const NOTE: usize = 1_000;
+/// The longest life of a key that ends by itself, in seconds: a year.
+const EXPIRY: u64 = 31_536_000;
+
+/// Which workspaces to list: all that the caller is in, so that there is nothing to say.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListWorkspaces {}
+
+/// A workspace to make.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateWorkspace {
+    /// Its name for people.
+    #[schema(min_length = 1, max_length = 100, example = "Acme Inc.")]
+    pub display_name: String,
+    /// Its name in addresses; made of the display name, if absent.
+    #[schema(
+        min_length = 1,
+        max_length = 63,
+        pattern = "^[a-z0-9]([a-z0-9\\-]*[a-z0-9])?$"
+    )]
+    pub slug: Option<String>,
+}
+
+/// What changes of a workspace.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UpdateWorkspace {
+    /// A new name for people; takes an admin.
+    #[schema(min_length = 1, max_length = 100)]
+    pub display_name: Option<String>,
+    /// `free`, which takes an owner; `pro` is bought.
+    pub plan: Option<Plan>,
+}
+
+/// A user to add, and what the user may do.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AddMember {
+    /// The user's id, which `GET /api/v1/me` shows to the user.
+    #[schema(
+        pattern = "^usr_[A-Za-z0-9]{1,64}$",
+        example = "usr_7k2m9xq4w8t3z5b6c2d9fg"
+    )]
+    pub user_id: String,
+    /// What the user may do.
+    #[schema(value_type = Role)]
+    pub role: String,
+}
+
+/// What a member may do from now on.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetRole {
+    /// The role.
+    #[schema(value_type = Role)]
+    pub role: String,
+}
+
+/// A key to make.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateKey {
+    /// What it may do; an editor's, if absent.
+    pub role: Option<KeyRole>,
+    /// After how many seconds it ends; never, if absent.
+    #[serde(default, deserialize_with = "whole")]
+    #[schema(minimum = 1, maximum = 31_536_000)]
+    pub expires_in: Option<u64>,
+    /// What it is for.
+    #[schema(max_length = 1000)]
+    pub note: Option<String>,
+}
+
+/// What a key may do.
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum KeyRole {
+    /// Reads.
+    Viewer,
+    /// Changes projects and their parts, too.
+    Editor,
+}
+
+impl CreateWorkspace {
+    /// The display name and the slug that are asked for.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub fn checked(self) -> Result<(String, Option<String>), Problem> {
+        check_name(&self.display_name)?;
+        if let Some(slug) = &self.slug {
+            check_slug(slug)?;
+        }
+        Ok((self.display_name, self.slug))
+    }
+}
+
+impl UpdateWorkspace {
+    /// The changes that are asked for.
+    ///
+    /// # Errors
+    /// `nothing_to_update` or `invalid_request`.
+    pub fn checked(self) -> Result<Changes, Problem> {
+        if self.display_name.is_none() && self.plan.is_none() {
+            return Err(Problem::new(
+                Code::NothingToUpdate,
+                "Nothing to update: send `display_name` or `plan`.",
+            ));
+        }
+        if let Some(name) = &self.display_name {
+            check_name(name)?;
+        }
+        Ok(Changes {
+            display_name: self.display_name,
+            plan: self.plan,
+        })
+    }
+}
+
+impl AddMember {
+    /// The user and the role.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub fn checked(self) -> Result<(UserId, Role), Problem> {
+        Ok((user(&self.user_id)?, role(&self.role)?))
+    }
+}
+
+impl SetRole {
+    /// The role.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub fn checked(self) -> Result<Role, Problem> {
+        role(&self.role)
+    }
+}
+
+impl CreateKey {
+    /// The key that is asked for.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub fn checked(self) -> Result<KeyWanted, Problem> {
+        check_characters("note", self.note.as_deref(), NOTE)?;
+        if self
+            .expires_in
+            .is_some_and(|seconds| !(1..=EXPIRY).contains(&seconds))
+        {
+            return Err(invalid(format!("`expires_in` must be from 1 to {EXPIRY}.")));
+        }
+        Ok(KeyWanted {
+            role: match self.role {
+                Some(KeyRole::Viewer) => Role::Viewer,
+                Some(KeyRole::Editor) | None => Role::Editor,
+            },
+            note: self.note,
+            expires_in: self
+                .expires_in
+                .and_then(|seconds| i64::try_from(seconds).ok()),
+        })
+    }
+}
+
+/// The user that a text names.
+///
+/// # Errors
+/// `invalid_request` for a text that no user's id can be, such as a key's.
+pub fn user(id: &str) -> Result<UserId, Problem> {
+    id.parse().map_err(|()| {
+        invalid("`user_id` must be the id of a user, such as usr_7k2m9xq4w8t3z5b6c2d9fg: GET /api/v1/me shows it to the user. A key is no member.")
+    })
+}
+
+fn role(name: &str) -> Result<Role, Problem> {
+    name.parse().map_err(|()| match name {
+        MACHINE => invalid("`role` is `machine`, which only keys have: POST /api/v1/workspaces/{id}/keys makes one."),
+        _ => invalid("`role` must be one of owner, admin, editor, viewer."),
+    })
+}
+
+/// Refuses an empty or long name.
+fn check_name(name: &str) -> Result<(), Problem> {
+    if name.trim().is_empty() {
+        return Err(invalid(
+            "`display_name` is empty: give the workspace a name.",
+        ));
+    }
+    check_characters("display_name", Some(name), NAME)
+}
+
+fn check_slug(slug: &str) -> Result<(), Problem> {
+    if !is_slug(slug) {
+        return Err(invalid(
+            "`slug` must be 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit.",
+        ));
+    }
+    if slug.parse::<WorkspaceId>().is_ok() {
+        return Err(invalid("`slug` looks like an id. Choose another one."));
+    }
+    Ok(())
+}

@@ -1,0 +1,396 @@
+//! The routes of workspaces, their members and their keys, and what clients of OAuth read first.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::requests::{
+    AddMember, CreateKey, CreateWorkspace, ListWorkspaces, SetRole, UpdateWorkspace,
+};
+use super::scope::WorkspaceScope;
+use super::views::{
+    KeyList, Me, MemberList, MemberView, NewKeyView, WorkspaceDetail, WorkspaceList, WorkspaceView,
+};
+use super::{Accounts, operations};
+use crate::access::idempotency::{Repeatable, Route};
+use crate::access::{Admin, Asking, Callers, Owner, Viewer, to_the_end};
+use crate::config::Config;
+use crate::http::extract::{DeclaredLength, NoQuery, Query, UnreadBody, UnreadQuery};
+use crate::http::problem::Problem;
+
+/// Tell who calls
+///
+/// The caller with its workspaces: a user, or a machine with its one.
+#[utoipa::path(
+    operation_id = "get_me",
+    get, path = "/api/v1/me", tag = "workspaces",
+    responses((status = 200, description = "The caller.", body = Me)),
+    extensions(("x-problems" = json!("owner"))),
+    security(("bearer" = []))
+)]
+pub async fn me(
+    State(accounts): State<Accounts>,
+    by: Asking<Viewer>,
+    _: DeclaredLength,
+    _: NoQuery,
+) -> Result<Json<Me>, Problem> {
+    operations::me(accounts, by).await.map(Json)
+}
+
+/// List workspaces
+///
+/// Those that the caller is in, and no others.
+#[utoipa::path(
+    operation_id = "list_workspaces",
+    get, path = "/api/v1/workspaces", tag = "workspaces",
+    responses((status = 200, description = "The caller's workspaces, oldest first.", body = WorkspaceList)),
+    extensions(("x-problems" = json!("owner"))),
+    security(("bearer" = []))
+)]
+pub async fn list(
+    State(accounts): State<Accounts>,
+    by: Asking<Viewer>,
+    _: DeclaredLength,
+    Query(ListWorkspaces {}): Query<ListWorkspaces>,
+) -> Result<Json<WorkspaceList>, Problem> {
+    operations::list(accounts, by).await.map(Json)
+}
+
+/// Make a workspace
+///
+/// For users: the caller becomes its owner. A key cannot.
+#[utoipa::path(
+    operation_id = "create_workspace",
+    post, path = "/api/v1/workspaces", tag = "workspaces",
+    params(("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request answer what the first did, for 24 hours.")),
+    request_body = CreateWorkspace,
+    responses((status = 201, description = "Made.", body = WorkspaceView)),
+    extensions(("x-problems" = json!("owner body idempotency_conflict forbidden slug_conflict"))),
+    security(("bearer" = []))
+)]
+pub async fn create(
+    State(accounts): State<Accounts>,
+    request: Repeatable,
+    by: Asking<Viewer>,
+    body: UnreadBody,
+) -> Result<Response, Problem> {
+    let body = body.json::<CreateWorkspace>().await?;
+    let caller = by.caller().clone();
+    let route = Route {
+        name: "workspaces",
+        parent: "",
+    };
+    let work = |keep| operations::create(accounts, by, body.value, keep);
+    request
+        .once(Some(&caller), route, &body.raw, StatusCode::CREATED, work)
+        .await
+}
+
+/// Get a workspace
+///
+/// With its members.
+#[utoipa::path(
+    operation_id = "get_workspace",
+    get, path = "/api/v1/workspaces/{id}", tag = "workspaces",
+    params(("id" = String, Path, description = "The workspace: its id or its slug.")),
+    responses((status = 200, description = "The workspace.", body = WorkspaceDetail)),
+    extensions(("x-problems" = json!("owner forbidden not_found"))),
+    security(("bearer" = []))
+)]
+pub async fn get(
+    State(accounts): State<Accounts>,
+    at: WorkspaceScope<Viewer>,
+    _: NoQuery,
+) -> Result<Json<WorkspaceDetail>, Problem> {
+    operations::get(accounts, at).await.map(Json)
+}
+
+/// Change a workspace
+///
+/// The display name takes an admin, the plan an owner. Only `free` can be set: `pro` is bought.
+#[utoipa::path(
+    operation_id = "update_workspace",
+    patch, path = "/api/v1/workspaces/{id}", tag = "workspaces",
+    params(("id" = String, Path, description = "The workspace: its id or its slug.")),
+    request_body = UpdateWorkspace,
+    responses((status = 200, description = "The workspace as it is now.", body = WorkspaceView)),
+    extensions(("x-problems" = json!("owner body forbidden plan_limit not_found nothing_to_update"))),
+    security(("bearer" = []))
+)]
+pub async fn update(
+    State(accounts): State<Accounts>,
+    at: WorkspaceScope<Admin>,
+    body: UnreadBody,
+) -> Result<Json<WorkspaceView>, Problem> {
+    let input = body.json().await?.value;
+    let updating = operations::update(accounts, at, input);
+    to_the_end(updating).await.map(Json)
+}
+
+/// Delete a workspace
+///
+/// With all of its projects, for good. Its subscription ends at the close of the period that is paid for; where that cannot be
+/// told to the payment provider, nothing is destroyed. Addresses stop resolving before this is answered.
+#[utoipa::path(
+    operation_id = "delete_workspace",
+    delete, path = "/api/v1/workspaces/{id}", tag = "workspaces",
+    params(("id" = String, Path, description = "The workspace: its id or its slug.")),
+    responses((status = 204, description = "Gone.")),
+    extensions(("x-problems" = json!("owner forbidden plan_limit not_found provider_unavailable"))),
+    security(("bearer" = []))
+)]
+pub async fn delete(
+    State(accounts): State<Accounts>,
+    at: WorkspaceScope<Owner>,
+    _: NoQuery,
+) -> Result<StatusCode, Problem> {
+    to_the_end(operations::delete(accounts, at)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// List members
+#[utoipa::path(
+    operation_id = "list_members",
+    get, path = "/api/v1/workspaces/{id}/members", tag = "workspaces",
+    params(("id" = String, Path, description = "The workspace: its id or its slug.")),
+    responses((status = 200, description = "Its members, oldest first.", body = MemberList)),
+    extensions(("x-problems" = json!("owner forbidden not_found"))),
+    security(("bearer" = []))
+)]
+pub async fn members(
+    State(accounts): State<Accounts>,
+    at: WorkspaceScope<Viewer>,
+    _: NoQuery,
+) -> Result<Json<MemberList>, Problem> {
+    operations::members(accounts, at).await.map(Json)
+}
+
+/// Add a member
+///
+/// A user who has called the service once, by the id that `GET /api/v1/me` shows to the user. One who is a member already gets
+/// the role. Nobody gives a role above their own.
+#[utoipa::path(
+    operation_id = "add_member",
+    post, path = "/api/v1/workspaces/{id}/members", tag = "workspaces",
+    params(
+        ("id" = String, Path, description = "The workspace: its id or its slug."),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request answer what the first did, for 24 hours.")
+    ),
+    request_body = AddMember,
+    responses((status = 201, description = "The member.", body = MemberView)),
+    extensions(("x-problems" = json!("owner body idempotency_conflict forbidden not_found last_owner"))),
+    security(("bearer" = []))
+)]
+pub async fn add_member(
+    State(accounts): State<Accounts>,
+    request: Repeatable,
+    at: WorkspaceScope<Admin>,
+    body: UnreadBody,
+) -> Result<Response, Problem> {
+    let body = body.json::<AddMember>().await?;
+    let caller = at.authority.caller.clone();
+    let workspace = at.authority.workspace.to_string();
+    let route = Route {
+        name: "members",
+        parent: &workspace,
+    };
+    let work = |keep| operations::add_member(accounts, at, body.value, keep);
+    request
+        .once(Some(&caller), route, &body.raw, StatusCode::CREATED, work)
+        .await
+}
+
+/// The second part of a member's or a key's address.
+#[derive(Debug, Deserialize)]
+pub struct Below {
+    #[serde(alias = "user_id", alias = "key_id")]
+    name: String,
+}
+
+/// Give a member another role
+///
+/// It counts from the member's next request on. The last owner stays one.
+#[utoipa::path(
+    operation_id = "set_role",
+    patch, path = "/api/v1/workspaces/{id}/members/{user_id}", tag = "workspaces",
+    params(
+        ("id" = String, Path, description = "The workspace: its id or its slug."),
+        ("user_id" = String, Path, description = "The member.")
+    ),
+    request_body = SetRole,
+    responses((status = 200, description = "The member as it is now.", body = MemberView)),
+    extensions(("x-problems" = json!("owner body forbidden not_found last_owner"))),
+    security(("bearer" = []))
+)]
+pub async fn set_role(
+    State(accounts): State<Accounts>,
+    at: WorkspaceScope<Admin>,
+    Path(member): Path<Below>,
+    body: UnreadBody,
+) -> Result<Json<MemberView>, Problem> {
+    let input = body.json().await?.value;
+    let setting = operations::set_role(accounts, at, (member.name, input));
+    to_the_end(setting).await.map(Json)
+}
+
+/// Remove a member
+///
+/// The member's next request is refused. The last owner stays.
+#[utoipa::path(
+    operation_id = "remove_member",
+    delete, path = "/api/v1/workspaces/{id}/members/{user_id}", tag = "workspaces",
+    params(
+        ("id" = String, Path, description = "The workspace: its id or its slug."),
+        ("user_id" = String, Path, description = "The member.")
+    ),
+    responses((status = 204, description = "Removed.")),
+    extensions(("x-problems" = json!("owner forbidden not_found last_owner"))),
+    security(("bearer" = []))
+)]
+pub async fn remove_member(
+    State(accounts): State<Accounts>,
+    at: WorkspaceScope<Admin>,
+    Path(member): Path<Below>,
+    query: UnreadQuery,
+) -> Result<StatusCode, Problem> {
+    query.none()?;
+    to_the_end(operations::remove_member(accounts, at, member.name)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// List keys
+///
+/// Those that are not revoked, without their secrets.
+#[utoipa::path(
+    operation_id = "list_keys",
+    get, path = "/api/v1/workspaces/{id}/keys", tag = "workspaces",
+    params(("id" = String, Path, description = "The workspace: its id or its slug.")),
+    responses((status = 200, description = "The keys, oldest first.", body = KeyList)),
+    extensions(("x-problems" = json!("owner forbidden not_found"))),
+    security(("bearer" = []))
+)]
+pub async fn keys(
+    State(accounts): State<Accounts>,
+    at: WorkspaceScope<Admin>,
+    _: NoQuery,
+) -> Result<Json<KeyList>, Problem> {
+    operations::keys(accounts, at).await.map(Json)
+}
+
+/// Make a key
+///
+/// A machine's credential for this workspace, shown this once. A viewer's only reads; `expires_in` ends it by itself.
+#[utoipa::path(
+    operation_id = "create_key",
+    post, path = "/api/v1/workspaces/{id}/keys", tag = "workspaces",
+    params(("id" = String, Path, description = "The workspace: its id or its slug.")),
+    request_body = CreateKey,
+    responses((status = 201, description = "Made.", body = NewKeyView)),
+    extensions(("x-problems" = json!("owner body forbidden not_found"))),
+    security(("bearer" = []))
+)]
+pub async fn create_key(
+    State(accounts): State<Accounts>,
+    at: WorkspaceScope<Admin>,
+    body: UnreadBody,
+) -> Result<Response, Problem> {
+    let input = body.json().await?.value;
+    let made = to_the_end(operations::create_key(accounts, at, input)).await?;
+    Ok(secret(StatusCode::CREATED, made))
+}
+
+/// An answer that holds a secret, which nothing on its way keeps.
+fn secret(status: StatusCode, made: impl Serialize) -> Response {
+    use axum::response::IntoResponse as _;
+    let never = (http::header::CACHE_CONTROL, "no-store");
+    (status, [never], Json(made)).into_response()
+}
+
+/// Revoke a key
+///
+/// The next request with it is refused.
+#[utoipa::path(
+    operation_id = "revoke_key",
+    delete, path = "/api/v1/workspaces/{id}/keys/{key_id}", tag = "workspaces",
+    params(
+        ("id" = String, Path, description = "The workspace: its id or its slug."),
+        ("key_id" = String, Path, description = "The key.")
+    ),
+    responses((status = 204, description = "Revoked.")),
+    extensions(("x-problems" = json!("owner forbidden not_found"))),
+    security(("bearer" = []))
+)]
+pub async fn revoke_key(
+    State(accounts): State<Accounts>,
+    at: WorkspaceScope<Admin>,
+    Path(key): Path<Below>,
+    query: UnreadQuery,
+) -> Result<StatusCode, Problem> {
+    query.none()?;
+    to_the_end(operations::revoke_key(accounts, at, key.name)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// What clients of OAuth read first (RFC 9728).
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ProtectedResource {
+    /// What tokens are asked for.
+    resource: String,
+    /// The issuer of tokens; none, where the operator has named none.
+    authorization_servers: Vec<String>,
+    /// The scopes that a token must have.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    scopes_supported: Vec<String>,
+    /// How tokens are sent.
+    bearer_methods_supported: [&'static str; 1],
+    /// The name of the service.
+    resource_name: &'static str,
+}
+
+impl ProtectedResource {
+    fn new(config: &Config, callers: &Callers, path: &str) -> Self {
+        let tokens = callers.tokens();
+        Self {
+            resource: format!("{}{path}", config.base_url),
+            authorization_servers: tokens.map(|t| t.issuer().to_owned()).into_iter().collect(),
+            scopes_supported: tokens.map(|t| t.scopes().to_vec()).unwrap_or_default(),
+            bearer_methods_supported: ["header"],
+            resource_name: "svc",
+        }
+    }
+}
+
+/// Where tokens for the API come from
+///
+/// Metadata of a protected resource (RFC 9728).
+#[utoipa::path(
+    operation_id = "get_protected_resource",
+    get, path = "/.well-known/oauth-protected-resource", tag = "workspaces",
+    responses((status = 200, description = "The issuer of tokens, if there is one.", body = ProtectedResource))
+)]
+pub async fn resource(
+    State(config): State<Arc<Config>>,
+    State(callers): State<Callers>,
+) -> Json<ProtectedResource> {
+    Json(ProtectedResource::new(&config, &callers, ""))
+}
+
+/// Where tokens for the tools come from
+///
+/// Metadata of a protected resource (RFC 9728).
+#[utoipa::path(
+    operation_id = "get_protected_tools",
+    get, path = "/.well-known/oauth-protected-resource/mcp", tag = "workspaces",
+    responses((status = 200, description = "The issuer of tokens, if there is one.", body = ProtectedResource))
+)]
+pub async fn tools(
+    State(config): State<Arc<Config>>,
+    State(callers): State<Callers>,
+) -> Json<ProtectedResource> {
+    Json(ProtectedResource::new(&config, &callers, "/mcp"))
+}

@@ -1,0 +1,281 @@
+//! What answers about workspaces, members and keys look like.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::clock::Timestamp;
+use crate::ids::WorkspaceId;
+use crate::workspaces::model::Key;
+use crate::workspaces::{Caller, Member, NewKey, Plan, Role, Seen, UserId};
+
+/// A workspace, as the caller sees it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct WorkspaceView {
+    /// Its identity.
+    #[schema(value_type = String, format = "uuid")]
+    id: WorkspaceId,
+    /// Its name in addresses.
+    slug: String,
+    /// Its name for people.
+    display_name: String,
+    /// The caller's role in it; an editor's key is a `machine`.
+    #[schema(value_type = SeenRole)]
+    role: &'static str,
+    /// What it pays for.
+    plan: Plan,
+    /// How many projects it has.
+    project_count: u64,
+    /// When it was made.
+    #[schema(value_type = String, format = "date-time")]
+    created_at: Timestamp,
+}
+
+/// A role that a caller can have.
+#[derive(Debug, ToSchema)]
+#[schema(rename_all = "lowercase")]
+#[allow(dead_code, reason = "for the description alone")]
+pub enum SeenRole {
+    /// Everything.
+    Owner,
+    /// Members and the display name, too.
+    Admin,
+    /// Projects and their parts, too.
+    Editor,
+    /// Reads.
+    Viewer,
+    /// An editor that is no person.
+    Machine,
+}
+
+/// The caller's workspaces.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct WorkspaceList {
+    /// Oldest first.
+    workspaces: Vec<WorkspaceView>,
+}
+
+/// A workspace with its members.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct WorkspaceDetail {
+    #[serde(flatten)]
+    workspace: WorkspaceView,
+    /// Its members, oldest first. Keys are none.
+    members: Vec<MemberView>,
+}
+
+/// A user in a workspace.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct MemberView {
+    /// Who it is.
+    #[schema(value_type = String)]
+    user_id: UserId,
+    /// The user's address, where the issuer of tokens says that it is verified.
+    email: Option<String>,
+    /// What the user may do.
+    role: Role,
+    /// Since when.
+    #[schema(value_type = String, format = "date-time")]
+    created_at: Timestamp,
+}
+
+/// All members of a workspace.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct MemberList {
+    /// Oldest first.
+    members: Vec<MemberView>,
+}
+
+/// A key, without its secret.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct KeyView {
+    /// The public part of the credential.
+    key_id: String,
+    /// What it may do.
+    role: Role,
+    /// What it is for.
+    note: Option<String>,
+    /// When it ends by itself.
+    #[schema(value_type = Option<String>, format = "date-time")]
+    expires_at: Option<Timestamp>,
+    /// When it was made.
+    #[schema(value_type = String, format = "date-time")]
+    created_at: Timestamp,
+    /// When it was last used, to the minute.
+    #[schema(value_type = Option<String>, format = "date-time")]
+    last_used_at: Option<Timestamp>,
+}
+
+/// The keys of a workspace that are not revoked.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct KeyList {
+    /// Oldest first.
+    keys: Vec<KeyView>,
+}
+
+/// A new key.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct NewKeyView {
+    /// The public part of the credential.
+    key_id: String,
+    /// The credential, shown this once.
+    credential: String,
+    /// What it may do.
+    role: Role,
+    /// When it ends by itself.
+    #[schema(value_type = Option<String>, format = "date-time")]
+    expires_at: Option<Timestamp>,
+}
+
+/// Who calls.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Me {
+    /// What proves it: the token of a user, or a key.
+    kind: Kind,
+    /// The user's id, by which others add the user to workspaces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    user_id: Option<UserId>,
+    /// The user's address, where the issuer of tokens says that it is verified.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    email: Option<String>,
+    /// The caller's workspaces, oldest first.
+    memberships: Vec<Membership>,
+}
+
+/// What proves who calls.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// The access token of a person.
+    User,
+    /// A key.
+    Machine,
+}
+
+/// A workspace of the caller's.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Membership {
+    /// Which one.
+    workspace: WorkspaceRef,
+    /// The caller's role in it.
+    #[schema(value_type = SeenRole)]
+    role: &'static str,
+}
+
+/// A workspace, by its names.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct WorkspaceRef {
+    /// Its identity.
+    #[schema(value_type = String, format = "uuid")]
+    id: WorkspaceId,
+    /// Its name in addresses.
+    slug: String,
+}
+
+impl WorkspaceView {
+    /// A workspace as a caller sees it.
+    pub fn new(seen: &Seen, caller: &Caller) -> Self {
+        let workspace = &seen.workspace;
+        Self {
+            id: workspace.id,
+            slug: workspace.slug.clone(),
+            display_name: workspace.display_name.clone(),
+            role: caller.role_name(seen.role),
+            plan: workspace.plan,
+            project_count: seen.projects,
+            created_at: workspace.created_at,
+        }
+    }
+}
+
+impl WorkspaceList {
+    /// Workspaces as a caller sees them.
+    pub fn new(all: &[Seen], caller: &Caller) -> Self {
+        let workspaces = all.iter().map(|seen| WorkspaceView::new(seen, caller));
+        Self {
+            workspaces: workspaces.collect(),
+        }
+    }
+}
+
+impl WorkspaceDetail {
+    /// A workspace with its members as a caller sees it.
+    pub fn new(seen: &Seen, members: Vec<Member>, caller: &Caller) -> Self {
+        Self {
+            workspace: WorkspaceView::new(seen, caller),
+            members: members.into_iter().map(MemberView::from).collect(),
+        }
+    }
+}
+
+impl From<Member> for MemberView {
+    fn from(member: Member) -> Self {
+        Self {
+            user_id: member.user,
+            email: member.email,
+            role: member.role,
+            created_at: member.created_at,
+        }
+    }
+}
+
+impl From<Vec<Member>> for MemberList {
+    fn from(members: Vec<Member>) -> Self {
+        let members = members.into_iter().map(MemberView::from);
+        Self {
+            members: members.collect(),
+        }
+    }
+}
+
+impl From<Vec<Key>> for KeyList {
+    fn from(keys: Vec<Key>) -> Self {
+        let live = keys.into_iter().filter(|key| key.revoked_at.is_none());
+        let keys = live.map(|key| KeyView {
+            key_id: key.key_id,
+            role: key.role,
+            note: key.note,
+            expires_at: key.expires_at,
+            created_at: key.created_at,
+            last_used_at: key.last_used_at,
+        });
+        Self {
+            keys: keys.collect(),
+        }
+    }
+}
+
+impl NewKeyView {
+    /// A new key with its credential.
+    pub fn new(key: NewKey, credential: String) -> Self {
+        Self {
+            key_id: key.key_id,
+            credential,
+            role: key.role,
+            expires_at: key.expires_at,
+        }
+    }
+}
+
+impl Me {
+    /// A caller with its workspaces.
+    pub fn new(caller: &Caller, email: Option<String>, all: &[Seen]) -> Self {
+        let memberships = all.iter().map(|seen| Membership {
+            workspace: WorkspaceRef {
+                id: seen.workspace.id,
+                slug: seen.workspace.slug.clone(),
+            },
+            role: caller.role_name(seen.role),
+        });
+        let (kind, user_id) = match caller {
+            Caller::Key { .. } => (Kind::Machine, None),
+            Caller::User(user) => (Kind::User, Some(user.clone())),
+        };
+        Self {
+            kind,
+            user_id,
+            email,
+            memberships: memberships.collect(),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The table `svc_payments` of a backend, as whoever keeps payments has it written; and who says that it is behind.
+
+use std::sync::OnceLock;
+
+use super::database::Payment;
+use super::{BackendError, Backends};
+use crate::ids::BackendId;
+
+/// Whether the table of a backend is behind, and why.
+type Behind = Box<dyn Fn(BackendId) -> Option<String> + Send + Sync>;
+
+/// The way to find out, which is told once.
+#[derive(Default)]
+pub(super) struct Follower(OnceLock<Behind>);
+
+impl Follower {
+    pub(super) fn behind(&self, backend: BackendId) -> Option<String> {
+        self.0.get().and_then(|behind| behind(backend))
+    }
+}
+
+impl std::fmt::Debug for Follower {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Follower").finish_non_exhaustive()
+    }
+}
+
+impl Backends {
+    /// Writes rows of `svc_payments`; with `anew` there is nothing else in it afterwards.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn mirror(
+        &self,
+        backend: BackendId,
+        rows: Vec<Payment>,
+        anew: bool,
+    ) -> Result<(), BackendError> {
+        Ok(self.databases.mirror(backend, rows, anew).await?)
+    }
+
+    /// Has `behind` say why the table of a backend is behind, if it is.
+    pub fn ask_what_is_behind(
+        &self,
+        behind: impl Fn(BackendId) -> Option<String> + Send + Sync + 'static,
+    ) {
+        // The first stays: there is one keeper of payments.
+        let _ = self.payments.0.set(Box::new(behind));
+    }
+}

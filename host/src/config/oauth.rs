@@ -1,0 +1,38 @@
+//! The `[oauth]` table: whose access tokens identify users.
+
+use anyhow::bail;
+use serde::{Deserialize, Serialize};
+
+/// The issuer of users' access tokens, and what a token must be for.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Oauth {
+    /// The issuer, as its tokens name it in `iss`.
+    pub issuer: String,
+    /// What tokens for this service have in `aud`.
+    pub audience: String,
+    /// Scopes that a token must have; none, if absent.
+    #[serde(default)]
+    pub scopes: Vec<String>,
+}
+
+impl Oauth {
+    /// Refuses what no token can have. The issuer's address is checked where it is asked.
+    ///
+    /// # Errors
+    /// When the audience is empty, or a scope has characters that none has (RFC 6749, section 3.3).
+    pub(super) fn checked(self) -> anyhow::Result<Self> {
+        if self.audience.is_empty() {
+            bail!("oauth.audience is empty: it is what tokens for this service have in `aud`");
+        }
+        let formed = |c: char| c.is_ascii_graphic() && c != '"' && c != '\\';
+        match self
+            .scopes
+            .iter()
+            .find(|scope| scope.is_empty() || !scope.chars().all(formed))
+        {
+            Some(scope) => bail!("oauth.scopes has {scope:?}, which no scope can be"),
+            None => Ok(self),
+        }
+    }
+}

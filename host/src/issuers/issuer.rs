@@ -1,0 +1,300 @@
+//! An issuer that is asked over the network, remembered, and asked again within bounds.
+//!
+//! Whoever waits for an issuer that is slow or dead waits for one call, which all share. What a token says never makes more than one call a minute.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header;
+use tokio::sync::Mutex;
+use url::Url;
+
+use super::address::Address;
+use super::keys::Keys;
+use super::metadata::Metadata;
+use super::tokens::{AccessClaims, IdClaims, Token, TokenError};
+use crate::clock::Clock;
+use crate::outbound::{Outbound, OutboundError};
+
+/// How long an issuer may take for a whole answer.
+pub const CALL_TIME: Duration = Duration::from_secs(5);
+/// For so long nothing is asked again.
+const FRESH: Duration = Duration::from_secs(60 * 60);
+/// For so long what is known is used where the issuer does not answer.
+const USABLE: Duration = Duration::from_secs(24 * 60 * 60);
+/// Between two calls for a key that is not known, and between two that failed while something is known.
+const PAUSE: Duration = Duration::from_secs(60);
+
+/// Why an issuer cannot say whether a token is its own, or that it is not.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IssuerError {
+    /// It does not answer in time.
+    #[error("the issuer cannot be reached: {0}")]
+    Unreachable(String),
+    /// It answers, but not as an issuer does.
+    #[error("the issuer's answer cannot be used: {0}")]
+    Unusable(String),
+    /// The token is not one of its, for us, now.
+    #[error("the token is not valid: {0}")]
+    Token(#[from] TokenError),
+}
+
+impl From<OutboundError> for IssuerError {
+    fn from(error: OutboundError) -> Self {
+        match error {
+            OutboundError::TooLarge => Self::Unusable(error.to_string()),
+            OutboundError::Timeout | OutboundError::Failed(_) => {
+                Self::Unreachable(error.to_string())
+            }
+        }
+    }
+}
+
+/// An issuer of tokens.
+#[derive(Debug)]
+pub struct Issuer {
+    address: Address,
+    outbound: Outbound,
+    clock: Clock,
+    metadata: Known<Metadata>,
+    keys: Known<Keys>,
+}
+
+impl Issuer {
+    /// The issuer at an address; nothing is asked yet.
+    pub fn new(address: Address, outbound: Outbound, clock: Clock) -> Self {
+        Self {
+            address,
+            outbound,
+            clock,
+            metadata: Known::default(),
+            keys: Known::default(),
+        }
+    }
+
+    /// Its address, as the operator wrote it.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Returns what it says of itself.
+    ///
+    /// # Errors
+    /// [`IssuerError::Unreachable`] or [`IssuerError::Unusable`].
+    pub async fn metadata(&self) -> Result<Arc<Metadata>, IssuerError> {
+        let fetch = async || {
+            let document = self.get(self.address.discovery()).await?;
+            Metadata::parse(&self.address, &document)
+                .map_err(|error| IssuerError::Unusable(error.to_string()))
+        };
+        self.metadata.get(&self.clock, fetch).await
+    }
+
+    /// Returns its keys.
+    ///
+    /// # Errors
+    /// Like [`Issuer::metadata`].
+    pub async fn keys(&self) -> Result<Arc<Keys>, IssuerError> {
+        let metadata = self.metadata().await?;
+        let fetch = async || self.fetch_keys(&metadata.jwks_uri).await;
+        self.keys.get(&self.clock, fetch).await
+    }
+
+    /// Checks a token as the answer to our own sign-in.
+    ///
+    /// # Errors
+    /// [`IssuerError`].
+    pub async fn id_token(
+        &self,
+        token: &str,
+        client_id: &str,
+        nonce: &str,
+    ) -> Result<IdClaims, IssuerError> {
+        let token = Token::parse(token)?;
+        let metadata = self.metadata().await?;
+        let keys = self.keys_for(&token, &metadata).await?;
+        Ok(token.id(&metadata, &keys, client_id, nonce, self.clock.now())?)
+    }
+
+    /// Checks a token that a program calls us with.
+    ///
+    /// # Errors
+    /// [`IssuerError`].
+    pub async fn access_token(
+        &self,
+        token: &str,
+        audience: &str,
+    ) -> Result<AccessClaims, IssuerError> {
+        let token = Token::parse(token)?;
+        let metadata = self.metadata().await?;
+        let keys = self.keys_for(&token, &metadata).await?;
+        Ok(token.access(&metadata, &keys, audience, self.clock.now())?)
+    }
+
+    /// The keys, asked for once more if none of them can have signed the token.
+    async fn keys_for(
+        &self,
+        token: &Token<'_>,
+        metadata: &Metadata,
+    ) -> Result<Arc<Keys>, IssuerError> {
+        let keys = self.keys().await?;
+        if token.fits(&keys) {
+            return Ok(keys);
+        }
+        let fetch = async || self.fetch_keys(&metadata.jwks_uri).await;
+        self.keys.again(&self.clock, fetch).await
+    }
+
+    async fn fetch_keys(&self, address: &Url) -> Result<Keys, IssuerError> {
+        let document = self.get(address.to_string()).await?;
+        Keys::parse(&document)
+            .map_err(|error| IssuerError::Unusable(format!("its keys cannot be read: {error}")))
+    }
+
+    async fn get(&self, address: String) -> Result<Bytes, IssuerError> {
+        let call = self.outbound.call(CALL_TIME, |client| {
+            client
+                .get(address)
+                .header(header::ACCEPT, "application/json")
+        });
+        let answer = call.await?;
+        if answer.status.is_success() {
+            Ok(answer.body)
+        } else {
+            let status = answer.status.as_u16();
+            Err(IssuerError::Unusable(format!("it answered {status}")))
+        }
+    }
+}
+
+/// Something that an issuer said.
+#[derive(Debug)]
+struct Known<T> {
+    value: RwLock<Option<Value<T>>>,
+    /// Held by whoever asks.
+    asking: Mutex<Asked>,
+    /// Counts the calls that have ended.
+    ended: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Value<T> {
+    value: Arc<T>,
+    at: Duration,
+}
+
+/// What became of the last calls.
+#[derive(Debug, Default)]
+struct Asked {
+    failed: Option<(Duration, IssuerError)>,
+    /// The last call for a key that was not known.
+    again: Option<Duration>,
+}
+
+impl<T> Default for Known<T> {
+    fn default() -> Self {
+        Self {
+            value: RwLock::default(),
+            asking: Mutex::default(),
+            ended: AtomicU64::new(0),
+        }
+    }
+}
+
+impl<T> Known<T> {
+    /// What is known, with its age.
+    fn held(&self, clock: &Clock) -> Option<(Arc<T>, Duration)> {
+        let held = self.value.read().unwrap_or_else(PoisonError::into_inner);
+        let held = held.as_ref()?;
+        let age = clock.elapsed().saturating_sub(held.at);
+        (age < USABLE).then(|| (Arc::clone(&held.value), age))
+    }
+
+    /// Returns what is known; if that is nothing, or old, asks.
+    async fn get(
+        &self,
+        clock: &Clock,
+        fetch: impl AsyncFnOnce() -> Result<T, IssuerError>,
+    ) -> Result<Arc<T>, IssuerError> {
+        let old = match self.held(clock) {
+            Some((value, age)) if age < FRESH => return Ok(value),
+            held => held.map(|(value, _)| value),
+        };
+        let seen = self.ended.load(Ordering::Acquire);
+        let mut asked = match &old {
+            None => self.asking.lock().await,
+            Some(old) => match self.asking.try_lock() {
+                Ok(asked) => asked,
+                // Somebody asks already, and what is known will do.
+                Err(_) => return Ok(Arc::clone(old)),
+            },
+        };
+        if self.ended.load(Ordering::Acquire) != seen {
+            return self.outcome(clock, &asked);
+        }
+        let failed = asked.failed.as_ref().map(|(at, _)| *at);
+        let pausing = failed.is_some_and(|at| clock.elapsed().saturating_sub(at) < PAUSE);
+        match old {
+            Some(old) if pausing => Ok(old),
+            old => {
+                let fetched = self.ask(clock, &mut asked, fetch).await;
+                fetched.or_else(|error| old.ok_or(error))
+            }
+        }
+    }
+
+    /// Asks although something is known, because it is not enough; at most once in [`PAUSE`].
+    async fn again(
+        &self,
+        clock: &Clock,
+        fetch: impl AsyncFnOnce() -> Result<T, IssuerError>,
+    ) -> Result<Arc<T>, IssuerError> {
+        let seen = self.ended.load(Ordering::Acquire);
+        let mut asked = self.asking.lock().await;
+        let recent = asked.again;
+        let recent = recent.is_some_and(|at| clock.elapsed().saturating_sub(at) < PAUSE);
+        if recent || self.ended.load(Ordering::Acquire) != seen {
+            return self.outcome(clock, &asked);
+        }
+        asked.again = Some(clock.elapsed());
+        self.ask(clock, &mut asked, fetch).await
+    }
+
+    async fn ask(
+        &self,
+        clock: &Clock,
+        asked: &mut Asked,
+        fetch: impl AsyncFnOnce() -> Result<T, IssuerError>,
+    ) -> Result<Arc<T>, IssuerError> {
+        let fetched = fetch().await;
+        let outcome = match fetched {
+            Ok(value) => {
+                let value = Arc::new(value);
+                let held = Value {
+                    value: Arc::clone(&value),
+                    at: clock.elapsed(),
+                };
+                *self.value.write().unwrap_or_else(PoisonError::into_inner) = Some(held);
+                asked.failed = None;
+                Ok(value)
+            }
+            Err(error) => {
+                asked.failed = Some((clock.elapsed(), error.clone()));
+                Err(error)
+            }
+        };
+        self.ended.fetch_add(1, Ordering::Release);
+        outcome
+    }
+
+    /// What the last call ended with.
+    fn outcome(&self, clock: &Clock, asked: &Asked) -> Result<Arc<T>, IssuerError> {
+        match (&asked.failed, self.held(clock)) {
+            (Some((_, error)), _) => Err(error.clone()),
+            (None, Some((value, _))) => Ok(value),
+            (None, None) => Err(IssuerError::Unreachable("it was not asked".to_owned())),
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! What an issuer says of itself: the document of OpenID Connect Discovery, read and checked.
+
+use serde::Deserialize;
+use url::Url;
+
+use super::address::{Address, AddressError};
+
+/// The place of a tenant's id in an issuer that stands for many tenants, as Microsoft writes it.
+const TENANT: &str = "{tenantid}";
+
+/// What an issuer says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metadata {
+    /// Its name in tokens; with [`TENANT`] in it, that of each of its tenants.
+    issuer: String,
+    /// Where its keys are.
+    pub jwks_uri: Url,
+    /// Where people sign in.
+    pub authorization_endpoint: Option<Url>,
+    /// Where codes become tokens.
+    pub token_endpoint: Option<Url>,
+    /// Where it tells more of who has signed in.
+    pub userinfo_endpoint: Option<Url>,
+    /// Whether every answer to a sign-in names the issuer (RFC 9207).
+    pub names_itself: bool,
+    /// Whether the client's secret goes into the body of a request for tokens, because the issuer takes it nowhere else.
+    pub secret_in_body: bool,
+}
+
+/// A document that does not describe the issuer that was asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MetadataError {
+    /// It is no such document.
+    #[error("its discovery document cannot be read: {0}")]
+    Unreadable(String),
+    /// It describes another issuer.
+    #[error(
+        "its discovery document is that of {0:?}: set `issuer` to exactly that, if it is meant"
+    )]
+    OtherIssuer(String),
+    /// It names an address that is not asked.
+    #[error("`{0}` of its discovery document {1}")]
+    Endpoint(&'static str, AddressError),
+}
+
+#[derive(Deserialize)]
+struct Document {
+    issuer: String,
+    jwks_uri: String,
+    authorization_endpoint: Option<String>,
+    token_endpoint: Option<String>,
+    userinfo_endpoint: Option<String>,
+    #[serde(default)]
+    authorization_response_iss_parameter_supported: bool,
+    token_endpoint_auth_methods_supported: Option<Vec<String>>,
+}
+
+impl Metadata {
+    /// Reads the discovery document of the issuer at `address`.
+    ///
+    /// # Errors
+    /// [`MetadataError`].
+    pub fn parse(address: &Address, document: &[u8]) -> Result<Self, MetadataError> {
+        let document: Document = serde_json::from_slice(document)
+            .map_err(|error| MetadataError::Unreadable(error.to_string()))?;
+        if !is_of(address.as_str(), &document.issuer) {
+            return Err(MetadataError::OtherIssuer(document.issuer));
+        }
+        let endpoint = |name, text: &str| {
+            let read = address.endpoint(text);
+            read.map_err(|error| MetadataError::Endpoint(name, error))
+        };
+        let optional =
+            |name, text: Option<String>| text.map(|text| endpoint(name, &text)).transpose();
+        let methods = document.token_endpoint_auth_methods_supported;
+        let takes = |method: &str| methods.iter().flatten().any(|known| known == method);
+        Ok(Self {
+            jwks_uri: endpoint("jwks_uri", &document.jwks_uri)?,
+            authorization_endpoint: optional(
+                "authorization_endpoint",
+                document.authorization_endpoint,
+            )?,
+            token_endpoint: optional("token_endpoint", document.token_endpoint)?,
+            userinfo_endpoint: optional("userinfo_endpoint", document.userinfo_endpoint)?,
+            names_itself: document.authorization_response_iss_parameter_supported,
+            secret_in_body: takes("client_secret_post") && !takes("client_secret_basic"),
+            issuer: document.issuer,
+        })
+    }
+
+    /// Its name in a token; of the tenant that the token names, where the issuer stands for many.
+    pub(super) fn issuer_of(&self, tenant: Option<&str>) -> Option<String> {
+        if !self.issuer.contains(TENANT) {
+            return Some(self.issuer.clone());
+        }
+        tenant
+            .filter(|tenant| is_tenant(tenant))
+            .map(|tenant| self.issuer.replace(TENANT, tenant))
+    }
+
+    /// Whether `name` is the issuer's own, or that of a tenant of it.
+    pub fn is_issuer(&self, name: &str) -> bool {
+        match self.issuer.split_once(TENANT) {
+            None => self.issuer == name,
+            Some((before, after)) => name
+                .strip_prefix(before)
+                .and_then(|rest| rest.strip_suffix(after))
+                .is_some_and(is_tenant),
+        }
+    }
+
+    /// Whether a key that belongs to `issuer` signs for the one named `name`.
+    pub(super) fn may_sign(issuer: Option<&str>, name: &str) -> bool {
+        issuer.is_none_or(|issuer| issuer == name || issuer.contains(TENANT))
+    }
+}
+
+/// Whether a document that names `issuer` is the one of the issuer that was asked at `asked`. A slash at the end makes no other issuer of it.
+fn is_of(asked: &str, issuer: &str) -> bool {
+    let plain = |text: &str| text.trim_end_matches('/').to_owned();
+    if plain(asked) == plain(issuer) {
+        return true;
+    }
+    // At `/common/v2.0`, Microsoft describes `/{tenantid}/v2.0`.
+    let Some((before, after)) = issuer.split_once(TENANT) else {
+        return false;
+    };
+    let asked = asked.strip_prefix(before);
+    let asked = asked.and_then(|rest| plain(rest).strip_suffix(&plain(after)).map(str::to_owned));
+    asked.is_some_and(|group| matches!(group.as_str(), "common" | "organizations" | "consumers"))
+}
+
+/// Whether this can be a tenant's id: letters, digits and hyphens, so that no other address comes of it.
+fn is_tenant(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn parse(address: &str, document: &Value) -> Result<Metadata, MetadataError> {
+        let address = Address::parse(address).unwrap();
+        Metadata::parse(&address, document.to_string().as_bytes())
+    }
+
+    fn document(issuer: &str) -> Value {
+        json!({"issuer": issuer, "jwks_uri": "https://a.example/keys"})
+    }
+
+    #[test]
+    fn a_document_describes_the_issuer_that_was_asked() {
+        for (asked, named, its) in [
+            ("https://a.example", "https://a.example", true),
+            ("https://a.example", "https://a.example/", true),
+            ("https://a.example/", "https://a.example", true),
+            ("https://a.example", "https://b.example", false),
+            ("https://a.example", "https://a.example/b", false),
+            ("https://a.example", "https://A.example", false),
+            (
+                "https://m.example/common/v2.0",
+                "https://m.example/{tenantid}/v2.0",
+                true,
+            ),
+            (
+                "https://m.example/organizations/v2.0",
+                "https://m.example/{tenantid}/v2.0",
+                true,
+            ),
+            (
+                "https://m.example/72f988bf/v2.0",
+                "https://m.example/{tenantid}/v2.0",
+                false,
+            ),
+            (
+                "https://n.example/common/v2.0",
+                "https://m.example/{tenantid}/v2.0",
+                false,
+            ),
+        ] {
+            assert_eq!(
+                parse(asked, &document(named)).is_ok(),
+                its,
+                "{asked} {named}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_template_stands_for_tenants_and_nothing_else() {
+        let found = parse(
+            "https://m.example/common/v2.0",
+            &document("https://m.example/{tenantid}/v2.0"),
+        );
+        let found = found.unwrap();
+        assert!(found.is_issuer("https://m.example/9188040d-6c67/v2.0"));
+        for other in [
+            "https://m.example/{tenantid}/v2.0",
+            "https://m.example//v2.0",
+            "https://m.example/a/b/v2.0",
+            "https://m.example/a/v2.0/",
+        ] {
+            assert!(!found.is_issuer(other), "{other}");
+        }
+        assert_eq!(found.issuer_of(None), None);
+        assert_eq!(found.issuer_of(Some("a/../b")), None);
+        let expected = "https://m.example/a-1/v2.0";
+        assert_eq!(found.issuer_of(Some("a-1")).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn the_secret_goes_where_the_issuer_takes_it() {
+        for (methods, in_body) in [
+            (json!(null), false),
+            (json!(["client_secret_basic", "client_secret_post"]), false),
+            (json!(["client_secret_post"]), true),
+            (json!(["private_key_jwt"]), false),
+        ] {
+            let mut of = document("https://a.example");
+            of["token_endpoint_auth_methods_supported"] = methods.clone();
+            let found = parse("https://a.example", &of).unwrap();
+            assert_eq!(found.secret_in_body, in_body, "{methods}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_named() {
+        let mut of = document("https://a.example");
+        of["token_endpoint"] = json!("http://127.0.0.1/token");
+        let error = parse("https://a.example", &of).unwrap_err().to_string();
+        assert!(error.contains("token_endpoint"), "{error}");
+        let error = parse("https://a.example", &json!({"issuer": "https://a.example"}));
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("jwks_uri"), "{error}");
+    }
+}

@@ -1,0 +1,416 @@
+//! Tokens: signed claims (RFC 7519), and whether they are an issuer's for us, now.
+
+use std::fmt;
+
+use jsonwebtoken::errors::ErrorKind;
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Value, json};
+
+use super::cryptography;
+use super::keys::Keys;
+use super::metadata::Metadata;
+use crate::clock::Timestamp;
+
+/// How far clocks may be apart, in seconds.
+const LEEWAY: f64 = 60.0;
+/// The most bytes of a subject (OpenID Connect Core, section 2).
+const SUBJECT: usize = 255;
+
+/// Why a token is not taken. Its text has nothing of the token but what names the reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TokenError {
+    /// It is no token, or has claims of other types.
+    #[error("it cannot be read")]
+    Malformed,
+    /// Its algorithm is none with a private and a public key.
+    #[error("its algorithm is not one that is taken")]
+    Algorithm,
+    /// No key of the issuer is the one that it names.
+    #[error("it names a key that the issuer does not have")]
+    UnknownKey,
+    /// The issuer did not sign it.
+    #[error("its signature is not the issuer's")]
+    Signature,
+    /// It is of another issuer.
+    #[error("its `iss` is another issuer's")]
+    Issuer,
+    /// It is for somebody else.
+    #[error("its `aud` is somebody else")]
+    Audience,
+    /// It was given to another client.
+    #[error("its `azp` is another client")]
+    AuthorizedParty,
+    /// Its time is over.
+    #[error("it has expired")]
+    Expired,
+    /// Its time is yet to come.
+    #[error("it is not valid yet")]
+    NotYet,
+    /// It is of another sign-in.
+    #[error("its `nonce` is that of another sign-in")]
+    Nonce,
+    /// It lacks a claim that it must have.
+    #[error("it has no usable `{0}`")]
+    Missing(&'static str),
+}
+
+/// Who a token is for: one, or several.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum Audience {
+    /// One.
+    One(String),
+    /// Several.
+    Several(Vec<String>),
+}
+
+impl Audience {
+    /// Whether `name` is among them.
+    pub fn has(&self, name: &str) -> bool {
+        match self {
+            Self::One(one) => one == name,
+            Self::Several(several) => several.iter().any(|one| one == name),
+        }
+    }
+
+    fn is_several(&self) -> bool {
+        matches!(self, Self::Several(several) if several.len() > 1)
+    }
+}
+
+/// What a token that was checked says of who signed in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdClaims {
+    /// The issuer's name, of the tenant where it has several.
+    pub issuer: String,
+    /// Who, by the issuer's own name for them.
+    pub subject: String,
+    /// Their e-mail address.
+    pub email: Option<String>,
+    /// Whether the issuer has made sure that the address is theirs.
+    pub email_verified: bool,
+    /// Their name.
+    pub name: Option<String>,
+    /// The address of a picture of them.
+    pub picture: Option<String>,
+    /// Their language.
+    pub locale: Option<String>,
+}
+
+/// What an access token that was checked says of whom it stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessClaims {
+    /// The issuer's name, of the tenant where it has several.
+    pub issuer: String,
+    /// Who, by the issuer's own name for them.
+    pub subject: String,
+    /// Their e-mail address, if the issuer has made sure that it is theirs.
+    pub email: Option<String>,
+    /// The program that it was given to.
+    pub client_id: Option<String>,
+    /// What it may be used for, separated by spaces.
+    pub scope: Option<String>,
+}
+
+/// What tokens say, unchecked.
+#[derive(Clone, Debug, Deserialize)]
+struct Claims {
+    iss: Option<String>,
+    sub: Option<String>,
+    aud: Option<Audience>,
+    azp: Option<String>,
+    exp: Option<f64>,
+    nbf: Option<f64>,
+    iat: Option<f64>,
+    nonce: Option<String>,
+    tid: Option<String>,
+    client_id: Option<String>,
+    scope: Option<String>,
+    #[serde(flatten)]
+    profile: Profile,
+}
+
+/// What an issuer says of a person, in a token or when asked. What has another type than it should have is left out.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Profile {
+    /// Their e-mail address.
+    #[serde(default, deserialize_with = "text")]
+    pub email: Option<String>,
+    /// Whether the issuer has made sure that the address is theirs: some write a text.
+    #[serde(default, deserialize_with = "truth")]
+    pub email_verified: bool,
+    /// Their name.
+    #[serde(default, deserialize_with = "text")]
+    pub name: Option<String>,
+    /// The address of a picture of them.
+    #[serde(default, deserialize_with = "text")]
+    pub picture: Option<String>,
+    /// Their language.
+    #[serde(default, deserialize_with = "text")]
+    pub locale: Option<String>,
+}
+
+fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    Ok(value
+        .as_str()
+        .filter(|text| !text.is_empty())
+        .map(str::to_owned))
+}
+
+fn truth<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    Ok(value == Value::Bool(true) || value.as_str() == Some("true"))
+}
+
+/// A token whose form was read, and nothing was checked of it.
+#[derive(Clone)]
+pub struct Token<'a> {
+    text: &'a str,
+    algorithm: Algorithm,
+    key_id: Option<String>,
+}
+
+impl fmt::Debug for Token<'_> {
+    /// Shows nothing that could be used.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Token")
+            .field("algorithm", &self.algorithm)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> Token<'a> {
+    /// Reads a token's form.
+    ///
+    /// # Errors
+    /// [`TokenError::Malformed`] or [`TokenError::Algorithm`].
+    pub fn parse(text: &'a str) -> Result<Self, TokenError> {
+        let header = jsonwebtoken::decode_header(text).map_err(|error| match error.kind() {
+            // An algorithm that the library has no name for, such as `none`.
+            ErrorKind::Json(error) if error.to_string().contains("variant") => {
+                TokenError::Algorithm
+            }
+            _ => TokenError::Malformed,
+        })?;
+        if matches!(
+            header.alg,
+            Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512
+        ) {
+            return Err(TokenError::Algorithm);
+        }
+        // What must be understood is not.
+        if header.crit.is_some() {
+            return Err(TokenError::Malformed);
+        }
+        Ok(Self {
+            text,
+            algorithm: header.alg,
+            key_id: header.kid,
+        })
+    }
+
+    /// Whether the set has a key that may have signed it.
+    pub fn fits(&self, keys: &Keys) -> bool {
+        let mut fitting = keys.fitting(self.key_id.as_deref(), self.algorithm);
+        fitting.next().is_some()
+    }
+
+    /// Checks it as the answer to our own sign-in, as OpenID Connect Core, section 3.1.3.7, has it.
+    ///
+    /// # Errors
+    /// [`TokenError`].
+    pub fn id(
+        &self,
+        metadata: &Metadata,
+        keys: &Keys,
+        client_id: &str,
+        nonce: &str,
+        now: Timestamp,
+    ) -> Result<IdClaims, TokenError> {
+        let claims = self.checked(metadata, keys, client_id, now)?;
+        claims.iat.ok_or(TokenError::Missing("iat"))?;
+        let several = claims.aud.as_ref().is_some_and(Audience::is_several);
+        match claims.azp.as_deref() {
+            Some(azp) if azp != client_id => return Err(TokenError::AuthorizedParty),
+            None if several => return Err(TokenError::AuthorizedParty),
+            _ => {}
+        }
+        if claims.nonce.as_deref() != Some(nonce) {
+            return Err(TokenError::Nonce);
+        }
+        Ok(IdClaims {
+            issuer: claims.iss.unwrap_or_default(),
+            subject: claims.sub.unwrap_or_default(),
+            email: claims.profile.email,
+            email_verified: claims.profile.email_verified,
+            name: claims.profile.name,
+            picture: claims.profile.picture,
+            locale: claims.profile.locale,
+        })
+    }
+
+    /// Checks it as a token that a program calls us with.
+    ///
+    /// # Errors
+    /// [`TokenError`].
+    pub fn access(
+        &self,
+        metadata: &Metadata,
+        keys: &Keys,
+        audience: &str,
+        now: Timestamp,
+    ) -> Result<AccessClaims, TokenError> {
+        let claims = self.checked(metadata, keys, audience, now)?;
+        let profile = claims.profile;
+        Ok(AccessClaims {
+            issuer: claims.iss.unwrap_or_default(),
+            subject: claims.sub.unwrap_or_default(),
+            email: profile.email.filter(|_| profile.email_verified),
+            client_id: claims.client_id.or(claims.azp),
+            scope: claims.scope,
+        })
+    }
+
+    /// The claims, if the issuer signed them, for `audience`, and they hold now.
+    fn checked(
+        &self,
+        metadata: &Metadata,
+        keys: &Keys,
+        audience: &str,
+        now: Timestamp,
+    ) -> Result<Claims, TokenError> {
+        let mut refusal = TokenError::UnknownKey;
+        for (key, signs_for) in keys.fitting(self.key_id.as_deref(), self.algorithm) {
+            match self.signed_by(key) {
+                Ok(claims) => {
+                    check_issuer(&claims, metadata, signs_for)?;
+                    check_claims(&claims, audience, now)?;
+                    return Ok(claims);
+                }
+                Err(error) => refusal = error,
+            }
+        }
+        Err(refusal)
+    }
+
+    fn signed_by(&self, key: &DecodingKey) -> Result<Claims, TokenError> {
+        cryptography::install();
+        let mut validation = Validation::new(self.algorithm);
+        // The library looks at the machine's clock; what follows looks at ours.
+        validation.validate_exp = false;
+        validation.validate_aud = false;
+        validation.required_spec_claims.clear();
+        let read = jsonwebtoken::decode(self.text, key, &validation);
+        read.map(|data| data.claims)
+            .map_err(|error| match error.kind() {
+                ErrorKind::InvalidSignature => TokenError::Signature,
+                ErrorKind::InvalidAlgorithm | ErrorKind::UnsupportedAlgorithm => {
+                    TokenError::Algorithm
+                }
+                _ => TokenError::Malformed,
+            })
+    }
+}
+
+fn check_issuer(
+    claims: &Claims,
+    metadata: &Metadata,
+    signs_for: Option<&str>,
+) -> Result<(), TokenError> {
+    let expected = metadata.issuer_of(claims.tid.as_deref());
+    match (expected, claims.iss.as_deref()) {
+        (Some(expected), Some(issuer))
+            if expected == issuer && Metadata::may_sign(signs_for, issuer) =>
+        {
+            Ok(())
+        }
+        _ => Err(TokenError::Issuer),
+    }
+}
+
+fn check_claims(claims: &Claims, audience: &str, now: Timestamp) -> Result<(), TokenError> {
+    if !claims.aud.as_ref().is_some_and(|aud| aud.has(audience)) {
+        return Err(TokenError::Audience);
+    }
+    #[allow(clippy::cast_precision_loss, reason = "moments are far below 2^53")]
+    let now = now.0 as f64 / 1000.0;
+    let expires = claims.exp.ok_or(TokenError::Missing("exp"))?;
+    if now >= expires + LEEWAY {
+        return Err(TokenError::Expired);
+    }
+    let begins = [claims.nbf, claims.iat].into_iter().flatten();
+    if begins.into_iter().any(|at| at > now + LEEWAY) {
+        return Err(TokenError::NotYet);
+    }
+    match claims.sub.as_deref() {
+        Some(sub) if !sub.is_empty() && sub.len() <= SUBJECT => Ok(()),
+        _ => Err(TokenError::Missing("sub")),
+    }
+}
+
+/// A key with which tokens are made, for the issuer inside the server and for tests.
+#[derive(Clone)]
+pub struct SigningKey {
+    id: String,
+    key: EncodingKey,
+    point: Vec<u8>,
+}
+
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SigningKey")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The system gave no key.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("no key could be made")]
+pub struct NoKey;
+
+impl SigningKey {
+    /// Makes a new key for ES256.
+    ///
+    /// # Errors
+    /// When the system has no randomness.
+    pub fn generate(id: &str) -> Result<Self, NoKey> {
+        cryptography::install();
+        let (random, scheme) = (SystemRandom::new(), &ECDSA_P256_SHA256_FIXED_SIGNING);
+        let pkcs8 = EcdsaKeyPair::generate_pkcs8(scheme, &random).map_err(|_| NoKey)?;
+        let pair = EcdsaKeyPair::from_pkcs8(scheme, pkcs8.as_ref(), &random).map_err(|_| NoKey)?;
+        Ok(Self {
+            id: id.to_owned(),
+            key: EncodingKey::from_ec_der(pkcs8.as_ref()),
+            point: pair.public_key().as_ref().to_vec(),
+        })
+    }
+
+    /// Its public half, as a member of a set of keys.
+    pub fn public(&self) -> Value {
+        let (x, y) = self.point[1..].split_at(32);
+        json!({
+            "kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256", "kid": self.id,
+            "x": base64_url(x), "y": base64_url(y),
+        })
+    }
+
+    /// Makes a token of these claims.
+    ///
+    /// # Errors
+    /// When they are no JSON object, or the system has no randomness.
+    pub fn sign(&self, claims: &impl Serialize) -> Result<String, NoKey> {
+        let mut header = Header::new(Algorithm::ES256);
+        header.kid = Some(self.id.clone());
+        jsonwebtoken::encode(&header, claims, &self.key).map_err(|_| NoKey)
+    }
+}
+
+fn base64_url(bytes: &[u8]) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes)
+}

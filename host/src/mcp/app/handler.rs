@@ -1,0 +1,120 @@
+//! What the protocol's library asks of an app: which page it is, which tools it has, and to call one.
+
+use std::sync::Arc;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::{AppTools, listing};
+use crate::backends::model::is_action_name;
+use crate::backends::operate::requests::CallParams;
+use crate::http::problem::Problem;
+use crate::ids::BackendId;
+use crate::mcp::tools_only::tools_only;
+use crate::mcp::{arguments, results};
+
+/// The name of all calls in the metrics: an owner's names are no labels.
+const APP: &str = "app";
+
+/// The handler of one request to an app.
+#[derive(Clone, Debug)]
+pub(super) struct Handler {
+    pub(super) services: AppTools,
+    pub(super) slug: Arc<str>,
+    pub(super) backend: BackendId,
+    /// What an agent is told of the app when it comes; empty in requests that do not ask.
+    pub(super) instructions: Arc<str>,
+    pub(super) request_id: Arc<str>,
+    /// Of a call of a tool; the library has been given none.
+    pub(super) arguments: Option<Arc<RawValue>>,
+}
+
+impl Handler {
+    async fn has(&self, name: &str) -> Result<bool, Problem> {
+        let backends = &self.services.calls.backends;
+        let action = backends.open_action(self.backend, name).await?;
+        Ok(action.is_some_and(|action| listing::tool(&action).is_some()))
+    }
+
+    async fn run(&self, name: &str) -> Result<Value, Problem> {
+        let given = self.arguments.as_deref().map(RawValue::get);
+        let given: CallParams =
+            given.map_or_else(|| Ok(CallParams::default()), arguments::parse)?;
+        let backends = &self.services.calls.backends;
+        let json = backends.op(self.backend, name, given.into()).await?;
+        serde_json::from_slice(&json).map_err(|error| Problem::internal(&error))
+    }
+
+    /// What the library tells a client of a failure that is ours.
+    fn failed(&self, problem: &Problem) -> ErrorData {
+        problem.log(&self.request_id);
+        let message = format!("The tools cannot be read now: {}", problem.detail);
+        ErrorData::internal_error(message, None)
+    }
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        let name = Implementation::new(&*self.slug, env!("CARGO_PKG_VERSION"));
+        ServerConfig::new(capabilities)
+            .with_protocol_version(ProtocolVersion::V_2025_11_25)
+            .with_server_info(name)
+            .with_instructions(&*self.instructions)
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let after = request.and_then(|request| request.cursor);
+        if after.as_deref().is_some_and(|after| !is_action_name(after)) {
+            let message =
+                "`cursor` is not valid: send `nextCursor` of the previous page, or leave it out.";
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        let backends = &self.services.calls.backends;
+        match backends.open_actions(self.backend, after.as_deref()).await {
+            Ok(actions) => Ok(listing::page(&actions)),
+            Err(error) => Err(self.failed(&error.into())),
+        }
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let is_tool = self.has(&request.name).await;
+        if !is_tool.map_err(|problem| self.failed(&problem))? {
+            let message = "This app has no such tool: `tools/list` names those that it has.";
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        let services = &self.services;
+        let started = services.clock.elapsed();
+        let done = self.run(&request.name).await;
+        let took = services.clock.elapsed().saturating_sub(started);
+        let code = done
+            .as_ref()
+            .map_or_else(|problem| problem.code.as_str(), |_| "ok");
+        services.metrics.count_tool(APP, "call", code, took);
+        Ok(match done {
+            Ok(value) => results::success(value),
+            Err(problem) => {
+                problem.log(&self.request_id);
+                let base_url = &services.calls.config.base_url;
+                results::failure(problem.document(base_url, &self.request_id))
+            }
+        }
+        .into())
+    }
+
+    tools_only!();
+}

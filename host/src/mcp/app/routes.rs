@@ -1,0 +1,121 @@
+//! The route of an app's tools.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, Request, State};
+use axum::response::{IntoResponse, Response};
+
+use super::AppTools;
+use super::handler::Handler;
+use super::words::quoted;
+use crate::backends::operate::routes::{Tokens, bound};
+use crate::deployments::pages::{Kind, Page};
+use crate::deployments::serve::LookupError;
+use crate::http::context::Context;
+use crate::http::extract::UnreadBody;
+use crate::http::problem::{Code, Problem};
+use crate::mcp::{framing, transport};
+
+/// What a model is told that has never seen the app.
+const INSTRUCTIONS: &str = include_str!("instructions.md");
+/// The methods whose answers have the instructions, one in each era.
+const INTRODUCTIONS: [&str; 2] = ["initialize", "server/discover"];
+
+/// Call an app's tool
+///
+/// An extension: the Model Context Protocol, as at `/mcp`, for the agents of a page's visitors. The tools are the actions of
+/// the page's backend that need no identity, once its owner has said `agents: true`; before that, and without a backend, the
+/// address is a 404. A tool is named as its action, its description is the action's note, its arguments are the binds, each
+/// required and any JSON scalar. A result is what `op` answers; what `op` refuses is a result with `isError` whose
+/// `structuredContent` is the problem. `tools/list` comes in pages (`nextCursor`). Each request takes the tokens of a call.
+#[utoipa::path(
+    operation_id = "call_app_tool",
+    post, path = "/{slug}/mcp", tag = "visitors",
+    params(("slug" = String, Path, description = "A project's frontend.")),
+    request_body(content = crate::mcp::routes::RpcMessage, description = "A JSON-RPC request or notification."),
+    responses(
+        (status = 200, description = "A JSON-RPC response.", content_type = "application/json", body = Object),
+        (status = 202, description = "A notification was taken."),
+        (status = 400, description = "A JSON-RPC error: the body is no message, or the protocol's headers do not fit it.", content_type = "application/json", body = Object),
+        (status = 404, description = "A JSON-RPC error: there is no such method. A problem: there is no such app.", content_type = "application/json", body = Object),
+        (status = 406, description = "A JSON-RPC error: the answer would be JSON, which `Accept` refuses.", content_type = "application/json", body = Object)
+    ),
+    extensions(("x-problems" = json!("invalid_request not_found disabled timeout payload_too_large unsupported_media_type rate_limited capacity_reached")))
+)]
+pub async fn serve(
+    State(services): State<AppTools>,
+    context: Context,
+    Path(slug): Path<String>,
+    request: Request,
+) -> Response {
+    let calls = services.calls.clone();
+    let (tokens, page) = Tokens::draw(&calls, &context.host, &context.client, &slug).await;
+    let mut response = match (tokens.refusal(&calls), page) {
+        (None, Some(page)) => answer(services, &context, &slug, page, request)
+            .await
+            .unwrap_or_else(IntoResponse::into_response),
+        (refusal, _) => refusal.unwrap_or_else(Problem::not_found).into_response(),
+    };
+    tokens.announce(&calls, response.headers_mut());
+    response
+}
+
+async fn answer(
+    services: AppTools,
+    context: &Context,
+    slug: &str,
+    page: Result<Arc<Page>, LookupError>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let most = services.calls.config.limits.op_body_bytes;
+    let body = UnreadBody::of(request, most)?;
+    let page = page?;
+    let backend = bound(&page)?;
+    if !services.calls.backends.is_for_agents(backend).await? {
+        return Err(closed());
+    }
+    let (parts, body) = body.raw().await?;
+    let mut message = match framing::look(body) {
+        Ok(message) => message,
+        Err(refused) => return Ok(refused.into_response()),
+    };
+    let asked = message.method.as_deref().unwrap_or_default();
+    let instructions = if INTRODUCTIONS.contains(&asked) {
+        instructions(&services, slug, &page).await?
+    } else {
+        String::new()
+    };
+    let handler = Handler {
+        services,
+        slug: slug.into(),
+        backend,
+        instructions: instructions.into(),
+        request_id: Arc::clone(&context.request_id),
+        arguments: message.arguments.take().map(Arc::from),
+    };
+    let response = transport::ask(handler, parts, &message, most).await;
+    transport::answered(response, &message).await
+}
+
+/// What an agent is told of the app: the service's own words, with the title of the page as a quotation.
+async fn instructions(services: &AppTools, slug: &str, page: &Page) -> Result<String, Problem> {
+    let calls = &services.calls;
+    let Kind::Frontend { host_label } = &page.kind else {
+        return Err(Problem::not_found());
+    };
+    let url = format!("{}/{slug}", calls.config.project_origin(host_label));
+    let title = calls.deployments.title(page.id).await?;
+    // The title last: what stands in it is nobody's placeholder.
+    let text = calls.config.limits.said(INSTRUCTIONS);
+    Ok(text
+        .replace("{{url}}", &url)
+        .replace("{{title}}", &quoted(&title)))
+}
+
+/// The 404 of a page whose owner has not opened its actions to agents.
+fn closed() -> Problem {
+    Problem::new(
+        Code::NotFound,
+        "This page has no tools for agents: its owner has not switched them on (`agents` of its backend). Visitors' pages call its actions at /api/op.",
+    )
+}

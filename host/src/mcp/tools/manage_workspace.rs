@@ -1,0 +1,124 @@
+//! `manage_workspace`: who works together.
+
+use rmcp::model::{Tool as Description, ToolAnnotations};
+use serde_json::{Value, json};
+
+use super::{Session, answer, deleted, describe, string};
+use crate::access::{Asking, Floor, to_the_end};
+use crate::accounts::operations;
+use crate::accounts::requests::ListWorkspaces;
+use crate::accounts::scope::WorkspaceScope;
+use crate::control::answers::Keep;
+use crate::http::problem::Problem;
+use crate::mcp::arguments::{Action as _, Arguments, actions};
+
+actions!(Action {
+    List "list",
+    Get "get",
+    Create "create",
+    Update "update",
+    Delete "delete",
+    Members "members",
+    AddMember "add_member",
+    SetRole "set_role",
+    RemoveMember "remove_member",
+});
+
+const ABOUT: &str = "Workspaces: who owns projects together. Needs a credential. Roles: viewer reads; editor changes projects; admin members and the display name, too; owner also plan and deletion. \
+list: yours. get {workspace}: with its members. members {workspace}. \
+create {display_name, slug?}: you become its owner; a key cannot. \
+update {workspace, display_name and/or plan}: the plan can only be set to free. \
+add_member, set_role {workspace, user_id, role}; remove_member {workspace, user_id}: they count from that user's next request; nobody gives or takes a role above their own. \
+delete {workspace}: for good, with all of its projects; ask the user first.";
+
+pub(super) fn description() -> Description {
+    let arguments = json!({
+        "action": { "type": "string", "enum": Action::names(), "description": "What to do." },
+        "workspace": string("All but list and create: its id or slug."),
+        "display_name": string("create (required), update: its name for people."),
+        "slug": string("create: its name in addresses; made of the display name if absent."),
+        "plan": { "type": "string", "enum": ["free", "pro"], "description": "update: free; pro is bought by the user." },
+        "user_id": string("add_member, set_role, remove_member: usr_…; GET /api/v1/me shows it to its user."),
+        "role": { "type": "string", "enum": ["owner", "admin", "editor", "viewer"], "description": "add_member, set_role." },
+    });
+    let hints = ToolAnnotations::with_title("Manage workspaces")
+        .read_only(false)
+        .destructive(true)
+        .idempotent(false)
+        .open_world(false);
+    describe("manage_workspace", ABOUT, hints, &arguments, &["action"])
+}
+
+pub(super) async fn call(
+    session: Session,
+    mut arguments: Arguments,
+    action: &mut &'static str,
+) -> Result<Value, Problem> {
+    let wanted: Action = arguments.action()?;
+    *action = wanted.name();
+    let accounts = session.services.accounts.clone();
+    let given = &mut arguments;
+    match wanted {
+        Action::List => {
+            let ListWorkspaces {} = arguments.rest()?;
+            let by = Asking::new(session.caller);
+            answer(operations::list(accounts, by).await?)
+        }
+        Action::Create => {
+            let (by, input) = (Asking::new(session.caller), arguments.rest()?);
+            let creating = operations::create(accounts, by, input, Keep::nothing());
+            answer(to_the_end(creating).await?)
+        }
+        Action::Get => {
+            let at = session.workspace(given).await?;
+            arguments.none()?;
+            answer(operations::get(accounts, at).await?)
+        }
+        Action::Update => {
+            let at = session.workspace(given).await?;
+            let updating = operations::update(accounts, at, arguments.rest()?);
+            answer(to_the_end(updating).await?)
+        }
+        Action::Delete => {
+            let at = session.workspace(given).await?;
+            arguments.none()?;
+            to_the_end(operations::delete(accounts, at)).await?;
+            Ok(deleted())
+        }
+        Action::Members => {
+            let at = session.workspace(given).await?;
+            arguments.none()?;
+            answer(operations::members(accounts, at).await?)
+        }
+        Action::AddMember => {
+            let at = session.workspace(given).await?;
+            let adding = operations::add_member(accounts, at, arguments.rest()?, Keep::nothing());
+            answer(to_the_end(adding).await?)
+        }
+        Action::SetRole => {
+            let at = session.workspace(given).await?;
+            let member = arguments.text("user_id")?;
+            let setting = operations::set_role(accounts, at, (member, arguments.rest()?));
+            answer(to_the_end(setting).await?)
+        }
+        Action::RemoveMember => {
+            let at = session.workspace(given).await?;
+            let member = arguments.text("user_id")?;
+            arguments.none()?;
+            to_the_end(operations::remove_member(accounts, at, member)).await?;
+            Ok(deleted())
+        }
+    }
+}
+
+impl Session {
+    /// A workspace that the caller has a role in.
+    async fn workspace<F: Floor>(
+        &self,
+        arguments: &mut Arguments,
+    ) -> Result<WorkspaceScope<F>, Problem> {
+        let name = arguments.text("workspace")?;
+        let workspaces = self.services.accounts.workspaces();
+        Ok(WorkspaceScope::find(workspaces, &self.caller, &name).await?)
+    }
+}

@@ -1,0 +1,86 @@
+//! From HTTP to the protocol's library and back, alike for both endpoints: stateless, one JSON document an answer.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderValue, Request, StatusCode, header};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full};
+use rmcp::ServerHandler;
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+
+use super::framing::{self, Message, Refused};
+use crate::http::problem::Problem;
+
+/// Has the library answer a message of at most `most` bytes by means of a handler.
+pub(super) async fn ask<H: ServerHandler + Clone>(
+    handler: H,
+    mut parts: Parts,
+    message: &Message,
+    most: u64,
+) -> http::Response<BoxBody<Bytes, Infallible>> {
+    framing::relax(&mut parts.headers);
+    // The front has checked the host, and any origin may call: a browser sends no credential by itself.
+    let config = StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(false)
+        .with_json_response(true)
+        .with_max_request_body_bytes(usize::try_from(most).unwrap_or(usize::MAX))
+        .disable_allowed_hosts()
+        .disable_allowed_origins();
+    let sessions = Arc::new(NeverSessionManager::default());
+    let service = StreamableHttpService::new(move || Ok(handler.clone()), sessions, config);
+    let request = Request::from_parts(parts, Full::new(message.body.clone()));
+    service.handle(request).await
+}
+
+/// What the library answered, as this server says it: its plain texts are JSON-RPC errors here.
+///
+/// # Errors
+/// `internal`, where the library failed.
+pub(super) async fn answered(
+    response: http::Response<BoxBody<Bytes, Infallible>>,
+    message: &Message,
+) -> Result<Response, Problem> {
+    let status = response.status();
+    let label = response.headers().get(header::CONTENT_TYPE);
+    if status == StatusCode::ACCEPTED || label.is_some_and(|label| label == "application/json") {
+        let mut response = response.map(Body::new);
+        never_stored(&mut response);
+        return Ok(response);
+    }
+    let text = match response.into_body().collect().await {
+        Ok(text) => text.to_bytes(),
+        Err(never) => match never {},
+    };
+    let text = String::from_utf8_lossy(&text);
+    if status.is_server_error() {
+        return Err(Problem::internal(&text));
+    }
+    Ok(message.refused(status, &text).into_response())
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let kind = [(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        )];
+        let mut response = (self.status, kind, Bytes::from(self.body)).into_response();
+        never_stored(&mut response);
+        response
+    }
+}
+
+fn never_stored(response: &mut Response) {
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+}

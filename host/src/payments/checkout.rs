@@ -1,0 +1,300 @@
+//! Sends a visitor to the provider's page: the session is stored first, so that none can be paid that we do not know.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use url::Url;
+
+use super::model::{COOKIE_SECONDS, PaymentError, Price, Session, Status};
+use super::service::{Payments, settle, token};
+use super::store;
+use super::views::CheckoutView;
+use super::visitor::{Visitor, hash};
+use crate::clock::Timestamp;
+use crate::deployments::pages::Page;
+use crate::fault;
+use crate::ids::SessionId;
+use crate::projects;
+use crate::stripe::{NewCheckout, Purchase, Stripe, StripeError};
+
+/// How long a second click on the same button means the same purchase, in seconds.
+const DOUBLE_CLICK: i64 = 60;
+
+/// What a visitor wants to buy, and where they come back to.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// The price's id.
+    pub price: String,
+    /// The page's address on the host that was asked: an origin and a path.
+    pub return_to: Url,
+}
+
+/// A checkout that was begun.
+#[derive(Debug)]
+pub struct Checkout {
+    /// Where the visitor pays.
+    pub view: CheckoutView,
+    /// The value of the checkout cookie.
+    pub token: String,
+}
+
+/// Sessions whose hosted checkout is being made: a second click waits for the first's.
+#[derive(Debug, Default)]
+pub(super) struct Begun(Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>);
+
+impl Begun {
+    fn turn(&self, id: SessionId) -> Arc<tokio::sync::Mutex<()>> {
+        let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Turns that nobody has or waits for are over.
+        begun.retain(|_, turn| Arc::strong_count(turn) > 1);
+        Arc::clone(begun.entry(id).or_default())
+    }
+}
+
+impl Payments {
+    /// The configured provider.
+    ///
+    /// # Errors
+    /// `Unconfigured`.
+    pub fn provider(&self) -> Result<&Stripe, PaymentError> {
+        self.stripe.as_ref().ok_or(PaymentError::Unconfigured)
+    }
+
+    /// Begins a checkout. Runs to its end whatever becomes of the visitor.
+    ///
+    /// # Errors
+    /// [`PaymentError`].
+    pub async fn begin(
+        self: Arc<Self>,
+        page: Arc<Page>,
+        visitor: Visitor,
+        wanted: Wanted,
+    ) -> Result<Checkout, PaymentError> {
+        let stripe = self.provider()?;
+        let project = self.project_of(&page).await?;
+        let price_id = wanted.price.clone();
+        let read = self
+            .control
+            .read(move |c| store::price_of(c, &project, &price_id));
+        let price = read.await?.ok_or(PaymentError::NoPrice)?;
+        if !price.active {
+            return Err(PaymentError::Inactive);
+        }
+        let (now, deployment) = (self.clock.now(), page.id);
+        let fresh = token(&self.random.bytes::<32>()?);
+        let email = visitor.user.as_ref().and_then(|user| user.email.clone());
+        let session = Session {
+            id: SessionId::new(&self.clock, &self.random)?,
+            project,
+            deployment,
+            price: price.id.clone(),
+            price_label: price.label.clone(),
+            amount: price.amount,
+            currency: price.currency.clone(),
+            recurring: price.recurring,
+            return_to: wanted.return_to.to_string(),
+            user_id: visitor.user.map(|user| user.id),
+            cookie: hash(&fresh),
+            provider_id: None,
+            provider_url: None,
+            attempt: 0,
+            status: Status::Open,
+            email: None,
+            created_at: now,
+            updated_at: now,
+        };
+        let known = visitor.cookie.zip(visitor.token);
+        let write = self
+            .control
+            .write(move |tx| store_session(tx, session, fresh, known, now));
+        let (session, token) = write.await?;
+        fault::point("checkout.stored");
+        let view = self
+            .hosted(stripe, session.id, &price, email, &wanted.return_to)
+            .await?;
+        Ok(Checkout { view, token })
+    }
+
+    /// The hosted checkout of a session: the one that it has, or a new one.
+    async fn hosted(
+        &self,
+        stripe: &Stripe,
+        id: SessionId,
+        price: &Price,
+        email: Option<String>,
+        return_to: &Url,
+    ) -> Result<CheckoutView, PaymentError> {
+        let turn = self.begun.turn(id);
+        let _turn = turn.lock().await;
+        let session = self.control.read(move |c| store::by_id(c, &id)).await?;
+        let refused = || PaymentError::Unavailable("it refused the click before this one".into());
+        let session = session.ok_or_else(refused)?;
+        let view = |url| CheckoutView {
+            url,
+            session_id: id,
+        };
+        if let Some(url) = &session.provider_url {
+            return Ok(view(url.clone()));
+        }
+        let new = NewCheckout {
+            session: id.to_string(),
+            purchase: purchase(price),
+            email,
+            success_url: came_back(return_to, "success"),
+            cancel_url: came_back(return_to, "canceled"),
+        };
+        let key = format!("svc-checkout-{id}-{}", session.attempt);
+        let hosted = match stripe.checkout(&new, &key).await {
+            Ok(hosted) => hosted,
+            Err(error) => return Err(self.refused(id, error).await),
+        };
+        fault::point("checkout.answered");
+        let (url, now) = (hosted.url.clone(), self.clock.now());
+        self.control
+            .write(move |tx| {
+                store::set_hosted(tx, &session, &hosted.id, &hosted.url)?;
+                // What came before we knew the checkout's id counts now.
+                settle(tx, &id, now)?;
+                Ok::<_, PaymentError>(())
+            })
+            .await?;
+        fault::point("checkout.committed");
+        Ok(view(url))
+    }
+
+    /// Notes what a failure means for a session; returns what the visitor is told.
+    async fn refused(&self, id: SessionId, error: StripeError) -> PaymentError {
+        let (nothing, failed) = (
+            error.made_nothing(),
+            matches!(error, StripeError::Failed(_)),
+        );
+        let noted = self.control.write(move |tx| match (nothing, failed) {
+            (true, _) => store::forget_session(tx, &id),
+            (false, true) => store::count_failure(tx, &id),
+            (false, false) => Ok(()),
+        });
+        if let Err(error) = noted.await {
+            tracing::warn!(%error, session = %id, "a checkout that failed stays as it was");
+        }
+        match error {
+            StripeError::Amount(words) => PaymentError::Amount(words),
+            other => PaymentError::Unavailable(other.to_string()),
+        }
+    }
+}
+
+/// Stores a session, or finds the one of a click just before. A visitor whose cookie we gave keeps it, so that all their purchases
+/// stay together; any other value might be known to whoever set it.
+fn store_session(
+    tx: &crate::control::Tx<'_>,
+    mut session: Session,
+    fresh: String,
+    known: Option<([u8; 32], String)>,
+    now: Timestamp,
+) -> Result<(Session, String), PaymentError> {
+    if !projects::is_live(tx, &session.project, now)? {
+        return Err(PaymentError::NoProject);
+    }
+    let since = now.plus_seconds(-COOKIE_SECONDS);
+    let mut token = fresh;
+    if let Some((cookie, value)) = known
+        && store::knows_cookie(tx, &session.deployment, &cookie, since)
+            .map_err(crate::control::Error::from)?
+    {
+        (session.cookie, token) = (cookie, value);
+        let clicked = now.plus_seconds(-DOUBLE_CLICK);
+        let before = store::same_purchase(tx, &session, clicked);
+        if let Some(before) = before.map_err(crate::control::Error::from)? {
+            return Ok((before, token));
+        }
+    }
+    store::insert_session(tx, &session)?;
+    Ok((session, token))
+}
+
+/// What the provider's page says is bought.
+fn purchase(price: &Price) -> Purchase {
+    let description = match &price.product.description {
+        Some(about) => format!("{} · {about}", price.label),
+        None => price.label.clone(),
+    };
+    Purchase {
+        product: price.product.name.clone(),
+        description,
+        amount: price.amount,
+        currency: price.currency.clone(),
+        recurring: price.recurring,
+    }
+}
+
+/// Where a visitor comes back to, with what the provider's page says came of it: which proves nothing.
+fn came_back(return_to: &Url, outcome: &str) -> String {
+    const NAME: &str = "checkout";
+    let mut url = return_to.clone();
+    let kept: Vec<(String, String)> = return_to
+        .query_pairs()
+        .filter(|(name, _)| name != NAME)
+        .map(|(name, value)| (name.into_owned(), value.into_owned()))
+        .collect();
+    url.query_pairs_mut()
+        .clear()
+        .extend_pairs(kept)
+        .append_pair(NAME, outcome);
+    url.into()
+}
+
+/// The address that `return_to` means, on the host that was asked: a path at or below the page's own; `None` if it is no such path.
+pub fn return_address(origin: &str, slug: &str, return_to: Option<&str>) -> Option<Url> {
+    let home = format!("/{slug}");
+    let path = return_to.unwrap_or(&home);
+    let below = path.strip_prefix(&home)?;
+    // A browser takes a backslash for a slash, and leaves out line breaks.
+    let odd = |c: char| c == '\\' || c.is_control();
+    if !(below.is_empty() || below.starts_with(['/', '?', '#'])) || path.contains(odd) {
+        return None;
+    }
+    let url = Url::parse(&format!("{origin}{path}")).ok()?;
+    let resolved = url.path();
+    let stays = resolved == home || resolved.starts_with(&format!("{home}/"));
+    stays.then_some(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_visitor_comes_back_to_the_page_or_below_it() {
+        for (return_to, expected) in [
+            (None, Some("http://a.example/shop?checkout=success")),
+            (
+                Some("/shop"),
+                Some("http://a.example/shop?checkout=success"),
+            ),
+            (
+                Some("/shop/a?b=c&checkout=x#d"),
+                Some("http://a.example/shop/a?b=c&checkout=success#d"),
+            ),
+            (
+                Some("/shop?"),
+                Some("http://a.example/shop?checkout=success"),
+            ),
+            (Some("/shopping"), None),
+            (Some("/"), None),
+            (Some(""), None),
+            (Some("shop"), None),
+            (Some("//evil.example"), None),
+            (Some("//evil.example/shop"), None),
+            (Some("https://a.example/shop"), None),
+            (Some("/shop/../other"), None),
+            (Some("/shop/%2e%2e/other"), None),
+            (Some("/shop/..\\other"), None),
+            (Some("/shop/\n"), None),
+            (Some("javascript:alert(1)"), None),
+        ] {
+            let url = return_address("http://a.example", "shop", return_to);
+            let found = url.map(|url| came_back(&url, "success"));
+            assert_eq!(found.as_deref(), expected, "{return_to:?}");
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Payments: what projects sell, and who has paid.
+//!
+//! The catalog is ours, and needs no provider. A visitor pays on the provider's page; what came of it is said by the provider's
+//! webhooks alone, as [`verdict`](verdict::verdict)s, which are functions of the ledger (`stripe/ledger.rs`). A project's own
+//! database has a copy of its sessions, which follows (`mirror.rs`).
+
+mod checkout;
+mod currencies;
+mod mirror;
+pub mod model;
+pub mod operations;
+mod problems;
+pub mod requests;
+pub mod routes;
+mod service;
+mod store;
+pub mod verdict;
+pub mod views;
+mod visitor;
+
+pub use model::PaymentError;
+pub use service::Payments;

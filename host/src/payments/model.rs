@@ -1,0 +1,219 @@
+//! What is sold, what was bought, and what can be wrong with either.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::verdict::Terms;
+use crate::clock::Timestamp;
+use crate::control;
+use crate::deployments::serve::LookupError;
+use crate::ids::{DeploymentId, ProjectId, SessionId};
+use crate::random::NoRandomness;
+
+/// The longest name of a product, and label of a price, in characters.
+pub const NAME: usize = 200;
+/// The longest description of a product, in characters.
+pub const DESCRIPTION: usize = 2_000;
+/// The largest amount: what every JSON reader takes for the same number.
+pub const AMOUNT: u64 = 9_007_199_254_740_991;
+/// The most prices of a project.
+pub const PRICES: u64 = 1_000;
+/// How many sessions are listed, unless the caller says,
+pub const SESSIONS: u64 = 100;
+/// and at most.
+pub const SESSIONS_MOST: u64 = 1_000;
+/// How long a checkout cookie is recognised, in seconds.
+pub const COOKIE_SECONDS: i64 = 30 * 24 * 3600;
+
+/// What became of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Nobody has paid yet.
+    Open,
+    /// It is paid: who paid has what it is about.
+    Paid,
+    /// Nobody paid in time, or the subscription has ended.
+    Canceled,
+    /// The payment has failed.
+    Failed,
+    /// The money went back.
+    Refunded,
+}
+
+impl Status {
+    const ALL: [Self; 5] = [
+        Self::Open,
+        Self::Paid,
+        Self::Canceled,
+        Self::Failed,
+        Self::Refunded,
+    ];
+
+    /// As it is written everywhere.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Paid => "paid",
+            Self::Canceled => "canceled",
+            Self::Failed => "failed",
+            Self::Refunded => "refunded",
+        }
+    }
+}
+
+impl rusqlite::ToSql for Status {
+    fn to_sql(&self) -> rusqlite::Result<rusqlite::types::ToSqlOutput<'_>> {
+        Ok(self.as_str().into())
+    }
+}
+
+impl rusqlite::types::FromSql for Status {
+    fn column_result(value: rusqlite::types::ValueRef<'_>) -> rusqlite::types::FromSqlResult<Self> {
+        let text = value.as_str()?;
+        let known = Self::ALL.into_iter().find(|status| status.as_str() == text);
+        known.ok_or(rusqlite::types::FromSqlError::InvalidType)
+    }
+}
+
+/// A product, of which there are prices.
+#[derive(Clone, Debug)]
+pub struct Product {
+    /// Its identity.
+    pub id: String,
+    /// Its name for people.
+    pub name: String,
+    /// What it is.
+    pub description: Option<String>,
+}
+
+/// A price.
+#[derive(Clone, Debug)]
+pub struct Price {
+    /// Its identity.
+    pub id: String,
+    /// What of the product it is for, or for how long.
+    pub label: String,
+    /// In minor units.
+    pub amount: i64,
+    /// In lower case.
+    pub currency: String,
+    /// Whether it is paid every month.
+    pub recurring: bool,
+    /// Whether it can be bought.
+    pub active: bool,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// What it is a price of.
+    pub product: Product,
+}
+
+/// A price to make; its fields are within their bounds.
+#[derive(Clone, Debug)]
+pub struct NewPrice {
+    /// The product's name.
+    pub product_name: String,
+    /// What the product is.
+    pub description: Option<String>,
+    /// What of it the price is for.
+    pub label: String,
+    /// In minor units.
+    pub amount: i64,
+    /// In lower case.
+    pub currency: String,
+    /// Whether it is paid every month.
+    pub recurring: bool,
+}
+
+/// What a visitor went to pay.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// Its identity.
+    pub id: SessionId,
+    /// Whose it is.
+    pub project: ProjectId,
+    /// The frontend that it was begun on.
+    pub deployment: DeploymentId,
+    /// The price, as it was then.
+    pub price: String,
+    /// Its label.
+    pub price_label: String,
+    /// In minor units.
+    pub amount: i64,
+    /// In lower case.
+    pub currency: String,
+    /// Whether it is paid every month.
+    pub recurring: bool,
+    /// Where the visitor comes back to.
+    pub return_to: String,
+    /// The visitor, if signed in.
+    pub user_id: Option<String>,
+    /// SHA-256 of the checkout cookie's value.
+    pub cookie: [u8; 32],
+    /// The provider's hosted checkout.
+    pub provider_id: Option<String>,
+    /// Where the visitor pays.
+    pub provider_url: Option<String>,
+    /// How often the provider has failed to make a hosted checkout.
+    pub attempt: u32,
+    /// What became of it.
+    pub status: Status,
+    /// The address that was collected.
+    pub email: Option<String>,
+    /// When it was begun.
+    pub created_at: Timestamp,
+    /// When its status or address last changed.
+    pub updated_at: Timestamp,
+}
+
+impl Session {
+    /// What events are compared with.
+    pub fn terms(&self) -> Terms {
+        Terms {
+            id: self.id.to_string(),
+            provider_id: self.provider_id.clone(),
+            amount: self.amount,
+            currency: self.currency.clone(),
+        }
+    }
+}
+
+/// An address as it is compared: providers and people write it in either case.
+pub fn email_key(email: &str) -> String {
+    email.trim().to_lowercase()
+}
+
+/// Why something about payments cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum PaymentError {
+    /// There is no such price in the project.
+    #[error("there is no such price")]
+    NoPrice,
+    /// It was taken off the catalog.
+    #[error("the price is inactive")]
+    Inactive,
+    /// The catalog has as many prices as it may.
+    #[error("the catalog is full")]
+    Full,
+    /// There is no provider.
+    #[error("payments are not configured")]
+    Unconfigured,
+    /// The provider takes no such amount, in its words.
+    #[error("the provider refused the amount: {0}")]
+    Amount(String),
+    /// The provider does not do what it should.
+    #[error("the provider is unavailable: {0}")]
+    Unavailable(String),
+    /// The project is gone.
+    #[error("the project is gone")]
+    NoProject,
+    /// The page is not there, or disabled.
+    #[error(transparent)]
+    Page(#[from] LookupError),
+    /// The database's.
+    #[error(transparent)]
+    Store(#[from] control::Error),
+    /// No id could be made.
+    #[error(transparent)]
+    Random(#[from] NoRandomness),
+}

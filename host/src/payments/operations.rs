@@ -1,0 +1,65 @@
+//! Operations on payments.
+
+use std::sync::Arc;
+
+use super::Payments;
+use super::requests::{AddPrice, ListSessions};
+use super::views::{CatalogView, PricedView, SessionList};
+use crate::access::{Editor, Viewer};
+use crate::control::answers::Keep;
+use crate::http::problem::Problem;
+use crate::projects::scope::ProjectScope;
+
+/// Lists what a project sells.
+///
+/// # Errors
+/// The database's.
+pub async fn catalog(
+    payments: Arc<Payments>,
+    at: ProjectScope<Viewer>,
+) -> Result<CatalogView, Problem> {
+    let prices = payments.catalog(at.project.id).await?;
+    Ok(CatalogView::new(prices))
+}
+
+/// Puts a price into a project's catalog.
+///
+/// # Errors
+/// `invalid_request`.
+pub async fn add_price(
+    payments: Arc<Payments>,
+    at: ProjectScope<Editor>,
+    input: AddPrice,
+    keep: Keep<PricedView>,
+) -> Result<PricedView, Problem> {
+    let new = input.checked()?;
+    let keep = keep.of(|price| PricedView::from(price));
+    let price = payments.add_price(at.project.id, new, keep).await?;
+    Ok(PricedView::from(&price))
+}
+
+/// Takes a price off a project's catalog.
+///
+/// # Errors
+/// `not_found`.
+pub async fn deactivate_price(
+    payments: Arc<Payments>,
+    at: ProjectScope<Editor>,
+    price: String,
+) -> Result<PricedView, Problem> {
+    let price = payments.deactivate(at.project.id, price).await?;
+    Ok(PricedView::from(&price))
+}
+
+/// Lists a project's latest sessions.
+///
+/// # Errors
+/// `invalid_request`.
+pub async fn sessions(
+    payments: Arc<Payments>,
+    at: ProjectScope<Viewer>,
+    input: ListSessions,
+) -> Result<SessionList, Problem> {
+    let sessions = payments.sessions(at.project.id, input.checked()?).await?;
+    Ok(SessionList::new(sessions))
+}

@@ -1,0 +1,43 @@
+//! Errors of payments as problems.
+
+use super::PaymentError;
+use super::model::PRICES;
+use crate::http::extract::invalid;
+use crate::http::problem::{Code, Problem};
+use crate::stripe::routes::unconfigured;
+
+impl From<PaymentError> for Problem {
+    fn from(error: PaymentError) -> Self {
+        match error {
+            PaymentError::NoPrice => Self::new(
+                Code::NotFound,
+                "There is no such price in this project: send the `id` of one in its catalog.",
+            ),
+            PaymentError::Inactive => Self::new(
+                Code::PriceInactive,
+                "The price was taken off the catalog: offer another price of it.",
+            ),
+            PaymentError::Full => invalid(format!(
+                "The catalog has {PRICES} prices, which is the most, inactive ones included."
+            )),
+            PaymentError::Unconfigured => unconfigured(),
+            PaymentError::Amount(words) => {
+                invalid(format!("The payment provider refuses the amount: {words}"))
+            }
+            PaymentError::Unavailable(why) => {
+                tracing::warn!(error = why, "a checkout could not be begun");
+                Self::new(
+                    Code::ProviderUnavailable,
+                    "The payment provider did not take the request. Nothing was charged: try again in a minute.",
+                )
+            }
+            PaymentError::NoProject => Self::new(
+                Code::NotFound,
+                "There is no such project: it was deleted, has expired, or never was.",
+            ),
+            PaymentError::Page(error) => error.into(),
+            PaymentError::Store(error) => error.into(),
+            PaymentError::Random(error) => Self::internal(&error),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What requests about payments look like, and what is wrong with them: for REST and for tools alike.
+
+use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
+
+use super::currencies;
+use super::model::{AMOUNT, DESCRIPTION, NAME, NewPrice, SESSIONS, SESSIONS_MOST};
+use crate::http::extract::{check_characters, invalid};
+use crate::http::problem::Problem;
+use crate::numbers::{Whole, whole};
+
+/// A price to put into the catalog.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AddPrice {
+    /// The product's name: prices with one name share a product.
+    #[schema(min_length = 1, max_length = 200, example = "Handbook")]
+    pub product_name: String,
+    /// What the product is; replaces what was said of it before.
+    #[schema(max_length = 2000)]
+    pub description: Option<String>,
+    /// What of the product it is for, or for how long.
+    #[schema(min_length = 1, max_length = 200, example = "PDF")]
+    pub label: String,
+    /// In minor units of the currency, such as cents.
+    #[schema(value_type = i64, minimum = 1, maximum = 9_007_199_254_740_991_i64, example = 900)]
+    pub amount: serde_json::Number,
+    /// A currency of ISO 4217, in either case.
+    #[schema(pattern = "^[A-Za-z]{3}$", example = "eur")]
+    pub currency: String,
+    /// Whether it is paid every month, as a subscription; otherwise once.
+    pub recurring: Option<bool>,
+}
+
+/// Which sessions to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ListSessions {
+    /// How many at most.
+    #[serde(default, deserialize_with = "whole")]
+    #[param(minimum = 1, maximum = 1000, default = 100)]
+    pub limit: Option<u64>,
+}
+
+/// What a visitor wants to buy.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BeginCheckout {
+    /// The price's id.
+    #[schema(example = "price_2Wn3bQmZ0hXk81TtVd5sYc4L")]
+    pub price: String,
+    /// Where the visitor comes back to: a path below the page's own address; the page itself, if absent.
+    #[schema(example = "/shop#thanks")]
+    pub return_to: Option<String>,
+}
+
+impl AddPrice {
+    /// The price that is asked for.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub fn checked(self) -> Result<NewPrice, Problem> {
+        check_name("product_name", &self.product_name)?;
+        check_characters("description", self.description.as_deref(), DESCRIPTION)?;
+        check_name("label", &self.label)?;
+        let amount = whole_amount(&self.amount)?;
+        let currency = self.currency.to_ascii_lowercase();
+        if currencies::digits(&currency).is_none() {
+            return Err(invalid(
+                "`currency` must be a currency of ISO 4217 that has a minor unit, such as `eur`.",
+            ));
+        }
+        Ok(NewPrice {
+            product_name: self.product_name,
+            description: self.description.filter(|text| !text.is_empty()),
+            label: self.label,
+            amount,
+            currency,
+            recurring: self.recurring.unwrap_or(false),
+        })
+    }
+}
+
+/// An amount, if it is a positive whole number, however JSON writes it.
+fn whole_amount(number: &serde_json::Number) -> Result<i64, Problem> {
+    let wrong = || {
+        invalid(format!(
+            "`amount` must be a whole number from 1 to {AMOUNT}, in minor units of the currency, such as cents."
+        ))
+    };
+    let Whole(amount) = Whole::deserialize(number).map_err(|_| wrong())?;
+    if !(1..=AMOUNT).contains(&amount) {
+        return Err(wrong());
+    }
+    i64::try_from(amount).map_err(|_| wrong())
+}
+
+fn check_name(field: &str, text: &str) -> Result<(), Problem> {
+    if text.trim().is_empty() {
+        return Err(invalid(format!("`{field}` is empty: say what is sold.")));
+    }
+    check_characters(field, Some(text), NAME)
+}
+
+impl ListSessions {
+    /// How many sessions are asked for.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub fn checked(&self) -> Result<u64, Problem> {
+        let limit = self.limit.unwrap_or(SESSIONS);
+        if !(1..=SESSIONS_MOST).contains(&limit) {
+            return Err(invalid(format!(
+                "`limit` must be from 1 to {SESSIONS_MOST}."
+            )));
+        }
+        Ok(limit)
+    }
+}

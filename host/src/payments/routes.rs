@@ -1,0 +1,246 @@
+//! The routes of payments: the owner's catalog and sessions, and the visitor's way to pay.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use cookie::{Cookie, SameSite};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde::Deserialize;
+
+use super::checkout::{Wanted, return_address};
+use super::model::COOKIE_SECONDS;
+use super::requests::{AddPrice, BeginCheckout, ListSessions};
+use super::views::{CatalogView, CheckoutView, PaymentList, PricedView, SessionList};
+use super::visitor::{cookie_name, visitor};
+use super::{Payments, operations};
+use crate::access::idempotency::{Repeatable, Route};
+use crate::access::{Editor, Viewer, to_the_end};
+use crate::config::Config;
+use crate::deployments::Deployments;
+use crate::deployments::pages::{self, Page};
+use crate::http::context::Context;
+use crate::http::extract::{UnreadBody, UnreadQuery, invalid};
+use crate::http::problem::{Code, Problem};
+use crate::http::{negotiate, origin};
+use crate::projects::scope::ProjectScope;
+
+/// Services that visitors' payments need.
+#[derive(Clone, Debug)]
+pub struct Till {
+    /// Payments.
+    pub payments: Arc<Payments>,
+    /// Pages that they are begun on.
+    pub deployments: Arc<Deployments>,
+    /// Settings.
+    pub config: Arc<Config>,
+}
+
+/// The price that a path names.
+#[derive(Debug, Deserialize)]
+pub struct PricePath {
+    pid: String,
+}
+
+/// List what is sold
+///
+/// Products with their prices, inactive ones included. Needs no backend, and no payment provider.
+#[utoipa::path(
+    operation_id = "list_catalog",
+    get, path = "/api/v1/projects/{id}/payments/catalog", tag = "payments",
+    params(("id" = String, Path, description = "The project.")),
+    responses((status = 200, description = "The catalog.", body = CatalogView)),
+    extensions(("x-problems" = json!("owner forbidden not_found"))),
+    security(("bearer" = []))
+)]
+pub async fn catalog(
+    State(payments): State<Arc<Payments>>,
+    at: ProjectScope<Viewer>,
+    query: UnreadQuery,
+) -> Result<Json<CatalogView>, Problem> {
+    query.none()?;
+    operations::catalog(payments, at).await.map(Json)
+}
+
+/// Put a price into the catalog
+///
+/// Prices with one `product_name` share a product, which is made with the first. A price never changes: take it off, and add another.
+#[utoipa::path(
+    operation_id = "add_price",
+    post, path = "/api/v1/projects/{id}/payments/catalog", tag = "payments",
+    params(
+        ("id" = String, Path, description = "The project."),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request answer what the first did, for 24 hours.")
+    ),
+    request_body = AddPrice,
+    responses((status = 201, description = "The price, which can be bought from now on.", body = PricedView)),
+    extensions(("x-problems" = json!("owner body idempotency_conflict forbidden not_found"))),
+    security(("bearer" = []))
+)]
+pub async fn add_price(
+    State(payments): State<Arc<Payments>>,
+    request: Repeatable,
+    at: ProjectScope<Editor>,
+    body: UnreadBody,
+) -> Result<Response, Problem> {
+    let body = body.json::<AddPrice>().await?;
+    let (caller, parent) = (at.authority.caller.clone(), at.project.id.to_string());
+    let route = Route {
+        name: "catalog",
+        parent: &parent,
+    };
+    let work = |keep| operations::add_price(payments, at, body.value, keep);
+    request
+        .once(Some(&caller), route, &body.raw, StatusCode::CREATED, work)
+        .await
+}
+
+/// Take a price off the catalog
+///
+/// Nobody can buy it any more. It stays listed, and what was bought stays bought.
+#[utoipa::path(
+    operation_id = "deactivate_price",
+    delete, path = "/api/v1/projects/{id}/payments/catalog/{pid}", tag = "payments",
+    params(
+        ("id" = String, Path, description = "The project."),
+        ("pid" = String, Path, description = "The price.")
+    ),
+    responses((status = 200, description = "The price, inactive.", body = PricedView)),
+    extensions(("x-problems" = json!("owner forbidden not_found"))),
+    security(("bearer" = []))
+)]
+pub async fn deactivate_price(
+    State(payments): State<Arc<Payments>>,
+    at: ProjectScope<Editor>,
+    Path(path): Path<PricePath>,
+    query: UnreadQuery,
+) -> Result<Json<PricedView>, Problem> {
+    query.none()?;
+    let work = operations::deactivate_price(payments, at, path.pid);
+    to_the_end(work).await.map(Json)
+}
+
+/// List the latest sessions
+///
+/// A session is a visitor who went to pay. Its `status` is what the payment provider's webhooks say: `open`, `paid`, `canceled`, `failed` or
+/// `refunded`.
+#[utoipa::path(
+    operation_id = "list_sessions",
+    get, path = "/api/v1/projects/{id}/payments/sessions", tag = "payments",
+    params(("id" = String, Path, description = "The project."), ListSessions),
+    responses((status = 200, description = "The sessions, newest first.", body = SessionList)),
+    extensions(("x-problems" = json!("owner forbidden not_found"))),
+    security(("bearer" = []))
+)]
+pub async fn sessions(
+    State(payments): State<Arc<Payments>>,
+    at: ProjectScope<Viewer>,
+    query: UnreadQuery,
+) -> Result<Json<SessionList>, Problem> {
+    let input = query.read()?;
+    operations::sessions(payments, at, input).await.map(Json)
+}
+
+/// Begin a checkout
+///
+/// Sends the visitor to the payment provider's page, and gives the browser a cookie by which it is recognised for 30 days. A second
+/// click within a minute leads to the same page. The visitor comes back to `return_to` with `?checkout=success` or `?checkout=canceled`, which
+/// proves nothing: ask `payments/status`.
+#[utoipa::path(
+    operation_id = "begin_checkout",
+    post, path = "/{slug}/payments/checkout", tag = "visitors",
+    params(("slug" = String, Path, description = "A project's frontend.")),
+    request_body(content(
+        (BeginCheckout = "application/json"),
+        (BeginCheckout = "application/x-www-form-urlencoded")
+    )),
+    responses(
+        (status = 303, description = "On to the provider's page."),
+        (status = 200, description = "The same for who accepts `application/json`.", body = CheckoutView)
+    ),
+    extensions(("x-problems" = json!("body origin_refused disabled not_found price_inactive rate_limited payments_unconfigured provider_unavailable")))
+)]
+pub async fn checkout(
+    State(till): State<Till>,
+    context: Context,
+    Path(slug): Path<String>,
+    headers: HeaderMap,
+    body: UnreadBody,
+) -> Result<Response, Problem> {
+    let page = frontend(&till, &context, &slug).await?;
+    // A page elsewhere could have the browser's cookie replaced.
+    if !origin::is_own(&till.config.scheme, &context.authority, &headers) {
+        return Err(Problem::new(
+            Code::OriginRefused,
+            "The checkout was begun on a page of another origin. Begin it on the page itself.",
+        ));
+    }
+    till.payments.provider()?;
+    let input = body.form_or_json::<BeginCheckout>().await?.value;
+    let origin = format!("{}://{}", till.config.scheme, context.authority);
+    let return_to = return_address(&origin, &slug, input.return_to.as_deref());
+    let wanted = Wanted {
+        price: input.price,
+        return_to: return_to.ok_or_else(|| {
+            invalid(format!(
+                "`return_to` must be a path at or below `/{slug}`, such as `/{slug}#thanks`."
+            ))
+        })?,
+    };
+    let visitor = visitor(&page, &headers);
+    let beginning = Arc::clone(&till.payments).begin(Arc::clone(&page), visitor, wanted);
+    let begun = to_the_end(beginning).await?;
+    let cookie = Cookie::build((cookie_name(&page.id), begun.token))
+        .path(format!("/{slug}"))
+        .http_only(true)
+        .same_site(SameSite::Lax)
+        .secure(till.config.secure)
+        .max_age(time::Duration::seconds(COOKIE_SECONDS))
+        .build();
+    let mut response = if negotiate::names(&headers, "application/json") {
+        Json(begun.view).into_response()
+    } else {
+        (StatusCode::SEE_OTHER, [(header::LOCATION, begun.view.url)]).into_response()
+    };
+    let cookie = HeaderValue::try_from(cookie.to_string()).map_err(|e| Problem::internal(&e))?;
+    let headers = response.headers_mut();
+    headers.insert(header::SET_COOKIE, cookie);
+    headers.insert(header::CACHE_CONTROL, pages::PRIVATE);
+    Ok(response)
+}
+
+/// Say what the visitor has paid for
+///
+/// What counts now, by whatever the visitor is recognised: as the signed-in visitor who paid, by their verified address, or by the
+/// checkout's cookie. What was refunded, or has ended, is not there.
+#[utoipa::path(
+    operation_id = "payment_status",
+    get, path = "/{slug}/payments/status", tag = "visitors",
+    params(("slug" = String, Path, description = "A project's frontend.")),
+    responses((status = 200, description = "The payments.", body = PaymentList)),
+    extensions(("x-problems" = json!("disabled not_found")))
+)]
+pub async fn status(
+    State(till): State<Till>,
+    context: Context,
+    Path(slug): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let page = frontend(&till, &context, &slug).await?;
+    let owned = till.payments.owned(&page, visitor(&page, &headers)).await?;
+    let mut response = Json(PaymentList::new(owned)).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, pages::PRIVATE);
+    Ok(response)
+}
+
+/// The frontend at a slug: nothing is sold on a quick share.
+async fn frontend(till: &Till, context: &Context, slug: &str) -> Result<Arc<Page>, Problem> {
+    let page = till.deployments.visited(&context.host, slug).await?;
+    if page.is_frontend() {
+        Ok(page)
+    } else {
+        Err(Problem::not_found())
+    }
+}

@@ -1,0 +1,340 @@
+//! What payments offer to routes, tools and the server: the catalog, and what was bought.
+
+use std::sync::Arc;
+
+use super::checkout::Begun;
+use super::mirror::Mirrors;
+use super::model::{COOKIE_SECONDS, NewPrice, PaymentError, Price, Session};
+use super::store::{self, Ids};
+use super::verdict::verdict;
+use super::views::MatchedBy;
+use super::visitor::Visitor;
+use crate::clock::{Clock, Timestamp};
+use crate::control::answers::Keep;
+use crate::control::{self, Control, Tx};
+use crate::deployments::pages::{Kind, Page};
+use crate::ids::{DeploymentId, ProjectId, SessionId, uuid_v7};
+use crate::projects::{self, ProjectError, Projects};
+use crate::random::Random;
+use crate::stripe::{Consumer, Found, Reference, Stripe, Subject, ledger};
+
+/// How long an event waits for what it is about, in seconds: the provider itself forgets events after 30 days.
+const WAITS: i64 = 90 * 24 * 3600;
+/// How many of those are looked at in one transaction.
+const AT_ONCE: u32 = 100;
+/// How many sessions of an ended project are removed in one transaction.
+const SESSIONS_AT_ONCE: u32 = 100;
+
+/// The payments of an installation.
+#[derive(Debug)]
+pub struct Payments {
+    pub(super) control: Control,
+    pub(super) clock: Clock,
+    pub(super) random: Random,
+    pub(super) projects: Projects,
+    pub(super) stripe: Option<Stripe>,
+    pub(super) begun: Begun,
+    pub(super) mirrors: Arc<Mirrors>,
+}
+
+impl Payments {
+    /// The payments in a control database, with a provider if one is configured.
+    pub fn new(
+        control: Control,
+        clock: Clock,
+        random: Random,
+        projects: Projects,
+        stripe: Option<Stripe>,
+    ) -> Self {
+        Self {
+            control,
+            clock,
+            random,
+            projects,
+            stripe,
+            begun: Begun::default(),
+            mirrors: Arc::default(),
+        }
+    }
+
+    /// The prices of a project, by product.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn catalog(&self, project: ProjectId) -> Result<Vec<Price>, PaymentError> {
+        let read = self.control.read(move |c| store::catalog(c, &project));
+        Ok(read.await?)
+    }
+
+    /// Puts a price into a project's catalog; durable when it returns.
+    ///
+    /// # Errors
+    /// [`PaymentError`].
+    pub async fn add_price(
+        &self,
+        project: ProjectId,
+        new: NewPrice,
+        keep: Keep<Price>,
+    ) -> Result<Price, PaymentError> {
+        let ids = Ids {
+            price: format!("price_{}", token(&self.random.bytes::<18>()?)),
+            product: uuid_v7(&self.clock, &self.random)?.to_string(),
+        };
+        let now = self.clock.now();
+        self.control
+            .write(move |tx| {
+                if !projects::is_live(tx, &project, now)? {
+                    return Err(PaymentError::NoProject);
+                }
+                let made = store::insert_price(tx, &project, &new, &ids, now)?;
+                keep.keep(tx, &made)?;
+                Ok(made)
+            })
+            .await
+    }
+
+    /// Takes a price off a project's catalog: nobody can buy it from now on. What was bought stays.
+    ///
+    /// # Errors
+    /// `NoPrice` if the project has none of the id.
+    pub async fn deactivate(&self, project: ProjectId, id: String) -> Result<Price, PaymentError> {
+        let write = self
+            .control
+            .write(move |tx| store::deactivate(tx, &project, &id));
+        write.await?.ok_or(PaymentError::NoPrice)
+    }
+
+    /// The latest sessions of a project, newest first.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn sessions(
+        &self,
+        project: ProjectId,
+        most: u64,
+    ) -> Result<Vec<Session>, PaymentError> {
+        let read = self
+            .control
+            .read(move |c| store::sessions(c, &project, most));
+        Ok(read.await?)
+    }
+
+    /// What a visitor of a page has paid for and has now: by who they are, by their address, by their browser.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn owned(
+        &self,
+        page: &Page,
+        visitor: Visitor,
+    ) -> Result<Vec<(Session, MatchedBy)>, PaymentError> {
+        if visitor.user.is_none() && visitor.cookie.is_none() {
+            return Ok(Vec::new());
+        }
+        let deployment = page.id;
+        let project = self.project_of(page).await?;
+        let since = self.clock.now().plus_seconds(-COOKIE_SECONDS);
+        let read = self
+            .control
+            .read(move |c| recognise(c, &project, &deployment, &visitor, since));
+        Ok(read.await?)
+    }
+
+    /// The live project that a page is of.
+    ///
+    /// # Errors
+    /// `NoProject` if it is of none: a quick share, or a project that has just ended.
+    pub(super) async fn project_of(&self, page: &Page) -> Result<ProjectId, PaymentError> {
+        let Kind::Frontend { host_label } = &page.kind else {
+            return Err(PaymentError::NoProject);
+        };
+        let found = self.projects.by_label(host_label).await;
+        let project = found.map_err(|error| match error {
+            ProjectError::Store(error) => error.into(),
+            _ => PaymentError::NoProject,
+        })?;
+        project.map(|one| one.id).ok_or(PaymentError::NoProject)
+    }
+
+    /// Derives everything about a project's sessions from the ledger anew, and has the mirror made anew. Returns how many sessions
+    /// there are, and how many said something else before.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn rebuild(
+        control: &Control,
+        project: ProjectId,
+        now: Timestamp,
+    ) -> Result<(usize, usize), control::Error> {
+        let sessions = control
+            .read(move |c| store::session_ids(c, &project))
+            .await?;
+        let all = sessions.len();
+        let mut changed = 0;
+        for some in sessions.chunks(SESSIONS_AT_ONCE as usize) {
+            let some = some.to_vec();
+            let write = control.write(move |tx| {
+                let mut changed = 0;
+                for id in some {
+                    changed += usize::from(settle(tx, &id, now)?);
+                }
+                Ok::<_, control::Error>(changed)
+            });
+            changed += write.await?;
+        }
+        control
+            .write(move |tx| store::make_anew(tx, &project))
+            .await?;
+        Ok((all, changed))
+    }
+
+    /// Everything that the ledger has about a project's sessions, by arrival.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn events(
+        control: &Control,
+        project: ProjectId,
+    ) -> Result<Vec<(SessionId, ledger::Entry)>, control::Error> {
+        control
+            .read(move |c| {
+                let mut all = Vec::new();
+                for id in store::session_ids(c, &project)? {
+                    if let Some(session) = store::by_id(c, &id)? {
+                        let found = ledger::find(c, names(&session))?;
+                        all.extend(found.entries.into_iter().map(|entry| (id, entry)));
+                    }
+                }
+                all.sort_by_key(|(_, entry)| entry.number);
+                Ok(all)
+            })
+            .await
+    }
+
+    /// Removes what an ended project has sold, its sessions and their events included.
+    ///
+    /// # Errors
+    /// The database's; calling again goes on.
+    pub async fn remove(&self, project: ProjectId) -> Result<(), control::Error> {
+        loop {
+            let write = self.control.write(move |tx| {
+                let removed = store::remove_some(tx, &project, SESSIONS_AT_ONCE)?;
+                for session in &removed {
+                    let found = ledger::find(tx, names(session))?;
+                    ledger::remove(tx, &found)?;
+                }
+                Ok::<_, control::Error>(!removed.is_empty())
+            });
+            if !write.await? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Forgets events of the provider's that are about nothing of ours, and have waited long enough.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn forget_old(&self) -> Result<(), control::Error> {
+        let before = self.clock.now().plus_seconds(-WAITS);
+        loop {
+            let write = self.control.write(move |tx| {
+                let entries = ledger::unclaimed(tx, before, AT_ONCE)?;
+                let some = !entries.is_empty();
+                let found = Found {
+                    entries,
+                    ..Found::default()
+                };
+                ledger::remove(tx, &found)?;
+                Ok::<_, control::Error>(some)
+            });
+            if !write.await? {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// The names by which events of a session are found.
+fn names(session: &Session) -> Vec<Reference> {
+    let own = Reference::subject(&Subject::Session(session.id.to_string()));
+    let hosted = session.provider_id.as_deref().map(Reference::object);
+    std::iter::once(own).chain(hosted).collect()
+}
+
+/// Brings a session to what the ledger says of it; returns whether that is something new.
+pub(super) fn settle(tx: &Tx<'_>, id: &SessionId, now: Timestamp) -> Result<bool, control::Error> {
+    let Some(session) = store::by_id(tx, id)? else {
+        return Ok(false);
+    };
+    let found = ledger::find(tx, names(&session))?;
+    ledger::claim(tx, &found)?;
+    let said = verdict(&session.terms(), found.events());
+    store::set_verdict(tx, &session, &said, now)
+}
+
+impl Consumer for Payments {
+    fn heard(&self, tx: &Tx<'_>, found: &Found, now: Timestamp) -> Result<bool, control::Error> {
+        let mut sessions: Vec<Session> = Vec::new();
+        for reference in &found.references {
+            let session = match (reference.as_session(), reference.as_object()) {
+                (Some(id), _) => match id.parse() {
+                    Ok(id) => store::by_id(tx, &id)?,
+                    Err(_) => None,
+                },
+                (None, Some(id)) => store::by_provider_id(tx, id)?,
+                (None, None) => None,
+            };
+            sessions.extend(session);
+        }
+        for session in &sessions {
+            let said = verdict(&session.terms(), found.events());
+            store::set_verdict(tx, session, &said, now)?;
+        }
+        Ok(!sessions.is_empty())
+    }
+}
+
+/// The paid sessions of a visitor, newest first, each by the surest sign.
+fn recognise(
+    c: &rusqlite::Connection,
+    project: &ProjectId,
+    deployment: &DeploymentId,
+    visitor: &Visitor,
+    since: Timestamp,
+) -> rusqlite::Result<Vec<(Session, MatchedBy)>> {
+    let mut found: Vec<(Session, MatchedBy)> = Vec::new();
+    let mut add = |sessions: Vec<Session>, by| {
+        for session in sessions {
+            if !found.iter().any(|(known, _)| known.id == session.id) {
+                found.push((session, by));
+            }
+        }
+    };
+    if let Some(user) = &visitor.user {
+        add(
+            store::paid_by_user(c, project, &user.id)?,
+            MatchedBy::UserId,
+        );
+        if let Some(email) = &user.email {
+            add(store::paid_by_email(c, project, email)?, MatchedBy::Email);
+        }
+    }
+    if let Some(cookie) = &visitor.cookie
+        && store::knows_cookie(c, deployment, cookie, since)?
+    {
+        add(
+            store::paid_by_cookie(c, deployment, cookie)?,
+            MatchedBy::Cookie,
+        );
+    }
+    // Ids are ordered by time.
+    found.sort_by(|(a, _), (b, _)| b.id.cmp(&a.id));
+    Ok(found)
+}
+
+/// Random bytes as letters and digits.
+pub(super) fn token(bytes: &[u8]) -> String {
+    const BASE62: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    base_x::encode(BASE62, bytes)
+}

@@ -1,0 +1,447 @@
+//! Catalogs and sessions in the control database.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::model::{NewPrice, PRICES, PaymentError, Price, Product, Session, Status, email_key};
+use super::verdict::Verdict;
+use crate::clock::Timestamp;
+use crate::control::{Error, Tx};
+use crate::ids::{BackendId, DeploymentId, ProjectId, SessionId};
+
+const PRICE: &str = "SELECT r.id, r.label, r.amount, r.currency, r.recurring, r.active, r.created_at, \
+    p.id, p.name, p.description \
+    FROM payment_prices r JOIN payment_products p ON p.id = r.product_id";
+
+fn price(row: &Row<'_>) -> rusqlite::Result<Price> {
+    Ok(Price {
+        id: row.get(0)?,
+        label: row.get(1)?,
+        amount: row.get(2)?,
+        currency: row.get(3)?,
+        recurring: row.get(4)?,
+        active: row.get(5)?,
+        created_at: row.get(6)?,
+        product: Product {
+            id: row.get(7)?,
+            name: row.get(8)?,
+            description: row.get(9)?,
+        },
+    })
+}
+
+/// The prices of a project, by product and age.
+pub(super) fn catalog(c: &Connection, project: &ProjectId) -> rusqlite::Result<Vec<Price>> {
+    c.prepare_cached(&format!(
+        "{PRICE} WHERE r.project_id = ?1 ORDER BY p.number, r.number"
+    ))?
+    .query_map([project], price)?
+    .collect()
+}
+
+/// A price of a project.
+pub(super) fn price_of(
+    c: &Connection,
+    project: &ProjectId,
+    id: &str,
+) -> rusqlite::Result<Option<Price>> {
+    c.prepare_cached(&format!("{PRICE} WHERE r.project_id = ?1 AND r.id = ?2"))?
+        .query_row(params![project, id], price)
+        .optional()
+}
+
+/// The names of what is made with a price: its own, and that of its product, if there is none of the name.
+#[derive(Clone, Debug)]
+pub(super) struct Ids {
+    pub(super) price: String,
+    pub(super) product: String,
+}
+
+/// Adds a price, and its product if that is new.
+pub(super) fn insert_price(
+    tx: &Tx<'_>,
+    project: &ProjectId,
+    new: &NewPrice,
+    ids: &Ids,
+    now: Timestamp,
+) -> Result<Price, PaymentError> {
+    let prices: u64 = tx
+        .prepare_cached("SELECT count(*) FROM payment_prices WHERE project_id = ?1")
+        .and_then(|mut query| {
+            query.query_row([project], |row| row.get::<_, i64>(0).map(i64::unsigned_abs))
+        })
+        .map_err(Error::from)?;
+    if prices >= PRICES {
+        return Err(PaymentError::Full);
+    }
+    let insert = || {
+        let product: String = tx
+            .prepare_cached(
+                "INSERT INTO payment_products (id, project_id, name, description, created_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5)
+                 ON CONFLICT (project_id, name)
+                    DO UPDATE SET description = coalesce(excluded.description, description)
+                 RETURNING id",
+            )?
+            .query_row(
+                params![ids.product, project, new.product_name, new.description, now],
+                |row| row.get(0),
+            )?;
+        tx.prepare_cached(
+            "INSERT INTO payment_prices
+                (id, project_id, product_id, label, amount, currency, recurring, created_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        )?
+        .execute(params![
+            ids.price,
+            project,
+            product,
+            new.label,
+            new.amount,
+            new.currency,
+            new.recurring,
+            now,
+        ])?;
+        price_of(tx, project, &ids.price)
+    };
+    let made = insert().map_err(Error::from)?;
+    made.ok_or(PaymentError::NoPrice)
+}
+
+/// Takes a price off the catalog; returns it, if there is one.
+pub(super) fn deactivate(
+    tx: &Tx<'_>,
+    project: &ProjectId,
+    id: &str,
+) -> Result<Option<Price>, Error> {
+    tx.prepare_cached("UPDATE payment_prices SET active = 0 WHERE project_id = ?1 AND id = ?2")?
+        .execute(params![project, id])?;
+    Ok(price_of(tx, project, id)?)
+}
+
+const SESSION: &str = "SELECT id, project_id, deployment_id, price_id, price_label, amount, currency, \
+    recurring, return_to, user_id, cookie_sha256, provider_id, provider_url, attempt, status, email, \
+    created_at, updated_at, change FROM payment_sessions";
+
+fn session(row: &Row<'_>) -> rusqlite::Result<Session> {
+    Ok(Session {
+        id: row.get(0)?,
+        project: row.get(1)?,
+        deployment: row.get(2)?,
+        price: row.get(3)?,
+        price_label: row.get(4)?,
+        amount: row.get(5)?,
+        currency: row.get(6)?,
+        recurring: row.get(7)?,
+        return_to: row.get(8)?,
+        user_id: row.get(9)?,
+        cookie: row.get(10)?,
+        provider_id: row.get(11)?,
+        provider_url: row.get(12)?,
+        attempt: row.get(13)?,
+        status: row.get(14)?,
+        email: row.get(15)?,
+        created_at: row.get(16)?,
+        updated_at: row.get(17)?,
+    })
+}
+
+/// Adds a session.
+pub(super) fn insert_session(tx: &Tx<'_>, new: &Session) -> Result<(), Error> {
+    tx.prepare_cached(
+        "INSERT INTO payment_sessions
+            (id, project_id, deployment_id, price_id, price_label, amount, currency, recurring,
+             return_to, user_id, cookie_sha256, status, created_at, updated_at, change)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, 0)",
+    )?
+    .execute(params![
+        new.id,
+        new.project,
+        new.deployment,
+        new.price,
+        new.price_label,
+        new.amount,
+        new.currency,
+        new.recurring,
+        new.return_to,
+        new.user_id,
+        new.cookie,
+        new.status,
+        new.created_at,
+        new.updated_at,
+    ])?;
+    Ok(())
+}
+
+/// Counts a change of a project's sessions; returns its number.
+fn next_change(tx: &Tx<'_>, project: &ProjectId) -> Result<i64, Error> {
+    Ok(tx
+        .prepare_cached(
+            "INSERT INTO payment_mirrors (project_id, changes) VALUES (?1, 1)
+             ON CONFLICT (project_id) DO UPDATE SET changes = changes + 1 RETURNING changes",
+        )?
+        .query_row([project], |row| row.get(0))?)
+}
+
+/// An open session of the same purchase, begun since `since`: a second click on the same button.
+pub(super) fn same_purchase(
+    c: &Connection,
+    wanted: &Session,
+    since: Timestamp,
+) -> rusqlite::Result<Option<Session>> {
+    c.prepare_cached(&format!(
+        "{SESSION} WHERE deployment_id = ?1 AND cookie_sha256 = ?2 AND price_id = ?3 AND return_to = ?4
+            AND user_id IS ?5 AND status = 'open' AND created_at > ?6
+         ORDER BY number DESC LIMIT 1"
+    ))?
+    .query_row(
+        params![
+            wanted.deployment,
+            wanted.cookie,
+            wanted.price,
+            wanted.return_to,
+            wanted.user_id,
+            since
+        ],
+        session,
+    )
+    .optional()
+}
+
+/// Whether a checkout cookie was given to a visitor of a frontend, since `since`.
+pub(super) fn knows_cookie(
+    c: &Connection,
+    deployment: &DeploymentId,
+    cookie: &[u8; 32],
+    since: Timestamp,
+) -> rusqlite::Result<bool> {
+    c.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM payment_sessions
+            WHERE deployment_id = ?1 AND cookie_sha256 = ?2 AND created_at > ?3)",
+    )?
+    .query_row(params![deployment, cookie, since], |row| row.get(0))
+}
+
+/// A session.
+pub(super) fn by_id(c: &Connection, id: &SessionId) -> rusqlite::Result<Option<Session>> {
+    c.prepare_cached(&format!("{SESSION} WHERE id = ?1"))?
+        .query_row([id], session)
+        .optional()
+}
+
+/// The session of a hosted checkout.
+pub(super) fn by_provider_id(c: &Connection, id: &str) -> rusqlite::Result<Option<Session>> {
+    c.prepare_cached(&format!("{SESSION} WHERE provider_id = ?1"))?
+        .query_row([id], session)
+        .optional()
+}
+
+/// Notes the hosted checkout of a session.
+pub(super) fn set_hosted(
+    tx: &Tx<'_>,
+    session: &Session,
+    provider_id: &str,
+    url: &str,
+) -> Result<(), Error> {
+    let change = next_change(tx, &session.project)?;
+    tx.prepare_cached(
+        "UPDATE payment_sessions SET provider_id = ?2, provider_url = ?3, change = ?4 WHERE id = ?1",
+    )?
+    .execute(params![session.id, provider_id, url, change])?;
+    Ok(())
+}
+
+/// Notes that the provider has failed to make a hosted checkout: the next attempt needs another key.
+pub(super) fn count_failure(tx: &Tx<'_>, id: &SessionId) -> Result<(), Error> {
+    tx.prepare_cached("UPDATE payment_sessions SET attempt = attempt + 1 WHERE id = ?1")?
+        .execute([id])?;
+    Ok(())
+}
+
+/// Forgets a session that the provider has refused to make a checkout for: nobody can pay it.
+pub(super) fn forget_session(tx: &Tx<'_>, id: &SessionId) -> Result<(), Error> {
+    tx.prepare_cached("DELETE FROM payment_sessions WHERE id = ?1 AND change = 0")?
+        .execute([id])?;
+    Ok(())
+}
+
+/// Has the mirror of a project made anew.
+pub(super) fn make_anew(tx: &Tx<'_>, project: &ProjectId) -> Result<(), Error> {
+    tx.prepare_cached("UPDATE payment_mirrors SET asked = asked + 1 WHERE project_id = ?1")?
+        .execute([project])?;
+    Ok(())
+}
+
+/// A mirror that does not have everything.
+#[derive(Clone, Debug)]
+pub(super) struct Lagging {
+    pub(super) project: ProjectId,
+    pub(super) backend: BackendId,
+    /// How far it follows; `None` if it is to be made anew.
+    pub(super) position: Option<i64>,
+    pub(super) changes: i64,
+    pub(super) asked: i64,
+}
+
+/// The mirrors that do not have everything, of projects that have a backend.
+pub(super) fn lagging(c: &Connection) -> rusqlite::Result<Vec<Lagging>> {
+    c.prepare_cached(
+        "SELECT m.project_id, b.id, m.position, m.changes, m.asked,
+            m.backend_id IS NOT b.id OR m.made < m.asked
+         FROM backends b CROSS JOIN payment_mirrors m ON m.project_id = b.project_id
+         WHERE m.backend_id IS NOT b.id OR m.made < m.asked OR m.position < m.changes",
+    )?
+    .query_map([], |row| {
+        let anew: bool = row.get(5)?;
+        Ok(Lagging {
+            project: row.get(0)?,
+            backend: row.get(1)?,
+            position: if anew { None } else { Some(row.get(2)?) },
+            changes: row.get(3)?,
+            asked: row.get(4)?,
+        })
+    })?
+    .collect()
+}
+
+/// The sessions of a project that have changed since `position`, in the order of their changes, each with its number.
+pub(super) fn changed(
+    c: &Connection,
+    project: &ProjectId,
+    position: i64,
+    most: Option<u32>,
+) -> rusqlite::Result<Vec<(i64, Session)>> {
+    c.prepare_cached(&format!(
+        "{SESSION} WHERE project_id = ?1 AND change > ?2 ORDER BY change LIMIT ?3"
+    ))?
+    .query_map(
+        params![project, position, most.map_or(-1, i64::from)],
+        |row| Ok((row.get(18)?, session(row)?)),
+    )?
+    .collect()
+}
+
+/// Notes how far a mirror follows.
+pub(super) fn set_position(tx: &Tx<'_>, followed: &Lagging, position: i64) -> Result<(), Error> {
+    tx.prepare_cached(
+        "UPDATE payment_mirrors SET backend_id = ?2, position = ?3, made = ?4 WHERE project_id = ?1",
+    )?
+    .execute(params![
+        followed.project,
+        followed.backend,
+        position,
+        followed.asked
+    ])?;
+    Ok(())
+}
+
+/// Writes what the ledger says of a session, if that is new; returns whether it is.
+pub(super) fn set_verdict(
+    tx: &Tx<'_>,
+    session: &Session,
+    verdict: &Verdict,
+    now: Timestamp,
+) -> Result<bool, Error> {
+    if session.status == verdict.status && session.email == verdict.email {
+        return Ok(false);
+    }
+    let change = next_change(tx, &session.project)?;
+    tx.prepare_cached(
+        "UPDATE payment_sessions
+         SET status = ?2, email = ?3, email_key = ?4, updated_at = ?5, change = ?6 WHERE id = ?1",
+    )?
+    .execute(params![
+        session.id,
+        verdict.status,
+        verdict.email,
+        verdict.email.as_deref().map(email_key),
+        now,
+        change,
+    ])?;
+    Ok(true)
+}
+
+/// The latest sessions of a project, newest first.
+pub(super) fn sessions(
+    c: &Connection,
+    project: &ProjectId,
+    most: u64,
+) -> rusqlite::Result<Vec<Session>> {
+    c.prepare_cached(&format!(
+        "{SESSION} WHERE project_id = ?1 ORDER BY number DESC LIMIT ?2"
+    ))?
+    .query_map(params![project, most.cast_signed()], session)?
+    .collect()
+}
+
+/// The ids of all sessions of a project, oldest first.
+pub(super) fn session_ids(c: &Connection, project: &ProjectId) -> rusqlite::Result<Vec<SessionId>> {
+    c.prepare_cached("SELECT id FROM payment_sessions WHERE project_id = ?1 ORDER BY number")?
+        .query_map([project], |row| row.get(0))?
+        .collect()
+}
+
+/// The paid sessions of a visitor of a project, newest first.
+pub(super) fn paid_by_user(
+    c: &Connection,
+    project: &ProjectId,
+    user: &str,
+) -> rusqlite::Result<Vec<Session>> {
+    c.prepare_cached(&format!(
+        "{SESSION} WHERE project_id = ?1 AND user_id = ?2 AND status = ?3 ORDER BY number DESC"
+    ))?
+    .query_map(params![project, user, Status::Paid], session)?
+    .collect()
+}
+
+/// The paid sessions of a project whose address is this one, newest first.
+pub(super) fn paid_by_email(
+    c: &Connection,
+    project: &ProjectId,
+    email: &str,
+) -> rusqlite::Result<Vec<Session>> {
+    c.prepare_cached(&format!(
+        "{SESSION} WHERE project_id = ?1 AND email_key = ?2 AND status = ?3 ORDER BY number DESC"
+    ))?
+    .query_map(params![project, email_key(email), Status::Paid], session)?
+    .collect()
+}
+
+/// The paid sessions that were begun on a frontend with a cookie, newest first.
+pub(super) fn paid_by_cookie(
+    c: &Connection,
+    deployment: &DeploymentId,
+    cookie: &[u8; 32],
+) -> rusqlite::Result<Vec<Session>> {
+    c.prepare_cached(&format!(
+        "{SESSION} WHERE deployment_id = ?1 AND cookie_sha256 = ?2 AND status = ?3 ORDER BY number DESC"
+    ))?
+    .query_map(params![deployment, cookie, Status::Paid], session)?
+    .collect()
+}
+
+/// Removes some of what a project has; returns whether there was anything. Sessions first: their events go with them.
+pub(super) fn remove_some(
+    tx: &Tx<'_>,
+    project: &ProjectId,
+    most: u32,
+) -> Result<Vec<Session>, Error> {
+    let sessions: Vec<Session> = tx
+        .prepare_cached(&format!(
+            "{SESSION} WHERE project_id = ?1 ORDER BY number LIMIT ?2"
+        ))?
+        .query_map(params![project, most], session)?
+        .collect::<rusqlite::Result<_>>()?;
+    for session in &sessions {
+        tx.prepare_cached("DELETE FROM payment_sessions WHERE id = ?1")?
+            .execute([session.id])?;
+    }
+    if sessions.is_empty() {
+        for table in ["payment_mirrors", "payment_prices", "payment_products"] {
+            tx.execute(
+                &format!("DELETE FROM {table} WHERE project_id = ?1"),
+                [project],
+            )?;
+        }
+    }
+    Ok(sessions)
+}

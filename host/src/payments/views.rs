@@ -1,0 +1,263 @@
+//! What answers about payments look like.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::model::{Price, Product, Session, Status};
+use crate::clock::Timestamp;
+use crate::ids::SessionId;
+
+/// A project's catalog.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CatalogView {
+    /// Oldest first.
+    products: Vec<ProductView>,
+}
+
+/// A product with its prices.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ProductView {
+    /// Its identity.
+    #[schema(format = "uuid")]
+    id: String,
+    /// Its name for people.
+    name: String,
+    /// What it is.
+    description: Option<String>,
+    /// Oldest first, inactive ones included.
+    prices: Vec<PriceView>,
+}
+
+/// A price.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PriceView {
+    /// Its identity, which a checkout names.
+    #[schema(pattern = "^price_[0-9A-Za-z]+$")]
+    id: String,
+    /// What of the product it is for.
+    label: String,
+    /// In minor units.
+    amount: i64,
+    /// In lower case.
+    currency: String,
+    /// Whether it is paid every month.
+    recurring: bool,
+    /// Whether it can be bought.
+    active: bool,
+    /// When it was made.
+    #[schema(value_type = String, format = "date-time")]
+    created_at: Timestamp,
+}
+
+/// A price with what it is a price of.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PricedView {
+    #[serde(flatten)]
+    price: PriceView,
+    /// What it is a price of.
+    product: ProductRef,
+}
+
+/// A product.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ProductRef {
+    /// Its identity.
+    #[schema(format = "uuid")]
+    id: String,
+    /// Its name for people.
+    name: String,
+    /// What it is.
+    description: Option<String>,
+}
+
+/// Sessions.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SessionList {
+    /// Newest first.
+    sessions: Vec<SessionView>,
+}
+
+/// What a visitor went to pay.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SessionView {
+    /// Its identity.
+    #[schema(value_type = String, format = "uuid")]
+    id: SessionId,
+    /// The price.
+    price: String,
+    /// Its label, as it was then.
+    price_label: String,
+    /// In minor units.
+    amount: i64,
+    /// In lower case.
+    currency: String,
+    /// Whether it is paid every month.
+    recurring: bool,
+    /// What became of it, as the provider's webhooks say.
+    status: Status,
+    /// The visitor, if signed in.
+    user_id: Option<String>,
+    /// The address that the provider collected.
+    email: Option<String>,
+    /// When it was begun.
+    #[schema(value_type = String, format = "date-time")]
+    created_at: Timestamp,
+    /// When its status or address last changed.
+    #[schema(value_type = String, format = "date-time")]
+    updated_at: Timestamp,
+}
+
+/// A hosted checkout that a visitor is to be sent to.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CheckoutView {
+    /// Where the visitor pays.
+    #[schema(format = "uri")]
+    pub url: String,
+    /// The session.
+    #[schema(value_type = String, format = "uuid")]
+    pub session_id: SessionId,
+}
+
+/// What a visitor has paid for and has now.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PaymentList {
+    /// Newest first.
+    payments: Vec<PaymentView>,
+}
+
+/// A payment that counts.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PaymentView {
+    /// The price.
+    price: String,
+    /// Always `paid`.
+    status: Status,
+    /// In minor units.
+    amount: i64,
+    /// In lower case.
+    currency: String,
+    /// The visitor who was signed in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_id: Option<String>,
+    /// The address that the provider collected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    email: Option<String>,
+    /// When it was begun.
+    #[schema(value_type = String, format = "date-time")]
+    created_at: Timestamp,
+    /// By what the visitor was recognised.
+    matched_by: MatchedBy,
+}
+
+/// By what a visitor is recognised as who has paid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MatchedBy {
+    /// They were signed in as the same visitor.
+    UserId,
+    /// Their verified address is the one that was collected.
+    Email,
+    /// Their browser has the cookie of the checkout.
+    Cookie,
+}
+
+impl From<Product> for ProductRef {
+    fn from(product: Product) -> Self {
+        Self {
+            id: product.id,
+            name: product.name,
+            description: product.description,
+        }
+    }
+}
+
+impl From<&Price> for PriceView {
+    fn from(price: &Price) -> Self {
+        Self {
+            id: price.id.clone(),
+            label: price.label.clone(),
+            amount: price.amount,
+            currency: price.currency.clone(),
+            recurring: price.recurring,
+            active: price.active,
+            created_at: price.created_at,
+        }
+    }
+}
+
+impl From<&Price> for PricedView {
+    fn from(price: &Price) -> Self {
+        Self {
+            price: price.into(),
+            product: price.product.clone().into(),
+        }
+    }
+}
+
+impl CatalogView {
+    /// Prices, in the order of their products, as they are answered.
+    pub fn new(prices: Vec<Price>) -> Self {
+        let mut products: Vec<ProductView> = Vec::new();
+        for price in prices {
+            let view = PriceView::from(&price);
+            match products.last_mut().filter(|p| p.id == price.product.id) {
+                Some(product) => product.prices.push(view),
+                None => products.push(ProductView {
+                    id: price.product.id,
+                    name: price.product.name,
+                    description: price.product.description,
+                    prices: vec![view],
+                }),
+            }
+        }
+        Self { products }
+    }
+}
+
+impl SessionList {
+    /// Sessions as they are answered.
+    pub fn new(sessions: Vec<Session>) -> Self {
+        Self {
+            sessions: sessions.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl From<Session> for SessionView {
+    fn from(session: Session) -> Self {
+        Self {
+            id: session.id,
+            price: session.price,
+            price_label: session.price_label,
+            amount: session.amount,
+            currency: session.currency,
+            recurring: session.recurring,
+            status: session.status,
+            user_id: session.user_id,
+            email: session.email,
+            created_at: session.created_at,
+            updated_at: session.updated_at,
+        }
+    }
+}
+
+impl PaymentList {
+    /// Payments that a visitor is recognised by, as they are answered.
+    pub fn new(payments: Vec<(Session, MatchedBy)>) -> Self {
+        let payments = payments
+            .into_iter()
+            .map(|(session, matched_by)| PaymentView {
+                price: session.price,
+                status: session.status,
+                amount: session.amount,
+                currency: session.currency,
+                user_id: session.user_id,
+                email: session.email,
+                created_at: session.created_at,
+                matched_by,
+            });
+        Self {
+            payments: payments.collect(),
+        }
+    }
+}

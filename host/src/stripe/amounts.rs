@@ -1,0 +1,52 @@
+//! Amounts as the provider counts them, where that is not as ISO 4217 does.
+//!
+//! <https://docs.stripe.com/currencies#special-cases>: ISK and UGX have no minor unit in ISO 4217 and two digits there; MGA has two
+//! in ISO 4217 and none there.
+
+/// By how much an amount of a currency is multiplied for the provider.
+fn factor(currency: &str) -> (i64, i64) {
+    match currency {
+        "isk" | "ugx" => (100, 1),
+        "mga" => (1, 100),
+        _ => (1, 1),
+    }
+}
+
+/// An amount in minor units as the provider takes it; `None` if it cannot say that.
+pub(super) fn to_provider(amount: i64, currency: &str) -> Option<i64> {
+    let (times, over) = factor(currency);
+    let amount = amount.checked_mul(times)?;
+    (amount % over == 0).then_some(amount / over)
+}
+
+/// An amount of the provider's in minor units; `None` if it is none.
+pub(super) fn from_provider(amount: i64, currency: &str) -> Option<i64> {
+    let (times, over) = factor(currency);
+    let amount = amount.checked_mul(over)?;
+    (amount % times == 0).then_some(amount / times)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_go_there_and_come_back() {
+        for (currency, ours, theirs) in [
+            ("usd", 500, Some(500)),
+            ("jpy", 500, Some(500)),
+            ("kwd", 1_230, Some(1_230)),
+            ("isk", 500, Some(50_000)),
+            ("ugx", 500, Some(50_000)),
+            ("mga", 500, Some(5)),
+            ("mga", 501, None),
+            ("isk", i64::MAX, None),
+        ] {
+            assert_eq!(to_provider(ours, currency), theirs, "{ours} {currency}");
+            if let Some(theirs) = theirs {
+                assert_eq!(from_provider(theirs, currency), Some(ours), "{currency}");
+            }
+        }
+        assert_eq!(from_provider(550, "isk"), None);
+    }
+}

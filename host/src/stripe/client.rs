@@ -1,0 +1,304 @@
+//! Calls of the provider: each with the pinned version and an idempotency key, bounded in time and bytes.
+
+use std::time::Duration;
+
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderValue, StatusCode};
+use serde_json::Value;
+use url::Url;
+
+use super::{SESSION, amounts};
+use crate::config;
+use crate::outbound::{Outbound, OutboundError};
+
+/// The version of the provider's interface that we speak.
+pub const VERSION: &str = "2026-10-28.endive";
+/// How long a call may take, from its beginning to the end of its answer.
+const CALL_TIME: Duration = Duration::from_secs(10);
+/// The most of the provider's words that a client is told, in characters.
+const WORDS: usize = 300;
+/// The longest id and address in an answer, in bytes.
+const ID: usize = 255;
+const URL_BYTES: usize = 8_192;
+
+/// The provider.
+#[derive(Clone, Debug)]
+pub struct Stripe {
+    outbound: Outbound,
+    base: String,
+    authorization: HeaderValue,
+    /// Whether its pages may be http, as those of a stand-in on this machine are.
+    plain: bool,
+}
+
+/// Why a call did not do what it should.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StripeError {
+    /// It was refused for its amount, in the provider's words: nothing was made.
+    #[error("the provider refused the amount: {0}")]
+    Amount(String),
+    /// It was refused: nothing was made.
+    #[error("the provider refused the call: {0}")]
+    Refused(String),
+    /// The provider has failed: whether something was made is not known, and asking again with the same key answers the same.
+    #[error("the provider failed: {0}")]
+    Failed(String),
+    /// There is no answer: whether something was made is not known, and asking again with the same key will tell.
+    #[error("the provider did not answer: {0}")]
+    Silent(String),
+}
+
+impl StripeError {
+    /// Whether nothing was made, for certain.
+    pub fn made_nothing(&self) -> bool {
+        matches!(self, Self::Amount(_) | Self::Refused(_))
+    }
+}
+
+/// What a visitor buys.
+#[derive(Clone, Debug)]
+pub struct Purchase {
+    /// The product's name.
+    pub product: String,
+    /// What is bought of it, and what it is.
+    pub description: String,
+    /// In minor units of ISO 4217.
+    pub amount: i64,
+    /// In lower case.
+    pub currency: String,
+    /// Whether it is paid every month.
+    pub recurring: bool,
+}
+
+/// A hosted checkout to make.
+#[derive(Clone, Debug)]
+pub struct NewCheckout {
+    /// Our session.
+    pub session: String,
+    /// What is bought.
+    pub purchase: Purchase,
+    /// The visitor's verified address, if it is known.
+    pub email: Option<String>,
+    /// Where the visitor goes who has paid,
+    pub success_url: String,
+    /// and who has not.
+    pub cancel_url: String,
+}
+
+/// A hosted checkout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hosted {
+    /// The provider's id of it.
+    pub id: String,
+    /// Where the visitor pays.
+    pub url: String,
+}
+
+impl Stripe {
+    /// The configured provider.
+    ///
+    /// # Errors
+    /// When the key cannot be sent.
+    pub fn new(outbound: Outbound, settings: &config::Stripe) -> anyhow::Result<Self> {
+        let base = settings.api_base.as_str().trim_end_matches('/');
+        let base = base.strip_suffix("/v1").unwrap_or(base).to_owned();
+        let mut authorization = HeaderValue::try_from(format!("Bearer {}", settings.secret_key))
+            .map_err(|_| anyhow::anyhow!("stripe.secret_key has characters that no key has"))?;
+        authorization.set_sensitive(true);
+        Ok(Self {
+            outbound,
+            base,
+            authorization,
+            plain: settings.api_base.scheme() == "http",
+        })
+    }
+
+    /// Makes a hosted checkout.
+    ///
+    /// # Errors
+    /// [`StripeError`].
+    pub async fn checkout(&self, new: &NewCheckout, key: &str) -> Result<Hosted, StripeError> {
+        let form = checkout_form(new)?;
+        let made = self.post("/v1/checkout/sessions", &form, key).await?;
+        let id = made["id"].as_str().filter(|id| {
+            let visible = id.bytes().all(|byte| byte.is_ascii_graphic());
+            (1..=ID).contains(&id.len()) && visible
+        });
+        let url = made["url"].as_str().filter(|url| self.is_page(url));
+        match (id, url) {
+            (Some(id), Some(url)) => Ok(Hosted {
+                id: id.to_owned(),
+                url: url.to_owned(),
+            }),
+            _ => Err(StripeError::Failed(
+                "its answer has no id or no address that a visitor can be sent to".into(),
+            )),
+        }
+    }
+
+    /// Calls the provider, by its path from `/v1` on, with a form; returns its answer.
+    ///
+    /// # Errors
+    /// [`StripeError`].
+    pub async fn post(
+        &self,
+        path: &str,
+        form: &[(String, String)],
+        key: &str,
+    ) -> Result<Value, StripeError> {
+        let body = encoded(form);
+        let url = format!("{}{path}", self.base);
+        let call = self.outbound.call(CALL_TIME, |client| {
+            client
+                .post(&url)
+                .header(AUTHORIZATION, self.authorization.clone())
+                .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+                .header("Stripe-Version", VERSION)
+                .header("Idempotency-Key", key)
+                .body(body)
+        });
+        let answer = call.await.map_err(|error| match error {
+            OutboundError::TooLarge => StripeError::Failed(error.to_string()),
+            OutboundError::Timeout | OutboundError::Failed(_) => {
+                StripeError::Silent(error.to_string())
+            }
+        })?;
+        let document: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        if answer.status.is_success() {
+            return Ok(document);
+        }
+        Err(refusal(answer.status, &document["error"]))
+    }
+
+    /// Whether a visitor can be sent to an address: to the web, and without a detour through a script.
+    fn is_page(&self, url: &str) -> bool {
+        let plain = self.plain;
+        url.len() <= URL_BYTES
+            && Url::parse(url).is_ok_and(|url| {
+                url.has_host() && (url.scheme() == "https" || plain && url.scheme() == "http")
+            })
+    }
+}
+
+/// The fields of a new hosted checkout. Its price is sent inline, so that the provider's own catalog stays empty.
+fn checkout_form(new: &NewCheckout) -> Result<Vec<(String, String)>, StripeError> {
+    let purchase = &new.purchase;
+    let currency = purchase.currency.as_str();
+    let amount = amounts::to_provider(purchase.amount, currency).ok_or_else(|| {
+        let currency = currency.to_ascii_uppercase();
+        StripeError::Amount(format!("it takes no such amount of {currency}"))
+    })?;
+    let mode = if purchase.recurring {
+        "subscription"
+    } else {
+        "payment"
+    };
+    // What comes of the checkout says whose it is, too.
+    let made = if purchase.recurring {
+        format!("subscription_data[metadata][{SESSION}]")
+    } else {
+        format!("payment_intent_data[metadata][{SESSION}]")
+    };
+    let metadata = format!("metadata[{SESSION}]");
+    let amount = amount.to_string();
+    let mut form = vec![
+        ("mode", mode),
+        ("success_url", &new.success_url),
+        ("cancel_url", &new.cancel_url),
+        ("client_reference_id", &new.session),
+        (&metadata, &new.session),
+        (&made, &new.session),
+        ("line_items[0][quantity]", "1"),
+        ("line_items[0][price_data][currency]", currency),
+        ("line_items[0][price_data][unit_amount]", &amount),
+        (
+            "line_items[0][price_data][product_data][name]",
+            &purchase.product,
+        ),
+        (
+            "line_items[0][price_data][product_data][description]",
+            &purchase.description,
+        ),
+        // A price is a price: what is paid is what is compared.
+        ("adaptive_pricing[enabled]", "false"),
+    ];
+    if purchase.recurring {
+        form.push(("line_items[0][price_data][recurring][interval]", "month"));
+    }
+    if let Some(email) = &new.email {
+        form.push(("customer_email", email));
+    }
+    let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    Ok(form.into_iter().map(owned).collect())
+}
+
+fn encoded(form: &[(String, String)]) -> String {
+    let mut body = form_urlencoded::Serializer::new(String::new());
+    body.extend_pairs(form).finish()
+}
+
+/// What a refusal means. Its words are for whoever set the price, and only where they are about the amount; the log gets the
+/// provider's codes alone, since its words may repeat what was sent.
+fn refusal(status: StatusCode, error: &Value) -> StripeError {
+    let field = |name: &str| error[name].as_str().unwrap_or_default();
+    let word = |name: &str| -> String {
+        let characters = field(name).chars().filter(|c| !c.is_control());
+        characters.take(100).collect()
+    };
+    let said = format!(
+        "{status}, {} {} {}",
+        word("type"),
+        word("code"),
+        word("param")
+    );
+    if status.is_server_error() {
+        return StripeError::Failed(said);
+    }
+    let about_amount = field("code").starts_with("amount_") || field("param").contains("amount");
+    let words = field("message").chars().filter(|c| !c.is_control());
+    let words: String = words.take(WORDS).collect();
+    match status {
+        StatusCode::BAD_REQUEST | StatusCode::PAYMENT_REQUIRED
+            if about_amount || words.to_ascii_lowercase().contains("amount") =>
+        {
+            StripeError::Amount(words)
+        }
+        _ => StripeError::Refused(said),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_refusals_of_the_amount_are_told_in_words() {
+        let small = json!({
+            "type": "invalid_request_error", "code": "amount_too_small",
+            "message": "The Checkout Session's total amount must convert to at least 50 cents."
+        });
+        let param = json!({ "param": "line_items[0][price_data][unit_amount]", "message": "Invalid integer" });
+        let words = json!({ "message": "Amount must be no more than $999,999.99" });
+        let key = json!({ "type": "invalid_request_error", "message": "Invalid API Key provided: sk_live_secret" });
+        for (status, error, amount, nothing) in [
+            (400, &small, true, true),
+            (402, &small, true, true),
+            (400, &param, true, true),
+            (400, &words, true, true),
+            (400, &key, false, true),
+            (401, &key, false, true),
+            (404, &small, false, true),
+            (429, &small, false, true),
+            (500, &small, false, false),
+            (400, &Value::Null, false, true),
+        ] {
+            let refused = refusal(StatusCode::from_u16(status).unwrap(), error);
+            let text = refused.to_string();
+            assert_eq!(matches!(refused, StripeError::Amount(_)), amount, "{text}");
+            assert_eq!(refused.made_nothing(), nothing, "{text}");
+            assert!(!text.contains("sk_live"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! From a webhook's document to the event that it is: the provider's words, of today's version and of older ones.
+
+use serde_json::Value;
+
+use super::event::{
+    Charge, Checkout, CheckoutOutcome, Event, Fact, Invoice, InvoicePayment, Refund, Subject,
+    Subscription,
+};
+use super::{SESSION, WORKSPACE, amounts};
+use crate::clock::Timestamp;
+
+/// The longest id of the provider's, in bytes.
+const ID: usize = 255;
+/// The longest address that is kept, in bytes.
+const EMAIL: usize = 512;
+
+/// Why a signed document is no event.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the webhook is no event of the provider: {0}")]
+pub struct NoEvent(pub(super) String);
+
+/// Reads an event; `None` if it is of a type that nothing depends on.
+///
+/// # Errors
+/// [`NoEvent`].
+pub(super) fn event(body: &[u8]) -> Result<Option<Event>, NoEvent> {
+    let document: Value = serde_json::from_slice(body).map_err(|e| NoEvent(e.to_string()))?;
+    let kind = document["type"].as_str();
+    let kind = kind.ok_or_else(|| missing("type"))?;
+    let id = id_in(&document, "id").ok_or_else(|| missing("id"))?;
+    let at = document["created"].as_i64();
+    let at = at.ok_or_else(|| missing("created"))?;
+    let at = Timestamp(at.checked_mul(1000).ok_or_else(|| missing("created"))?);
+    let object = &document["data"]["object"];
+    let Some(fact) = fact(kind, object) else {
+        return Ok(None);
+    };
+    Ok(Some(Event {
+        id,
+        kind: kind.to_owned(),
+        at,
+        fact: fact?,
+    }))
+}
+
+fn missing(what: &str) -> NoEvent {
+    NoEvent(format!("`{what}` is missing or not what it should be"))
+}
+
+fn fact(kind: &str, object: &Value) -> Option<Result<Fact, NoEvent>> {
+    let paid = object["payment_status"] == "paid";
+    Some(match kind {
+        "checkout.session.completed" if paid => checkout(object, CheckoutOutcome::Paid),
+        "checkout.session.completed" => checkout(object, CheckoutOutcome::Pending),
+        "checkout.session.async_payment_succeeded" => checkout(object, CheckoutOutcome::Paid),
+        "checkout.session.async_payment_failed" => checkout(object, CheckoutOutcome::Failed),
+        "checkout.session.expired" => checkout(object, CheckoutOutcome::Expired),
+        "customer.subscription.created"
+        | "customer.subscription.updated"
+        | "customer.subscription.paused"
+        | "customer.subscription.resumed" => subscription(object, false),
+        "customer.subscription.deleted" => subscription(object, true),
+        "invoice.paid" | "invoice.payment_succeeded" => invoice(object, true),
+        "invoice.payment_failed" => invoice(object, false),
+        "invoice_payment.paid" => invoice_payment(object),
+        "charge.refunded" => charge(object),
+        "refund.created" | "refund.updated" | "refund.failed" | "charge.refund.updated" => {
+            refund(object)
+        }
+        "charge.dispute.created"
+        | "charge.dispute.updated"
+        | "charge.dispute.closed"
+        | "charge.dispute.funds_withdrawn"
+        | "charge.dispute.funds_reinstated" => Ok(Fact::Dispute {
+            charge: id_in(object, "charge"),
+            payment: id_in(object, "payment_intent"),
+        }),
+        _ => return None,
+    })
+}
+
+fn own_id(object: &Value) -> Result<String, NoEvent> {
+    id_in(object, "id").ok_or_else(|| missing("data.object.id"))
+}
+
+/// An id, be it there as such or as the object itself.
+fn id_in(object: &Value, field: &str) -> Option<String> {
+    id_of(&object[field])
+}
+
+fn id_of(value: &Value) -> Option<String> {
+    let id = value.as_str().or_else(|| value["id"].as_str())?;
+    ((1..=ID).contains(&id.len())).then(|| id.to_owned())
+}
+
+fn subject(metadata: &Value) -> Option<Subject> {
+    let session = id_of(&metadata[SESSION]).map(Subject::Session);
+    session.or_else(|| id_of(&metadata[WORKSPACE]).map(Subject::Workspace))
+}
+
+fn checkout(object: &Value, outcome: CheckoutOutcome) -> Result<Fact, NoEvent> {
+    let currency = object["currency"].as_str();
+    let currency = currency.map(str::to_ascii_lowercase);
+    let amount = object["amount_total"].as_i64().zip(currency.as_deref());
+    let amount = amount.and_then(|(amount, currency)| amounts::from_provider(amount, currency));
+    let email = object["customer_details"]["email"].as_str();
+    let email = email.or_else(|| object["customer_email"].as_str());
+    let by_link = !object["payment_link"].is_null();
+    Ok(Fact::Checkout(Checkout {
+        id: own_id(object)?,
+        subject: subject(&object["metadata"]),
+        reference: id_in(object, "client_reference_id").filter(|_| !by_link),
+        outcome,
+        amount,
+        currency,
+        payment: id_in(object, "payment_intent"),
+        subscription: id_in(object, "subscription"),
+        invoice: id_in(object, "invoice"),
+        customer: id_in(object, "customer"),
+        email: email.filter(|text| text.len() <= EMAIL).map(str::to_owned),
+    }))
+}
+
+fn subscription(object: &Value, deleted: bool) -> Result<Fact, NoEvent> {
+    let status = id_in(object, "status");
+    Ok(Fact::Subscription(Subscription {
+        id: own_id(object)?,
+        subject: subject(&object["metadata"]),
+        status: status.ok_or_else(|| missing("data.object.status"))?,
+        deleted,
+        customer: id_in(object, "customer"),
+    }))
+}
+
+/// An invoice. Since 2025 it names its subscription as its parent, and its payments apart.
+fn invoice(object: &Value, paid: bool) -> Result<Fact, NoEvent> {
+    let parent = &object["parent"]["subscription_details"];
+    let before = &object["subscription_details"];
+    let listed = object["payments"]["data"].as_array().into_iter().flatten();
+    let listed = listed
+        .filter(|one| one["status"] == "paid")
+        .filter_map(|one| paid_by(&one["payment"]));
+    let named = ["payment_intent", "charge"].map(|field| id_in(object, field));
+    Ok(Fact::Invoice(Invoice {
+        id: own_id(object)?,
+        subscription: id_in(parent, "subscription").or_else(|| id_in(object, "subscription")),
+        subject: subject(&parent["metadata"]).or_else(|| subject(&before["metadata"])),
+        paid,
+        payments: named.into_iter().flatten().chain(listed).collect(),
+    }))
+}
+
+fn paid_by(payment: &Value) -> Option<String> {
+    id_in(payment, "payment_intent").or_else(|| id_in(payment, "charge"))
+}
+
+fn invoice_payment(object: &Value) -> Result<Fact, NoEvent> {
+    let invoice = id_in(object, "invoice");
+    let payment = paid_by(&object["payment"]);
+    Ok(Fact::InvoicePayment(InvoicePayment {
+        invoice: invoice.ok_or_else(|| missing("data.object.invoice"))?,
+        payment: payment.ok_or_else(|| missing("data.object.payment"))?,
+    }))
+}
+
+fn charge(object: &Value) -> Result<Fact, NoEvent> {
+    let amount = object["amount"].as_i64();
+    let refunded = object["amount_refunded"].as_i64();
+    let wholly = amount.zip(refunded);
+    let wholly = wholly.is_some_and(|(amount, refunded)| amount > 0 && refunded >= amount);
+    Ok(Fact::Charge(Charge {
+        id: own_id(object)?,
+        subject: subject(&object["metadata"]),
+        payment: id_in(object, "payment_intent"),
+        invoice: id_in(object, "invoice"),
+        returned: wholly || object["refunded"] == true,
+    }))
+}
+
+fn refund(object: &Value) -> Result<Fact, NoEvent> {
+    let status = object["status"].as_str();
+    Ok(Fact::Refund(Refund {
+        id: own_id(object)?,
+        charge: id_in(object, "charge"),
+        payment: id_in(object, "payment_intent"),
+        failed: matches!(status, Some("failed" | "canceled")),
+    }))
+}

@@ -1,0 +1,107 @@
+//! Takes webhooks in: verified, appended to the ledger, and told to whom they concern, in one transaction.
+
+use std::sync::Arc;
+
+use ring::hmac;
+
+use super::event::Event;
+use super::parse::{self, NoEvent};
+use super::signature::{self, SignatureError};
+use super::{Found, ledger};
+use crate::clock::{Clock, Timestamp};
+use crate::config;
+use crate::control::{self, Control, Tx};
+use crate::fault;
+
+/// Somebody whom events may concern.
+pub trait Consumer: std::fmt::Debug + Send + Sync {
+    /// Acts on a new event, in the transaction that appends it. `found` is everything that the ledger has about the same objects,
+    /// the event included; what has nothing to do with this consumer, it leaves alone. Returns whether the event is about
+    /// something of its own.
+    ///
+    /// # Errors
+    /// The database's: nothing is kept then, and the provider sends the event again.
+    fn heard(&self, tx: &Tx<'_>, found: &Found, now: Timestamp) -> Result<bool, control::Error>;
+}
+
+/// Why a webhook was not taken in.
+#[derive(Debug, thiserror::Error)]
+pub enum ReceiveError {
+    /// It is not the provider's, or not of now.
+    #[error(transparent)]
+    Signature(#[from] SignatureError),
+    /// It is the provider's, and no event.
+    #[error(transparent)]
+    NoEvent(#[from] NoEvent),
+    /// The database's.
+    #[error(transparent)]
+    Store(#[from] control::Error),
+}
+
+/// The receiver of webhooks.
+#[derive(Debug)]
+pub struct Receiver {
+    control: Control,
+    clock: Clock,
+    keys: Vec<hmac::Key>,
+    consumers: Vec<Arc<dyn Consumer>>,
+}
+
+impl Receiver {
+    /// The receiver for a configured provider.
+    pub fn new(
+        control: Control,
+        clock: Clock,
+        settings: &config::Stripe,
+        consumers: Vec<Arc<dyn Consumer>>,
+    ) -> Self {
+        let secrets = settings.webhook_secret.0.iter();
+        Self {
+            control,
+            clock,
+            keys: secrets.map(|secret| signature::key(secret)).collect(),
+            consumers,
+        }
+    }
+
+    /// Takes a webhook in. One that came before, or of a type that nothing depends on, changes nothing.
+    ///
+    /// # Errors
+    /// [`ReceiveError`].
+    pub async fn receive(&self, signature: Option<&str>, body: &[u8]) -> Result<(), ReceiveError> {
+        let now = self.clock.now();
+        signature::verify(&self.keys, signature, body, now)?;
+        let Some(event) = parse::event(body)? else {
+            return Ok(());
+        };
+        let consumers = self.consumers.clone();
+        fault::point("webhook.verified");
+        self.control
+            .write(move |tx| append(tx, &event, &consumers, now))
+            .await?;
+        fault::point("webhook.committed");
+        Ok(())
+    }
+}
+
+fn append(
+    tx: &Tx<'_>,
+    event: &Event,
+    consumers: &[Arc<dyn Consumer>],
+    now: Timestamp,
+) -> Result<(), control::Error> {
+    if !ledger::append(tx, event, now)? {
+        return Ok(());
+    }
+    fault::point("webhook.appended");
+    let found = ledger::find(tx, event.references()).map_err(control::Error::from)?;
+    let mut claimed = false;
+    for consumer in consumers {
+        claimed |= consumer.heard(tx, &found, now)?;
+    }
+    if claimed {
+        ledger::claim(tx, &found)?;
+    }
+    fault::point("webhook.applied");
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! The route of webhooks.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{ReceiveError, Receiver};
+use crate::http::extract::{UnreadBody, invalid};
+use crate::http::problem::{Code, Problem};
+
+/// A webhook that was taken in.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Received {
+    /// Always true.
+    received: bool,
+}
+
+/// Take in a webhook of the payment provider
+///
+/// For the provider alone: `Stripe-Signature` is compared over the body as it was sent. An event that came before, or of a type that
+/// nothing depends on, is answered like any other.
+#[utoipa::path(
+    operation_id = "receive_webhook",
+    post, path = "/_svc/webhooks/stripe", tag = "operation",
+    params(("Stripe-Signature" = String, Header, description = "`t=<seconds>,v1=<HMAC-SHA256 in hexadecimal>`; at most 300 seconds old.")),
+    request_body(content((String = "application/json"))),
+    responses((status = 200, description = "Taken in, and durable.", body = Received)),
+    extensions(("x-problems" = json!("invalid_request payload_too_large unsupported_media_type timeout payments_unconfigured capacity_reached")))
+)]
+pub async fn receive(
+    State(receiver): State<Option<Arc<Receiver>>>,
+    body: UnreadBody,
+) -> Result<Json<Received>, Problem> {
+    let receiver = receiver.ok_or_else(unconfigured)?;
+    let (head, body) = body.raw().await?;
+    let mut signatures = head.headers.get_all("stripe-signature").iter();
+    let signature = match (signatures.next(), signatures.next()) {
+        (one, None) => one.map(|value| value.to_str().unwrap_or_default()),
+        (_, Some(_)) => return Err(invalid("The webhook has `Stripe-Signature` twice.")),
+    };
+    receiver.receive(signature, &body).await?;
+    Ok(Json(Received { received: true }))
+}
+
+/// The problem of everything that needs a payment provider, where there is none.
+pub fn unconfigured() -> Problem {
+    Problem::new(
+        Code::PaymentsUnconfigured,
+        "The operator of this server has not configured payments.",
+    )
+}
+
+impl From<ReceiveError> for Problem {
+    fn from(error: ReceiveError) -> Self {
+        match error {
+            ReceiveError::Signature(_) | ReceiveError::NoEvent(_) => invalid(format!("{error}.")),
+            ReceiveError::Store(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Keys: what machines prove with that they act for a workspace.
+
+mod store;
+
+use serde::Serialize;
+
+use super::credential::{self, Credential};
+use super::error::WorkspaceError;
+use super::members;
+use super::model::{Caller, Key, Role};
+use super::service::Workspaces;
+use crate::clock::Timestamp;
+use crate::content::Digest;
+use crate::control::Error;
+use crate::ids::WorkspaceId;
+
+pub(super) use store::insert;
+
+/// `last_used_at` is exact to this many milliseconds, so that a busy key is not a write a call.
+const TOUCH_EVERY: i64 = 60_000;
+/// The most keys of a workspace that are not revoked.
+const MOST: u64 = 100;
+
+/// A key to add.
+#[derive(Clone, Debug)]
+pub struct NewKey {
+    /// The public part of the credential.
+    pub key_id: String,
+    /// What it may do.
+    pub role: Role,
+    /// What it is for.
+    pub note: Option<String>,
+    /// When it ends by itself.
+    pub expires_at: Option<Timestamp>,
+    /// When it is made.
+    pub created_at: Timestamp,
+}
+
+impl NewKey {
+    /// A key as operators make them: an editor's, for good.
+    pub(super) fn of_machine(key_id: String, created_at: Timestamp) -> Self {
+        Self {
+            key_id,
+            role: Role::Editor,
+            note: None,
+            expires_at: None,
+            created_at,
+        }
+    }
+}
+
+/// What a key is asked to be.
+#[derive(Clone, Debug)]
+pub struct KeyWanted {
+    /// What it may do.
+    pub role: Role,
+    /// What it is for.
+    pub note: Option<String>,
+    /// How long it lives, in seconds; for good, if absent.
+    pub expires_in: Option<i64>,
+}
+
+/// A new key, with its credential.
+#[derive(Serialize)]
+pub struct MadeKey {
+    /// Its public part.
+    pub key_id: String,
+    /// The credential, shown this once.
+    pub credential: String,
+}
+
+impl Workspaces {
+    /// Adds an operator's key to a workspace.
+    ///
+    /// # Errors
+    /// [`WorkspaceError`].
+    pub async fn create_key(&self, name: &str) -> Result<MadeKey, WorkspaceError> {
+        let workspace = self.named(name).await?;
+        let credential = Credential::new(&self.random)?;
+        let key = NewKey::of_machine(credential.key_id.clone(), self.clock.now());
+        let digest = Digest::of(credential.text.as_bytes());
+        self.control
+            .write(move |tx| store::insert(tx, &workspace.id, &digest, &key))
+            .await
+            .map_err(|error: Error| WorkspaceError::Store(error))?;
+        Ok(MadeKey {
+            key_id: credential.key_id,
+            credential: credential.text,
+        })
+    }
+
+    /// Adds a key that an admin asks for; answers it with its credential, which is shown this once.
+    ///
+    /// # Errors
+    /// [`WorkspaceError`].
+    pub async fn add_key(
+        &self,
+        workspace: WorkspaceId,
+        by: Caller,
+        wanted: KeyWanted,
+    ) -> Result<(NewKey, String), WorkspaceError> {
+        let (now, credential) = (self.clock.now(), Credential::new(&self.random)?);
+        let key = NewKey {
+            key_id: credential.key_id,
+            role: wanted.role,
+            note: wanted.note,
+            expires_at: wanted.expires_in.map(|seconds| now.plus_seconds(seconds)),
+            created_at: now,
+        };
+        let (digest, made) = (Digest::of(credential.text.as_bytes()), key.clone());
+        self.control
+            .write(move |tx| {
+                members::require(tx, &by, &workspace, Role::Admin)?;
+                if store::count(tx, &workspace).map_err(Error::from)? >= MOST {
+                    return Err(WorkspaceError::TooManyKeys(MOST));
+                }
+                store::insert(tx, &workspace, &digest, &key)?;
+                Ok(())
+            })
+            .await?;
+        Ok((made, credential.text))
+    }
+
+    /// The keys of a workspace, oldest first, revoked ones too.
+    ///
+    /// # Errors
+    /// [`WorkspaceError`].
+    pub async fn keys(&self, name: &str) -> Result<Vec<Key>, WorkspaceError> {
+        let workspace = self.named(name).await?;
+        Ok(self.keys_of(workspace.id).await?)
+    }
+
+    /// The same, by the id of the workspace.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn keys_of(&self, workspace: WorkspaceId) -> Result<Vec<Key>, Error> {
+        self.control.read(move |c| store::all(c, &workspace)).await
+    }
+
+    /// Revokes a key: the next request with it is refused.
+    ///
+    /// # Errors
+    /// [`WorkspaceError`].
+    pub async fn revoke_key(&self, name: &str, key_id: &str) -> Result<(), WorkspaceError> {
+        let workspace = self.named(name).await?;
+        self.revoke(workspace.id, None, key_id).await
+    }
+
+    /// The same for an admin.
+    ///
+    /// # Errors
+    /// [`WorkspaceError`].
+    pub async fn revoke(
+        &self,
+        workspace: WorkspaceId,
+        by: Option<Caller>,
+        key_id: &str,
+    ) -> Result<(), WorkspaceError> {
+        let (key, now) = (key_id.to_owned(), self.clock.now());
+        self.control
+            .write(move |tx| {
+                if let Some(by) = &by {
+                    members::require(tx, by, &workspace, Role::Admin)?;
+                }
+                if store::revoke(tx, &workspace, &key, now)? {
+                    Ok(())
+                } else {
+                    Err(WorkspaceError::UnknownKey(key))
+                }
+            })
+            .await
+    }
+
+    /// Who a credential belongs to; `None` if it is malformed, unknown, revoked or past its end.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn authenticate(&self, token: &str) -> Result<Option<Caller>, Error> {
+        let Some(key_id) = credential::key_id(token) else {
+            return Ok(None);
+        };
+        let (wanted, now) = (key_id.to_owned(), self.clock.now());
+        let found = self
+            .control
+            .read(move |c| store::live(c, &wanted, now))
+            .await?;
+        let Some(live) = found else {
+            return Ok(None);
+        };
+        if !live.secret.is_digest_of(token.as_bytes()) {
+            return Ok(None);
+        }
+        self.touch(key_id, live.last_used_at);
+        Ok(Some(Caller::Key {
+            key_id: key_id.into(),
+            workspace: live.workspace,
+            role: live.role,
+        }))
+    }
+
+    /// Notes that a key was used, now and then and behind the request.
+    fn touch(&self, key_id: &str, last_used: Option<Timestamp>) {
+        let now = self.clock.now();
+        if last_used.is_some_and(|at| now.0 - at.0 < TOUCH_EVERY) {
+            return;
+        }
+        let (control, key_id) = (self.control.clone(), key_id.to_owned());
+        tokio::spawn(async move {
+            let noted: Result<(), Error> = control
+                .write(move |tx| store::touch(tx, &key_id, now))
+                .await;
+            if let Err(error) = noted {
+                tracing::warn!(%error, "the use of a key was not noted");
+            }
+        });
+    }
+}

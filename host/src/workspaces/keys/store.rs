@@ -1,0 +1,112 @@
+//! Keys in the control database.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::NewKey;
+use crate::clock::Timestamp;
+use crate::content::Digest;
+use crate::control::{Error, Tx};
+use crate::ids::WorkspaceId;
+use crate::workspaces::model::{Key, Role};
+
+/// A key that can be used.
+pub(super) struct Live {
+    pub(super) workspace: WorkspaceId,
+    pub(super) secret: Digest,
+    pub(super) role: Role,
+    pub(super) last_used_at: Option<Timestamp>,
+}
+
+fn role(row: &Row<'_>, column: usize) -> rusqlite::Result<Role> {
+    let role: String = row.get(column)?;
+    role.parse().map_err(|()| rusqlite::Error::InvalidQuery)
+}
+
+pub(in crate::workspaces) fn insert(
+    tx: &Tx<'_>,
+    workspace: &WorkspaceId,
+    secret: &Digest,
+    key: &NewKey,
+) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO keys (key_id, workspace_id, secret_sha256, created_at, role, note, expires_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        params![
+            key.key_id,
+            workspace,
+            secret,
+            key.created_at,
+            key.role.as_str(),
+            key.note,
+            key.expires_at,
+        ],
+    )?;
+    Ok(())
+}
+
+pub(super) fn all(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<Vec<Key>> {
+    c.prepare(
+        "SELECT key_id, created_at, last_used_at, revoked_at, role, note, expires_at FROM keys
+         WHERE workspace_id = ?1 ORDER BY created_at, key_id",
+    )?
+    .query_map([workspace], |row| {
+        Ok(Key {
+            key_id: row.get(0)?,
+            created_at: row.get(1)?,
+            last_used_at: row.get(2)?,
+            revoked_at: row.get(3)?,
+            role: role(row, 4)?,
+            note: row.get(5)?,
+            expires_at: row.get(6)?,
+        })
+    })?
+    .collect()
+}
+
+/// How many keys of a workspace are not revoked.
+pub(super) fn count(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<u64> {
+    c.prepare_cached("SELECT count(*) FROM keys WHERE workspace_id = ?1 AND revoked_at IS NULL")?
+        .query_row([workspace], |row| {
+            row.get::<_, i64>(0).map(i64::unsigned_abs)
+        })
+}
+
+/// Revokes a key; answers whether the workspace has it. Revoking twice keeps the first time.
+pub(super) fn revoke(
+    tx: &Tx<'_>,
+    workspace: &WorkspaceId,
+    key_id: &str,
+    now: Timestamp,
+) -> Result<bool, Error> {
+    let changed = tx.execute(
+        "UPDATE keys SET revoked_at = coalesce(revoked_at, ?3)
+         WHERE workspace_id = ?1 AND key_id = ?2",
+        params![workspace, key_id, now],
+    )?;
+    Ok(changed > 0)
+}
+
+/// A key that is neither revoked nor past its end.
+pub(super) fn live(c: &Connection, key_id: &str, now: Timestamp) -> rusqlite::Result<Option<Live>> {
+    c.prepare_cached(
+        "SELECT workspace_id, secret_sha256, role, last_used_at FROM keys
+         WHERE key_id = ?1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?2)",
+    )?
+    .query_row(params![key_id, now], |row| {
+        Ok(Live {
+            workspace: row.get(0)?,
+            secret: row.get(1)?,
+            role: role(row, 2)?,
+            last_used_at: row.get(3)?,
+        })
+    })
+    .optional()
+}
+
+pub(super) fn touch(tx: &Tx<'_>, key_id: &str, now: Timestamp) -> Result<(), Error> {
+    tx.execute(
+        "UPDATE keys SET last_used_at = ?2 WHERE key_id = ?1",
+        params![key_id, now],
+    )?;
+    Ok(())
+}

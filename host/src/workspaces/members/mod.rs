@@ -1,0 +1,395 @@
+//! Users, and their roles in workspaces. A role is read where it is needed, so that a change counts from the next request on.
+
+mod store;
+
+use std::sync::Arc;
+
+use quick_cache::sync::Cache;
+
+use super::error::WorkspaceError;
+use super::model::{Caller, Member, Role, UserId};
+use super::service::Workspaces;
+use crate::clock::Timestamp;
+use crate::control::answers::Keep;
+use crate::control::{Error, Tx};
+use crate::ids::WorkspaceId;
+
+/// The most members of a workspace.
+const MOST: u64 = 1_000;
+/// How many workspaces a caller without a choice is told of.
+const TOLD: u64 = 20;
+/// Users whose ids are kept in memory.
+const KNOWN: usize = 10_000;
+/// A user's address is written down at most this often, in milliseconds.
+const ADDRESS_EVERY: i64 = 60_000;
+
+/// What the operator's issuer says of a person.
+#[derive(Clone, Copy, Debug)]
+pub struct Person<'a> {
+    /// The issuer.
+    pub issuer: &'a str,
+    /// Its name for the person.
+    pub subject: &'a str,
+    /// The person's address.
+    pub email: Option<&'a str>,
+}
+
+/// Users by issuer and subject, which never change.
+#[derive(Clone, Debug)]
+pub(super) struct KnownUsers(Arc<Cache<String, Known>>);
+
+#[derive(Clone, Debug)]
+struct Known {
+    id: UserId,
+    email: Option<String>,
+    /// When the address was last compared with what is stored.
+    at: Timestamp,
+}
+
+impl Default for KnownUsers {
+    fn default() -> Self {
+        Self(Arc::new(Cache::new(KNOWN)))
+    }
+}
+
+impl Workspaces {
+    /// The user that an issuer's subject is, who is made at first sight.
+    ///
+    /// # Errors
+    /// [`WorkspaceError`].
+    pub async fn user(&self, person: Person<'_>) -> Result<UserId, WorkspaceError> {
+        // No issuer has a space.
+        let name = format!("{} {}", person.issuer, person.subject);
+        let now = self.clock.now();
+        if let Some(known) = self.known.0.get(&name) {
+            let same = known.email.as_deref() == person.email;
+            if same || now.0 - known.at.0 < ADDRESS_EVERY {
+                return Ok(known.id);
+            }
+        }
+        let id = self.seen_user(person).await?;
+        let known = Known {
+            id: id.clone(),
+            email: person.email.map(str::to_owned),
+            at: now,
+        };
+        self.known.0.insert(name, known);
+        Ok(id)
+    }
+
+    async fn seen_user(&self, person: Person<'_>) -> Result<UserId, WorkspaceError> {
+        let (issuer, subject) = (person.issuer.to_owned(), person.subject.to_owned());
+        let email = person.email.map(str::to_owned);
+        let (wanted, of) = (issuer.clone(), subject.clone());
+        let found = self
+            .control
+            .read(move |c| store::user_of(c, &wanted, &of))
+            .await?;
+        match found {
+            Some((id, known)) if known == email => return Ok(id),
+            _ => {}
+        }
+        let (fresh, now) = (UserId::new(&self.random)?, self.clock.now());
+        self.control
+            .write(move |tx| {
+                // Another request of the same person may have been first.
+                let found = store::user_of(tx, &issuer, &subject).map_err(Error::from)?;
+                let Some((id, _)) = found else {
+                    let person = (issuer.as_str(), subject.as_str(), email.as_deref());
+                    store::insert_user(tx, &fresh, person, now)?;
+                    return Ok(fresh);
+                };
+                store::set_email(tx, &id, email.as_deref())?;
+                Ok(id)
+            })
+            .await
+    }
+
+    /// The address of a user, as the issuer last said it.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn email(&self, user: &UserId) -> Result<Option<String>, Error> {
+        let user = user.clone();
+        let found = self.control.read(move |c| store::email(c, &user)).await?;
+        Ok(found.flatten())
+    }
+
+    /// The caller's role in a workspace as it is now.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn role_of(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+    ) -> Result<Option<Role>, Error> {
+        match caller {
+            Caller::Key {
+                workspace: own,
+                role,
+                ..
+            } => Ok((*own == workspace).then_some(*role)),
+            Caller::User(user) => {
+                let user = user.clone();
+                self.control
+                    .read(move |c| store::role_of(c, &workspace, &user))
+                    .await
+            }
+        }
+    }
+
+    /// The workspace that a caller names by id or slug, or the only one that it is in.
+    ///
+    /// # Errors
+    /// `Unknown` if there is none of that name; `Several` or `None` if there is not exactly one to choose.
+    pub async fn chosen(
+        &self,
+        caller: &Caller,
+        named: Option<&str>,
+    ) -> Result<WorkspaceId, WorkspaceError> {
+        match (named, caller) {
+            (Some(name), _) => Ok(self.find(name).await?.id),
+            (None, Caller::Key { workspace, .. }) => Ok(*workspace),
+            (None, Caller::User(user)) => {
+                let mut found = self.workspaces_of(user, TOLD).await?;
+                match (found.pop(), found.len()) {
+                    (None, _) => Err(WorkspaceError::None),
+                    (Some((only, _)), 0) => Ok(only),
+                    (Some(last), _) => {
+                        let all = found.into_iter().chain([last]);
+                        Err(WorkspaceError::Several(all.map(|(_, slug)| slug).collect()))
+                    }
+                }
+            }
+        }
+    }
+
+    /// All workspaces that a caller is in, oldest first.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn of(&self, caller: &Caller) -> Result<Vec<WorkspaceId>, Error> {
+        match caller {
+            Caller::Key { workspace, .. } => Ok(vec![*workspace]),
+            Caller::User(user) => {
+                let all = self.workspaces_of(user, u64::MAX).await?;
+                Ok(all.into_iter().map(|(id, _)| id).collect())
+            }
+        }
+    }
+
+    async fn workspaces_of(
+        &self,
+        user: &UserId,
+        most: u64,
+    ) -> Result<Vec<(WorkspaceId, String)>, Error> {
+        let user = user.clone();
+        self.control
+            .read(move |c| store::workspaces_of(c, &user, most))
+            .await
+    }
+
+    /// The members of a workspace, oldest first.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn members(&self, workspace: WorkspaceId) -> Result<Vec<Member>, Error> {
+        self.control.read(move |c| store::all(c, &workspace)).await
+    }
+
+    /// Adds a user to a workspace; one who is in it gets the role.
+    ///
+    /// # Errors
+    /// [`WorkspaceError`].
+    pub async fn add_member(
+        &self,
+        workspace: WorkspaceId,
+        by: Caller,
+        (user, role): (UserId, Role),
+        keep: Keep<Member>,
+    ) -> Result<Member, WorkspaceError> {
+        let now = self.clock.now();
+        self.control
+            .write(move |tx| {
+                let own = require(tx, &by, &workspace, Role::Admin)?;
+                if store::email(tx, &user).map_err(Error::from)?.is_none() {
+                    return Err(WorkspaceError::UnknownUser(user));
+                }
+                let has = store::role_of(tx, &workspace, &user).map_err(Error::from)?;
+                let (members, _) = store::count(tx, &workspace).map_err(Error::from)?;
+                if has.is_none() && members >= MOST {
+                    return Err(WorkspaceError::TooManyMembers(MOST));
+                }
+                let member = give(tx, &workspace, (own, has), (&user, role), now)?;
+                keep.keep(tx, &member)?;
+                Ok(member)
+            })
+            .await
+    }
+
+    /// Gives a member another role.
+    ///
+    /// # Errors
+    /// [`WorkspaceError`].
+    pub async fn set_role(
+        &self,
+        workspace: WorkspaceId,
+        by: Caller,
+        (user, role): (UserId, Role),
+    ) -> Result<Member, WorkspaceError> {
+        let now = self.clock.now();
+        self.control
+            .write(move |tx| {
+                let own = require(tx, &by, &workspace, Role::Admin)?;
+                let has = store::role_of(tx, &workspace, &user).map_err(Error::from)?;
+                if has.is_none() {
+                    return Err(WorkspaceError::NoMember(user));
+                }
+                give(tx, &workspace, (own, has), (&user, role), now)
+            })
+            .await
+    }
+
+    /// Removes a member: the next request of that user is refused.
+    ///
+    /// # Errors
+    /// [`WorkspaceError`].
+    pub async fn remove_member(
+        &self,
+        workspace: WorkspaceId,
+        by: Caller,
+        user: UserId,
+    ) -> Result<(), WorkspaceError> {
+        self.control
+            .write(move |tx| {
+                let own = require(tx, &by, &workspace, Role::Admin)?;
+                let has = store::role_of(tx, &workspace, &user).map_err(Error::from)?;
+                let Some(has) = has else {
+                    return Err(WorkspaceError::NoMember(user));
+                };
+                let (_, owners) = store::count(tx, &workspace).map_err(Error::from)?;
+                check_change(own, Some(has), None, owners)?;
+                store::remove(tx, &workspace, &user)?;
+                Ok(())
+            })
+            .await
+    }
+}
+
+/// The role of a caller who has at least `needs`, as it is in the transaction of what it does.
+///
+/// # Errors
+/// `Foreign`, `Role`.
+pub(super) fn require(
+    tx: &Tx<'_>,
+    by: &Caller,
+    workspace: &WorkspaceId,
+    needs: Role,
+) -> Result<Role, WorkspaceError> {
+    let role = match by {
+        Caller::Key {
+            workspace: own,
+            role,
+            ..
+        } => (own == workspace).then_some(*role),
+        Caller::User(user) => store::role_of(tx, workspace, user).map_err(Error::from)?,
+    };
+    match role {
+        None => Err(WorkspaceError::Foreign(workspace.to_string())),
+        Some(role) if role < needs => Err(WorkspaceError::Role {
+            has: by.role_name(role),
+            needs,
+        }),
+        Some(role) => Ok(role),
+    }
+}
+
+/// Makes a user the owner of a workspace that is being made.
+///
+/// # Errors
+/// `TooManyOwned` beyond `most`.
+pub(super) fn found(
+    tx: &Tx<'_>,
+    workspace: &WorkspaceId,
+    user: &UserId,
+    most: u64,
+    now: Timestamp,
+) -> Result<(), WorkspaceError> {
+    if store::owned(tx, user).map_err(Error::from)? >= most {
+        return Err(WorkspaceError::TooManyOwned(most));
+    }
+    store::set_role(tx, workspace, user, Role::Owner, now)?;
+    Ok(())
+}
+
+/// Gives a user a role, by a caller with the role `own`; the user has `has`.
+fn give(
+    tx: &Tx<'_>,
+    workspace: &WorkspaceId,
+    (own, has): (Role, Option<Role>),
+    (user, role): (&UserId, Role),
+    now: Timestamp,
+) -> Result<Member, WorkspaceError> {
+    let (_, owners) = store::count(tx, workspace).map_err(Error::from)?;
+    check_change(own, has, Some(role), owners)?;
+    store::set_role(tx, workspace, user, role, now)?;
+    let member = store::by_id(tx, workspace, user).map_err(Error::from)?;
+    member.ok_or_else(|| WorkspaceError::NoMember(user.clone()))
+}
+
+/// Refuses a change from one role to another that a caller with the role `own` may not make, or that leaves no owner.
+fn check_change(
+    own: Role,
+    from: Option<Role>,
+    to: Option<Role>,
+    owners: u64,
+) -> Result<(), WorkspaceError> {
+    if from.max(to) > Some(own) {
+        return Err(WorkspaceError::AboveOwn(own));
+    }
+    let leaves = from == Some(Role::Owner) && to != Some(Role::Owner);
+    if leaves && owners <= 1 {
+        return Err(WorkspaceError::LastOwner);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roles_are_given_and_taken_up_to_ones_own_and_an_owner_stays() {
+        use Role::{Admin, Editor, Owner, Viewer};
+        let refused = |own, from, to, owners| match check_change(own, from, to, owners) {
+            Ok(()) => "",
+            Err(WorkspaceError::AboveOwn(_)) => "above",
+            Err(WorkspaceError::LastOwner) => "last",
+            Err(error) => panic!("{error}"),
+        };
+        for (own, from, to, owners, expected) in [
+            (Admin, None, Some(Admin), 1, ""),
+            (Admin, None, Some(Owner), 1, "above"),
+            (Admin, Some(Viewer), Some(Owner), 1, "above"),
+            (Admin, Some(Owner), Some(Admin), 2, "above"),
+            (Admin, Some(Owner), None, 2, "above"),
+            // It is told that the owner is above, and not how many there are.
+            (Admin, Some(Owner), None, 1, "above"),
+            (Admin, Some(Admin), None, 1, ""),
+            (Admin, Some(Admin), Some(Editor), 1, ""),
+            (Owner, Some(Owner), None, 2, ""),
+            (Owner, Some(Owner), Some(Viewer), 2, ""),
+            (Owner, Some(Owner), None, 1, "last"),
+            (Owner, Some(Owner), Some(Admin), 1, "last"),
+            (Owner, Some(Owner), Some(Owner), 1, ""),
+            (Owner, None, Some(Owner), 1, ""),
+        ] {
+            assert_eq!(
+                refused(own, from, to, owners),
+                expected,
+                "{own:?} {from:?} {to:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! What users do with workspaces: make them, look at them, change and end them. What they may is looked at in the transaction
+//! of what they do.
+
+use svc_base::names::{numbered, slugified, with_suffix};
+
+use super::error::WorkspaceError;
+use super::members::{found, require};
+use super::model::{Caller, Plan, Role, Seen, UserId, Workspace};
+use super::service::{Workspaces, end};
+use super::{store, subscriptions};
+use crate::control::answers::Keep;
+use crate::control::{Error, Tx};
+use crate::ids::WorkspaceId;
+
+/// The slug of a name that leaves nothing usable.
+const NAMELESS: &str = "workspace";
+
+/// What changes of a workspace.
+#[derive(Clone, Debug)]
+pub struct Changes {
+    /// A new name for people.
+    pub display_name: Option<String>,
+    /// A new plan.
+    pub plan: Option<Plan>,
+}
+
+impl Workspaces {
+    /// Begins the end of a workspace for an owner, after the ends of its subscriptions were told to the provider. Where
+    /// another has begun since, nothing is done.
+    ///
+    /// # Errors
+    /// [`WorkspaceError`].
+    pub async fn end(
+        &self,
+        workspace: WorkspaceId,
+        by: Caller,
+        told: Vec<String>,
+        members: fn(&Tx<'_>, &WorkspaceId) -> Result<usize, Error>,
+    ) -> Result<(), WorkspaceError> {
+        self.control
+            .write(move |tx| {
+                require(tx, &by, &workspace, Role::Owner)?;
+                let living = subscriptions::living(tx, &workspace)?;
+                if living.iter().any(|one| !told.contains(&one.id)) {
+                    return Err(WorkspaceError::Plan(
+                        "A subscription of the workspace has begun just now. Send the request again.".to_owned(),
+                    ));
+                }
+                end(tx, &workspace, members)?;
+                Ok(())
+            })
+            .await
+    }
+
+    /// Makes a workspace whose owner is a user who has fewer than `most`.
+    ///
+    /// # Errors
+    /// `Taken` for a slug that was asked for, `TooManyOwned`.
+    pub async fn found(
+        &self,
+        user: UserId,
+        display_name: String,
+        slug: Option<String>,
+        most: u64,
+        keep: Keep<Seen>,
+    ) -> Result<Seen, WorkspaceError> {
+        let mut workspace = Workspace {
+            id: WorkspaceId::new(&self.clock, &self.random)?,
+            slug: String::new(),
+            display_name,
+            plan: Plan::Free,
+            created_at: self.clock.now(),
+        };
+        let spare = self.random.slug(6)?;
+        self.control
+            .write(move |tx| {
+                workspace.slug = free_slug(tx, slug, &workspace.display_name, &spare)?;
+                store::insert_workspace(tx, &workspace)?;
+                found(tx, &workspace.id, &user, most, workspace.created_at)?;
+                let seen = Seen {
+                    workspace,
+                    role: Role::Owner,
+                    projects: 0,
+                };
+                keep.keep(tx, &seen)?;
+                Ok(seen)
+            })
+            .await
+    }
+
+    /// A workspace as a member with this role sees it.
+    ///
+    /// # Errors
+    /// `Unknown`.
+    pub async fn seen(&self, id: WorkspaceId, role: Role) -> Result<Seen, WorkspaceError> {
+        let now = self.clock.now();
+        let found = self
+            .control
+            .read(move |c| store::with_projects(c, &id, now))
+            .await?;
+        let (workspace, projects) = found.ok_or_else(|| WorkspaceError::Unknown(id.to_string()))?;
+        Ok(Seen {
+            workspace,
+            role,
+            projects,
+        })
+    }
+
+    /// The workspaces of a caller, oldest first.
+    ///
+    /// # Errors
+    /// [`WorkspaceError`].
+    pub async fn seen_by(&self, caller: &Caller) -> Result<Vec<Seen>, WorkspaceError> {
+        match caller {
+            Caller::Key {
+                workspace, role, ..
+            } => Ok(vec![self.seen(*workspace, *role).await?]),
+            Caller::User(user) => {
+                let (user, now) = (user.clone(), self.clock.now());
+                let found = self
+                    .control
+                    .read(move |c| store::seen_by(c, &user, now))
+                    .await?;
+                Ok(found)
+            }
+        }
+    }
+
+    /// Changes a workspace: its display name takes an admin, its plan an owner. Only the free plan can be set, of a workspace
+    /// with at most `most` projects.
+    ///
+    /// # Errors
+    /// [`WorkspaceError`].
+    pub async fn change(
+        &self,
+        id: WorkspaceId,
+        by: Caller,
+        changes: Changes,
+        most: u64,
+    ) -> Result<Seen, WorkspaceError> {
+        let now = self.clock.now();
+        self.control
+            .write(move |tx| {
+                let needs = changes.plan.map_or(Role::Admin, |_| Role::Owner);
+                let role = require(tx, &by, &id, needs)?;
+                let found = store::with_projects(tx, &id, now).map_err(Error::from)?;
+                let (mut workspace, projects) =
+                    found.ok_or_else(|| WorkspaceError::Unknown(id.to_string()))?;
+                if let Some(plan) = changes.plan {
+                    let lives = !subscriptions::living(tx, &id)?.is_empty();
+                    check_plan(plan, lives, projects, most)?;
+                    store::set_plan(tx, &id, plan)?;
+                    workspace.plan = plan;
+                }
+                if let Some(name) = changes.display_name {
+                    store::set_display_name(tx, &id, &name)?;
+                    workspace.display_name = name;
+                }
+                Ok(Seen {
+                    workspace,
+                    role,
+                    projects,
+                })
+            })
+            .await
+    }
+}
+
+/// The slug of a new workspace: the one that was asked for, else one made of its name that nobody has.
+fn free_slug(
+    tx: &Tx<'_>,
+    wanted: Option<String>,
+    display_name: &str,
+    spare: &str,
+) -> Result<String, WorkspaceError> {
+    let taken = |slug: &str| store::slug_taken(tx, slug).map_err(Error::from);
+    if let Some(slug) = wanted {
+        return match taken(&slug)? {
+            true => Err(WorkspaceError::Taken(slug)),
+            false => Ok(slug),
+        };
+    }
+    let made = slugified(display_name);
+    // What looks like an id names nobody else's workspace.
+    let made = match made.as_str() {
+        "" => NAMELESS.to_owned(),
+        id if id.parse::<WorkspaceId>().is_ok() => with_suffix(NAMELESS, spare),
+        _ => made,
+    };
+    let last = with_suffix(&made, spare);
+    for slug in std::iter::once(made.clone()).chain(numbered(&made)) {
+        if !taken(&slug)? {
+            return Ok(slug);
+        }
+    }
+    Ok(last)
+}
+
+/// Refuses a plan that an owner cannot set.
+fn check_plan(
+    wanted: Plan,
+    subscribed: bool,
+    projects: u64,
+    most: u64,
+) -> Result<(), WorkspaceError> {
+    let refused = match wanted {
+        Plan::Pro => {
+            "The plan `pro` is bought, not set: POST /api/v1/workspaces/{id}/billing/checkout answers where."
+                .to_owned()
+        }
+        Plan::Free if subscribed => {
+            "The workspace has a subscription. End it first: POST /api/v1/workspaces/{id}/billing/portal answers where. Its end sets the plan `free`."
+                .to_owned()
+        }
+        Plan::Free if projects > most => format!(
+            "The workspace has {projects} projects, and the plan `free` allows {most}. Delete some first."
+        ),
+        Plan::Free => return Ok(()),
+    };
+    Err(WorkspaceError::Plan(refused))
+}

@@ -1,0 +1,196 @@
+//! Subscriptions of workspaces, as the payment provider's events tell them: the only way to the pro plan and back.
+
+mod store;
+
+use super::error::WorkspaceError;
+use super::model::Plan;
+use super::service::Workspaces;
+use super::store as workspaces;
+use crate::clock::Timestamp;
+use crate::control::{Error, Tx};
+use crate::ids::WorkspaceId;
+
+/// Statuses with which a subscription is over.
+const OVER: [&str; 3] = ["canceled", "unpaid", "incomplete_expired"];
+
+/// What an event says of a subscription.
+#[derive(Clone, Debug, Default)]
+pub struct Told {
+    /// The provider's id of it.
+    pub subscription: String,
+    /// The workspace, where the event says so.
+    pub workspace: Option<WorkspaceId>,
+    /// Who pays, where the event says so.
+    pub customer: Option<String>,
+    /// Whether its checkout was completed and paid.
+    pub started: bool,
+    /// Whether it is no more.
+    pub deleted: bool,
+    /// The status that it reached, and when.
+    pub status: Option<(String, Timestamp)>,
+}
+
+/// A subscription, as far as the events so far have told.
+#[derive(Clone, Debug, Default)]
+pub struct Subscription {
+    /// The provider's id of it.
+    pub id: String,
+    /// Whose it is.
+    pub workspace: Option<WorkspaceId>,
+    /// Who pays.
+    pub customer: Option<String>,
+    started: bool,
+    deleted: bool,
+    /// The latest, and when it was reached.
+    status: Option<(String, Timestamp)>,
+}
+
+impl Subscription {
+    /// Whether it is paid for.
+    pub fn lives(&self) -> bool {
+        let over = self
+            .status
+            .as_ref()
+            .is_some_and(|(status, _)| is_over(status));
+        self.started && !self.deleted && !over
+    }
+
+    /// Adds what an event tells. In whichever order events come, the same is known in the end.
+    fn learn(&mut self, told: Told) {
+        self.workspace = self.workspace.or(told.workspace);
+        self.customer = self.customer.take().or(told.customer);
+        self.started |= told.started;
+        self.deleted |= told.deleted;
+        // Of two in one second, the end wins; of two ends either, but always the same.
+        let rank = |told: &Option<(String, Timestamp)>| {
+            let told = told.as_ref();
+            told.map(|(status, at)| (at.0, is_over(status), status.clone()))
+        };
+        if rank(&self.status) < rank(&told.status) {
+            self.status = told.status;
+        }
+    }
+}
+
+fn is_over(status: &str) -> bool {
+    OVER.contains(&status)
+}
+
+/// Follows an event: keeps what it tells, and sets the plan of the workspace where its subscription begins or ends by it.
+///
+/// # Errors
+/// The database's.
+pub fn follow(tx: &Tx<'_>, told: Told) -> Result<(), Error> {
+    let mut subscription = store::by_id(tx, &told.subscription)?.unwrap_or_default();
+    subscription.id.clone_from(&told.subscription);
+    let lived = subscription.workspace.is_some() && subscription.lives();
+    subscription.learn(told);
+    store::put(tx, &subscription)?;
+    let Some(workspace) = subscription.workspace else {
+        return Ok(());
+    };
+    match (lived, subscription.lives()) {
+        (false, true) => workspaces::set_plan(tx, &workspace, Plan::Pro),
+        (true, false) if living(tx, &workspace)?.is_empty() => {
+            workspaces::set_plan(tx, &workspace, Plan::Free)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The subscriptions of a workspace that live, in a transaction.
+pub(super) fn living(tx: &Tx<'_>, workspace: &WorkspaceId) -> Result<Vec<Subscription>, Error> {
+    let all = store::of_workspace(tx, workspace)?.into_iter();
+    Ok(all.filter(Subscription::lives).collect())
+}
+
+/// Forgets the subscriptions of a workspace that is being deleted: its end was told to the provider before.
+pub(super) fn forget(tx: &Tx<'_>, workspace: &WorkspaceId) -> Result<(), Error> {
+    store::remove(tx, workspace)
+}
+
+impl Workspaces {
+    /// The subscriptions of a workspace, the newest first as far as is known.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn subscriptions(
+        &self,
+        workspace: WorkspaceId,
+    ) -> Result<Vec<Subscription>, WorkspaceError> {
+        let found = self
+            .control
+            .read(move |c| store::of_workspace(c, &workspace))
+            .await?;
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(status: &str, at: i64) -> Told {
+        Told {
+            status: Some((status.to_owned(), Timestamp(at))),
+            ..Told::default()
+        }
+    }
+
+    fn paid() -> Told {
+        Told {
+            started: true,
+            ..Told::default()
+        }
+    }
+
+    fn gone() -> Told {
+        Told {
+            deleted: true,
+            ..Told::default()
+        }
+    }
+
+    /// All orders of some events.
+    fn orders(events: &[Told]) -> Vec<Vec<Told>> {
+        if events.is_empty() {
+            return vec![Vec::new()];
+        }
+        let mut all = Vec::new();
+        for first in 0..events.len() {
+            let mut rest = events.to_vec();
+            let event = rest.remove(first);
+            for mut order in orders(&rest) {
+                order.push(event.clone());
+                all.push(order);
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn the_order_of_events_does_not_matter() {
+        for (events, lives) in [
+            (vec![paid()], true),
+            (vec![told("active", 1)], false),
+            (vec![paid(), told("active", 1), told("past_due", 2)], true),
+            (vec![paid(), told("active", 1), told("canceled", 2)], false),
+            (vec![paid(), told("unpaid", 1), told("active", 2)], true),
+            // In one second the end wins.
+            (vec![paid(), told("active", 2), told("unpaid", 2)], false),
+            (vec![paid(), told("active", 5), gone()], false),
+            (
+                vec![paid(), told("incomplete", 1), told("incomplete_expired", 2)],
+                false,
+            ),
+        ] {
+            for order in orders(&events) {
+                let mut subscription = Subscription::default();
+                for event in order.iter().chain(&order[..1]) {
+                    subscription.learn(event.clone());
+                }
+                assert_eq!(subscription.lives(), lives, "{order:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What a run of the bench is asked for.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail, ensure};
+
+/// The arguments of the command line.
+#[derive(Debug, Default)]
+pub(crate) struct Arguments {
+    /// The parts that are wanted; none is all.
+    parts: Vec<String>,
+    svc: Option<PathBuf>,
+    /// An earlier build, to be measured beside.
+    pub(crate) before: Option<PathBuf>,
+    /// One size of page alone, for whoever is looking for what it costs.
+    pub(crate) page: Option<String>,
+    pub(crate) nginx: Option<PathBuf>,
+    pub(crate) pocketbase: Option<PathBuf>,
+}
+
+impl Arguments {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// When one is not known, or lacks its value.
+    pub(crate) fn read(
+        mut words: impl Iterator<Item = String>,
+        parts: &[&str],
+    ) -> anyhow::Result<Self> {
+        let mut read = Self::default();
+        while let Some(word) = words.next() {
+            let mut path = || {
+                let path = words.next().with_context(|| format!("{word} needs a path"));
+                path.map(|path| Some(PathBuf::from(path)))
+            };
+            match word.as_str() {
+                "--svc" => read.svc = path()?,
+                "--before" => read.before = path()?,
+                "--nginx" => read.nginx = path()?,
+                "--pocketbase" => read.pocketbase = path()?,
+                "--page" => {
+                    read.page = Some(words.next().context("--page needs a size, as in 10")?);
+                }
+                part if parts.contains(&part) => read.parts.push(word),
+                other => bail!(
+                    "unknown argument {other}: give any of {parts:?}, --page KB, --svc PATH, --before PATH, --nginx PATH or --pocketbase PATH"
+                ),
+            }
+        }
+        Ok(read)
+    }
+
+    /// Whether a part is wanted.
+    pub(crate) fn wants(&self, part: &str) -> bool {
+        self.parts.is_empty() || self.parts.iter().any(|named| named == part)
+    }
+
+    /// The build that is measured: the one that is named, or the one beside this program.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn svc_beside(&self, me: &Path) -> anyhow::Result<PathBuf> {
+        let svc = self.svc.clone();
+        let svc = svc.unwrap_or_else(|| me.with_file_name("svc"));
+        ensure!(
+            svc.is_file(),
+            "there is no {}: build it, or name it with --svc",
+            svc.display()
+        );
+        Ok(svc)
+    }
+}

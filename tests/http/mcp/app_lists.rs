@@ -1,0 +1,98 @@
+//! The list of an app's tools, whatever its owner has defined: bounded, in pages, and whole.
+
+use http::Method;
+use serde_json::{Value, json};
+use svc_tests::TestServer;
+
+use super::client::Client;
+use crate::house::{GUESTS, House};
+
+/// The most bytes of a page of the list, with what stands around it.
+const PAGE: usize = 66_000;
+
+/// A house whose actions are tools, with so many of them.
+async fn with(actions: &[Value]) -> House {
+    let house = House::on(TestServer::start().await, GUESTS).await;
+    for batch in actions.chunks(200) {
+        house.put(&json!(batch)).await.expect(200);
+    }
+    let agents = json!({ "agents": true });
+    house.send(Method::PATCH, "", &agents).await.expect(200);
+    house
+}
+
+/// All pages of the list: how many there were, and the tools.
+async fn pages(client: &Client<'_>) -> (usize, Vec<Value>) {
+    let (mut tools, mut pages) = (Vec::new(), 0);
+    let mut params = json!({});
+    loop {
+        let answer = client.ask("tools/list", &params).await.expect(200);
+        assert!(answer.body.len() <= PAGE, "{} bytes", answer.body.len());
+        pages += 1;
+        let result = answer.json()["result"].take();
+        tools.extend(result["tools"].as_array().unwrap().iter().cloned());
+        match result["nextCursor"].as_str() {
+            Some(cursor) => params = json!({ "cursor": cursor }),
+            None => return (pages, tools),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_thousand_actions_come_in_pages() {
+    let note = "Adds what is said. ".repeat(100);
+    let note = note.get(..1_000).unwrap();
+    let name = |n: usize| format!("action_{n:04}");
+    let actions: Vec<_> = (0..1_000)
+        .map(|n| json!({ "name": name(n), "sql": "SELECT :a AS a, :b AS b", "note": note }))
+        .collect();
+    let house = with(&actions).await;
+    for client in [
+        Client::at(&house.server, "room"),
+        Client::at(&house.server, "room").legacy(),
+    ] {
+        let (pages, tools) = pages(&client).await;
+        assert!((15..30).contains(&pages), "{pages}");
+        let names: Vec<_> = tools.iter().map(|tool| tool["name"].clone()).collect();
+        let expected: Vec<_> = (0..1_000).map(|n| json!(name(n))).collect();
+        assert_eq!(names, expected);
+        assert!(tools.iter().all(|tool| tool["description"] == note));
+    }
+    let client = Client::at(&house.server, "room");
+    for cursor in ["", "A", "action 1", "42", "a\u{0}"] {
+        let answer = client.ask("tools/list", &json!({ "cursor": cursor })).await;
+        assert_eq!(answer.json()["error"]["code"], -32602, "{cursor}");
+    }
+    // A cursor is a place, whether or not somebody is there.
+    let params = json!({ "cursor": "action_0998x" });
+    let rest = client.result("tools/list", &params).await;
+    assert_eq!(rest["tools"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn what_no_agent_could_read_is_no_tool() {
+    let list = |n: usize, bind: &dyn Fn(usize) -> String| -> String {
+        let binds: Vec<_> = (0..n).map(|n| format!(":{} AS c{n}", bind(n))).collect();
+        format!("SELECT {}", binds.join(", "))
+    };
+    let house = with(&[
+        json!({ "name": "few", "sql": list(20, &|n| format!("b{n}")), "note": "\u{1}\"\\".repeat(300) }),
+        json!({ "name": "many", "sql": list(400, &|n| format!("b{n}")) }),
+    ])
+    .await;
+    let client = Client::at(&house.server, "room");
+    let (_, tools) = pages(&client).await;
+    let [few] = tools.as_slice() else {
+        panic!("{tools:?}");
+    };
+    assert_eq!(few["name"], "few");
+    let params = json!({ "name": "many", "arguments": {} });
+    let answer = client.ask("tools/call", &params).await;
+    assert_eq!(answer.json()["error"]["code"], -32602);
+    let large = "SELECT printf('%.*c', 30000, 'x') AS x";
+    let large = json!([{ "name": "large", "sql": large }]);
+    if house.put(&large).await.status == 200 {
+        let cut = client.done("large", json!({})).await;
+        assert_eq!(cut["truncated"], true);
+    }
+}

@@ -1,0 +1,147 @@
+//! Keys that admins make: with a role, an end, and a note.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use super::{ALL, House};
+use crate::account::{Owner, text};
+
+#[tokio::test]
+async fn a_key_is_made_listed_and_revoked() {
+    let house = House::new().await;
+    let alice = house.user("alice").await;
+    alice.workspace(&house, "acme").await;
+    let keys = format!("{ALL}/acme/keys");
+    let body = json!({ "note": "for the agent", "role": "viewer", "expires_in": 60 });
+    let made = alice
+        .send(&house, Method::POST, &keys, body)
+        .await
+        .expect(201);
+    assert_eq!(made.header("cache-control"), Some("no-store"));
+    let made = made.json();
+    assert_eq!(made["role"], "viewer");
+    assert_eq!(made["expires_at"], "2026-11-20T12:01:00.000Z");
+    let credential = text(&made["credential"]);
+    let listed = alice.get(&house, &keys).await.expect(200);
+    assert!(!listed.text().contains(&credential));
+    assert_eq!(
+        listed.json()["keys"],
+        json!([{
+            "key_id": made["key_id"], "role": "viewer", "note": "for the agent",
+            "expires_at": "2026-11-20T12:01:00.000Z", "created_at": "2026-11-20T12:00:00.000Z", "last_used_at": null,
+        }])
+    );
+    let machine = Owner::with(&credential);
+    let me = machine
+        .ask(&house.server, Method::GET, "/api/v1/me", None)
+        .await;
+    let me = me.expect(200).json();
+    assert_eq!(me["kind"], "machine");
+    assert_eq!(me.get("user_id"), None);
+    assert_eq!(me["memberships"][0]["workspace"]["slug"], "acme");
+    assert_eq!(me["memberships"][0]["role"], "viewer");
+    // Its end comes by itself.
+    house.server.advance(60);
+    let over = machine.get(&house.server, "").await;
+    over.problem(401, "unauthorized");
+    // One without an end is revoked, twice as well as once.
+    let made = alice.send(&house, Method::POST, &keys, json!({})).await;
+    let made = made.expect(201).json();
+    assert_eq!(
+        (&made["role"], &made["expires_at"]),
+        (&json!("editor"), &Value::Null)
+    );
+    let machine = Owner::with(&text(&made["credential"]));
+    let me = machine
+        .ask(&house.server, Method::GET, "/api/v1/me", None)
+        .await;
+    assert_eq!(me.expect(200).json()["memberships"][0]["role"], "machine");
+    let path = format!("{keys}/{}", text(&made["key_id"]));
+    for _ in 0..2 {
+        alice.delete(&house, &path).await.expect(204);
+        machine
+            .get(&house.server, "")
+            .await
+            .problem(401, "unauthorized");
+    }
+    let unknown = alice.delete(&house, &format!("{keys}/23456789")).await;
+    unknown.problem(404, "not_found");
+    let listed = alice.get(&house, &keys).await.json();
+    assert_eq!(listed["keys"].as_array().unwrap().len(), 1, "{listed}");
+}
+
+#[tokio::test]
+async fn a_keys_role_and_end_have_bounds() {
+    let house = House::new().await;
+    let alice = house.user("alice").await;
+    alice.workspace(&house, "acme").await;
+    let keys = format!("{ALL}/acme/keys");
+    for body in [
+        json!({ "role": "admin" }),
+        json!({ "role": "owner" }),
+        json!({ "role": "machine" }),
+        json!({ "expires_in": 0 }),
+        json!({ "expires_in": 31_536_001 }),
+        json!({ "expires_in": 1.5 }),
+        json!({ "expires_in": "60" }),
+        json!({ "note": "x".repeat(1001) }),
+        json!({ "key_id": "abcdefgh" }),
+    ] {
+        let answer = alice.send(&house, Method::POST, &keys, body.clone()).await;
+        answer.problem(400, "invalid_request");
+    }
+    let longest = json!({ "expires_in": 31_536_000, "role": null });
+    alice
+        .send(&house, Method::POST, &keys, longest)
+        .await
+        .expect(201);
+}
+
+#[tokio::test]
+async fn a_viewers_key_only_reads() {
+    let house = House::new().await;
+    let alice = house.user("alice").await;
+    alice.workspace(&house, "acme").await;
+    let project = alice.owner.project(&house.server, "House").await;
+    let ddl = json!({ "ddl": "CREATE TABLE t (n)" });
+    let path = format!("/{project}/backend");
+    let made = alice.owner.post(&house.server, &path, &ddl).await;
+    made.expect(201);
+    alice.owner.frontend(&house.server, &project, "room").await;
+    let body = json!({ "role": "viewer" });
+    let made = alice
+        .send(&house, Method::POST, &format!("{ALL}/acme/keys"), body)
+        .await;
+    let viewer = Owner::with(&text(&made.expect(201).json()["credential"]));
+    for path in ["", &format!("/{project}"), &format!("/{project}/backend")] {
+        viewer.get(&house.server, path).await.expect(200);
+    }
+    let query = async |who: &Owner, sql: &str| {
+        let body = json!({ "sql": sql });
+        who.ask(&house.server, Method::POST, "/room/api/query", Some(&body))
+            .await
+    };
+    query(&viewer, "SELECT count(*) AS n FROM t")
+        .await
+        .expect(200);
+    for sql in [
+        "INSERT INTO t VALUES (1)",
+        "UPDATE t SET n = 1 RETURNING n",
+        "DELETE FROM t",
+        "WITH x AS (SELECT 1 AS n) INSERT INTO t SELECT n FROM x",
+    ] {
+        let answer = query(&viewer, sql).await;
+        answer.problem(403, "forbidden");
+        query(&alice.owner, sql).await.expect(200);
+    }
+    let schema = viewer.ask(&house.server, Method::GET, "/room/api/schema", None);
+    schema.await.expect(200);
+    let change = viewer
+        .post(&house.server, "", &json!({ "name": "Another" }))
+        .await;
+    change.problem(403, "forbidden");
+    let bob = house.user("bob").await;
+    query(&bob.owner, "SELECT 1 AS n")
+        .await
+        .problem(401, "unauthorized");
+}

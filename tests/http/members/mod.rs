@@ -1,0 +1,99 @@
+//! Users and their roles: who may do what, over REST and as tools, with keys and with tokens.
+
+mod keys;
+mod roles;
+mod tokens;
+mod workspaces;
+
+use http::Method;
+use serde_json::{Value, json};
+use svc::config::Oauth;
+use svc_tests::{AUDIENCE, Answer, Builder, TestServer, TokenIssuer};
+
+use crate::account::{Owner, text};
+
+const ALL: &str = "/api/v1/workspaces";
+
+/// A server whose users an issuer knows.
+#[derive(Debug)]
+pub(crate) struct House {
+    pub(crate) server: TestServer,
+    pub(crate) issuer: TokenIssuer,
+}
+
+/// A user who has called the service once.
+#[derive(Clone, Debug)]
+pub(crate) struct User {
+    pub(crate) owner: Owner,
+    pub(crate) id: String,
+}
+
+impl House {
+    pub(crate) async fn new() -> Self {
+        Self::with(TestServer::builder(), |_| ()).await
+    }
+
+    /// The same on a server of one's own making, with changes of its `[oauth]`.
+    pub(crate) async fn with(builder: Builder, change: impl FnOnce(&mut Oauth)) -> Self {
+        let issuer = TokenIssuer::start().await;
+        let mut oauth = Oauth {
+            issuer: issuer.url().to_owned(),
+            audience: AUDIENCE.to_owned(),
+            scopes: Vec::new(),
+        };
+        change(&mut oauth);
+        let server = builder.settings(|settings| settings.oauth = Some(oauth));
+        let server = server.start().await;
+        Self { server, issuer }
+    }
+
+    /// A user, at first sight if need be.
+    pub(crate) async fn user(&self, subject: &str) -> User {
+        let owner = Owner::with(&self.issuer.token(subject));
+        let me = owner
+            .ask(&self.server, Method::GET, "/api/v1/me", None)
+            .await;
+        let id = text(&me.expect(200).json()["user_id"]);
+        User { owner, id }
+    }
+}
+
+impl User {
+    pub(crate) async fn get(&self, house: &House, path: &str) -> Answer {
+        self.owner.ask(&house.server, Method::GET, path, None).await
+    }
+
+    pub(crate) async fn send(
+        &self,
+        house: &House,
+        method: Method,
+        path: &str,
+        body: Value,
+    ) -> Answer {
+        self.owner
+            .ask(&house.server, method, path, Some(&body))
+            .await
+    }
+
+    pub(crate) async fn delete(&self, house: &House, path: &str) -> Answer {
+        self.owner
+            .ask(&house.server, Method::DELETE, path, None)
+            .await
+    }
+
+    /// Makes a workspace; answers its id.
+    pub(crate) async fn workspace(&self, house: &House, slug: &str) -> String {
+        let body = json!({ "display_name": slug, "slug": slug });
+        let made = self.send(house, Method::POST, ALL, body).await;
+        text(&made.expect(201).json()["id"])
+    }
+
+    /// Gives a user a role.
+    pub(crate) async fn add(&self, house: &House, workspace: &str, user: &Self, role: &str) {
+        let path = format!("{ALL}/{workspace}/members");
+        let body = json!({ "user_id": user.id, "role": role });
+        self.send(house, Method::POST, &path, body)
+            .await
+            .expect(201);
+    }
+}

@@ -1,0 +1,252 @@
+//! The table of roles, walked: every operation, as a route and as a tool's action, with every role, in one's own workspace and in
+//! another's, and without a credential. What a caller may not do is refused as such; what it may is refused for what is wrong
+//! with the request, so that nothing is done on the way.
+
+use http::Method;
+use serde_json::{Value, json};
+use svc::operations;
+use svc::workspaces::Role;
+
+use super::{ALL, House, User};
+use crate::account::{Owner, text};
+use crate::openapi::{description, operations as described};
+use crate::svc;
+
+/// A caller, and its role in each of the two workspaces.
+struct Somebody {
+    name: &'static str,
+    owner: Owner,
+    roles: [Option<Role>; 2],
+}
+
+/// A workspace, what is in it, and how it is asked for.
+struct Place {
+    workspace: String,
+    project: String,
+    slug: &'static str,
+}
+
+async fn key(house: &House, of: &User, slug: &str, role: &str) -> Owner {
+    let body = json!({ "role": role });
+    let made = of
+        .send(house, Method::POST, &format!("{ALL}/{slug}/keys"), body)
+        .await;
+    Owner::with(&text(&made.expect(201).json()["credential"]))
+}
+
+async fn place(house: &House, of: &User, slug: &'static str) -> Place {
+    let workspace = of.workspace(house, slug).await;
+    let pro = house
+        .server
+        .command(&svc(), &["namespace", "plan", slug, "pro"])
+        .await;
+    assert!(pro.success, "{pro:?}");
+    let new = json!({ "name": slug, "workspace": slug });
+    let made = of.owner.post(&house.server, "", &new).await.expect(201);
+    let project = text(&made.json()["id"]);
+    let backend = json!({ "ddl": "CREATE TABLE t (n)", "realtime": true });
+    let path = format!("/{project}/backend");
+    let made = of.owner.post(&house.server, &path, &backend).await;
+    made.expect(201);
+    of.owner.frontend(&house.server, &project, slug).await;
+    Place {
+        workspace,
+        project,
+        slug,
+    }
+}
+
+/// Two workspaces, four users, three keys.
+async fn everybody(house: &House) -> (Vec<Place>, Vec<Somebody>) {
+    use Role::{Admin, Editor, Owner as Owns, Viewer};
+    let alice = house.user("alice").await;
+    let (bob, carol, dave) = (
+        house.user("bob").await,
+        house.user("carol").await,
+        house.user("dave").await,
+    );
+    let places = vec![
+        place(house, &alice, "acme").await,
+        place(house, &bob, "zeta").await,
+    ];
+    alice.add(house, "acme", &bob, "viewer").await;
+    alice.add(house, "acme", &carol, "admin").await;
+    bob.add(house, "zeta", &carol, "editor").await;
+    let machine = key(house, &alice, "acme", "editor").await;
+    let reader = key(house, &alice, "acme", "viewer").await;
+    let other = key(house, &bob, "zeta", "editor").await;
+    let people = [
+        ("alice", alice.owner, [Some(Owns), None]),
+        ("bob", bob.owner, [Some(Viewer), Some(Owns)]),
+        ("carol", carol.owner, [Some(Admin), Some(Editor)]),
+        ("dave", dave.owner, [None, None]),
+        ("a machine", machine, [Some(Editor), None]),
+        ("a reader", reader, [Some(Viewer), None]),
+        ("another machine", other, [None, Some(Editor)]),
+    ];
+    let people = people.map(|(name, owner, roles)| Somebody { name, owner, roles });
+    (places, people.into())
+}
+
+/// Operations that name no place in their address, and ask for nothing that is anybody's.
+const PLACELESS: [&str; 5] = [
+    "create_project",
+    "list_projects",
+    "get_me",
+    "list_workspaces",
+    "create_workspace",
+];
+
+fn at(path: &str, place: &Place) -> String {
+    let id = if path.starts_with("/api/v1/projects") {
+        &place.project
+    } else {
+        &place.workspace
+    };
+    path.replace("{id}", id)
+        .replace("{target}", place.slug)
+        .replace("{revision_id}", "01a1fc50-0000-7000-8000-000000000000")
+        .replace("{room}", "lobby")
+        .replace("{user_id}", "usr_nobody")
+        .replace("{key_id}", "23456789")
+}
+
+#[tokio::test]
+async fn every_route_takes_its_role_from_everybody() {
+    let house = House::new().await;
+    let (places, people) = everybody(&house).await;
+    let before = house.server.stored();
+    let routes = described(&description(&house.server).await);
+    for row in operations::all() {
+        let found = routes
+            .iter()
+            .find(|(_, _, operation)| operation["operationId"] == row.id);
+        let (path, method, operation) = found.unwrap_or_else(|| panic!("no route {}", row.id));
+        assert_eq!(operation["x-role"], row.floor.as_str(), "{}", row.id);
+        for (number, place) in places.iter().enumerate() {
+            // What is wrong with the query is told to who may ask.
+            let path = format!("{}?nonsense=1", at(path, place));
+            let nobody = house.server.request(method.clone(), &path);
+            let nobody = svc_tests::Ask::answer(nobody).await;
+            nobody.problem(401, "unauthorized");
+            for somebody in &people {
+                let request = somebody.owner.request(&house.server, method.clone(), &path);
+                let answer = svc_tests::Ask::answer(request.json(&json!({}))).await;
+                let may = PLACELESS.contains(&row.id)
+                    || somebody.roles[number].is_some_and(|role| role >= row.floor);
+                let what = format!("{} {path} by {}: {}", row.id, somebody.name, answer.text());
+                match (may, answer.status) {
+                    (false, 403) => drop(answer.problem(403, "forbidden")),
+                    (true, 400) => drop(answer.problem(400, "invalid_request")),
+                    // Of a revision that is not there.
+                    (true, 404) if path.contains("01a1fc50") => {}
+                    _ => panic!("{what}"),
+                }
+            }
+        }
+    }
+    assert_eq!(house.server.stored(), before, "nothing was done");
+}
+
+/// Arguments with which an action of a tool finds what it is about, and one that it does not take.
+fn arguments(tool: &str, action: &str, place: &Place) -> Value {
+    let mut arguments = match tool {
+        "manage_workspace" => json!({ "workspace": place.workspace, "user_id": "usr_nobody" }),
+        "manage_frontend" => json!({ "project_id": place.project, "slug": place.slug }),
+        "manage_backend" => json!({ "project_id": place.project, "room": "lobby" }),
+        _ => json!({ "project_id": place.project }),
+    };
+    let takes = arguments.as_object_mut().unwrap();
+    match (tool, action) {
+        ("manage_frontend", "create" | "list" | "claim") => drop(takes.remove("slug")),
+        ("manage_project" | "manage_workspace", "create" | "list") => takes.clear(),
+        _ => {}
+    }
+    arguments["action"] = action.into();
+    arguments["nonsense"] = 1.into();
+    arguments
+}
+
+#[tokio::test]
+async fn every_action_of_a_tool_takes_its_role_from_everybody() {
+    let house = House::new().await;
+    let (places, people) = everybody(&house).await;
+    let before = house.server.stored();
+    let call = async |owner: Option<&Owner>, tool: &str, arguments: Value| {
+        let params = json!({ "name": tool, "arguments": arguments });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+        let request = house.server.json("/mcp", &body);
+        let request = request.header("mcp-protocol-version", "2025-11-25");
+        let request = match owner {
+            Some(owner) => request.bearer_auth(&owner.credential),
+            None => request,
+        };
+        svc_tests::Ask::answer(request).await
+    };
+    for row in operations::all() {
+        let Some((tool, action)) = row.tool else {
+            continue;
+        };
+        for (number, place) in places.iter().enumerate() {
+            let given = arguments(tool, action, place);
+            let nobody = call(None, tool, given.clone()).await;
+            nobody.problem(401, "unauthorized");
+            for somebody in &people {
+                let answer = call(Some(&somebody.owner), tool, given.clone()).await;
+                let problem = answer.expect(200).json()["result"]["structuredContent"].clone();
+                let may = PLACELESS.contains(&row.id)
+                    || somebody.roles[number].is_some_and(|role| role >= row.floor);
+                let expected: &[&str] = match may {
+                    true => &["invalid_request", "not_found"],
+                    false => &["forbidden"],
+                };
+                let code = problem["code"].as_str().unwrap_or_default();
+                let what = format!("{tool} {action} by {}: {problem}", somebody.name);
+                assert!(expected.contains(&code), "{what}");
+                if code == "not_found" {
+                    assert!(given["revision_id"].is_string(), "{what}");
+                }
+            }
+        }
+    }
+    assert_eq!(house.server.stored(), before, "nothing was done");
+}
+
+#[tokio::test]
+async fn queries_and_schemas_are_for_members() {
+    let house = House::new().await;
+    let (places, people) = everybody(&house).await;
+    for (number, place) in places.iter().enumerate() {
+        for somebody in &people {
+            let slug = place.slug;
+            for (sql, floor) in [
+                ("SELECT count(*) AS n FROM t", Role::Viewer),
+                ("INSERT INTO t VALUES (1)", Role::Editor),
+            ] {
+                let body = json!({ "sql": sql });
+                let path = format!("/{slug}/api/query");
+                let owner = &somebody.owner;
+                let answer = owner
+                    .ask(&house.server, Method::POST, &path, Some(&body))
+                    .await;
+                let expected = match somebody.roles[number] {
+                    None => 401,
+                    Some(role) if role < floor => 403,
+                    Some(_) => 200,
+                };
+                assert_eq!(answer.status, expected, "{sql} by {}", somebody.name);
+            }
+            let path = format!("/{slug}/api/schema");
+            let answer = somebody
+                .owner
+                .ask(&house.server, Method::GET, &path, None)
+                .await;
+            let expected = if somebody.roles[number].is_some() {
+                200
+            } else {
+                401
+            };
+            assert_eq!(answer.status, expected, "{}", somebody.name);
+        }
+    }
+}
