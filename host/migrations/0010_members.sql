@@ -39,7 +39,16 @@ CREATE TABLE subscriptions (
     -- Whether the provider says that it is no more.
     deleted INTEGER NOT NULL DEFAULT 0,
     status TEXT,
+    -- Whether the provider was told to end it, because its workspace is gone.
+    told INTEGER NOT NULL DEFAULT 0,
     -- When the provider says that this status was reached.
     status_at INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX subscriptions_by_workspace ON subscriptions (workspace_id);
+
+-- Workspaces that were deleted: a subscription of one is ended when it is heard of. One of a workspace that was never here is
+-- another installation's, which the provider tells us of, too.
+CREATE TABLE ended_workspaces (
+    id TEXT PRIMARY KEY,
+    ended_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

@@ -8,7 +8,7 @@ use tokio::sync::OnceCell;
 
 use crate::access::idempotency::Idempotency;
 use crate::access::{Callers, Tokens};
-use crate::accounts::Accounts;
+use crate::accounts::{Accounts, Billing, Plans};
 use crate::backends::Backends;
 use crate::backends::operate::routes::Calls;
 use crate::clock::Clock;
@@ -37,6 +37,7 @@ use crate::random::Random;
 use crate::realtime::Realtime;
 use crate::realtime::routes::Rooms;
 use crate::sandbox::{Sandbox, SandboxConfig};
+use crate::stripe::dev::{self, DevProvider};
 use crate::stripe::{Consumer, Receiver, Stripe};
 use crate::telemetry::Metrics;
 use crate::workspaces::Workspaces;
@@ -91,6 +92,8 @@ services! {
     till: Till,
     /// Takes the payment provider's webhooks in, if one is configured.
     webhooks: Option<Arc<Receiver>>,
+    /// The payment provider that this server itself is, while somebody tries things out.
+    dev_provider: Option<Arc<DevProvider>>,
     /// Envelopes of frontends.
     projects: Projects,
     /// Projects with all that is in them.
@@ -211,21 +214,31 @@ impl App {
             .as_ref()
             .map(|edge| Purger::new(control.clone(), clock.clone(), outbound.clone(), edge))
             .map(Arc::new);
-        let stripe = config.stripe.as_ref();
+        let stand_in = dev::settings(&config, &random)?;
+        let stripe = config.stripe.as_ref().or(stand_in.as_ref());
+        let provider = stripe
+            .map(|settings| Stripe::new(outbound.clone(), settings))
+            .transpose()?;
+        let price = stripe.and_then(|settings| settings.plan_price.clone());
+        let billing = Billing::new(provider.clone(), price, &config, random.clone());
         let payments = Arc::new(Payments::new(
             control.clone(),
             clock.clone(),
             random.clone(),
             projects.clone(),
-            stripe
-                .map(|settings| Stripe::new(outbound.clone(), settings))
-                .transpose()?,
+            provider,
         ));
         backends.ask_what_is_behind(payments.what_is_behind());
         // Everybody whom events of the payment provider may concern.
-        let consumers: Vec<Arc<dyn Consumer>> = vec![Arc::clone(&payments) as _];
+        let consumers: Vec<Arc<dyn Consumer>> = vec![Arc::clone(&payments) as _, Arc::new(Plans)];
         let webhooks = stripe
             .map(|settings| Receiver::new(control.clone(), clock.clone(), settings, consumers))
+            .map(Arc::new);
+        let dev_provider = stand_in
+            .map(|settings| {
+                let (control, clock) = (control.clone(), clock.clone());
+                DevProvider::new(&config, settings, outbound, control, clock, random.clone())
+            })
             .map(Arc::new);
         let rate_limits = Arc::new(RateLimits::new(&config.limits, &clock));
         let mut gauges = Gauges::default();
@@ -249,13 +262,14 @@ impl App {
             rate_limits: Arc::clone(&rate_limits),
             config: Arc::clone(&config),
         };
-        let accounts = Accounts::new(workspaces.clone(), teardown.clone(), Arc::clone(&config));
+        let accounts = Accounts::new(
+            workspaces.clone(),
+            teardown.clone(),
+            billing,
+            Arc::clone(&config),
+        );
         let app = Self {
-            app_tools: AppTools {
-                calls: calls.clone(),
-                metrics: Arc::clone(&metrics),
-                clock: clock.clone(),
-            },
+            app_tools: AppTools::new(calls.clone(), Arc::clone(&metrics), clock.clone()),
             calls,
             tools: Tools {
                 callers: callers.clone(),
@@ -283,6 +297,7 @@ impl App {
             },
             payments,
             webhooks,
+            dev_provider,
             landing: Arc::new(Landing::new(Arc::clone(&config))),
             hosts: Arc::new(Hosts::new(&config)),
             request_ids: Arc::new(RequestIds::new(u32::from_le_bytes(random.bytes()?))),

@@ -5,6 +5,7 @@
 //! checked.
 
 use crate::access::{Row, floor};
+use crate::control::audit::Act;
 use crate::{accounts, backends, deployments, envelope, payments, projects, realtime};
 
 macro_rules! rows {
@@ -13,6 +14,7 @@ macro_rules! rows {
             id: $id,
             tool: None$(.or(Some(($tool, $action))))?,
             floor: floor(&$operation),
+            acts: acts($id),
         },)+]
     };
 }
@@ -65,5 +67,41 @@ pub fn all() -> Vec<Row> {
         "list_keys" accounts::operations::keys;
         "create_key" accounts::operations::create_key;
         "revoke_key" accounts::operations::revoke_key;
+        "list_audit" accounts::audit::operations::list;
+        "buy_plan" accounts::operations::checkout;
+        "manage_plan" accounts::operations::portal;
+    }
+}
+
+/// What an operation leaves in the audit, by its id: one entry for each change that it makes. A test runs every operation and
+/// looks; one that is not here leaves none.
+fn acts(id: &str) -> &'static [Act] {
+    match id {
+        "create_project" => &[Act::ProjectCreate],
+        "update_project" => &[Act::ProjectUpdate],
+        "delete_project" => &[Act::ProjectDelete],
+        "create_frontend" => &[Act::FrontendCreate],
+        "claim_share" => &[Act::FrontendClaim],
+        "republish_frontend" => &[Act::FrontendPublish],
+        "delete_frontend" => &[Act::FrontendDelete],
+        "create_revision" => &[Act::RevisionCreate],
+        "promote_revision" => &[Act::RevisionPromote],
+        "rollback_revision" => &[Act::RevisionRollback],
+        "create_backend" => &[Act::BackendCreate],
+        "update_backend" => &[Act::BackendMigrate, Act::BackendUpdate],
+        "define_actions" => &[Act::BackendDefine],
+        "delete_backend" => &[Act::BackendDelete],
+        "restore_backend" => &[Act::BackendRestore],
+        "add_price" => &[Act::PriceCreate],
+        "deactivate_price" => &[Act::PriceDeactivate],
+        "create_workspace" => &[Act::WorkspaceCreate],
+        "update_workspace" => &[Act::WorkspaceUpdate],
+        "delete_workspace" => &[Act::WorkspaceDelete],
+        "add_member" => &[Act::MemberAdd],
+        "set_role" => &[Act::MemberUpdate],
+        "remove_member" => &[Act::MemberRemove],
+        "create_key" => &[Act::KeyCreate],
+        "revoke_key" => &[Act::KeyRevoke],
+        _ => &[],
     }
 }

@@ -4,20 +4,25 @@
 //! form. The order from there is the order of the specification: path and method by the router, the rate limit by
 //! a route's layer, the credential and the declared length by a handler's extractors, then the handler.
 
+mod probes;
+
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{MatchedPath, Path, Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use http::request::Parts;
-use http::{HeaderValue, Method, StatusCode, Uri, header};
+use http::{Method, Uri};
 use svc_base::names::is_slug;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
 use utoipa_axum::routes;
 
 use crate::access::{Admission, admit};
+use crate::accounts::audit::routes as audit;
+use crate::accounts::metadata::routes as metadata;
+use crate::accounts::plans::routes as plans;
 use crate::accounts::routes as accounts;
 use crate::app::{App, SharedApp};
 use crate::backends::export::routes as exports;
@@ -33,8 +38,7 @@ use crate::envelope::routes as envelope;
 use crate::http::client_ip::ClientIp;
 use crate::http::context::Context;
 use crate::http::hosts::Host;
-use crate::http::problem::{Code, Problem};
-use crate::http::problem_page;
+use crate::http::problem::Problem;
 use crate::http::rate_limit::{self, Rule};
 use crate::landing::forms::routes as forms;
 use crate::landing::routes as landing;
@@ -44,6 +48,7 @@ use crate::openapi;
 use crate::payments::routes as payments;
 use crate::projects::routes as projects;
 use crate::realtime::routes as rooms;
+use crate::stripe::dev::routes as dev;
 use crate::stripe::routes as webhooks;
 use crate::telemetry::Route;
 
@@ -64,6 +69,11 @@ impl Routers {
             "/api/v1/openapi.json",
             get(openapi::serve).with_state(Arc::new(description)),
         );
+        // Not described: it is there while somebody tries things out, and nowhere else.
+        let api = match &app.dev_provider {
+            Some(provider) => api.merge(dev::routes(Arc::clone(provider))),
+            None => api,
+        };
         Self {
             api: finish(api.route_layer(middleware::from_fn(name_route)), app),
             project: finish(
@@ -263,8 +273,11 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(accounts::set_role, accounts::remove_member).map(&owned))
         .routes(routes!(accounts::create_key, accounts::keys).map(&owned))
         .routes(routes!(accounts::revoke_key).map(&owned))
-        .routes(routes!(accounts::resource))
-        .routes(routes!(accounts::tools))
+        .routes(routes!(audit::list).map(&owned))
+        .routes(routes!(plans::checkout).map(&owned))
+        .routes(routes!(plans::portal).map(&owned))
+        .routes(routes!(metadata::resource))
+        .routes(routes!(metadata::tools))
         .routes(routes!(mcp::serve).map(limited(Rule::Mcp)))
         .routes(routes!(visitors::op))
         .routes(routes!(app_tools::serve))
@@ -274,8 +287,8 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(payments::checkout).map(limited(Rule::Checkout)))
         .routes(routes!(payments::status))
         .routes(routes!(webhooks::receive))
-        .routes(routes!(healthz))
-        .routes(routes!(readyz))
+        .routes(routes!(probes::healthz))
+        .routes(routes!(probes::readyz))
         .routes(routes!(revisions::preview))
         .routes(routes!(revisions::preview_with_slash))
         .routes(routes!(deployments::runtime))
@@ -283,7 +296,7 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(deployments::raw))
         .routes(routes!(deployments::page, deployments::reveal))
         .routes(routes!(deployments::without_slash))
-        .routes(routes!(problem_type))
+        .routes(routes!(probes::problem_type))
         .routes(routes!(landing::page))
         .routes(routes!(landing::guide))
         .routes(routes!(landing::robots))
@@ -337,75 +350,4 @@ async fn name_route(route: MatchedPath, request: Request, next: Next) -> Respons
     let mut response = next.run(request).await;
     response.extensions_mut().insert(Route(route));
     response
-}
-
-/// Whether the process lives
-#[utoipa::path(
-    get, path = "/healthz", tag = "operation",
-    responses((status = 200, description = "It does.", content_type = "text/plain", body = String))
-)]
-async fn healthz() -> &'static str {
-    "ok\n"
-}
-
-/// Whether requests are served
-///
-/// Pages are served at once; publishing waits until the guests are loaded.
-#[utoipa::path(
-    get, path = "/readyz", tag = "operation",
-    responses(
-        (status = 200, description = "Everything is.", content_type = "text/plain", body = String),
-        (status = 503, description = "The guests are still loading.", content_type = "text/plain", body = String)
-    )
-)]
-async fn readyz(State(app): State<SharedApp>) -> Response {
-    let database = app
-        .control
-        .read(|c| c.query_row("SELECT 1", [], |_| Ok(())))
-        .await;
-    let (status, text) = match database {
-        Err(_) => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the control database does not answer\n",
-        ),
-        Ok(()) if !app.sandbox.loaded() => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the guests are still loading\n",
-        ),
-        Ok(()) => return "ready\n".into_response(),
-    };
-    (
-        status,
-        [(header::RETRY_AFTER, HeaderValue::from_static("60"))],
-        text,
-    )
-        .into_response()
-}
-
-/// What a problem's `type` means
-#[utoipa::path(
-    get, path = "/problems/{code}", tag = "operation",
-    params(("code" = String, Path, description = "A problem's code.")),
-    responses((status = 200, description = "A page that explains it.", content_type = "text/html", body = String)),
-    extensions(("x-problems" = json!("not_found")))
-)]
-async fn problem_type(Path(code): Path<String>) -> Result<Response, Problem> {
-    let code = Code::ALL.iter().find(|known| known.as_str() == code);
-    let code = code.ok_or_else(Problem::not_found)?;
-    Ok(platform(&problem_page::about(*code)))
-}
-
-fn platform(page: &maud::Markup) -> Response {
-    let headers = [
-        (
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("text/html; charset=utf-8"),
-        ),
-        (header::CONTENT_SECURITY_POLICY, problem_page::POLICY),
-        (
-            header::X_CONTENT_TYPE_OPTIONS,
-            HeaderValue::from_static("nosniff"),
-        ),
-    ];
-    (headers, page.clone().into_string()).into_response()
 }

@@ -7,6 +7,7 @@ use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
+use clap::Subcommand as _;
 use http::Method;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -39,7 +40,10 @@ impl Site {
 
     /// Runs a command that succeeds; returns its document.
     async fn run(&mut self, arguments: &[&str]) -> Value {
-        self.ran.insert(arguments[..2].join(" "));
+        let whole = arguments.join(" ");
+        let paths = operations().into_iter();
+        let path = paths.filter(|path| whole == *path || whole.starts_with(&format!("{path} ")));
+        self.ran.extend(path);
         let arguments = [arguments, &["--json"]].concat();
         svc().run(self.data.path(), &arguments).await.json()
     }
@@ -123,6 +127,26 @@ async fn every_command_is_in_effect_when_it_is_answered() {
     let open = site.run(&["report", "list"]).await;
     assert_eq!(open, json!({ "reports": [] }));
 
+    let rebuilt = site.run(&["payments", "rebuild", &project]).await;
+    assert_eq!(rebuilt["sessions"], 0, "{rebuilt}");
+    let events = site.run(&["payments", "events", &project]).await;
+    assert_eq!(events, json!({ "events": [] }));
+    let audit = site.run(&["audit", "acme"]).await;
+    let did = |action: &str| {
+        let mut entries = audit["entries"].as_array().unwrap().iter();
+        let found = entries.find(|entry| entry["action"] == action);
+        found.unwrap_or_else(|| panic!("{action} in {audit}"))
+    };
+    for action in [
+        "workspace.create",
+        "deployment.disable",
+        "key.revoke",
+        "payments.rebuild",
+    ] {
+        assert_eq!(did(action)["principal"], "operator");
+    }
+    assert_ne!(did("project.create")["principal"], "operator");
+
     let deleted = site.run(&["namespace", "delete", "acme"]).await;
     assert_eq!(
         (&deleted["projects"], &deleted["server_running"]),
@@ -148,16 +172,21 @@ async fn every_command_is_in_effect_when_it_is_answered() {
 
 /// The commands that are operations, each as its path.
 fn operations() -> BTreeSet<String> {
-    let all = svc::cli::commands();
-    let groups = all
-        .get_subcommands()
-        .filter(|group| group.has_subcommands());
-    let groups = groups.filter(|group| group.get_name() != "guest");
-    let paths = groups.flat_map(|group| {
-        let commands = group.get_subcommands();
-        commands.map(move |one| format!("{} {}", group.get_name(), one.get_name()))
+    let all = svc::operators::Command::augment_subcommands(clap::Command::new("svc"));
+    let paths = all.get_subcommands().flat_map(|one| {
+        let below = one.get_subcommands().map(|below| below.get_name());
+        let below: Vec<_> = below.filter(|name| *name != "help").collect();
+        match below.is_empty() {
+            true => vec![one.get_name().to_owned()],
+            false => {
+                let paths = below
+                    .iter()
+                    .map(|name| format!("{} {name}", one.get_name()));
+                paths.collect()
+            }
+        }
     });
-    paths.filter(|path| !path.ends_with(" help")).collect()
+    paths.collect()
 }
 
 #[tokio::test]

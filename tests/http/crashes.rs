@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::account::text;
 use crate::svc;
-use crate::{backend_crashes, backup_crashes, commands, guest_crashes, sharing_crashes};
+use crate::{backend_crashes, backup_crashes, commands, guest_crashes, members, sharing_crashes};
 
 /// A server process, and the credential of the owner who calls it.
 pub(crate) struct Site<'a> {
@@ -169,6 +169,7 @@ async fn whatever_the_point_of_death_what_follows_is_whole() {
         &commands::DEEDS,
         &guest_crashes::DEEDS,
         &sharing_crashes::DEEDS,
+        &members::crashes::DEEDS,
     ]
     .concat();
     let ours = |point: &String| !others.contains(&deed_of(point));

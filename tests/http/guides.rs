@@ -16,6 +16,7 @@ use std::process::{Command, Stdio};
 
 use futures_util::StreamExt as _;
 use svc::config::{Limits, Settings, number};
+use svc::control::audit::Act;
 use svc::http::problem::Code;
 use svc_tests::guests::{Manners, renderer};
 use svc_tests::{Process, finish};
@@ -379,11 +380,12 @@ fn tables_are_as_the_code_makes_them() {
         "{stale:?} have stale tables: run this with UPDATE_GOLDEN=1"
     );
     made.sort();
-    assert_eq!(made, ["commands", "errors", "limits"]);
+    assert_eq!(made, ["acts", "commands", "errors", "limits"]);
 }
 
 fn table(name: &str) -> String {
     match name {
+        "acts" => acts(),
         "errors" => errors(),
         "limits" => limits(),
         "commands" => {
@@ -398,6 +400,16 @@ fn table(name: &str) -> String {
         }
         other => panic!("there is no table `{other}`"),
     }
+}
+
+fn acts() -> String {
+    let rows = Act::ALL
+        .iter()
+        .map(|act| format!("| `{}` | {} |\n", act.as_str(), act.about().trim()));
+    format!(
+        "| action | what was done; the target |\n|---|---|\n{}",
+        rows.collect::<String>()
+    )
 }
 
 fn errors() -> String {

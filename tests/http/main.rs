@@ -2,6 +2,7 @@
 
 mod account;
 mod actions;
+mod audit;
 mod backend_crashes;
 mod backends;
 mod backup_crashes;

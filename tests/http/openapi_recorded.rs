@@ -198,6 +198,16 @@ impl Recorder {
         let switch = json!({ "realtime": true });
         self.ask(to.0, to.1, Some(&switch)).await;
         self.record("update_backend", "request", "switch", &switch);
+        let agents = json!({ "agents": true });
+        let to = (Method::PATCH, backend.as_str());
+        self.ask(to.0, to.1, Some(&agents)).await;
+        self.record("update_backend", "request", "agents", &agents);
+        let call = json!({
+            "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": { "name": "get_note", "arguments": { "id": 1 } },
+        });
+        let to = (Method::POST, "/notes/mcp");
+        self.both(("call_app_tool", "call"), to, call).await;
         let to = (Method::GET, backend.as_str());
         self.answer(("get_backend", "backend"), to, None).await;
         let path = format!("{backend}/rooms");

@@ -23,7 +23,11 @@ const FOUNDATION: [&str; 7] = [
 ];
 
 /// Files of a domain that speak HTTP and are not its routes.
-const HTTP: [(&str, &str); 7] = [
+const HTTP: [(&str, &str); 8] = [
+    (
+        "mcp/transport.rs",
+        "the way from a request to the protocol's library and back, for both endpoints of tools",
+    ),
     (
         "accounts/scope.rs",
         "the extractor that gives a handler a workspace of its caller's",

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The parts of `host/src`: each may use those before it, and none after it. ARCHITECTURE has the drawing.
-const ORDER: [&str; 36] = [
+const ORDER: [&str; 38] = [
     "config",
     "log",
     "telemetry",

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Every table, with the domain that owns it.
-const TABLES: [(&str, &str); 28] = [
+const TABLES: [(&str, &str); 30] = [
     ("workspaces", "workspaces"),
     ("keys", "workspaces"),
     ("users", "workspaces"),
     ("memberships", "workspaces"),
     ("subscriptions", "workspaces"),
+    ("ended_workspaces", "workspaces"),
     ("projects", "projects"),
     ("deployments", "deployments"),
     ("revisions", "deployments"),
@@ -30,6 +31,7 @@ const TABLES: [(&str, &str); 28] = [
     ("payment_events", "stripe"),
     ("payment_references", "stripe"),
     ("purges", "edge"),
+    ("audit", "control"),
     ("idempotency", "control"),
     ("operator_events", "control"),
     ("secrets", "control"),

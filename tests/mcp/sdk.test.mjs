@@ -4,13 +4,10 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
-import * as v2 from '@modelcontextprotocol/client';
-import { Client as V1Client } from '@modelcontextprotocol/sdk/client/index.js';
-import { StreamableHTTPClientTransport as V1Transport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { startSvc } from '../browser/lib/svc.mjs';
+import { clients } from './clients.mjs';
 import { listed, work } from './job.mjs';
 
-const who = { name: 'svc-tests', version: '1.0.0' };
 let svc;
 let endpoint;
 before(async () => {
@@ -20,21 +17,6 @@ before(async () => {
   while (!(await fetch(new URL('/readyz', svc.url))).ok) await new Promise((done) => setTimeout(done, 250));
 });
 after(() => svc?.stop());
-
-const clients = {
-  'SDK v1': { client: () => new V1Client(who), transport: V1Transport },
-  'SDK v2 with initialize': { client: () => new v2.Client(who), transport: v2.StreamableHTTPClientTransport },
-  'SDK v2 that finds out': {
-    client: () => new v2.Client(who, { versionNegotiation: { mode: 'auto' } }),
-    transport: v2.StreamableHTTPClientTransport,
-    version: '2026-07-28',
-  },
-  'SDK v2 of 2026-07-28': {
-    client: () => new v2.Client(who, { versionNegotiation: { mode: { pin: '2026-07-28' } } }),
-    transport: v2.StreamableHTTPClientTransport,
-    version: '2026-07-28',
-  },
-};
 
 async function connect({ client: make, transport: Transport }, credential) {
   const client = make();

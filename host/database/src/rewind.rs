@@ -28,12 +28,13 @@ use svc_base::{fault, sqlite};
 const DERIVED: [&str; 1] = ["svc_payments"];
 /// Who was here when: what the ledger is to have of a restore, until it has it.
 const RECORDS: &str = "
-CREATE TABLE IF NOT EXISTS svc_restores (
+DROP TABLE IF EXISTS svc_restores;
+CREATE TABLE svc_restores (
     version INTEGER PRIMARY KEY,
     sql TEXT NOT NULL,
-    made_at INTEGER NOT NULL
-) STRICT;
-DELETE FROM svc_restores;";
+    made_at INTEGER NOT NULL,
+    made_by TEXT
+) STRICT;";
 
 /// Why there is no way back.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +74,8 @@ pub struct RestoreRecord {
     pub sql: String,
     /// When it was made.
     pub made_at: Timestamp,
+    /// Who asked for it, as the host says it.
+    pub made_by: Option<String>,
 }
 
 /// What is to be done to a rewound database before it is live.
@@ -278,6 +281,7 @@ fn prepare(
         marker,
         sql,
         made_at,
+        made_by,
     } = &plan.record;
     for table in DERIVED {
         derive(live, &rewound.connection, table).map_err(internal)?;
@@ -286,8 +290,8 @@ fn prepare(
     rewound
         .connection
         .execute(
-            "INSERT INTO svc_restores (version, sql, made_at) VALUES (?1, ?2, ?3)",
-            params![marker.version, sql, made_at],
+            "INSERT INTO svc_restores (version, sql, made_at, made_by) VALUES (?1, ?2, ?3, ?4)",
+            params![marker.version, sql, made_at, made_by],
         )
         .map_err(internal)?;
     mark(rewound, marker.version, &marker.checksum).map_err(|error| error.error)?;
@@ -325,9 +329,18 @@ fn records(connection: &Connection) -> rusqlite::Result<Vec<RestoreRecord>> {
     if !connection.query_row(there, [], |row| row.get::<_, bool>(0))? {
         return Ok(Vec::new());
     }
-    let sql = "SELECT r.version, m.checksum, r.sql, r.made_at
-        FROM svc_restores r JOIN svc_migrations m USING (version) ORDER BY version";
-    rows(connection, sql, |row| {
+    // Files from before there was an audit do not say who it was.
+    let said =
+        "SELECT EXISTS (SELECT 1 FROM pragma_table_info('svc_restores') WHERE name = 'made_by')";
+    let made_by = match connection.query_row(said, [], |row| row.get::<_, bool>(0))? {
+        true => "r.made_by",
+        false => "NULL",
+    };
+    let sql = format!(
+        "SELECT r.version, m.checksum, r.sql, r.made_at, {made_by}
+        FROM svc_restores r JOIN svc_migrations m USING (version) ORDER BY version"
+    );
+    rows(connection, &sql, |row| {
         Ok(RestoreRecord {
             marker: Marker {
                 version: row.get(0)?,
@@ -335,6 +348,7 @@ fn records(connection: &Connection) -> rusqlite::Result<Vec<RestoreRecord>> {
             },
             sql: row.get(2)?,
             made_at: row.get(3)?,
+            made_by: row.get(4)?,
         })
     })
 }

@@ -7,6 +7,9 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::identity::{Callers, Identity, credential_invalid, credential_missing};
+use crate::control::audit::{Doer, done_by};
+use crate::http::context::Context;
+use crate::http::problem::Problem;
 use crate::http::rate_limit::RateLimits;
 
 /// What the layer needs to admit a request.
@@ -30,11 +33,12 @@ pub async fn admit(
         Ok(Identity::Invalid) => return credential_invalid().into_response(),
         Err(problem) => return problem.into_response(),
     };
+    let Some(context) = request.extensions().get::<Context>() else {
+        return Problem::internal(&"a request without a context").into_response();
+    };
+    let doer = Doer::new(caller.principal(), &context.request_id);
     let bucket = caller.to_string();
     request.extensions_mut().insert(caller);
-    admission
-        .rate_limits
-        .owner
-        .draw(&bucket, request, next)
-        .await
+    let limits = &admission.rate_limits.owner;
+    done_by(doer, limits.draw(&bucket, request, next)).await
 }

@@ -14,6 +14,7 @@
 use tracing::Instrument;
 
 use super::authority::HasFloor;
+use crate::control::audit::{self, Act};
 use crate::http::problem::Problem;
 use crate::workspaces::Role;
 
@@ -26,6 +27,8 @@ pub struct Row {
     pub tool: Option<(&'static str, &'static str)>,
     /// The least role that it takes.
     pub floor: Role,
+    /// What it leaves in the audit: one of these for each change, and nothing if it only reads.
+    pub acts: &'static [Act],
 }
 
 /// The floor of an operation, read off the type of its second argument.
@@ -60,7 +63,7 @@ where
     const ROLE: Role = A::ROLE;
 }
 
-/// Does work to its end even if the client who asked for it hangs up, which drops the handler half-way.
+/// Does work to its end, on behalf of who asked for it, even if that client hangs up, which drops the handler half-way.
 ///
 /// # Errors
 /// The work's, or that it panicked.
@@ -70,6 +73,7 @@ pub async fn to_the_end<T: Send + 'static, E: Send + 'static>(
 where
     Problem: From<E>,
 {
+    let work = audit::carried(audit::doer(), work);
     let done = tokio::spawn(work.in_current_span()).await;
     Ok(done.map_err(|error| Problem::internal(&error))??)
 }

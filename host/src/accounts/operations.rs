@@ -1,10 +1,13 @@
 //! Operations on workspaces, their members and their keys, and the caller's own.
 
 use super::Accounts;
-use super::requests::{AddMember, CreateKey, CreateWorkspace, SetRole, UpdateWorkspace, user};
+use super::requests::{
+    AddMember, BillingRequest, CreateKey, CreateWorkspace, SetRole, UpdateWorkspace, user,
+};
 use super::scope::WorkspaceScope;
 use super::views::{
-    KeyList, Me, MemberList, MemberView, NewKeyView, WorkspaceDetail, WorkspaceList, WorkspaceView,
+    BillingView, KeyList, Me, MemberList, MemberView, NewKeyView, WorkspaceDetail, WorkspaceList,
+    WorkspaceView,
 };
 use crate::access::{Admin, Asking, Owner, Viewer};
 use crate::control::answers::Keep;
@@ -200,4 +203,30 @@ pub async fn revoke_key(
     Ok(workspaces
         .revoke(at.workspace, Some(at.caller), &key_id)
         .await?)
+}
+
+/// Returns where the plan `pro` is bought.
+///
+/// # Errors
+/// `payments_unconfigured`, `provider_unavailable`, `plan_limit` if the workspace has a subscription.
+pub async fn checkout(
+    accounts: Accounts,
+    at: WorkspaceScope<Owner>,
+    _: BillingRequest,
+) -> Result<BillingView, Problem> {
+    let url = accounts.checkout(at.authority.workspace).await?;
+    Ok(BillingView { url })
+}
+
+/// Returns where the subscription is looked at, changed and ended.
+///
+/// # Errors
+/// `payments_unconfigured`, `provider_unavailable`, `no_subscription`.
+pub async fn portal(
+    accounts: Accounts,
+    at: WorkspaceScope<Owner>,
+    _: BillingRequest,
+) -> Result<BillingView, Problem> {
+    let url = accounts.portal(at.authority.workspace).await?;
+    Ok(BillingView { url })
 }

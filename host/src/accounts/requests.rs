@@ -99,6 +99,11 @@ pub enum KeyRole {
     Editor,
 }
 
+/// What is asked of the payment provider: the route says it all.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BillingRequest {}
+
 impl CreateWorkspace {
     /// The display name and the slug that are asked for.
     ///

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use super::Billing;
+use super::plans::BillingError;
 use crate::config::Config;
 use crate::envelope::Teardown;
 use crate::fault;
-use crate::http::problem::Problem;
+use crate::http::problem::{Code, Problem};
 use crate::ids::WorkspaceId;
 use crate::projects;
 use crate::workspaces::{Caller, Workspaces};
@@ -15,15 +17,22 @@ use crate::workspaces::{Caller, Workspaces};
 pub struct Accounts {
     workspaces: Workspaces,
     envelope: Teardown,
+    billing: Billing,
     config: Arc<Config>,
 }
 
 impl Accounts {
     /// Of these services.
-    pub fn new(workspaces: Workspaces, envelope: Teardown, config: Arc<Config>) -> Self {
+    pub fn new(
+        workspaces: Workspaces,
+        envelope: Teardown,
+        billing: Billing,
+        config: Arc<Config>,
+    ) -> Self {
         Self {
             workspaces,
             envelope,
+            billing,
             config,
         }
     }
@@ -38,6 +47,36 @@ impl Accounts {
         &self.config
     }
 
+    /// The address where the plan `pro` is bought.
+    ///
+    /// # Errors
+    /// `payments_unconfigured`, `provider_unavailable`, `plan_limit` if the workspace has a subscription.
+    pub async fn checkout(&self, workspace: WorkspaceId) -> Result<String, Problem> {
+        let known = self.workspaces.subscriptions(workspace).await?;
+        Ok(self.billing.checkout(workspace, &known).await?)
+    }
+
+    /// The address where the subscription is looked at, changed and ended.
+    ///
+    /// # Errors
+    /// `payments_unconfigured`, `provider_unavailable`, `no_subscription`.
+    pub async fn portal(&self, workspace: WorkspaceId) -> Result<String, Problem> {
+        let known = self.workspaces.subscriptions(workspace).await?;
+        Ok(self.billing.portal(&known).await?)
+    }
+
+    /// Has the subscriptions end that were paid for after their workspace was deleted: a checkout may have been open.
+    ///
+    /// # Errors
+    /// The database's, or the provider's; calling again goes on.
+    pub async fn end_orphans(&self) -> anyhow::Result<()> {
+        for orphan in self.workspaces.orphaned_subscriptions().await? {
+            self.billing.end(&orphan).await?;
+            self.workspaces.told_of_end(orphan).await?;
+        }
+        Ok(())
+    }
+
     /// Ends a workspace with all that it owns: its subscription at the provider first, then, in one transaction, everybody's
     /// access to it, then the pages of its projects, before this returns; the rest follows. Each step begins by looking at what
     /// is left, so that a crash between any two loses nothing: before the transaction the workspace is whole, and after it
@@ -46,7 +85,12 @@ impl Accounts {
     /// # Errors
     /// `forbidden`, `provider_unavailable`: nothing is destroyed then.
     pub async fn end(&self, workspace: WorkspaceId, by: Caller) -> Result<(), Problem> {
-        let told = Vec::new();
+        let mut told = Vec::new();
+        let known = self.workspaces.subscriptions(workspace).await?;
+        for one in known.iter().filter(|one| one.lives()) {
+            self.billing.end(&one.id).await.map_err(untold)?;
+            told.push(one.id.clone());
+        }
         fault::point("workspace.told");
         let ended = self
             .workspaces
@@ -67,5 +111,16 @@ impl Accounts {
             }
         });
         Ok(())
+    }
+}
+
+/// The 503 of a subscription whose end cannot be told.
+fn untold(error: BillingError) -> Problem {
+    match error {
+        BillingError::Unconfigured => Problem::new(
+            Code::ProviderUnavailable,
+            "The workspace has a subscription, and this server has no payment provider to end it. Nothing was deleted: ask the operator.",
+        ),
+        error => error.into(),
     }
 }

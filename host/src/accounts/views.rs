@@ -172,6 +172,14 @@ pub struct WorkspaceRef {
     slug: String,
 }
 
+/// A page of the payment provider.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct BillingView {
+    /// Where the user goes.
+    #[schema(format = "uri")]
+    pub url: String,
+}
+
 impl WorkspaceView {
     /// A workspace as a caller sees it.
     pub fn new(seen: &Seen, caller: &Caller) -> Self {

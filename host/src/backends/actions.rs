@@ -14,9 +14,11 @@ use super::service::Backends;
 use super::{store, verdicts};
 use crate::content::Digest;
 use crate::control;
+use crate::control::audit::Act;
 use crate::fault;
 use crate::ids::{BackendId, ProjectId};
 use crate::memory_cache;
+use crate::projects;
 use crate::sandbox::{Purpose, STATEMENT_BYTES, Statement};
 
 /// Of how many backends the actions are kept in memory, about.
@@ -81,6 +83,9 @@ impl Backends {
                 if changed && store::definition_bytes(tx, &id).map_err(control::Error::from)? > most
                 {
                     return Err(BackendError::definitions_full(most));
+                }
+                if changed {
+                    projects::did(tx, &project, Act::BackendDefine, &id, now)?;
                 }
                 Ok(store::actions(tx, &id).map_err(control::Error::from)?)
             })

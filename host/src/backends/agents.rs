@@ -6,7 +6,9 @@ use super::model::{Action, BackendError, Detail, requires_identity};
 use super::service::Backends;
 use super::store;
 use crate::control;
+use crate::control::audit::Act;
 use crate::ids::{BackendId, ProjectId};
+use crate::projects;
 
 impl Backends {
     /// Makes the actions of a project's backend tools for agents of visitors, or no longer.
@@ -19,9 +21,16 @@ impl Backends {
         agents: bool,
     ) -> Result<Detail, BackendError> {
         let id = self.required(project).await?.id;
+        let now = self.clock.now();
         let there = self
             .control
-            .write(move |tx| store::set_agents(tx, &id, agents))
+            .write(move |tx| {
+                let there = store::set_agents(tx, &id, agents)?;
+                if there {
+                    projects::did(tx, &project, Act::BackendUpdate, &id, now)?;
+                }
+                Ok::<_, control::Error>(there)
+            })
             .await?;
         if !there {
             return Err(BackendError::NotFound);

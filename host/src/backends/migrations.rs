@@ -9,8 +9,10 @@ use super::service::Backends;
 use super::{store, verdicts};
 use crate::content::Digest;
 use crate::control;
+use crate::control::audit::Act;
 use crate::fault;
 use crate::ids::{BackendId, ProjectId};
+use crate::projects;
 use crate::sandbox::{Purpose, SCRIPT_BYTES};
 
 /// Whose turn it is to migrate a backend.
@@ -80,7 +82,7 @@ impl Backends {
             note,
             applied_at: self.clock.now(),
         };
-        self.append(id, entry).await?;
+        self.append(project, id, entry).await?;
         Ok(MigrationResult {
             status,
             version: marker.version,
@@ -121,15 +123,22 @@ impl Backends {
         Err(BackendError::definitions_full(most))
     }
 
-    async fn append(&self, id: BackendId, entry: LedgerEntry) -> Result<(), BackendError> {
-        let appended = self
+    async fn append(
+        &self,
+        project: ProjectId,
+        id: BackendId,
+        entry: LedgerEntry,
+    ) -> Result<(), BackendError> {
+        let appended: Result<bool, control::Error> = self
             .control
             .write(move |tx| {
                 fault::point("migrate.recording");
                 if !store::exists(tx, &id).map_err(control::Error::from)? {
                     return Ok(false);
                 }
-                store::append(tx, &id, &entry).map(|()| true)
+                store::append(tx, &id, &entry)?;
+                projects::did(tx, &project, Act::BackendMigrate, &id, entry.applied_at)?;
+                Ok(true)
             })
             .await;
         match appended {

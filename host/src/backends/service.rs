@@ -13,6 +13,7 @@ use super::verdicts::Verdicts;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::control::answers::Keep;
+use crate::control::audit::Act;
 use crate::control::{self, Control};
 use crate::deployments::publish::PublishError;
 use crate::deployments::{self, Deployments};
@@ -168,6 +169,7 @@ impl Backends {
                     store::append(tx, &backend.id, entry)?;
                 }
                 deployments::bind_backend(tx, &backend.project, &backend.id)?;
+                projects::did(tx, &backend.project, Act::BackendCreate, &backend.id, now)?;
                 keep.keep(tx, &detail)?;
                 Ok(detail)
             })
@@ -283,9 +285,16 @@ impl Backends {
         realtime: bool,
     ) -> Result<Detail, BackendError> {
         let id = self.required(project).await?.id;
+        let now = self.clock.now();
         let there = self
             .control
-            .write(move |tx| store::set_realtime(tx, &id, realtime))
+            .write(move |tx| {
+                let there = store::set_realtime(tx, &id, realtime)?;
+                if there {
+                    projects::did(tx, &project, Act::BackendUpdate, &id, now)?;
+                }
+                Ok::<_, control::Error>(there)
+            })
             .await?;
         if !there {
             return Err(BackendError::NotFound);
@@ -298,11 +307,16 @@ impl Backends {
     /// # Errors
     /// The database's or the disk's; what is left then is removed at the next start.
     pub async fn delete(&self, project: ProjectId) -> Result<(), BackendError> {
+        let now = self.clock.now();
         let removed = self
             .control
             .write(move |tx| {
                 deployments::backend_changed(tx, &project)?;
-                store::remove(tx, &project)
+                let removed = store::remove(tx, &project)?;
+                if let Some(id) = &removed {
+                    projects::did(tx, &project, Act::BackendDelete, id, now)?;
+                }
+                Ok::<_, control::Error>(removed)
             })
             .await?;
         fault::point("raze.deleted");

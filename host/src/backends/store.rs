@@ -34,6 +34,13 @@ pub(super) fn exists(c: &Connection, id: &BackendId) -> rusqlite::Result<bool> {
         .query_row([id], |row| row.get(0))
 }
 
+/// The project of a backend.
+pub(super) fn project_of(c: &Connection, id: &BackendId) -> rusqlite::Result<Option<ProjectId>> {
+    c.prepare_cached("SELECT project_id FROM backends WHERE id = ?1")?
+        .query_row([id], |row| row.get(0))
+        .optional()
+}
+
 /// The ids of all backends.
 pub(super) fn ids(c: &Connection) -> rusqlite::Result<Vec<BackendId>> {
     c.prepare_cached("SELECT id FROM backends")?

@@ -4,6 +4,7 @@ mod actor;
 mod backup;
 mod check;
 mod config;
+mod dev;
 mod guest;
 mod progress;
 mod restore;
@@ -44,6 +45,9 @@ enum Command {
     Status(status::Status),
     #[command(flatten)]
     Operation(operators::Command),
+    /// Do to a server under `serve --dev` what the world does to a real one
+    #[command(subcommand)]
+    Dev(dev::Dev),
     /// Look at guests, install them, and put the ones before back
     #[command(subcommand)]
     Guest(guest::Guest),
@@ -78,6 +82,7 @@ pub fn main() -> ExitCode {
                     let answer = operate.reach(operation).await?;
                     operate.print(answer.document, answer.text)
                 }
+                Command::Dev(dev) => dev.run().await,
                 Command::Guest(guest) => guest.run().await,
                 Command::Check(check) => check.run().await,
                 Command::Backup(backup) => backup.run().await,

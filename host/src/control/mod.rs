@@ -4,6 +4,7 @@
 //! one: a savepoint each, one sync for all, and nobody is answered before it.
 
 pub mod answers;
+pub mod audit;
 mod change;
 mod copy;
 mod error;

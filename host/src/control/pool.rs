@@ -11,6 +11,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{Semaphore, oneshot};
 
+use super::audit::{self, Doer};
 use super::change::{Change, Followers};
 use super::residue::Residue;
 use super::{Error, migrations};
@@ -45,12 +46,19 @@ struct Inner {
 pub struct Tx<'c> {
     connection: &'c Connection,
     changes: RefCell<Vec<Change>>,
+    /// Who acts, if anybody does.
+    doer: Option<Doer>,
 }
 
 impl Tx<'_> {
     /// Notes a change: its followers learn of it once this transaction is durable.
     pub fn note(&self, change: Change) {
         self.changes.borrow_mut().push(change);
+    }
+
+    /// Who acts in this transaction, if anybody does.
+    pub(super) fn doer(&self) -> Option<&Doer> {
+        self.doer.as_ref()
     }
 }
 
@@ -159,6 +167,7 @@ impl Control {
         F: FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
     {
         let (answer, answered) = oneshot::channel::<Result<T, E>>();
+        let doer = audit::doer();
         let job: Job = Box::new(move |connection| {
             let mut changes = Vec::new();
             let result = match connection {
@@ -166,6 +175,7 @@ impl Control {
                     let tx = Tx {
                         connection,
                         changes: RefCell::default(),
+                        doer,
                     };
                     let result = catch_unwind(AssertUnwindSafe(|| job(&tx)))
                         .unwrap_or_else(|_| Err(Error::Panicked.into()));

@@ -9,6 +9,7 @@ use super::{Deployments, frontends, sharing, store};
 use crate::clock::Timestamp;
 use crate::content::Hold;
 use crate::control;
+use crate::control::audit::Act;
 use crate::ids::ProjectId;
 use crate::projects;
 
@@ -131,14 +132,24 @@ impl Deployments {
         }
     }
 
-    /// Makes a project and its frontends stop to resolve; durable when it answers.
+    /// Makes a project and its frontends stop to resolve; durable when it answers. `act` is what somebody did, if not time.
     ///
     /// # Errors
     /// The database's.
-    pub async fn begin_project_end(&self, project: ProjectId) -> Result<(), control::Error> {
+    pub async fn begin_project_end(
+        &self,
+        project: ProjectId,
+        act: Option<Act>,
+    ) -> Result<(), control::Error> {
         let (config, now) = (Arc::clone(&self.config), self.clock.now());
         self.control
             .write(move |tx| {
+                // Of two who end it at once, one does.
+                if let Some(act) = act
+                    && projects::is_live(tx, &project, now)?
+                {
+                    projects::did(tx, &project, act, &project, now)?;
+                }
                 let Some(label) = projects::begin_end(tx, &project)? else {
                     return Ok(());
                 };

@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 use super::{Deployments, store};
 use crate::clock::Timestamp;
 use crate::control::answers::Keep;
+use crate::control::audit::Act;
 use crate::control::{Control, Error};
 use crate::ids::ReportId;
 use crate::random::NoRandomness;
@@ -139,6 +140,12 @@ pub async fn close(
     now: Timestamp,
 ) -> Result<Option<Timestamp>, Error> {
     control
-        .write(move |tx| store::close_report(tx, &id, now))
+        .write(move |tx| {
+            let closed = store::close_report(tx, &id, now)?;
+            if closed.is_some() {
+                tx.did(Act::ReportClose, None, &id, now)?;
+            }
+            Ok(closed)
+        })
         .await
 }

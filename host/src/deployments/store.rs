@@ -162,12 +162,14 @@ pub(super) fn set_disabled(
     tx: &Tx<'_>,
     slug: &str,
     since: Option<Timestamp>,
-) -> Result<bool, Error> {
-    let changed = tx.execute(
-        "UPDATE deployments SET disabled_at = ?2 WHERE slug = ?1",
-        params![slug, since],
-    )?;
-    Ok(changed > 0)
+) -> Result<Option<(DeploymentId, Option<ProjectId>)>, Error> {
+    let changed = tx
+        .prepare_cached(
+            "UPDATE deployments SET disabled_at = ?2 WHERE slug = ?1 RETURNING id, project_id",
+        )?
+        .query_row(params![slug, since], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    Ok(changed)
 }
 
 /// Ids of the one-time shares that are there.

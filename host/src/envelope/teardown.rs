@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use crate::backends::Backends;
+use crate::control::audit::Act;
 use crate::deployments::Deployments;
 use crate::fault;
 use crate::ids::ProjectId;
@@ -56,17 +57,21 @@ impl Teardown {
     /// # Errors
     /// The database's.
     pub async fn begin(&self, project: ProjectId) -> anyhow::Result<()> {
-        self.deployments.begin_project_end(project).await?;
+        self.begin_by(project, None).await
+    }
+
+    async fn begin_by(&self, project: ProjectId, act: Option<Act>) -> anyhow::Result<()> {
+        self.deployments.begin_project_end(project, act).await?;
         fault::point("teardown.begun");
         Ok(())
     }
 
-    /// Makes a project unreachable now, and lets the rest of its end follow behind the answer.
+    /// Makes a project unreachable now, for whoever acts, and lets the rest of its end follow behind the answer.
     ///
     /// # Errors
     /// The database's.
     pub async fn end(&self, project: ProjectId) -> Result<(), ProjectError> {
-        self.begin(project).await?;
+        self.begin_by(project, Some(Act::ProjectDelete)).await?;
         let teardown = self.clone();
         tokio::spawn(async move {
             if let Err(error) = teardown.finish(project).await {

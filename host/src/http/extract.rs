@@ -133,6 +133,15 @@ impl UnreadBody {
         Ok((parts, read_body(body, self.limit).await?))
     }
 
+    /// Reads it as it is on a request without query parameters.
+    ///
+    /// # Errors
+    /// The problem of the query or the transfer.
+    pub async fn bytes(self) -> Result<Bytes, Problem> {
+        NoQuery::check(self.request.uri().query())?;
+        read_body(self.request.into_body(), self.limit).await
+    }
+
     /// Reads it as it is on a request that takes query parameters, and these.
     ///
     /// # Errors

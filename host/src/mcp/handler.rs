@@ -17,6 +17,7 @@ use super::auth::{self, Client, Refusal};
 use super::results;
 use super::tools::{self, Outcome};
 use super::tools_only::tools_only;
+use crate::control::audit::{Doer, carried};
 use crate::http::context::Context;
 use crate::http::problem::Problem;
 
@@ -63,7 +64,11 @@ impl Handler {
             Some(Ok(arguments)) => arguments,
             Some(Err(problem)) => return Outcome::refused(problem),
         };
-        tool.call(&self.services, caller, arguments).await
+        let doer = caller
+            .as_ref()
+            .map(|caller| Doer::new(caller.principal(), &self.request_id));
+        let call = tool.call(&self.services, caller, arguments);
+        carried(doer, call).await
     }
 }
 

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::app::SharedApp;
 use crate::clock::Clock;
-use crate::control::Control;
+use crate::control::audit::Act;
 use crate::control::events::{self, Deed};
+use crate::control::{Control, Error};
 use crate::random::Random;
 use crate::workspaces::Workspaces;
 
@@ -54,7 +55,7 @@ impl Installation {
             return Ok(());
         }
         let now = self.clock.now();
-        let told: Result<(), crate::control::Error> = self
+        let told: Result<(), Error> = self
             .control
             .write(move |tx| events::tell(tx, &events::Event::Noted(deed), now))
             .await;
@@ -101,12 +102,20 @@ impl Answer {
 pub struct Note {
     /// The command for the log.
     pub command: String,
+    /// The guest that it switched, for the audit.
+    pub switched: Option<String>,
 }
 
 impl Note {
-    // As every operation.
-    #[allow(clippy::unused_async, reason = "operations have one signature")]
-    pub(super) async fn run(self, _: &Installation) -> anyhow::Result<Answer> {
+    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
+        if let Some(guest) = self.switched {
+            let now = at.clock.now();
+            let noted: Result<(), Error> = at
+                .control
+                .write(move |tx| tx.did(Act::GuestSwitch, None, &guest, now))
+                .await;
+            noted?;
+        }
         Ok(Answer::new(&(), "")?.of_deed(self.command))
     }
 }

@@ -4,11 +4,13 @@
 //! and the server answers when the operation is in effect; where no server runs, `reach` holds the data directory's lock
 //! and runs it itself. To add a command, add its file here and its line in the table below.
 
+mod audit;
 mod deployment;
 mod figures;
 mod installation;
 mod key;
 mod namespace;
+mod payments;
 mod project;
 mod reach;
 mod report;
@@ -41,8 +43,17 @@ pub struct Operate {
 
 /// A group of commands with the arguments of all.
 #[derive(Debug, clap::Args)]
-pub struct Operated<C: Subcommand> {
+pub struct Group<C: Subcommand> {
     #[command(subcommand)]
+    command: C,
+    #[command(flatten)]
+    operate: Operate,
+}
+
+/// A command with the arguments of all.
+#[derive(Debug, clap::Args)]
+pub struct Single<C: clap::Args> {
+    #[command(flatten)]
     command: C,
     #[command(flatten)]
     operate: Operate,
@@ -50,13 +61,13 @@ pub struct Operated<C: Subcommand> {
 
 macro_rules! operations {
     (
-        commands { $($(#[doc = $about:literal])* $name:ident($arguments:ty);)+ }
+        commands { $($(#[doc = $about:literal])* $name:ident($kind:ident<$arguments:ty>);)+ }
         parts { $($(#[doc = $of:literal])* $part:ident($input:ty);)+ }
     ) => {
         /// The commands of the terminal that are operations.
         #[derive(Debug, Subcommand)]
         pub enum Command {
-            $($(#[doc = $about])* $name(Operated<$arguments>),)+
+            $($(#[doc = $about])* $name($kind<$arguments>),)+
         }
 
         impl Command {
@@ -90,15 +101,19 @@ macro_rules! operations {
 operations! {
     commands {
         /// Make, list, change and delete namespaces, which own projects
-        Namespace(namespace::Namespace);
+        Namespace(Group<namespace::Namespace>);
         /// Make, list and revoke the keys of a namespace
-        Key(key::Key);
+        Key(Group<key::Key>);
         /// Look at deployments, take them down, or put them back
-        Deployment(deployment::Deployment);
+        Deployment(Group<deployment::Deployment>);
         /// Look at projects
-        Project(project::Project);
+        Project(Group<project::Project>);
         /// Read what people report, and close what is done
-        Report(report::Report);
+        Report(Group<report::Report>);
+        /// Look at what the payment provider has said, and derive from it anew
+        Payments(Group<payments::Payments>);
+        /// Read who changed what
+        Audit(Single<audit::Audit>);
     }
     parts {
         /// Asks for a rerender, or for how far it is: a part of `svc guest rerender`.

@@ -9,9 +9,11 @@ use super::installation::{Answer, Installation};
 use super::{Operation, socket};
 use crate::clock::Clock;
 use crate::control::Control;
+use crate::control::audit::{Doer, done_by};
 use crate::control::events::Deed;
 use crate::data_lock::{DataLock, refuse_restore};
 use crate::fault;
+use crate::http::request_ids::RequestIds;
 use crate::random::Random;
 
 /// How long a server may take from its lock to its socket, or an earlier one to its end.
@@ -61,7 +63,10 @@ pub(super) async fn run(
     at: &Installation,
     actor: String,
 ) -> anyhow::Result<Answer> {
-    let answer = operation.run(at).await?;
+    // The audit knows a command by an id as that of a request.
+    let prefix = u32::from_le_bytes(at.random.bytes()?);
+    let doer = Doer::operator(&RequestIds::new(prefix).next());
+    let answer = done_by(doer, operation.run(at)).await?;
     fault::point("operators.done");
     if let Some(command) = answer.deed.clone() {
         let logged = at.log(Deed { command, actor }).await;

@@ -244,7 +244,7 @@ fn came_back(return_to: &Url, outcome: &str) -> String {
 }
 
 /// The address that `return_to` means, on the host that was asked: a path at or below the page's own; `None` if it is no such path.
-pub fn return_address(origin: &str, slug: &str, return_to: Option<&str>) -> Option<Url> {
+pub(super) fn return_address(origin: &str, slug: &str, return_to: Option<&str>) -> Option<Url> {
     let home = format!("/{slug}");
     let path = return_to.unwrap_or(&home);
     let below = path.strip_prefix(&home)?;

@@ -5,7 +5,6 @@
 //! database has a copy of its sessions, which follows (`mirror.rs`).
 
 mod checkout;
-mod currencies;
 mod mirror;
 pub mod model;
 pub mod operations;

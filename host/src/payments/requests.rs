@@ -3,11 +3,11 @@
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
-use super::currencies;
 use super::model::{AMOUNT, DESCRIPTION, NAME, NewPrice, SESSIONS, SESSIONS_MOST};
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::Problem;
 use crate::numbers::{Whole, whole};
+use crate::stripe::currencies;
 
 /// A price to put into the catalog.
 #[derive(Debug, Deserialize, ToSchema)]

@@ -11,6 +11,7 @@ use super::views::MatchedBy;
 use super::visitor::Visitor;
 use crate::clock::{Clock, Timestamp};
 use crate::control::answers::Keep;
+use crate::control::audit::Act;
 use crate::control::{self, Control, Tx};
 use crate::deployments::pages::{Kind, Page};
 use crate::ids::{DeploymentId, ProjectId, SessionId, uuid_v7};
@@ -87,6 +88,7 @@ impl Payments {
                     return Err(PaymentError::NoProject);
                 }
                 let made = store::insert_price(tx, &project, &new, &ids, now)?;
+                projects::did(tx, &project, Act::PriceCreate, &ids.price, now)?;
                 keep.keep(tx, &made)?;
                 Ok(made)
             })
@@ -98,9 +100,13 @@ impl Payments {
     /// # Errors
     /// `NoPrice` if the project has none of the id.
     pub async fn deactivate(&self, project: ProjectId, id: String) -> Result<Price, PaymentError> {
-        let write = self
-            .control
-            .write(move |tx| store::deactivate(tx, &project, &id));
+        let now = self.clock.now();
+        let write = self.control.write(move |tx| {
+            if store::deactivate(tx, &project, &id)? {
+                projects::did(tx, &project, Act::PriceDeactivate, &id, now)?;
+            }
+            store::price_of(tx, &project, &id).map_err(control::Error::from)
+        });
         write.await?.ok_or(PaymentError::NoPrice)
     }
 
@@ -183,7 +189,10 @@ impl Payments {
             changed += write.await?;
         }
         control
-            .write(move |tx| store::make_anew(tx, &project))
+            .write(move |tx| {
+                store::make_anew(tx, &project)?;
+                projects::did(tx, &project, Act::PaymentsRebuild, &project, now)
+            })
             .await?;
         Ok((all, changed))
     }

@@ -107,15 +107,11 @@ pub(super) fn insert_price(
     made.ok_or(PaymentError::NoPrice)
 }
 
-/// Takes a price off the catalog; returns it, if there is one.
-pub(super) fn deactivate(
-    tx: &Tx<'_>,
-    project: &ProjectId,
-    id: &str,
-) -> Result<Option<Price>, Error> {
-    tx.prepare_cached("UPDATE payment_prices SET active = 0 WHERE project_id = ?1 AND id = ?2")?
-        .execute(params![project, id])?;
-    Ok(price_of(tx, project, id)?)
+/// Takes a price off the catalog; returns whether this did.
+pub(super) fn deactivate(tx: &Tx<'_>, project: &ProjectId, id: &str) -> Result<bool, Error> {
+    let sql = "UPDATE payment_prices SET active = 0 WHERE project_id = ?1 AND id = ?2 AND active";
+    let changed = tx.prepare_cached(sql)?.execute(params![project, id])?;
+    Ok(changed > 0)
 }
 
 const SESSION: &str = "SELECT id, project_id, deployment_id, price_id, price_label, amount, currency, \

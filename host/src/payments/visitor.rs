@@ -29,12 +29,12 @@ pub struct SignedIn {
 }
 
 /// The name of a frontend's checkout cookie.
-pub fn cookie_name(page: &DeploymentId) -> String {
+pub(super) fn cookie_name(page: &DeploymentId) -> String {
     format!("svc_checkout_{page}")
 }
 
 /// Finds the visitor of a request to a page.
-pub fn visitor(page: &Page, headers: &HeaderMap) -> Visitor {
+pub(super) fn visitor(page: &Page, headers: &HeaderMap) -> Visitor {
     let name = cookie_name(&page.id);
     let lines = headers.get_all(header::COOKIE).iter();
     let token = lines
@@ -52,7 +52,7 @@ pub fn visitor(page: &Page, headers: &HeaderMap) -> Visitor {
 }
 
 /// What is stored of a cookie's value.
-pub fn hash(token: &str) -> [u8; 32] {
+pub(super) fn hash(token: &str) -> [u8; 32] {
     let mut bytes = [0; 32];
     bytes.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
     bytes

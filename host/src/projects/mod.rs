@@ -14,4 +14,4 @@ mod store;
 
 pub use model::{Project, ProjectError};
 pub use service::Projects;
-pub use store::{begin_end, begin_ends, is_live};
+pub use store::{begin_end, begin_ends, did, did_by, is_live};

@@ -12,6 +12,7 @@ use crate::access::{Authority, Floor};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::control::answers::Keep;
+use crate::control::audit::Act;
 use crate::control::{Control, Error};
 use crate::ids::{ProjectId, WorkspaceId};
 use crate::random::Random;
@@ -107,6 +108,7 @@ impl Projects {
                     }
                 }
                 store::insert(tx, &project)?;
+                store::did(tx, &project.id, Act::ProjectCreate, &project.id, now)?;
                 keep.keep(tx, &project)?;
                 Ok(project)
             })
@@ -229,6 +231,7 @@ impl Projects {
                 }
                 project.updated_at = now;
                 store::update(tx, &project)?;
+                store::did(tx, &id, Act::ProjectUpdate, &id, now)?;
                 Ok(project)
             })
             .await

@@ -1,9 +1,12 @@
 //! Projects in the control database.
 
+use std::fmt::Display;
+
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{OwnerRef, Project};
 use crate::clock::Timestamp;
+use crate::control::audit::{Act, Doer};
 use crate::control::{Error, Tx};
 use crate::ids::{ProjectId, WorkspaceId};
 
@@ -147,6 +150,45 @@ pub fn is_live(c: &Connection, id: &ProjectId, now: Timestamp) -> Result<bool, E
         "SELECT EXISTS (SELECT 1 FROM projects p WHERE {LIVE} AND p.id = ?2)"
     ))?
     .query_row(params![now, id], |row| row.get(0))?)
+}
+
+/// Says in the audit what was done to something of a project.
+///
+/// # Errors
+/// The database's.
+pub fn did(
+    tx: &Tx<'_>,
+    project: &ProjectId,
+    act: Act,
+    target: &dyn Display,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let owner = owner(tx, project)?;
+    tx.did(act, owner.as_ref(), target, now)
+}
+
+/// The same of what somebody else than who acts now has done.
+///
+/// # Errors
+/// The database's.
+pub fn did_by(
+    tx: &Tx<'_>,
+    doer: &Doer,
+    project: &ProjectId,
+    act: Act,
+    target: &dyn Display,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let owner = owner(tx, project)?;
+    tx.did_by(doer, act, owner.as_ref(), target, now)
+}
+
+/// The workspace of a project.
+fn owner(c: &Connection, project: &ProjectId) -> rusqlite::Result<Option<WorkspaceId>> {
+    c.prepare_cached("SELECT workspace_id FROM projects WHERE id = ?1")?
+        .query_row([project], |row| row.get(0))
+        .optional()
+        .map(Option::flatten)
 }
 
 /// Begins the end of a project: from this commit on it does not resolve. Answers its host label, if it was there.

@@ -6,6 +6,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::app::{App, SharedApp};
+use crate::control::audit;
 use crate::deployments::rerender;
 use crate::guests::watch::Watch;
 use crate::overview::running::Said;
@@ -75,6 +76,10 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
             app.payments.forget_old().await?;
             Ok(app.idempotency.forget_old().await?)
         };
+        FORGET "forgetting the audit" async |app| {
+            Ok(audit::forget_old(&app.control, app.clock.now()).await?)
+        };
+        TIDY "ending subscriptions" async |app| app.accounts.end_orphans().await;
         FORGET "forgetting history" async |app| app.backends.forget_old().await;
     }
 }

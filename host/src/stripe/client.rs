@@ -171,7 +171,7 @@ impl Stripe {
     }
 
     /// Whether a visitor can be sent to an address: to the web, and without a detour through a script.
-    fn is_page(&self, url: &str) -> bool {
+    pub(super) fn is_page(&self, url: &str) -> bool {
         let plain = self.plain;
         url.len() <= URL_BYTES
             && Url::parse(url).is_ok_and(|url| {

@@ -7,9 +7,12 @@
 
 mod amounts;
 mod client;
+pub mod currencies;
+pub mod dev;
 mod event;
 pub mod ledger;
 mod parse;
+mod plans;
 mod receiver;
 pub mod routes;
 mod signature;
@@ -20,6 +23,7 @@ pub use event::{
     Subject, Subscription,
 };
 pub use ledger::{Entry, Found};
+pub use plans::PlanCheckout;
 pub use receiver::{Consumer, ReceiveError, Receiver};
 pub use signature::sign;
 

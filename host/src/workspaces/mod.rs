@@ -1,5 +1,6 @@
 //! Workspaces, which operators call namespaces: who is in them, the keys that act for them, and what they pay for.
 
+mod audit;
 pub mod credential;
 mod error;
 mod keys;

@@ -186,6 +186,14 @@ pub enum Caller {
 }
 
 impl Caller {
+    /// The caller in the audit: the id of the key or of the user.
+    pub fn principal(&self) -> &str {
+        match self {
+            Self::Key { key_id, .. } => key_id,
+            Self::User(id) => id.as_str(),
+        }
+    }
+
     /// The name of a role of this caller: an editor's key is called a machine.
     pub fn role_name(&self, role: Role) -> &'static str {
         match (self, role) {

@@ -9,6 +9,7 @@ use super::model::{Caller, Plan, Role, Seen, UserId, Workspace};
 use super::service::{Workspaces, end};
 use super::{store, subscriptions};
 use crate::control::answers::Keep;
+use crate::control::audit::Act;
 use crate::control::{Error, Tx};
 use crate::ids::WorkspaceId;
 
@@ -37,6 +38,7 @@ impl Workspaces {
         told: Vec<String>,
         members: fn(&Tx<'_>, &WorkspaceId) -> Result<usize, Error>,
     ) -> Result<(), WorkspaceError> {
+        let now = self.clock.now();
         self.control
             .write(move |tx| {
                 require(tx, &by, &workspace, Role::Owner)?;
@@ -46,7 +48,8 @@ impl Workspaces {
                         "A subscription of the workspace has begun just now. Send the request again.".to_owned(),
                     ));
                 }
-                end(tx, &workspace, members)?;
+                subscriptions::told(tx, &told)?;
+                end(tx, &workspace, now, members)?;
                 Ok(())
             })
             .await
@@ -76,7 +79,9 @@ impl Workspaces {
             .write(move |tx| {
                 workspace.slug = free_slug(tx, slug, &workspace.display_name, &spare)?;
                 store::insert_workspace(tx, &workspace)?;
-                found(tx, &workspace.id, &user, most, workspace.created_at)?;
+                let (id, now) = (workspace.id, workspace.created_at);
+                found(tx, &id, &user, most, now)?;
+                tx.did(Act::WorkspaceCreate, Some(&id), &id, now)?;
                 let seen = Seen {
                     workspace,
                     role: Role::Owner,
@@ -156,6 +161,7 @@ impl Workspaces {
                     store::set_display_name(tx, &id, &name)?;
                     workspace.display_name = name;
                 }
+                tx.did(Act::WorkspaceUpdate, Some(&id), &id, now)?;
                 Ok(Seen {
                     workspace,
                     role,

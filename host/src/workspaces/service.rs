@@ -9,8 +9,9 @@ use super::keys::{self, NewKey};
 use super::members::KnownUsers;
 use super::model::{Plan, Workspace};
 use super::{store, subscriptions};
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::content::Digest;
+use crate::control::audit::Act;
 use crate::control::{Control, Error, Tx};
 use crate::ids::WorkspaceId;
 use crate::random::Random;
@@ -94,6 +95,8 @@ impl Workspaces {
                 let digest = Digest::of(credential.text.as_bytes());
                 let key = NewKey::of_machine(credential.key_id, workspace.created_at);
                 keys::insert(tx, &workspace.id, &digest, &key)?;
+                let (id, now) = (workspace.id, workspace.created_at);
+                tx.did(Act::WorkspaceCreate, Some(&id), &id, now)?;
                 Ok(())
             })
             .await?;
@@ -115,9 +118,13 @@ impl Workspaces {
     pub async fn set_plan(&self, name: &str, plan: Plan) -> Result<Workspace, WorkspaceError> {
         let mut workspace = self.named(name).await?;
         let id = workspace.id;
+        let now = self.clock.now();
         let changed: Result<(), Error> = self
             .control
-            .write(move |tx| store::set_plan(tx, &id, plan))
+            .write(move |tx| {
+                store::set_plan(tx, &id, plan)?;
+                tx.did(Act::WorkspaceUpdate, Some(&id), &id, now)
+            })
             .await;
         changed?;
         workspace.plan = plan;
@@ -135,14 +142,14 @@ impl Workspaces {
         members: fn(&Tx<'_>, &WorkspaceId) -> Result<usize, Error>,
     ) -> Result<(Workspace, usize), WorkspaceError> {
         let workspace = self.named(name).await?;
-        let id = workspace.id;
+        let (id, now) = (workspace.id, self.clock.now());
         let named = name.to_owned();
         let ended = self.control.write(move |tx| {
             // A command has nobody who could tell the provider.
             if !subscriptions::living(tx, &id)?.is_empty() {
                 return Err(WorkspaceError::Subscribed(named));
             }
-            Ok(end(tx, &id, members)?)
+            Ok(end(tx, &id, now, members)?)
         });
         Ok((workspace, ended.await?))
     }
@@ -196,9 +203,10 @@ impl Workspaces {
 pub(super) fn end(
     tx: &Tx<'_>,
     id: &WorkspaceId,
+    now: Timestamp,
     members: fn(&Tx<'_>, &WorkspaceId) -> Result<usize, Error>,
 ) -> Result<usize, Error> {
-    store::begin_end(tx, id)?;
-    subscriptions::forget(tx, id)?;
+    store::begin_end(tx, id, now)?;
+    tx.did(Act::WorkspaceDelete, Some(id), id, now)?;
     members(tx, id)
 }

@@ -130,7 +130,11 @@ pub(super) fn seen_by(
 }
 
 /// Begins the end of a workspace: from this commit on nobody can act for it, and its name is free.
-pub(super) fn begin_end(tx: &Tx<'_>, id: &WorkspaceId) -> Result<(), Error> {
+pub(super) fn begin_end(tx: &Tx<'_>, id: &WorkspaceId, now: Timestamp) -> Result<(), Error> {
+    tx.execute(
+        "INSERT OR IGNORE INTO ended_workspaces (id, ended_at) VALUES (?1, ?2)",
+        params![id, now],
+    )?;
     tx.execute("DELETE FROM keys WHERE workspace_id = ?1", [id])?;
     tx.execute("DELETE FROM memberships WHERE workspace_id = ?1", [id])?;
     tx.execute(

@@ -20,16 +20,16 @@ const plenty = ['deploy', 'preview', 'auth', 'op', 'mcp'].flatMap((rule) => [
 ]);
 
 /**
- * Starts a server, with limits that tests of other things do not meet, with guests of its own by their worlds, and with what
- * else its command takes; `stop` ends it and takes its directory away.
+ * Starts a server, with limits that tests of other things do not meet, with guests of its own by their worlds, with lines of its
+ * configuration, and with what else its command takes; `stop` ends it and takes its directory away.
  */
-export async function startSvc({ limits = Object.fromEntries(plenty), guests = {}, options = [] } = {}) {
+export async function startSvc({ limits = Object.fromEntries(plenty), guests = {}, tables = [], options = [] } = {}) {
   const directory = await mkdtemp(join(tmpdir(), 'svc-browser-'));
   const config = join(directory, 'svc.toml');
   const data = join(directory, 'data');
   await mkdir(cache, { recursive: true, mode: 0o700 });
   const lines = Object.entries(limits).map(([name, value]) => `${name} = ${value}`);
-  await writeFile(config, ['[limits]', ...lines].join('\n'));
+  await writeFile(config, ['[limits]', ...lines, ...tables].join('\n'));
   for (const [world, component] of Object.entries(guests)) {
     const folder = join(data, 'guests', world);
     await mkdir(folder, { recursive: true });

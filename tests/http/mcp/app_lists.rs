@@ -89,10 +89,22 @@ async fn what_no_agent_could_read_is_no_tool() {
     let params = json!({ "name": "many", "arguments": {} });
     let answer = client.ask("tools/call", &params).await;
     assert_eq!(answer.json()["error"]["code"], -32602);
-    let large = "SELECT printf('%.*c', 30000, 'x') AS x";
-    let large = json!([{ "name": "large", "sql": large }]);
-    if house.put(&large).await.status == 200 {
-        let cut = client.done("large", json!({})).await;
+}
+
+#[tokio::test]
+async fn a_result_is_cut_to_what_an_agent_can_read() {
+    let rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :rows)
+        SELECT i, replace(hex(zeroblob(500)), '00', 'words') AS text FROM n";
+    let house = with(&[json!({ "name": "rows", "sql": rows })]).await;
+    let client = Client::at(&house.server, "room");
+    let whole = client.done("rows", json!({ "rows": 2 })).await;
+    assert_eq!(whole["rows"].as_array().unwrap().len(), 2);
+    assert_eq!(whole["truncated"], false);
+    // Two of some hundred kilobytes, and as many as may be at once.
+    let calls = (0..8).map(|_| client.done("rows", json!({ "rows": 300 })));
+    for cut in futures_util::future::join_all(calls).await {
+        let shown = cut["rows"].as_array().unwrap().len();
+        assert_eq!(cut["rows_left_out"], 300 - shown, "{cut}");
         assert_eq!(cut["truncated"], true);
     }
 }

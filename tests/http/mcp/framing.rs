@@ -27,7 +27,7 @@ async fn the_era_with_initialize_is_served() {
     assert!(answer.body.is_empty());
     assert_eq!(client.result("ping", &json!({})).await, json!({}));
     let tools = client.result("tools/list", &json!({})).await;
-    assert_eq!(tools["tools"].as_array().unwrap().len(), 4);
+    assert_eq!(tools["tools"].as_array().unwrap().len(), 6);
     let shared = client
         .done("deploy_asset", json!({ "content": "<p>hello" }))
         .await;

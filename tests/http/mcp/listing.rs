@@ -39,6 +39,7 @@ async fn schemas_are_flat_and_every_argument_is_explained() {
             "manage_project",
             "manage_frontend",
             "manage_backend",
+            "manage_payments",
             "manage_workspace"
         ]
     );

@@ -14,10 +14,18 @@ const TOOL_ONLY: [(&str, &str); 1] = [("manage_backend", "batch")];
 
 /// Routes that are no tool's actions: who calls is the client's to know, and what makes credentials or leads to a checkout is for
 /// people.
-const REST_ONLY: [&str; 4] = ["get_me", "list_keys", "create_key", "revoke_key"];
+const REST_ONLY: [&str; 7] = [
+    "get_me",
+    "list_keys",
+    "create_key",
+    "revoke_key",
+    "list_audit",
+    "buy_plan",
+    "manage_plan",
+];
 
 /// Operations that take more than an editor, each with its role; those that make a workspace take a user with any role or none.
-const HIGHER: [(&str, &str); 9] = [
+const HIGHER: [(&str, &str); 12] = [
     ("create_workspace", "viewer"),
     ("update_workspace", "admin"),
     ("delete_workspace", "owner"),
@@ -27,6 +35,9 @@ const HIGHER: [(&str, &str); 9] = [
     ("list_keys", "admin"),
     ("create_key", "admin"),
     ("revoke_key", "admin"),
+    ("list_audit", "admin"),
+    ("buy_plan", "owner"),
+    ("manage_plan", "owner"),
 ];
 
 /// The operations of the description that need an owner's credential, with the roles that it names.

@@ -1,7 +1,10 @@
 //! Users and their roles: who may do what, over REST and as tools, with keys and with tokens.
 
+mod billing;
+pub(crate) mod crashes;
 mod keys;
 mod roles;
+mod till;
 mod tokens;
 mod workspaces;
 

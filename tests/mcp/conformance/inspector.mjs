@@ -4,11 +4,12 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { startSvc } from '../../browser/lib/svc.mjs';
 import { listed, work } from '../job.mjs';
+import { library, limits } from '../library.mjs';
 
 const inspector = fileURLToPath(new URL('node_modules/.bin/mcp-inspector', import.meta.url));
 const bin = fileURLToPath(new URL('node_modules/.bin', import.meta.url));
 
-const svc = await startSvc();
+const svc = await startSvc({ limits });
 try {
   // The first start compiles the guests.
   while (!(await fetch(new URL('/readyz', svc.url))).ok) await new Promise((done) => setTimeout(done, 250));
@@ -24,6 +25,12 @@ try {
   });
   assert.deepEqual(called, listed(tools));
   console.log(`the inspector called ${called.length} actions`);
+  const visit = async (...args) => run(app, undefined, args);
+  const app = await library(svc);
+  const found = await visit('--method', 'tools/list');
+  assert.ok(found.tools.some(({ name }) => name === 'add_book'));
+  const added = await visit('--method', 'tools/call', '--tool-name', 'add_book', '--tool-arg', 'title=Emma', '--tool-arg', 'by=Jane');
+  assert.equal(added.structuredContent.rows_affected, 1);
 } finally {
   await svc.stop();
 }
@@ -31,7 +38,8 @@ try {
 /** Runs the inspector, whose exit code says whether the tool failed; its output is the result in either case. */
 function run(url, credential, args) {
   const env = { ...process.env, PATH: `${bin}:${process.env.PATH}` };
-  const all = ['--cli', url, '--transport', 'http', '--header', `Authorization: Bearer ${credential}`, ...args];
+  const header = credential ? ['--header', `Authorization: Bearer ${credential}`] : [];
+  const all = ['--cli', url, '--transport', 'http', ...header, ...args];
   return new Promise((done, fail) => {
     execFile(inspector, all, { env }, (error, stdout, stderr) => {
       try {

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { startSvc } from '../../browser/lib/svc.mjs';
+import { library, limits } from '../library.mjs';
 
 const runner = fileURLToPath(new URL('node_modules/.bin/conformance', import.meta.url));
 const bin = fileURLToPath(new URL('node_modules/.bin', import.meta.url));
@@ -20,24 +21,26 @@ const notOurs = [
   /^(prompts\/list|resources\/list|resources\/templates\/list) returned JSON-RPC error -32601/,
 ];
 
-const svc = await startSvc();
+const svc = await startSvc({ limits });
+const endpoints = { '/mcp': `${svc.url}/mcp`, "an app's own": await library(svc) };
 const directory = await mkdtemp(join(tmpdir(), 'svc-conformance-'));
 let failed = 0;
 try {
-  for (const [version, names] of Object.entries(scenarios)) {
-    for (const name of names) {
-      const output = join(directory, `${version}-${name}`);
-      await run(['server', '--url', `${svc.url}/mcp`, '--scenario', name, '--spec-version', version, '-o', output]);
-      const checks = await results(output);
-      const wrong = checks.filter(
-        ({ status, errorMessage }) => status === 'FAILURE' && !notOurs.some((known) => known.test(errorMessage)),
-      );
-      const passed = checks.filter(({ status }) => status === 'SUCCESS').length;
-      if (passed === 0) wrong.push({ id: name, errorMessage: 'no check passed' });
-      console.log(`${version} ${name}: ${passed} of ${checks.length} checks passed, ${wrong.length} failed`);
-      for (const { id, errorMessage } of wrong) console.log(`  ${id}: ${errorMessage}`);
-      failed += wrong.length;
-    }
+  const all = Object.entries(endpoints).flatMap(([at, url]) =>
+    Object.entries(scenarios).flatMap(([version, names]) => names.map((name) => ({ at, url, version, name }))),
+  );
+  for (const [number, { at, url, version, name }] of all.entries()) {
+    const output = join(directory, `${number}-${name}`);
+    await run(['server', '--url', url, '--scenario', name, '--spec-version', version, '-o', output]);
+    const checks = await results(output);
+    const wrong = checks.filter(
+      ({ status, errorMessage }) => status === 'FAILURE' && !notOurs.some((known) => known.test(errorMessage)),
+    );
+    const passed = checks.filter(({ status }) => status === 'SUCCESS').length;
+    if (passed === 0) wrong.push({ id: name, errorMessage: 'no check passed' });
+    console.log(`${at} ${version} ${name}: ${passed} of ${checks.length} checks passed, ${wrong.length} failed`);
+    for (const { id, errorMessage } of wrong) console.log(`  ${id}: ${errorMessage}`);
+    failed += wrong.length;
   }
 } finally {
   await svc.stop();

@@ -14,8 +14,10 @@ use super::store;
 use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::control;
+use crate::control::audit::{self, Act, Doer};
 use crate::fault;
 use crate::ids::{BackendId, ProjectId};
+use crate::projects;
 use crate::sandbox::{Purpose, StatementKind};
 
 /// How many restores may be under way at once, and how long one waits to begin.
@@ -121,6 +123,7 @@ impl Backends {
             marker: Marker { version, checksum },
             sql,
             made_at,
+            made_by: audit::doer().as_ref().map(Doer::written),
         }
     }
 
@@ -153,6 +156,10 @@ impl Backends {
         id: BackendId,
         record: RestoreRecord,
     ) -> Result<(), control::Error> {
+        let (doer, now) = (
+            record.made_by.as_deref().and_then(Doer::read),
+            record.made_at,
+        );
         let entry = LedgerEntry {
             version: record.marker.version,
             checksum: record.marker.checksum,
@@ -163,12 +170,20 @@ impl Backends {
         self.control
             .write(move |tx| {
                 fault::point("rewind.recording");
-                let there = store::exists(tx, &id).map_err(control::Error::from)?;
+                let project = store::project_of(tx, &id).map_err(control::Error::from)?;
                 let known = store::recorded(tx, &id, &entry.checksum);
-                if there && known.map_err(control::Error::from)?.is_none() {
-                    store::append(tx, &id, &entry)?;
+                let known = known.map_err(control::Error::from)?.is_some();
+                let Some(project) = project.filter(|_| !known) else {
+                    return Ok(());
+                };
+                store::append(tx, &id, &entry)?;
+                // Whoever records it need not be who did it.
+                match &doer {
+                    Some(doer) => {
+                        projects::did_by(tx, doer, &project, Act::BackendRestore, &id, now)
+                    }
+                    None => Ok(()),
                 }
-                Ok(())
             })
             .await
     }

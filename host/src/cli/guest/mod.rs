@@ -155,8 +155,9 @@ impl Site {
     }
 
     /// Tells the server's log what a command did to files.
-    async fn note(&self, command: String) {
-        if let Err(error) = self.reach(Operation::Note(Note { command })).await {
+    async fn note(&self, command: String, switched: Option<String>) {
+        let note = Note { command, switched };
+        if let Err(error) = self.reach(Operation::Note(note)).await {
             super::say(&format!(
                 "the server's log does not know of this: {error:#}"
             ));

@@ -255,7 +255,7 @@ async fn answer(
         Some(_) => format!("guest install: {digest} is to be {world}"),
         None => format!("guest rollback {world}: {digest} is to serve"),
     };
-    site.note(command).await;
+    site.note(command, Some(world.to_string())).await;
     let (effect, failures) = followed(site, &change).await?;
     let document = Answer {
         world: Some(change.world),

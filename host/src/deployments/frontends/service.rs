@@ -7,6 +7,7 @@ use super::model::{
 };
 use super::store;
 use crate::control::answers::Keep;
+use crate::control::audit::Act;
 use crate::control::events::{self, Event};
 use crate::control::{self, Tx};
 use crate::deployments::publication::{Address, announce, announce_slug};
@@ -136,6 +137,7 @@ impl Deployments {
                 }
                 frontend.state = FrontendState::Active;
                 frontend.source = Some(published.source);
+                projects::did(tx, &project.id, Act::FrontendCreate, &frontend.id, now)?;
                 keep.keep(tx, &frontend)?;
                 Ok(frontend)
             })
@@ -251,6 +253,7 @@ impl Deployments {
                         published,
                     };
                     revisions::release(tx, &frontend, &released, now)?;
+                    projects::did(tx, &project.id, Act::FrontendPublish, &id, now)?;
                     Self::active_in(tx, &project.id, &id)
                 },
             )
@@ -295,6 +298,7 @@ impl Deployments {
                 // One that is being created goes too: its creator will not find it any more.
                 deployments::store::remove(tx, &frontend.id, now)?;
                 announce(tx, &config, &address_of(&frontend, &project), now)?;
+                projects::did(tx, &project.id, Act::FrontendDelete, &frontend.id, now)?;
                 Ok::<_, FrontendError>(true)
             })
             .await?;

@@ -11,11 +11,13 @@ use store::Reference;
 use crate::clock::{Clock, Timestamp};
 use crate::config::Config;
 use crate::content::{Artifact, Content, Digest, OnceFiles};
+use crate::control::audit::Act;
 use crate::control::events::{self, Event};
 use crate::control::{Control, Error, answers};
 use crate::deployments;
 use crate::deployments::publication::announce_slug;
 use crate::ids::DeploymentId;
+use crate::projects;
 use crate::sandbox::ContentType;
 
 /// The route of deploys, as their kept answers have it.
@@ -37,12 +39,22 @@ pub async fn set_disabled(
     control
         .write(move |tx| {
             let changed = deployments::store::set_disabled(tx, &slug, disabled.then_some(now))?;
+            let Some((id, project)) = changed else {
+                return Ok(false);
+            };
             match served {
-                Some(config) if changed => announce_slug(tx, &config, &slug, now)?,
-                None if changed => events::tell(tx, &Event::SlugChanged(slug), now)?,
-                _ => {}
+                Some(config) => announce_slug(tx, &config, &slug, now)?,
+                None => events::tell(tx, &Event::SlugChanged(slug), now)?,
             }
-            Ok(changed)
+            let act = match disabled {
+                true => Act::DeploymentDisable,
+                false => Act::DeploymentEnable,
+            };
+            match project {
+                Some(project) => projects::did(tx, &project, act, &id, now)?,
+                None => tx.did(act, None, &id, now)?,
+            }
+            Ok(true)
         })
         .await
 }

@@ -3,6 +3,7 @@
 use super::model::{Revision, RevisionKind, RevisionState};
 use super::store;
 use crate::clock::Timestamp;
+use crate::control::audit::Act;
 use crate::control::{self, Tx};
 use crate::deployments::Deployments;
 use crate::deployments::frontends::{Frontend, FrontendError, Target, address_of, set_live};
@@ -10,7 +11,7 @@ use crate::deployments::publication::Published;
 use crate::deployments::publish::{PageSource, Placement};
 use crate::fault;
 use crate::ids::{DeploymentId, RevisionId};
-use crate::projects::Project;
+use crate::projects::{self, Project};
 
 /// A release that somebody wants.
 #[derive(Clone, Debug)]
@@ -171,6 +172,11 @@ impl Deployments {
                         published,
                     };
                     release(tx, &frontend, &released, now)?;
+                    let act = match new.kind {
+                        RevisionKind::Rollback => Act::RevisionRollback,
+                        _ => Act::RevisionPromote,
+                    };
+                    projects::did(tx, &project.id, act, &revision.id, now)?;
                     let revision = store::by_id(tx, &id, &revision.id);
                     let revision = revision
                         .map_err(control::Error::from)?

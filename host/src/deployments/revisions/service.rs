@@ -11,13 +11,14 @@ use super::store;
 use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::control::answers::Keep;
+use crate::control::audit::Act;
 use crate::control::{self, Tx};
 use crate::deployments::Deployments;
 use crate::deployments::frontends::{Frontend, FrontendError, Target};
 use crate::deployments::publish::{PageSource, PublishError};
 use crate::fault;
 use crate::ids::{DeploymentId, RevisionId};
-use crate::projects::Project;
+use crate::projects::{self, Project};
 
 impl Deployments {
     pub(in crate::deployments) fn new_revision_id(&self) -> Result<RevisionId, PublishError> {
@@ -248,6 +249,7 @@ impl Deployments {
                         kind: RevisionKind::Draft,
                     };
                     store::insert(tx, &deployment, &made, now)?;
+                    projects::did(tx, &project, Act::RevisionCreate, &id, now)?;
                 }
                 // Of an older draft with the same content, too: its author has seen what is live now.
                 store::set_base(tx, &id, &active)?;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::store;
 use crate::clock::Timestamp;
 use crate::control;
+use crate::control::audit::Act;
 use crate::deployments::frontends::{Frontend, FrontendError};
 use crate::deployments::model::Deployment;
 use crate::deployments::publication::{Address, announce};
@@ -120,6 +121,7 @@ impl Deployments {
                 let found = deployments::store::by_id(tx, &id).map_err(control::Error::from)?;
                 claimable(found, now)?;
                 store::move_to(tx, &id, &project.id, published, now)?;
+                projects::did(tx, &project.id, Act::FrontendClaim, &id, now)?;
                 Ok::<_, ShareError>(Self::active_in(tx, &project.id, &id)?)
             })
             .await?;

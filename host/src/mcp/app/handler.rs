@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult,
+    CallToolRequestParams, CallToolResponse, CallToolResult, Implementation, ListToolsResult,
     PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{AppTools, listing};
@@ -19,6 +18,8 @@ use crate::ids::BackendId;
 use crate::mcp::tools_only::tools_only;
 use crate::mcp::{arguments, results};
 
+/// Results of at most as many bytes are read at once, on the request's own thread.
+const SMALL: usize = 131_072;
 /// The name of all calls in the metrics: an owner's names are no labels.
 const APP: &str = "app";
 
@@ -42,13 +43,23 @@ impl Handler {
         Ok(action.is_some_and(|action| listing::tool(&action).is_some()))
     }
 
-    async fn run(&self, name: &str) -> Result<Value, Problem> {
+    async fn run(&self, name: &str) -> Result<CallToolResult, Problem> {
         let given = self.arguments.as_deref().map(RawValue::get);
         let given: CallParams =
             given.map_or_else(|| Ok(CallParams::default()), arguments::parse)?;
         let backends = &self.services.calls.backends;
         let json = backends.op(self.backend, name, given.into()).await?;
-        serde_json::from_slice(&json).map_err(|error| Problem::internal(&error))
+        let small = json.len() <= SMALL;
+        let read = move || serde_json::from_slice(&json).map(results::success);
+        let read = if small {
+            read()
+        } else {
+            let turn = self.services.large.acquire().await;
+            let _turn = turn.map_err(|error| Problem::internal(&error))?;
+            let read = tokio::task::spawn_blocking(read).await;
+            read.map_err(|error| Problem::internal(&error))?
+        };
+        read.map_err(|error| Problem::internal(&error))
     }
 
     /// What the library tells a client of a failure that is ours.
@@ -106,7 +117,7 @@ impl ServerHandler for Handler {
             .map_or_else(|problem| problem.code.as_str(), |_| "ok");
         services.metrics.count_tool(APP, "call", code, took);
         Ok(match done {
-            Ok(value) => results::success(value),
+            Ok(result) => result,
             Err(problem) => {
                 problem.log(&self.request_id);
                 let base_url = &services.calls.config.base_url;

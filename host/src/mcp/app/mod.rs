@@ -10,6 +10,8 @@ mod words;
 
 use std::sync::Arc;
 
+use tokio::sync::Semaphore;
+
 use crate::backends::operate::routes::Calls;
 use crate::clock::Clock;
 use crate::telemetry::Metrics;
@@ -23,4 +25,21 @@ pub struct AppTools {
     pub metrics: Arc<Metrics>,
     /// The time.
     pub clock: Clock,
+    /// Large results that are being cut: as values they take many times their bytes, and anybody may ask for one.
+    large: Arc<Semaphore>,
+}
+
+/// Large results that are cut at once.
+const AT_ONCE: usize = 2;
+
+impl AppTools {
+    /// Of these services.
+    pub fn new(calls: Calls, metrics: Arc<Metrics>, clock: Clock) -> Self {
+        Self {
+            calls,
+            metrics,
+            clock,
+            large: Arc::new(Semaphore::new(AT_ONCE)),
+        }
+    }
 }

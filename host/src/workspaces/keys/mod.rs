@@ -12,6 +12,7 @@ use super::service::Workspaces;
 use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::control::Error;
+use crate::control::audit::Act;
 use crate::ids::WorkspaceId;
 
 pub(super) use store::insert;
@@ -79,10 +80,15 @@ impl Workspaces {
         let credential = Credential::new(&self.random)?;
         let key = NewKey::of_machine(credential.key_id.clone(), self.clock.now());
         let digest = Digest::of(credential.text.as_bytes());
-        self.control
-            .write(move |tx| store::insert(tx, &workspace.id, &digest, &key))
-            .await
-            .map_err(|error: Error| WorkspaceError::Store(error))?;
+        let added: Result<(), Error> = self
+            .control
+            .write(move |tx| {
+                store::insert(tx, &workspace.id, &digest, &key)?;
+                let (id, now) = (&workspace.id, key.created_at);
+                tx.did(Act::KeyCreate, Some(id), &key.key_id, now)
+            })
+            .await;
+        added?;
         Ok(MadeKey {
             key_id: credential.key_id,
             credential: credential.text,
@@ -115,6 +121,7 @@ impl Workspaces {
                     return Err(WorkspaceError::TooManyKeys(MOST));
                 }
                 store::insert(tx, &workspace, &digest, &key)?;
+                tx.did(Act::KeyCreate, Some(&workspace), &key.key_id, now)?;
                 Ok(())
             })
             .await?;
@@ -163,10 +170,10 @@ impl Workspaces {
                 if let Some(by) = &by {
                     members::require(tx, by, &workspace, Role::Admin)?;
                 }
-                if store::revoke(tx, &workspace, &key, now)? {
-                    Ok(())
-                } else {
-                    Err(WorkspaceError::UnknownKey(key))
+                match store::revoke(tx, &workspace, &key, now)? {
+                    Some(true) => Ok(tx.did(Act::KeyRevoke, Some(&workspace), &key, now)?),
+                    Some(false) => Ok(()),
+                    None => Err(WorkspaceError::UnknownKey(key)),
                 }
             })
             .await

@@ -71,19 +71,18 @@ pub(super) fn count(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result
         })
 }
 
-/// Revokes a key; answers whether the workspace has it. Revoking twice keeps the first time.
+/// Revokes a key; answers whether this did, if the workspace has it. Revoking twice keeps the first time.
 pub(super) fn revoke(
     tx: &Tx<'_>,
     workspace: &WorkspaceId,
     key_id: &str,
     now: Timestamp,
-) -> Result<bool, Error> {
-    let changed = tx.execute(
-        "UPDATE keys SET revoked_at = coalesce(revoked_at, ?3)
-         WHERE workspace_id = ?1 AND key_id = ?2",
-        params![workspace, key_id, now],
-    )?;
-    Ok(changed > 0)
+) -> Result<Option<bool>, Error> {
+    let sql = "UPDATE keys SET revoked_at = ?3 WHERE workspace_id = ?1 AND key_id = ?2 AND revoked_at IS NULL";
+    let revoked = tx.execute(sql, params![workspace, key_id, now])? == 1;
+    let sql = "SELECT 1 FROM keys WHERE workspace_id = ?1 AND key_id = ?2";
+    let is_there = tx.prepare_cached(sql)?.exists(params![workspace, key_id])?;
+    Ok(is_there.then_some(revoked))
 }
 
 /// A key that is neither revoked nor past its end.

@@ -11,6 +11,7 @@ use super::model::{Caller, Member, Role, UserId};
 use super::service::Workspaces;
 use crate::clock::Timestamp;
 use crate::control::answers::Keep;
+use crate::control::audit::Act;
 use crate::control::{Error, Tx};
 use crate::ids::WorkspaceId;
 
@@ -222,6 +223,7 @@ impl Workspaces {
                     return Err(WorkspaceError::TooManyMembers(MOST));
                 }
                 let member = give(tx, &workspace, (own, has), (&user, role), now)?;
+                tx.did(Act::MemberAdd, Some(&workspace), &user, now)?;
                 keep.keep(tx, &member)?;
                 Ok(member)
             })
@@ -246,7 +248,9 @@ impl Workspaces {
                 if has.is_none() {
                     return Err(WorkspaceError::NoMember(user));
                 }
-                give(tx, &workspace, (own, has), (&user, role), now)
+                let member = give(tx, &workspace, (own, has), (&user, role), now)?;
+                tx.did(Act::MemberUpdate, Some(&workspace), &user, now)?;
+                Ok(member)
             })
             .await
     }
@@ -261,6 +265,7 @@ impl Workspaces {
         by: Caller,
         user: UserId,
     ) -> Result<(), WorkspaceError> {
+        let now = self.clock.now();
         self.control
             .write(move |tx| {
                 let own = require(tx, &by, &workspace, Role::Admin)?;
@@ -271,6 +276,7 @@ impl Workspaces {
                 let (_, owners) = store::count(tx, &workspace).map_err(Error::from)?;
                 check_change(own, Some(has), None, owners)?;
                 store::remove(tx, &workspace, &user)?;
+                tx.did(Act::MemberRemove, Some(&workspace), &user, now)?;
                 Ok(())
             })
             .await

@@ -43,6 +43,8 @@ pub struct Subscription {
     deleted: bool,
     /// The latest, and when it was reached.
     status: Option<(String, Timestamp)>,
+    /// Whether the provider was told to end it, because its workspace is gone.
+    told: bool,
 }
 
 impl Subscription {
@@ -76,6 +78,14 @@ fn is_over(status: &str) -> bool {
     OVER.contains(&status)
 }
 
+/// Whether a workspace is here, or was: the provider may tell us of another installation's, too.
+///
+/// # Errors
+/// The database's.
+pub fn is_ours(tx: &Tx<'_>, workspace: &WorkspaceId) -> Result<bool, Error> {
+    Ok(store::is_ours(tx, workspace)?)
+}
+
 /// Follows an event: keeps what it tells, and sets the plan of the workspace where its subscription begins or ends by it.
 ///
 /// # Errors
@@ -104,9 +114,9 @@ pub(super) fn living(tx: &Tx<'_>, workspace: &WorkspaceId) -> Result<Vec<Subscri
     Ok(all.filter(Subscription::lives).collect())
 }
 
-/// Forgets the subscriptions of a workspace that is being deleted: its end was told to the provider before.
-pub(super) fn forget(tx: &Tx<'_>, workspace: &WorkspaceId) -> Result<(), Error> {
-    store::remove(tx, workspace)
+/// Notes that the provider was told to end these, whose workspace is being deleted.
+pub(super) fn told(tx: &Tx<'_>, ids: &[String]) -> Result<(), Error> {
+    ids.iter().try_for_each(|id| store::set_told(tx, id))
 }
 
 impl Workspaces {
@@ -123,6 +133,24 @@ impl Workspaces {
             .read(move |c| store::of_workspace(c, &workspace))
             .await?;
         Ok(found)
+    }
+
+    /// The provider's ids of subscriptions that live, and whose workspace is gone.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn orphaned_subscriptions(&self) -> Result<Vec<String>, Error> {
+        let found = self.control.read(store::orphans).await?.into_iter();
+        let living = found.filter(Subscription::lives);
+        Ok(living.map(|one| one.id).collect())
+    }
+
+    /// Notes that the provider was told to end a subscription.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn told_of_end(&self, id: String) -> Result<(), Error> {
+        self.control.write(move |tx| store::set_told(tx, &id)).await
     }
 }
 

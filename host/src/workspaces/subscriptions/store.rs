@@ -7,7 +7,7 @@ use crate::clock::Timestamp;
 use crate::control::{Error, Tx};
 use crate::ids::WorkspaceId;
 
-const COLUMNS: &str = "id, workspace_id, customer, started, deleted, status, status_at";
+const COLUMNS: &str = "id, workspace_id, customer, started, deleted, status, status_at, told";
 
 fn subscription(row: &Row<'_>) -> rusqlite::Result<Subscription> {
     Ok(Subscription {
@@ -20,6 +20,7 @@ fn subscription(row: &Row<'_>) -> rusqlite::Result<Subscription> {
             .get::<_, Option<String>>(5)?
             .map(|status| Ok::<_, rusqlite::Error>((status, row.get(6)?)))
             .transpose()?,
+        told: row.get(7)?,
     })
 }
 
@@ -46,8 +47,8 @@ pub(super) fn of_workspace(
 pub(super) fn put(tx: &Tx<'_>, known: &Subscription) -> Result<(), Error> {
     tx.execute(
         "INSERT OR REPLACE INTO subscriptions
-            (id, workspace_id, customer, started, deleted, status, status_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            (id, workspace_id, customer, started, deleted, status, status_at, told)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         params![
             known.id,
             known.workspace,
@@ -56,15 +57,34 @@ pub(super) fn put(tx: &Tx<'_>, known: &Subscription) -> Result<(), Error> {
             known.deleted,
             known.status.as_ref().map(|(status, _)| status),
             known.status.as_ref().map_or(Timestamp(0), |(_, at)| *at),
+            known.told,
         ],
     )?;
     Ok(())
 }
 
-pub(super) fn remove(tx: &Tx<'_>, workspace: &WorkspaceId) -> Result<(), Error> {
-    tx.execute(
-        "DELETE FROM subscriptions WHERE workspace_id = ?1",
-        [workspace],
-    )?;
+/// Whether a workspace is here, or was.
+pub(super) fn is_ours(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result<bool> {
+    c.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM workspaces WHERE id = ?1)
+            OR EXISTS (SELECT 1 FROM ended_workspaces WHERE id = ?1)",
+    )?
+    .query_row([workspace], |row| row.get(0))
+}
+
+/// Notes that the provider was told to end a subscription.
+pub(super) fn set_told(tx: &Tx<'_>, id: &str) -> Result<(), Error> {
+    tx.execute("UPDATE subscriptions SET told = 1 WHERE id = ?1", [id])?;
     Ok(())
+}
+
+/// Subscriptions of workspaces that are gone, of which the provider was told nothing.
+pub(super) fn orphans(c: &Connection) -> rusqlite::Result<Vec<Subscription>> {
+    c.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM subscriptions
+         WHERE told = 0 AND deleted = 0 AND workspace_id IS NOT NULL
+            AND workspace_id IN (SELECT id FROM ended_workspaces)"
+    ))?
+    .query_map([], subscription)?
+    .collect()
 }

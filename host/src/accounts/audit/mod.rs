@@ -1,0 +1,6 @@
+//! Who changed what in a workspace, for its admins.
+
+pub mod operations;
+pub mod requests;
+pub mod routes;
+pub mod views;

@@ -1,0 +1,23 @@
+//! Operations on the audit of a workspace.
+
+use super::requests::WhichEntries;
+use super::views::EntryList;
+use crate::access::Admin;
+use crate::accounts::Accounts;
+use crate::accounts::scope::WorkspaceScope;
+use crate::http::problem::Problem;
+
+/// Lists a page of what was changed in a workspace, newest first.
+///
+/// # Errors
+/// `invalid_request`.
+pub async fn list(
+    accounts: Accounts,
+    at: WorkspaceScope<Admin>,
+    input: WhichEntries,
+) -> Result<EntryList, Problem> {
+    let (before, limit) = input.checked()?;
+    let workspaces = accounts.workspaces();
+    let found = workspaces.audit(at.authority.workspace, before, limit);
+    Ok(found.await?.into())
+}

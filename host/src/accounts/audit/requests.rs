@@ -1,0 +1,46 @@
+//! What requests about the audit look like, and what is wrong with them.
+
+use serde::Deserialize;
+
+use crate::http::extract::invalid;
+use crate::http::problem::Problem;
+
+/// Entries on a page, if the request does not say.
+const PAGE: u32 = 50;
+/// Entries on a page at most.
+const MOST: u32 = 200;
+
+/// Which entries.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct WhichEntries {
+    /// How many; 50 if absent.
+    #[param(minimum = 1, maximum = 200)]
+    pub limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    pub cursor: Option<String>,
+}
+
+impl WhichEntries {
+    /// The place before which the page begins, and how many entries it has at most.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub fn checked(self) -> Result<(Option<u64>, u32), Problem> {
+        let limit = self.limit.unwrap_or(PAGE);
+        if !(1..=MOST).contains(&limit) {
+            return Err(invalid(format!("`limit` must be from 1 to {MOST}.")));
+        }
+        let before = match self.cursor.as_deref().map(str::parse) {
+            None => None,
+            Some(Ok(before)) => Some(before),
+            Some(Err(_)) => {
+                return Err(invalid(
+                    "`cursor` is not valid: send `next_cursor` of the previous page, or leave it out.",
+                ));
+            }
+        };
+        Ok((before, limit))
+    }
+}

@@ -1,0 +1,3 @@
+//! What clients of OAuth read first.
+
+pub mod routes;

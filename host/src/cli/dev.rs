@@ -1,0 +1,83 @@
+//! `svc dev payment refund|dispute|renew|cancel`.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use serde_json::Value;
+
+use super::Operate;
+use crate::outbound::Outbound;
+use crate::overview::running;
+use crate::stripe::dev::{Deed, routes};
+
+const TIME: Duration = Duration::from_secs(30);
+
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum Dev {
+    /// Do something to a payment that was made at the provider `dev`
+    #[command(subcommand)]
+    Payment(Payment),
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum Payment {
+    /// Give all the money back: of a subscription, that of its latest month
+    Refund(Of),
+    /// Have the payer dispute it
+    Dispute(Of),
+    /// Have another month of a subscription paid
+    Renew(Of),
+    /// End a subscription
+    Cancel(Of),
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Of {
+    /// The session's id
+    session: String,
+    #[command(flatten)]
+    operate: Operate,
+}
+
+impl Dev {
+    pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
+        let Self::Payment(payment) = self;
+        let (deed, of) = match payment {
+            Payment::Refund(of) => (Deed::Refund, of),
+            Payment::Dispute(of) => (Deed::Dispute, of),
+            Payment::Renew(of) => (Deed::Renew, of),
+            Payment::Cancel(of) => (Deed::Cancel, of),
+        };
+        let document = ask(&of, deed).await?;
+        let events = document["events"].as_array().into_iter().flatten();
+        let events: Vec<&str> = events.filter_map(Value::as_str).collect();
+        of.operate.answer(&document, &events.join("\n"))
+    }
+}
+
+/// Asks the running server, which is the provider.
+async fn ask(of: &Of, deed: Deed) -> anyhow::Result<Value> {
+    let data = of.operate.installation()?;
+    let said = running::read(&data)?;
+    let said = said.context("no server runs on this data directory: start `svc serve --dev`")?;
+    let deed = Deed::ALL.iter().find(|(_, one)| *one == deed);
+    let deed = deed.map_or("", |(name, _)| name);
+    let is_id = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    if of.session.is_empty() || !of.session.chars().all(is_id) {
+        bail!("`{}` is no id of a session", of.session.escape_debug());
+    }
+    let (address, session) = (said.address, &of.session);
+    let url = format!("http://{address}/_svc/dev/payments/{session}/{deed}");
+    let call = |client: &reqwest::Client| client.post(url).header(routes::HEADER, "1");
+    let answer = Outbound::new()?.call(TIME, call).await;
+    let answer = answer.context("asking the server")?;
+    let document: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    if !answer.status.is_success() {
+        let why = document["detail"].as_str().unwrap_or("it was refused");
+        bail!(
+            "{why} Is the server one under `serve --dev`, without a payment provider of its own?"
+        );
+    }
+    Ok(document)
+}

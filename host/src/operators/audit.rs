@@ -1,0 +1,54 @@
+//! `svc audit`.
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+
+use super::installation::{Answer, Installation};
+use super::table::table;
+use crate::control::audit;
+use crate::ids::WorkspaceId;
+use crate::workspaces::{WorkspaceError, Workspaces};
+
+/// Who changed what, newest first; entries are kept for 90 days.
+#[derive(Debug, clap::Args, Serialize, Deserialize)]
+pub struct Audit {
+    /// A workspace, by its name or id; without one, what operators did that is of no workspace
+    workspace: Option<String>,
+    /// How many entries at most
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    limit: u32,
+}
+
+impl Audit {
+    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
+        let workspace = match &self.workspace {
+            Some(name) => Some(found(&at.workspaces(), name).await?),
+            None => None,
+        };
+        let now = at.clock.now();
+        let found = audit::entries(&at.control, workspace, None, self.limit, now).await;
+        let entries = found.context("reading the audit")?.entries;
+        let rows = entries.iter().map(|entry| {
+            [
+                entry.at.to_string(),
+                entry.principal.clone(),
+                entry.action.clone(),
+                entry.target.clone(),
+                entry.request_id.clone(),
+            ]
+        });
+        let text = table(["at", "principal", "action", "target", "request"], rows);
+        Answer::new(&serde_json::json!({ "entries": entries }), text)
+    }
+}
+
+/// The id of a workspace; of one that is gone, too, whose entries are still kept.
+async fn found(workspaces: &Workspaces, name: &str) -> anyhow::Result<WorkspaceId> {
+    match workspaces.find(name).await {
+        Ok(workspace) => Ok(workspace.id),
+        Err(WorkspaceError::Unknown(_)) if name.parse::<WorkspaceId>().is_ok() => {
+            Ok(name.parse().context("reading the id")?)
+        }
+        Err(error) => Err(error.into()),
+    }
+}

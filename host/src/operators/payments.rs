@@ -1,0 +1,107 @@
+//! `svc payments rebuild|events`.
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+
+use super::installation::{Answer, Installation};
+use super::table::table;
+use crate::clock::Timestamp;
+use crate::ids::{ProjectId, SessionId};
+use crate::overview;
+use crate::payments;
+use crate::stripe::Fact;
+
+#[derive(Debug, clap::Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Payments {
+    /// Derive all that is said of a project's payments anew from the ledger of events
+    Rebuild {
+        /// Its id, or the first part of its origin
+        project: String,
+    },
+    /// List what the payment provider has said about a project's payments, in the order in which it arrived
+    Events {
+        /// Its id, or the first part of its origin
+        project: String,
+    },
+}
+
+/// What came of it.
+#[derive(Debug, Serialize)]
+struct Rebuilt {
+    project: ProjectId,
+    /// How many sessions the project has.
+    sessions: usize,
+    /// How many of them said something else before.
+    changed: usize,
+}
+
+/// An event of the ledger.
+#[derive(Debug, Serialize)]
+struct Told {
+    session: SessionId,
+    id: String,
+    #[serde(rename = "type")]
+    kind: String,
+    /// When it happened, by the provider's clock.
+    at: Timestamp,
+    received_at: Timestamp,
+    fact: Fact,
+}
+
+impl Payments {
+    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
+        match self {
+            Self::Rebuild { project } => rebuild(at, &project).await,
+            Self::Events { project } => events(at, &project).await,
+        }
+    }
+}
+
+async fn rebuild(at: &Installation, named: &str) -> anyhow::Result<Answer> {
+    let (project, now) = (project(at, named).await?, at.clock.now());
+    let (sessions, changed) = payments::Payments::rebuild(&at.control, project, now).await?;
+    let rebuilt = Rebuilt {
+        project,
+        sessions,
+        changed,
+    };
+    let text = format!("{sessions} sessions, {changed} of which said something else before");
+    let answer = Answer::new(&rebuilt, text)?;
+    Ok(answer.of_deed(format!("payments rebuild {project}")))
+}
+
+async fn events(at: &Installation, named: &str) -> anyhow::Result<Answer> {
+    let project = project(at, named).await?;
+    let found = payments::Payments::events(&at.control, project).await?;
+    let events = found.into_iter().map(|(session, entry)| Told {
+        session,
+        id: entry.event.id,
+        kind: entry.event.kind,
+        at: entry.event.at,
+        received_at: entry.received_at,
+        fact: entry.event.fact,
+    });
+    let events: Vec<Told> = events.collect();
+    let rows = events.iter().map(|event| {
+        [
+            event.received_at.to_string(),
+            event.at.to_string(),
+            event.kind.clone(),
+            event.session.to_string(),
+            // What a provider wrote must not steer the terminal.
+            event.id.escape_debug().to_string(),
+        ]
+    });
+    let text = table(["received", "happened", "type", "session", "id"], rows);
+    Answer::new(&serde_json::json!({ "events": events }), text)
+}
+
+async fn project(at: &Installation, named: &str) -> anyhow::Result<ProjectId> {
+    let projects = overview::projects(&at.control, at.clock.now(), None).await?;
+    let mut projects = projects.into_iter();
+    let found = projects.find(|one| one.id.to_string() == named || one.host_label == named);
+    let found = found
+        .with_context(|| format!("there is no project `{named}`: name its id or its label"))?;
+    Ok(found.id)
+}

@@ -1,0 +1,80 @@
+//! The routes of probes, and of what a problem's `type` means.
+
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, StatusCode, header};
+
+use crate::app::SharedApp;
+use crate::http::problem::{Code, Problem};
+use crate::http::problem_page;
+
+/// Whether the process lives
+#[utoipa::path(
+    get, path = "/healthz", tag = "operation",
+    responses((status = 200, description = "It does.", content_type = "text/plain", body = String))
+)]
+pub(super) async fn healthz() -> &'static str {
+    "ok\n"
+}
+
+/// Whether requests are served
+///
+/// Pages are served at once; publishing waits until the guests are loaded.
+#[utoipa::path(
+    get, path = "/readyz", tag = "operation",
+    responses(
+        (status = 200, description = "Everything is.", content_type = "text/plain", body = String),
+        (status = 503, description = "The guests are still loading.", content_type = "text/plain", body = String)
+    )
+)]
+pub(super) async fn readyz(State(app): State<SharedApp>) -> Response {
+    let database = app
+        .control
+        .read(|c| c.query_row("SELECT 1", [], |_| Ok(())))
+        .await;
+    let (status, text) = match database {
+        Err(_) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the control database does not answer\n",
+        ),
+        Ok(()) if !app.sandbox.loaded() => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the guests are still loading\n",
+        ),
+        Ok(()) => return "ready\n".into_response(),
+    };
+    (
+        status,
+        [(header::RETRY_AFTER, HeaderValue::from_static("60"))],
+        text,
+    )
+        .into_response()
+}
+
+/// What a problem's `type` means
+#[utoipa::path(
+    get, path = "/problems/{code}", tag = "operation",
+    params(("code" = String, Path, description = "A problem's code.")),
+    responses((status = 200, description = "A page that explains it.", content_type = "text/html", body = String)),
+    extensions(("x-problems" = json!("not_found")))
+)]
+pub(super) async fn problem_type(Path(code): Path<String>) -> Result<Response, Problem> {
+    let code = Code::ALL.iter().find(|known| known.as_str() == code);
+    let code = code.ok_or_else(Problem::not_found)?;
+    Ok(platform(&problem_page::about(*code)))
+}
+
+fn platform(page: &maud::Markup) -> Response {
+    let headers = [
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/html; charset=utf-8"),
+        ),
+        (header::CONTENT_SECURITY_POLICY, problem_page::POLICY),
+        (
+            header::X_CONTENT_TYPE_OPTIONS,
+            HeaderValue::from_static("nosniff"),
+        ),
+    ];
+    (headers, page.clone().into_string()).into_response()
+}

@@ -1,0 +1,300 @@
+//! The provider `dev`: a stand-in for trying payments out, inside the server and reached over HTTP as the real one is.
+//!
+//! It exists under `serve --dev` alone, where no provider is configured. It keeps little: what a checkout is for, until it is paid.
+//! What becomes of a payment later (refunds, renewals, its end) it makes of the ledger.
+
+mod objects;
+mod pages;
+pub mod routes;
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use url::Url;
+
+use self::objects::{Bought, Step};
+use super::event::{CheckoutOutcome, Fact, Reference, Subject};
+use super::{amounts, ledger, signature};
+use crate::clock::Clock;
+use crate::config::{self, Config, WebhookSecrets};
+use crate::control::Control;
+use crate::outbound::Outbound;
+use crate::random::{NoRandomness, Random};
+
+/// The path below which it answers as the real one does.
+const API: &str = "/_svc/dev/stripe";
+/// How many checkouts it keeps that nobody has paid.
+const KEPT: usize = 1_000;
+const CALL_TIME: Duration = Duration::from_secs(10);
+
+/// The stand-in.
+#[derive(Debug)]
+pub struct DevProvider {
+    settings: config::Stripe,
+    webhooks: String,
+    /// Where visitors come to.
+    base_url: String,
+    outbound: Outbound,
+    control: Control,
+    clock: Clock,
+    random: Random,
+    open: Mutex<HashMap<String, Bought>>,
+}
+
+/// Why it does not do what it is asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum DevError {
+    /// There is nothing to do it to.
+    #[error("{0}")]
+    Nothing(&'static str),
+    /// A webhook was not taken in.
+    #[error("the webhook `{kind}` was not taken in: {why}")]
+    Webhook {
+        /// Its type.
+        kind: &'static str,
+        /// What was answered.
+        why: String,
+    },
+    /// The ledger's.
+    #[error(transparent)]
+    Store(#[from] crate::control::Error),
+    /// The system's.
+    #[error(transparent)]
+    Random(#[from] NoRandomness),
+}
+
+/// What can be done to a payment later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// All the money goes back: of a subscription, that of its latest month.
+    Refund,
+    /// The payer disputes it.
+    Dispute,
+    /// Another month of a subscription is paid.
+    Renew,
+    /// A subscription ends.
+    Cancel,
+}
+
+impl Deed {
+    /// All of them, by their names.
+    pub const ALL: [(&str, Self); 4] = [
+        ("refund", Self::Refund),
+        ("dispute", Self::Dispute),
+        ("renew", Self::Renew),
+        ("cancel", Self::Cancel),
+    ];
+}
+
+/// The settings of a provider that is this server itself, if it is to be one.
+///
+/// # Errors
+/// When there is no randomness.
+pub fn settings(config: &Config, random: &Random) -> anyhow::Result<Option<config::Stripe>> {
+    if !config.dev || config.stripe.is_some() {
+        return Ok(None);
+    }
+    let secret = |bytes: [u8; 24]| URL_SAFE_NO_PAD.encode(bytes);
+    Ok(Some(config::Stripe {
+        secret_key: format!("sk_dev_{}", secret(random.bytes()?)),
+        webhook_secret: WebhookSecrets(vec![format!("whsec_dev_{}", secret(random.bytes()?))]),
+        api_base: Url::parse(&format!("{}{API}", own_address(config.listen)))?,
+        plan_price: Some("price_dev_pro".to_owned()),
+    }))
+}
+
+/// Where the server reaches itself.
+fn own_address(listen: SocketAddr) -> String {
+    let ip = match listen.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    format!("http://{}", SocketAddr::new(ip, listen.port()))
+}
+
+impl DevProvider {
+    /// The stand-in of a server with these settings.
+    pub fn new(
+        config: &Config,
+        settings: config::Stripe,
+        outbound: Outbound,
+        control: Control,
+        clock: Clock,
+        random: Random,
+    ) -> Self {
+        Self {
+            settings,
+            webhooks: format!("{}/_svc/webhooks/stripe", own_address(config.listen)),
+            base_url: config.base_url.clone(),
+            outbound,
+            control,
+            clock,
+            random,
+            open: Mutex::default(),
+        }
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<String, Bought>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a checkout until it is paid; the same key makes the same one.
+    fn begin(&self, bought: Bought) -> String {
+        let url = format!("{}/_svc/dev/pay/{}", self.base_url, bought.id);
+        let mut open = self.open();
+        if open.len() >= KEPT
+            && let Some(oldest) = open
+                .values()
+                .min_by_key(|one| one.made_at)
+                .map(|b| b.id.clone())
+        {
+            open.remove(&oldest);
+        }
+        open.entry(bought.id.clone()).or_insert(bought);
+        url
+    }
+
+    /// Ends a checkout as its visitor chose, and tells the receiver; returns where the visitor goes on.
+    async fn settle(&self, id: &str, choice: Choice, email: &str) -> Result<String, DevError> {
+        let bought = self.open().get(id).cloned();
+        let bought = bought.ok_or(DevError::Nothing(GONE))?;
+        let steps: &[Step] = match (choice, bought.recurring) {
+            (Choice::Pay, false) => &[Step::Paid],
+            (Choice::Pay, true) => &[
+                Step::Subscribed,
+                Step::Invoiced,
+                Step::InvoicePaid,
+                Step::Paid,
+            ],
+            (Choice::Fail, _) => &[Step::Pending, Step::Failed],
+            (Choice::Cancel, _) => &[Step::Expired],
+        };
+        let bought = Bought {
+            email: Some(email.to_owned()).filter(|text| !text.is_empty()),
+            ..bought
+        };
+        for step in steps {
+            self.tell(&bought, *step).await?;
+        }
+        self.open().remove(id);
+        Ok(match choice {
+            Choice::Pay => bought.success_url,
+            Choice::Fail | Choice::Cancel => bought.cancel_url,
+        })
+    }
+
+    /// Does something to what a session has bought; returns the types of the events that it made.
+    ///
+    /// # Errors
+    /// [`DevError`].
+    pub async fn act(&self, session: &str, deed: Deed) -> Result<Vec<&'static str>, DevError> {
+        let bought = self.bought(session).await?;
+        let steps: &[Step] = match (deed, bought.recurring) {
+            (Deed::Refund, _) => &[Step::Refunded],
+            (Deed::Dispute, _) => &[Step::Disputed],
+            (Deed::Renew, true) => &[Step::Invoiced, Step::InvoicePaid, Step::Renewed],
+            (Deed::Cancel, true) => &[Step::Ended],
+            (Deed::Renew | Deed::Cancel, false) => {
+                return Err(DevError::Nothing("the session is no subscription"));
+            }
+        };
+        let bought = match deed {
+            Deed::Renew => Bought {
+                month: bought.month + 1,
+                ..bought
+            },
+            _ => bought,
+        };
+        let mut told = Vec::new();
+        for step in steps {
+            told.push(self.tell(&bought, *step).await?);
+        }
+        Ok(told)
+    }
+
+    /// What a session has bought, as the ledger says.
+    async fn bought(&self, session: &str) -> Result<Bought, DevError> {
+        let name = Reference::subject(&Subject::Session(session.to_owned()));
+        let found = self.control.read(move |c| ledger::find(c, [name])).await?;
+        let mut months = std::collections::BTreeSet::new();
+        let mut bought = None;
+        for event in found.events() {
+            match &event.fact {
+                Fact::Invoice(invoice) if invoice.paid => {
+                    months.insert(invoice.id.clone());
+                }
+                Fact::Checkout(one) if one.outcome == CheckoutOutcome::Paid => {
+                    let currency = one.currency.clone().unwrap_or_default();
+                    let amount = amounts::to_provider(one.amount.unwrap_or(0), &currency);
+                    bought = Some(Bought {
+                        id: one.id.clone(),
+                        subject: ("svc_session", session.to_owned()),
+                        name: String::new(),
+                        amount: amount.unwrap_or(0),
+                        currency,
+                        recurring: one.subscription.is_some(),
+                        month: 1,
+                        email: one.email.clone(),
+                        success_url: String::new(),
+                        cancel_url: String::new(),
+                        made_at: event.at,
+                    });
+                }
+                _ => {}
+            }
+        }
+        let bought = bought.ok_or(DevError::Nothing("no such session is paid here"))?;
+        Ok(Bought {
+            month: u32::try_from(months.len()).unwrap_or(1).max(1),
+            ..bought
+        })
+    }
+
+    /// Sends the webhook of a step, as the real provider would; returns its type.
+    async fn tell(&self, bought: &Bought, step: Step) -> Result<&'static str, DevError> {
+        let now = self.clock.now();
+        let id = format!(
+            "evt_dev_{}",
+            URL_SAFE_NO_PAD.encode(self.random.bytes::<16>()?)
+        );
+        let (kind, event) = objects::event(bought, step, &id, now);
+        let body = event.to_string();
+        let secret = self.settings.webhook_secret.0.first();
+        let secret = secret.map(String::as_str).unwrap_or_default();
+        let signature = signature::sign(secret, body.as_bytes(), now);
+        let call = self.outbound.call(CALL_TIME, |client| {
+            client
+                .post(&self.webhooks)
+                .header("content-type", "application/json; charset=utf-8")
+                .header("stripe-signature", signature)
+                .body(body)
+        });
+        match call.await {
+            Ok(answer) if answer.status.is_success() => Ok(kind),
+            Ok(answer) => Err(DevError::Webhook {
+                kind,
+                why: answer.status.to_string(),
+            }),
+            Err(error) => Err(DevError::Webhook {
+                kind,
+                why: error.to_string(),
+            }),
+        }
+    }
+}
+
+const GONE: &str = "the checkout is over, or is not known any more: begin another one on the page";
+
+/// What a visitor chose on the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Choice {
+    Pay,
+    Fail,
+    Cancel,
+}

@@ -1,0 +1,201 @@
+//! The routes of the provider `dev`: the calls of the real one that are made, the page, and what `svc dev payment` asks for.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::extract::{Form, Path, State};
+use axum::response::{IntoResponse, Response};
+use axum::{Json, Router};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use ring::digest::{SHA256, digest};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::objects::Bought;
+use super::{API, Choice, Deed, DevError, DevProvider, pages};
+use crate::http::extract::invalid;
+use crate::http::problem::{Code, Problem};
+use crate::stripe::{SESSION, WORKSPACE};
+
+/// A header that no page of another origin can send: `svc dev payment` does.
+pub const HEADER: &str = "svc-dev";
+/// The longest amount and address.
+const AMOUNT: i64 = 99_999_999;
+
+/// The routes.
+pub fn routes<S: Clone + Send + Sync + 'static>(provider: Arc<DevProvider>) -> Router<S> {
+    use axum::routing::{get, post};
+    Router::new()
+        .route(&format!("{API}/v1/checkout/sessions"), post(checkout))
+        .route(&format!("{API}/v1/billing_portal/sessions"), post(portal))
+        .route(
+            &format!("{API}/v1/subscriptions/{{id}}"),
+            post(subscription),
+        )
+        .route("/_svc/dev/pay/{id}", get(page).post(pay))
+        .route("/_svc/dev/payments/{session}/{deed}", post(act))
+        .with_state(provider)
+}
+
+/// A call of the API, as the real one answers what it does not take.
+fn refuse(status: StatusCode, message: &str, param: &str) -> Response {
+    let error = json!({ "type": "invalid_request_error", "message": message, "param": param });
+    (status, Json(json!({ "error": error }))).into_response()
+}
+
+impl DevProvider {
+    fn knows(&self, headers: &HeaderMap) -> bool {
+        let key = headers
+            .get(header::AUTHORIZATION)
+            .map(HeaderValue::as_bytes);
+        key == Some(format!("Bearer {}", self.settings.secret_key).as_bytes())
+    }
+}
+
+async fn checkout(
+    State(provider): State<Arc<DevProvider>>,
+    headers: HeaderMap,
+    Form(form): Form<HashMap<String, String>>,
+) -> Response {
+    if !provider.knows(&headers) {
+        return refuse(StatusCode::UNAUTHORIZED, "Invalid API Key provided", "");
+    }
+    let field = |name: &str| form.get(name).cloned();
+    let price = |name: &str| field(&format!("line_items[0][price_data]{name}"));
+    let plan = field("line_items[0][price]");
+    let amount = match (&plan, price("[unit_amount]")) {
+        // A plan of its own catalog, which it has not got.
+        (Some(_), _) => Some(900),
+        (None, amount) => amount.and_then(|amount| amount.parse().ok()),
+    };
+    let Some(amount) = amount.filter(|amount| (1..=AMOUNT).contains(amount)) else {
+        let param = "line_items[0][price_data][unit_amount]";
+        let message = format!("The amount must be from 1 to {AMOUNT}.");
+        return refuse(StatusCode::BAD_REQUEST, &message, param);
+    };
+    let subject = |name: &'static str| Some((name, field(&format!("metadata[{name}]"))?));
+    let subject = subject(SESSION).or_else(|| subject(WORKSPACE));
+    let (Some(subject), Some(success_url)) = (subject, field("success_url")) else {
+        return refuse(
+            StatusCode::BAD_REQUEST,
+            "Missing required param",
+            "success_url",
+        );
+    };
+    let key = headers.get("idempotency-key").map(HeaderValue::as_bytes);
+    let id = digest(&SHA256, key.unwrap_or_default());
+    let id: String = id
+        .as_ref()
+        .iter()
+        .take(12)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let bought = Bought {
+        id: format!("cs_dev_{id}"),
+        subject,
+        name: price("[product_data][name]").or(plan).unwrap_or_default(),
+        amount,
+        currency: price("[currency]").unwrap_or_else(|| "eur".to_owned()),
+        recurring: field("mode").as_deref() == Some("subscription"),
+        month: 1,
+        email: field("customer_email"),
+        cancel_url: field("cancel_url").unwrap_or_else(|| success_url.clone()),
+        success_url,
+        made_at: provider.clock.now(),
+    };
+    let mut answer = bought.checkout("open", "unpaid");
+    answer["url"] = provider.begin(bought).into();
+    Json(answer).into_response()
+}
+
+async fn portal(
+    State(provider): State<Arc<DevProvider>>,
+    headers: HeaderMap,
+    Form(form): Form<HashMap<String, String>>,
+) -> Response {
+    match form.get("return_url") {
+        Some(url) if provider.knows(&headers) => {
+            let session =
+                json!({ "id": "bps_dev", "object": "billing_portal.session", "url": url });
+            Json(session).into_response()
+        }
+        _ => refuse(
+            StatusCode::BAD_REQUEST,
+            "Missing required param",
+            "return_url",
+        ),
+    }
+}
+
+async fn subscription(
+    State(provider): State<Arc<DevProvider>>,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+) -> Response {
+    if !provider.knows(&headers) {
+        return refuse(StatusCode::UNAUTHORIZED, "Invalid API Key provided", "");
+    }
+    Json(json!({ "id": id, "object": "subscription", "status": "active", "cancel_at_period_end": true }))
+        .into_response()
+}
+
+async fn page(
+    State(provider): State<Arc<DevProvider>>,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let bought = provider.open().get(&id).cloned();
+    let bought = bought.ok_or(DevError::Nothing(super::GONE))?;
+    let headers = [
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/html; charset=utf-8"),
+        ),
+        (header::CONTENT_SECURITY_POLICY, pages::POLICY),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ];
+    Ok((headers, pages::pay(&bought).into_string()).into_response())
+}
+
+/// How a payment is to go.
+#[derive(Debug, Deserialize)]
+struct Chosen {
+    outcome: Choice,
+    #[serde(default)]
+    email: String,
+}
+
+async fn pay(
+    State(provider): State<Arc<DevProvider>>,
+    Path(id): Path<String>,
+    Form(chosen): Form<Chosen>,
+) -> Result<Response, Problem> {
+    let next = provider.settle(&id, chosen.outcome, &chosen.email).await?;
+    Ok((StatusCode::SEE_OTHER, [(header::LOCATION, next)]).into_response())
+}
+
+async fn act(
+    State(provider): State<Arc<DevProvider>>,
+    Path((session, deed)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Result<Json<Value>, Problem> {
+    if !headers.contains_key(HEADER) {
+        return Err(invalid("Only `svc dev payment` may ask for this."));
+    }
+    let deed = Deed::ALL.iter().find(|(name, _)| *name == deed);
+    let (_, deed) = deed.ok_or_else(Problem::not_found)?;
+    let events = provider.act(&session, *deed).await?;
+    Ok(Json(json!({ "session": session, "events": events })))
+}
+
+impl From<DevError> for Problem {
+    fn from(error: DevError) -> Self {
+        match error {
+            DevError::Nothing(why) => {
+                Self::new(Code::NotFound, format!("There is nothing to do: {why}."))
+            }
+            DevError::Webhook { .. } => Self::new(Code::ProviderUnavailable, format!("{error}.")),
+            DevError::Store(error) => error.into(),
+            DevError::Random(error) => Self::internal(&error),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Calls of the provider about the plans of workspaces.
+
+use serde_json::Value;
+
+use super::{Stripe, StripeError, WORKSPACE};
+
+/// A hosted checkout of a plan to make.
+#[derive(Clone, Copy, Debug)]
+pub struct PlanCheckout<'a> {
+    /// The workspace, by its id.
+    pub workspace: &'a str,
+    /// The provider's price of the plan.
+    pub price: &'a str,
+    /// Who pays, if the provider knows them already.
+    pub customer: Option<&'a str>,
+    /// Where the user goes who has paid, or has not.
+    pub back: &'a str,
+}
+
+impl Stripe {
+    /// Makes a hosted checkout of a plan; returns its address.
+    ///
+    /// # Errors
+    /// [`StripeError`].
+    pub async fn plan(&self, new: PlanCheckout<'_>, key: &str) -> Result<String, StripeError> {
+        let metadata = format!("metadata[{WORKSPACE}]");
+        // What comes of the checkout says whose it is, too.
+        let made = format!("subscription_data[metadata][{WORKSPACE}]");
+        let mut form = vec![
+            ("mode", "subscription"),
+            ("success_url", new.back),
+            ("cancel_url", new.back),
+            ("client_reference_id", new.workspace),
+            (&metadata, new.workspace),
+            (&made, new.workspace),
+            ("line_items[0][price]", new.price),
+            ("line_items[0][quantity]", "1"),
+        ];
+        form.extend(new.customer.map(|customer| ("customer", customer)));
+        let form = owned(&form);
+        let made = self.post("/v1/checkout/sessions", &form, key).await?;
+        self.page(&made)
+    }
+
+    /// Opens the provider's own pages about what a customer pays for; returns their address.
+    ///
+    /// # Errors
+    /// [`StripeError`].
+    pub async fn portal(
+        &self,
+        customer: &str,
+        back: &str,
+        key: &str,
+    ) -> Result<String, StripeError> {
+        let form = owned(&[("customer", customer), ("return_url", back)]);
+        let made = self.post("/v1/billing_portal/sessions", &form, key).await?;
+        self.page(&made)
+    }
+
+    /// Has a subscription end at the close of the period that is paid for. One that the provider does not have any more has
+    /// ended.
+    ///
+    /// # Errors
+    /// [`StripeError`].
+    pub async fn end_at_close(&self, subscription: &str, key: &str) -> Result<(), StripeError> {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        if subscription.is_empty() || !subscription.bytes().all(plain) {
+            return Err(StripeError::Refused("no id of a subscription".to_owned()));
+        }
+        let path = format!("/v1/subscriptions/{subscription}");
+        let form = owned(&[("cancel_at_period_end", "true")]);
+        match self.post(&path, &form, key).await {
+            Err(StripeError::Refused(said)) if said.contains(MISSING) => Ok(()),
+            done => done.map(|_| ()),
+        }
+    }
+
+    fn page(&self, made: &Value) -> Result<String, StripeError> {
+        let url = made["url"].as_str().filter(|url| self.is_page(url));
+        let none = || StripeError::Failed("its answer has no address to go to".to_owned());
+        url.map(str::to_owned).ok_or_else(none)
+    }
+}
+
+/// The provider's code of what it does not have.
+const MISSING: &str = "resource_missing";
+
+fn owned(form: &[(&str, &str)]) -> Vec<(String, String)> {
+    let fields = form.iter();
+    fields
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect()
+}
