@@ -12,6 +12,7 @@ pub mod backends;
 pub mod backup;
 pub mod check;
 pub mod cli;
+pub mod client;
 pub mod config;
 pub mod content;
 pub mod control;

@@ -173,6 +173,7 @@ async fn every_command_is_in_effect_when_it_is_answered() {
 /// The commands that are operations, each as its path.
 fn operations() -> BTreeSet<String> {
     let all = svc::operators::Command::augment_subcommands(clap::Command::new("svc"));
+    let projects = ["project list", "project show"].map(str::to_owned);
     let paths = all.get_subcommands().flat_map(|one| {
         let below = one.get_subcommands().map(|below| below.get_name());
         let below: Vec<_> = below.filter(|name| *name != "help").collect();
@@ -186,7 +187,7 @@ fn operations() -> BTreeSet<String> {
             }
         }
     });
-    paths.collect()
+    paths.chain(projects).collect()
 }
 
 #[tokio::test]

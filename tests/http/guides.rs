@@ -3,7 +3,8 @@
 //!
 //! A new file of `docs/` is under test without a line here. Its blocks are told apart by their language:
 //! - `sh`: a script. All scripts of a document run in their order, in one shell, against a server of its own.
-//! - `sh stopped`: the same, after that server has ended.
+//! - `sh lasting`: a command in its turn that goes on until it is interrupted, which it is when it has printed a line.
+//! - `sh stopped`: a script as of `sh`, after that server has ended.
 //! - `console`: a command that no test can run. [`SHOWN`] lists each with the reason.
 //! - `toml`: a file of settings.
 //!
@@ -49,6 +50,9 @@ const SHOWN: [(&str, &str); 6] = [
     ),
 ];
 
+/// The guide for people who have a server elsewhere, and no data directory.
+const CLIENT: &str = "docs/client.md";
+
 /// Files that a reader is taken to have.
 const FILES: [(&str, &str); 2] = [
     ("notes.md", "# Notes\n\nOf today.\n"),
@@ -93,6 +97,20 @@ impl Document {
         let texts = blocks
             .filter(|block| block.info == info)
             .map(|block| block.text);
+        texts.collect()
+    }
+
+    /// All scripts as one.
+    fn script(&self) -> String {
+        let blocks = self.blocks().into_iter();
+        let texts = blocks.filter_map(|Block { info, text }| match info {
+            "sh" => Some(text),
+            "sh lasting" => Some(format!(
+                "coproc {{ exec {} ; }}\nread -r line <&\"${{COPROC[0]}}\"; echo \"$line\"; kill -INT $COPROC_PID; wait $COPROC_PID || true\n",
+                text.trim()
+            )),
+            _ => None,
+        });
         texts.collect()
     }
 
@@ -167,8 +185,8 @@ impl Trial {
         (trial, server)
     }
 
-    /// Runs a script; answers what it printed, or what went wrong.
-    async fn run(&self, script: &str) -> Result<String, String> {
+    /// Runs a script of a document; answers what it printed, or what went wrong.
+    async fn run(&self, document: &Document, script: &str) -> Result<String, String> {
         let (here, data) = (self.here.path(), self.data.path());
         let backup = here.join("backup");
         let script = script
@@ -192,9 +210,14 @@ impl Trial {
                     .filter_map(|(k, v)| Some((k, v?))),
             )
             .env("PATH", path)
-            .env("SVC_DATA", data)
+            .env("HOME", here)
+            .env("XDG_CONFIG_HOME", here.join("config"))
+            .env("SVC_SERVER", format!("http://localhost:{}", self.port))
             .env("SVC_CREDENTIAL", &self.credential)
             .stdin(Stdio::null());
+        if document.path != CLIENT {
+            bash.env("SVC_DATA", data);
+        }
         let output = finish(bash).await;
         match output.success {
             true => Ok(output.stdout),
@@ -205,15 +228,15 @@ impl Trial {
 
 /// Runs a document's scripts; answers what is wrong with them.
 async fn try_out(document: &Document) -> Option<String> {
-    let script = document.all("sh");
+    let script = document.script();
     if script.is_empty() {
         return None;
     }
     let (trial, server) = Trial::begin().await;
-    let mut ran = trial.run(&script).await;
+    let mut ran = trial.run(document, &script).await;
     server.kill().await;
     if let Ok(printed) = &mut ran {
-        let after = trial.run(&document.all("sh stopped")).await;
+        let after = trial.run(document, &document.all("sh stopped")).await;
         match after {
             Ok(after) => printed.push_str(&after),
             Err(error) => ran = Err(error),
@@ -247,7 +270,8 @@ fn a_command_that_is_not_run_has_a_reason() {
         for block in document.blocks() {
             match block.info {
                 "console" => shown.push(block.text.clone()),
-                "sh" | "sh stopped" | "json" | "toml" | "html" | "js" | "sql" | "" => {}
+                "sh" | "sh lasting" | "sh stopped" | "json" | "toml" | "html" | "js" | "sql"
+                | "" => {}
                 other => panic!("{}: a block of `{other}`", document.path),
             }
         }
@@ -380,7 +404,8 @@ fn tables_are_as_the_code_makes_them() {
         "{stale:?} have stale tables: run this with UPDATE_GOLDEN=1"
     );
     made.sort();
-    assert_eq!(made, ["acts", "commands", "errors", "limits"]);
+    let expected = ["acts", "client commands", "commands", "errors", "limits"];
+    assert_eq!(made, expected);
 }
 
 fn table(name: &str) -> String {
@@ -388,16 +413,8 @@ fn table(name: &str) -> String {
         "acts" => acts(),
         "errors" => errors(),
         "limits" => limits(),
-        "commands" => {
-            let mut rows = Vec::new();
-            let all = svc::cli::commands();
-            let serve = all.find_subcommand("serve").unwrap();
-            let settings = serve
-                .get_arguments()
-                .map(|argument| argument.get_id().as_str());
-            commands(&all, "", &settings.collect(), &mut rows);
-            format!("| command | |\n|---|---|\n{}", rows.concat())
-        }
+        "commands" => table_of(|name| !is_clients(name)),
+        "client commands" => table_of(|name| is_clients(name) || name.starts_with("svc project ")),
         other => panic!("there is no table `{other}`"),
     }
 }
@@ -410,6 +427,32 @@ fn acts() -> String {
         "| action | what was done; the target |\n|---|---|\n{}",
         rows.collect::<String>()
     )
+}
+
+/// The commands of which some are wanted.
+fn table_of(wanted: impl Fn(&str) -> bool) -> String {
+    let mut rows = Vec::new();
+    let all = svc::cli::commands();
+    let serve = all.find_subcommand("serve").unwrap();
+    let settings = serve.get_arguments();
+    let settings = settings.map(|argument| argument.get_id().as_str());
+    commands(&all, "", &settings.collect(), &mut rows);
+    let rows = rows.into_iter().filter(|(name, _)| wanted(name));
+    let rows: String = rows.map(|(_, row)| row).collect();
+    format!("| command | |\n|---|---|\n{rows}")
+}
+
+/// Whether a command, as `svc project create`, goes to a server and to nothing else.
+fn is_clients(name: &str) -> bool {
+    use clap::Subcommand as _;
+    let clients = svc::client::Command::augment_subcommands(clap::Command::new("svc"));
+    let changes = svc::client::ProjectChange::augment_subcommands(clap::Command::new("project"));
+    let mut words = name.split(' ').skip(1);
+    match words.next().unwrap() {
+        "project" => changes.find_subcommand(words.next().unwrap()).is_some(),
+        "completions" | "man" => true,
+        word => clients.find_subcommand(word).is_some(),
+    }
 }
 
 fn errors() -> String {
@@ -448,7 +491,7 @@ fn commands(
     command: &clap::Command,
     above: &str,
     settings: &BTreeSet<&str>,
-    rows: &mut Vec<String>,
+    rows: &mut Vec<(String, String)>,
 ) {
     let name = format!("{above}{}", command.get_name());
     if command.has_subcommands() {
@@ -460,21 +503,27 @@ fn commands(
     }
     let arguments = command.get_arguments().filter(|argument| {
         let id = argument.get_id().as_str();
-        argument.is_positional() || !(settings.contains(id) || id == "json")
+        let everywhere = settings.contains(id) || ["json", "profile", "server"].contains(&id);
+        argument.is_positional() || !everywhere
     });
     let shown: String = arguments
         .map(|argument| format!(" {}", shown(argument)))
         .collect();
     let about = command.get_about().map(ToString::to_string);
-    rows.push(format!("| `{name}{shown}` | {} |\n", about.unwrap()));
+    let row = format!("| `{name}{shown}` | {} |\n", about.unwrap());
+    rows.push((name, row));
 }
 
 /// An argument as a person writes it.
 fn shown(argument: &clap::Arg) -> String {
     let is_switch = !argument.get_action().takes_values();
     let choices = argument.get_possible_values();
+    let named = argument.get_value_names().and_then(|names| names.first());
     let value = if choices.is_empty() {
-        argument.get_id().as_str().to_uppercase()
+        named.map_or_else(
+            || argument.get_id().as_str().to_uppercase(),
+            ToString::to_string,
+        )
     } else {
         let names: Vec<_> = choices.iter().map(|choice| choice.get_name()).collect();
         names.join("|")

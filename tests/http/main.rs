@@ -11,6 +11,7 @@ mod batches;
 mod bindings;
 mod bounds;
 mod breadth;
+mod client;
 mod commands;
 mod crashes;
 mod ddl;

@@ -276,7 +276,7 @@ fn every_path_that_a_document_names_exists() {
 fn is_path(code: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
     let relative = code.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '.');
-    // What is made while building and serving, and what is a media type.
+    // What is made while building and serving, what a reader's own folder has, and what is a media type.
     let foreign = [
         "target/",
         "data/",
@@ -284,6 +284,7 @@ fn is_path(code: &str) -> bool {
         "application/",
         "svc/",
         "./data",
+        "svc.toml",
     ];
     let file = [
         ".rs", ".md", ".toml", ".wit", ".sql", ".css", ".js", ".lock",

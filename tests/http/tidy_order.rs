@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The parts of `host/src`: each may use those before it, and none after it. ARCHITECTURE has the drawing.
-const ORDER: [&str; 38] = [
+const ORDER: [&str; 39] = [
     "config",
     "log",
     "telemetry",
@@ -38,6 +38,7 @@ const ORDER: [&str; 38] = [
     "openapi",
     "app",
     "router",
+    "client",
     "operators",
     "server",
     "cli",

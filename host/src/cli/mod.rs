@@ -1,4 +1,4 @@
-//! The command line: `serve`, and what operators do to a data directory while the server runs.
+//! The command line: `serve`, what operators do to a data directory while the server runs, and the client's commands.
 
 mod actor;
 mod backup;
@@ -6,7 +6,9 @@ mod check;
 mod config;
 mod dev;
 mod guest;
+mod manual;
 mod progress;
+mod project;
 mod restore;
 mod serve;
 mod status;
@@ -20,6 +22,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use serde::Serialize;
 
 use crate::backup as restores;
+use crate::client;
 use crate::config::Settings;
 use crate::control::Control;
 use crate::data_dir;
@@ -48,6 +51,9 @@ enum Command {
     /// Do to a server under `serve --dev` what the world does to a real one
     #[command(subcommand)]
     Dev(dev::Dev),
+    /// Look at projects, make, change and delete them
+    #[command(subcommand)]
+    Project(project::Project),
     /// Look at guests, install them, and put the ones before back
     #[command(subcommand)]
     Guest(guest::Guest),
@@ -57,6 +63,19 @@ enum Command {
     Backup(backup::Backup),
     /// Put a backup back, while no server runs
     Restore(restore::Restore),
+    #[command(flatten)]
+    Client(client::Command),
+    /// Print what a shell completes commands with
+    Completions(manual::Completions),
+    /// Write the manual's pages
+    Man(manual::Man),
+}
+
+impl Command {
+    /// Whether it works on the user's own files alone, which get the modes that the user wants.
+    fn is_clients(&self) -> bool {
+        matches!(self, Self::Client(_) | Self::Completions(_) | Self::Man(_))
+    }
 }
 
 /// The whole command line, for the documents that list it.
@@ -67,7 +86,9 @@ pub fn commands() -> clap::Command {
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    private::begin();
+    if !arguments.command.is_clients() {
+        private::begin();
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();
@@ -83,10 +104,14 @@ pub fn main() -> ExitCode {
                     operate.print(answer.document, answer.text)
                 }
                 Command::Dev(dev) => dev.run().await,
+                Command::Project(project) => project.run().await,
                 Command::Guest(guest) => guest.run().await,
                 Command::Check(check) => check.run().await,
                 Command::Backup(backup) => backup.run().await,
                 Command::Restore(restore) => restore.run().await,
+                Command::Client(command) => Ok(command.run().await),
+                Command::Completions(completions) => completions.run(),
+                Command::Man(man) => man.run(),
             }
         })
     });

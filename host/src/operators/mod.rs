@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 pub use figures::ShowCounts;
 pub use installation::{Answer, Installation, Note};
 pub use namespace::warn_of_one_origin;
+pub use project::Project;
 pub use reach::reach;
 pub use rerender::Rerender;
 pub use socket::{FILE, Listener};
@@ -106,8 +107,6 @@ operations! {
         Key(Group<key::Key>);
         /// Look at deployments, take them down, or put them back
         Deployment(Group<deployment::Deployment>);
-        /// Look at projects
-        Project(Group<project::Project>);
         /// Read what people report, and close what is done
         Report(Group<report::Report>);
         /// Look at what the payment provider has said, and derive from it anew
@@ -116,6 +115,8 @@ operations! {
         Audit(Single<audit::Audit>);
     }
     parts {
+        /// Looks at projects: a part of `svc project`.
+        Project(project::Project);
         /// Asks for a rerender, or for how far it is: a part of `svc guest rerender`.
         Rerender(rerender::Rerender);
         /// Counts what there is: a part of `svc status`.

@@ -1,4 +1,4 @@
-//! `svc project list|show`.
+//! `svc project list|show` of an installation.
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
@@ -7,18 +7,18 @@ use super::installation::{Answer, Installation};
 use super::table::{or_dash, table};
 use crate::overview::{self, Wanted, sizes};
 
-#[derive(Debug, clap::Subcommand, Serialize, Deserialize)]
+/// Looks at projects: the part of `svc project` that works on an installation.
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Project {
-    /// List projects, oldest first
+    /// Lists projects, oldest first.
     List {
-        /// Only those of one namespace
-        #[arg(long)]
+        /// Only those of one namespace.
         namespace: Option<String>,
     },
-    /// Say whose a project is, and what it has
+    /// Says whose a project is, and what it has.
     Show {
-        /// Its id, or the first part of its origin
+        /// Its id, or the first part of its origin.
         project: String,
     },
 }

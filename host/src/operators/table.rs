@@ -1,30 +1,14 @@
 //! Tables for the terminal.
 
+use crate::client::grid;
+
 /// A table with a head; nothing where there are no rows. What strangers wrote must not steer the terminal, so every cell is escaped.
 pub(super) fn table<const COLUMNS: usize>(
     head: [&str; COLUMNS],
     rows: impl IntoIterator<Item = [String; COLUMNS]>,
 ) -> String {
-    let escaped = |cell: String| cell.escape_debug().to_string();
-    let mut lines = vec![head.map(str::to_owned)];
-    lines.extend(rows.into_iter().map(|row| row.map(escaped)));
-    if lines.len() == 1 {
-        return String::new();
-    }
-    let mut widths = [0; COLUMNS];
-    for line in &lines {
-        for (width, cell) in widths.iter_mut().zip(line) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    let line = |cells: &[String; COLUMNS]| {
-        let padded = cells
-            .iter()
-            .zip(widths)
-            .map(|(cell, width)| format!("{cell:width$}"));
-        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    lines.iter().map(line).collect::<Vec<_>>().join("\n")
+    let rows: Vec<_> = rows.into_iter().map(Vec::from).collect();
+    grid(&head, &rows)
 }
 
 /// A value, or a dash where there is none.

@@ -1,0 +1,365 @@
+//! The client's one way to a server: REST, with what is said when no answer comes or another than expected.
+
+use std::time::Duration;
+
+use http::{HeaderValue, Method, StatusCode, header};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::redirect::Policy;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use url::Url;
+
+use super::calls::{self, Call};
+use super::error::{Exit, Failure, Result};
+use super::output::say;
+use super::profile::{Remote, Target};
+use crate::random::Random;
+
+/// How long a connection may take to be made.
+const CONNECT_TIME: Duration = Duration::from_secs(10);
+/// How long a server may be silent.
+const SILENT_TIME: Duration = Duration::from_secs(60);
+/// How long a look at the description may take, which only makes an error clearer.
+const LOOK_TIME: Duration = Duration::from_secs(5);
+/// How often a patient client comes again when the server has no room.
+const PATIENCE: u32 = 5;
+/// The longest wait of a patient client.
+const LONGEST_WAIT: u64 = 60;
+/// What may stand in a path as it is.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// A server to speak to, with the caller's credential.
+#[derive(Clone, Debug)]
+pub(super) struct Api {
+    client: reqwest::Client,
+    target: Target,
+    /// Whether to wait when the server has no room, as a long piece of work does.
+    patient: bool,
+}
+
+/// A request to be.
+#[derive(Debug)]
+pub(super) struct Asking<'a> {
+    api: &'a Api,
+    call: &'static Call,
+    url: Url,
+    body: Option<Value>,
+    bearer: Option<String>,
+}
+
+impl Api {
+    /// The server that the command line, the environment or a profile names.
+    ///
+    /// # Errors
+    /// When they name none that can be.
+    pub(super) fn new(remote: &Remote) -> Result<Self> {
+        Self::of(remote.target()?)
+    }
+
+    /// A server.
+    ///
+    /// # Errors
+    /// When the system's certificates cannot be read.
+    pub(super) fn of(target: Target) -> Result<Self> {
+        // The first to ask sets the provider for the process; a later one finds it set.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = reqwest::Client::builder()
+            .user_agent(concat!("svc/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(CONNECT_TIME)
+            .read_timeout(SILENT_TIME)
+            .redirect(Policy::none())
+            .build()
+            .map_err(|error| Failure::here(format!("No client of HTTP: {error}.")))?;
+        Ok(Self {
+            client,
+            target,
+            patient: false,
+        })
+    }
+
+    /// The same, waiting when the server has no room.
+    #[must_use]
+    pub(super) fn patient(mut self) -> Self {
+        self.patient = true;
+        self
+    }
+
+    /// Where it speaks to.
+    pub(super) fn server(&self) -> &Url {
+        &self.target.server
+    }
+
+    /// A request whose path has these parts in place of its parameters.
+    pub(super) fn call(&self, call: &'static Call, parts: &[&str]) -> Asking<'_> {
+        let mut parts = parts.iter();
+        let segments = call.path.split('/').map(|segment| {
+            if segment.starts_with('{') {
+                let part = parts.next().copied().unwrap_or_default();
+                utf8_percent_encode(part, PLAIN).to_string()
+            } else {
+                segment.to_owned()
+            }
+        });
+        let path = segments.collect::<Vec<_>>().join("/");
+        let mut url = self.target.server.clone();
+        url.set_path(&path);
+        Asking {
+            api: self,
+            call,
+            url,
+            body: None,
+            bearer: self.target.credential.clone(),
+        }
+    }
+
+    /// What of a request the server does not know; nothing where it does not say.
+    async fn unknown(&self, call: &Call, query: &[&str], body: &[&str]) -> Vec<String> {
+        let look = async {
+            let url = self.target.server.join(calls::DESCRIPTION.path).ok()?;
+            let asked = self.client.get(url).timeout(LOOK_TIME).send().await.ok()?;
+            let description: Value = asked.json().await.ok()?;
+            description.get("paths")?;
+            Some(calls::unknown(&description, call, query, body))
+        };
+        look.await.unwrap_or_default()
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> Failure {
+        let server = self.target.server.as_str();
+        // Below is what the system said; what is around it repeats the address.
+        let mut inner: &dyn std::error::Error = error;
+        while let Some(source) = inner.source() {
+            inner = source;
+        }
+        let (title, detail) = if error.is_timeout() {
+            (
+                "No answer in time",
+                format!("{server} did not answer in time. Try again, or ask its operator."),
+            )
+        } else if error.is_connect() {
+            (
+                "No connection",
+                format!(
+                    "{server} cannot be reached: {inner}. Is the address right, and does the server run? `--server URL` or `svc login URL` names another."
+                ),
+            )
+        } else {
+            (
+                "The connection broke",
+                format!(
+                    "{server} ended the connection before its answer was there: {inner}. Try again."
+                ),
+            )
+        };
+        Failure::new(Exit::NoAnswer, title, detail)
+    }
+}
+
+impl Asking<'_> {
+    /// The same, with a parameter of the query, if it has a value.
+    #[must_use]
+    pub(super) fn query(mut self, name: &'static str, value: Option<impl ToString>) -> Self {
+        debug_assert!(
+            self.call.query.contains(&name),
+            "{name} is not of {}",
+            self.call.path
+        );
+        if let Some(value) = value {
+            self.url
+                .query_pairs_mut()
+                .append_pair(name, &value.to_string());
+        }
+        self
+    }
+
+    /// The same, with a body; members that are null are left out.
+    #[must_use]
+    pub(super) fn body(mut self, mut body: Value) -> Self {
+        if let Value::Object(members) = &mut body {
+            members.retain(|_, value| !value.is_null());
+            debug_assert!(
+                members
+                    .keys()
+                    .all(|name| self.call.body.contains(&name.as_str())),
+                "{members:?} is not of {}",
+                self.call.path
+            );
+        }
+        self.body = Some(body);
+        self
+    }
+
+    /// The same, with another proof of the caller's right.
+    #[must_use]
+    pub(super) fn bearer(mut self, token: Option<&str>) -> Self {
+        self.bearer = token.map(str::to_owned);
+        self
+    }
+
+    /// The document that the server answers; null where it answers none.
+    ///
+    /// # Errors
+    /// The server's problem, or that there is no answer.
+    pub(super) async fn answer(self) -> Result<Value> {
+        let (api, call) = (self.api, self.call);
+        let response = self.send().await?;
+        let status = response.status();
+        let bytes = response
+            .bytes()
+            .await
+            .map_err(|error| api.unreachable(&error))?;
+        if bytes.is_empty() {
+            return Ok(Value::Null);
+        }
+        serde_json::from_slice(&bytes).map_err(|_| foreign(api, call, status))
+    }
+
+    /// The answer as a type.
+    ///
+    /// # Errors
+    /// As of `answer`.
+    pub(super) async fn read<T: DeserializeOwned>(self) -> Result<T> {
+        let (api, call) = (self.api, self.call);
+        let document = self.answer().await?;
+        serde_json::from_value(document).map_err(|_| foreign(api, call, StatusCode::OK))
+    }
+
+    /// An answer that succeeded, whose body is for the caller to read.
+    ///
+    /// # Errors
+    /// As of `answer`.
+    pub(super) async fn send(self) -> Result<reqwest::Response> {
+        let key = match self.call.creates {
+            true => Some(key()?),
+            false => None,
+        };
+        let (mut busy, mut broken) = (0, 0);
+        loop {
+            let sent = self.request(key.as_deref()).send().await;
+            let response = match sent {
+                Ok(response) => response,
+                // The first try may have been on a connection that the server was about to end.
+                Err(error)
+                    if self.call.repeatable
+                        && broken == 0
+                        && !error.is_connect()
+                        && !error.is_timeout() =>
+                {
+                    broken += 1;
+                    continue;
+                }
+                Err(error) => return Err(self.api.unreachable(&error)),
+            };
+            if response.status().is_success() {
+                return Ok(response);
+            }
+            let wait = wait(&response);
+            let failure = self.problem(response).await;
+            if !(self.api.patient && failure.exit == Exit::Busy && busy < PATIENCE) {
+                return Err(failure);
+            }
+            busy += 1;
+            say(&format!(
+                "the server has no room just now: waiting for {wait} s"
+            ));
+            tokio::time::sleep(Duration::from_secs(wait)).await;
+        }
+    }
+
+    fn request(&self, key: Option<&str>) -> reqwest::RequestBuilder {
+        let client = &self.api.client;
+        let mut request = client
+            .request(self.call.method.clone(), self.url.clone())
+            .header(header::ACCEPT, "application/json");
+        if let Some(token) = &self.bearer
+            && let Ok(mut value) = HeaderValue::try_from(format!("Bearer {token}"))
+        {
+            value.set_sensitive(true);
+            request = request.header(header::AUTHORIZATION, value);
+        }
+        if let Some(key) = key {
+            request = request.header("idempotency-key", key);
+        }
+        match &self.body {
+            Some(body) => request.json(body),
+            None if self.call.method == Method::POST => request.body(""),
+            None => request,
+        }
+    }
+
+    /// The failure that an answer is, said as clearly as it can be.
+    async fn problem(&self, response: reqwest::Response) -> Failure {
+        let status = response.status();
+        let body = response.bytes().await.unwrap_or_default();
+        let Ok(problem) = serde_json::from_slice::<Map<String, Value>>(&body) else {
+            return foreign(self.api, self.call, status);
+        };
+        if !problem.contains_key("code") {
+            return foreign(self.api, self.call, status);
+        }
+        let failure = Failure::of(status, problem);
+        match failure.code() {
+            "not_found" | "method_not_allowed" | "invalid_request" => {
+                let sent = self.body.as_ref().and_then(Value::as_object);
+                let body: Vec<_> = sent
+                    .into_iter()
+                    .flatten()
+                    .map(|(name, _)| name.as_str())
+                    .collect();
+                let query = self.url.query_pairs().collect::<Vec<_>>();
+                let query: Vec<_> = query.iter().map(|(name, _)| name.as_ref()).collect();
+                let unknown = self.api.unknown(self.call, &query, &body).await;
+                match unknown.is_empty() {
+                    true => failure,
+                    false => self.too_old(&unknown),
+                }
+            }
+            "unauthorized" if self.bearer.is_none() => {
+                failure.hint("`svc login URL` keeps a credential for you.")
+            }
+            "unauthorized" => failure.hint("`svc login URL` takes another credential."),
+            _ => failure,
+        }
+    }
+
+    fn too_old(&self, unknown: &[String]) -> Failure {
+        Failure::new(
+            Exit::Failed,
+            "The server is too old",
+            format!(
+                "{} does not know {}, which this command needs (svc {}). Ask its operator for an update, or use the svc of its age.",
+                self.api.server(),
+                unknown.join(", "),
+                env!("CARGO_PKG_VERSION")
+            ),
+        )
+    }
+}
+
+/// The failure of an answer that no server of ours gives.
+fn foreign(api: &Api, call: &Call, status: StatusCode) -> Failure {
+    let detail = format!(
+        "{} answered `{} {}` with {status}, and not as svc does. Is it the address of an svc server, and nothing in between?",
+        api.server(),
+        call.method,
+        call.path
+    );
+    Failure::new(Exit::NoAnswer, "Not an answer", detail)
+}
+
+/// How many seconds a server asks to wait.
+fn wait(response: &reqwest::Response) -> u64 {
+    let said = response.headers().get(header::RETRY_AFTER);
+    let seconds = said.and_then(|said| said.to_str().ok()?.parse().ok());
+    seconds.unwrap_or(1).clamp(1, LONGEST_WAIT)
+}
+
+/// A key under which the answer to one request is kept, so that sending it twice makes one thing.
+fn key() -> Result<String> {
+    let key = Random::system().slug(24);
+    key.map_err(|_| Failure::here("The system has no randomness."))
+}

@@ -1,0 +1,274 @@
+//! `svc frontend …`: the pages of a project.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::api::Api;
+use super::difference::Difference;
+use super::error::{Failure, Result};
+use super::output::{listed, member, pairs, print};
+use super::projects::{self, OfProject, Project};
+use super::source::Source;
+use super::{Common, calls, confirm, secret};
+use crate::sandbox::ContentType;
+
+/// Lists, shows, compares and deletes frontends.
+#[derive(Debug, clap::Subcommand)]
+pub enum Frontend {
+    /// List the frontends of a project, oldest first
+    List {
+        #[command(flatten)]
+        of: OfProject,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Show what is known of a frontend
+    Show {
+        #[command(flatten)]
+        page: Page,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Print the source of a frontend as it was published
+    Content {
+        #[command(flatten)]
+        page: Page,
+        /// A revision in place of what is live
+        #[arg(long, value_name = "ID")]
+        revision: Option<String>,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Show how a file differs from what is live
+    Diff {
+        #[command(flatten)]
+        page: Page,
+        /// The file; `-` is standard input
+        file: PathBuf,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// List everything that was ever live, newest first
+    Releases {
+        #[command(flatten)]
+        page: Page,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Move a quick share into a project, with its slug and its visits
+    Claim {
+        /// The share's id, as `svc publish` said
+        id: String,
+        /// Read the share's token from the first line of a file in place of asking for it
+        #[arg(long, value_name = "FILE")]
+        token_file: Option<PathBuf>,
+        #[command(flatten)]
+        of: OfProject,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Delete a frontend with its history
+    Delete {
+        #[command(flatten)]
+        page: Page,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+}
+
+/// Which frontend a command is about.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Page {
+    /// The frontend: its slug or its id
+    slug: String,
+    #[command(flatten)]
+    of: OfProject,
+}
+
+/// A source with its revision.
+#[derive(Debug, Deserialize)]
+pub(super) struct Content {
+    pub(super) content: String,
+    #[serde(rename = "type")]
+    pub(super) content_type: ContentType,
+}
+
+/// A frontend that a command has found.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) api: Api,
+    pub(super) project: Project,
+    pub(super) slug: String,
+}
+
+impl Page {
+    /// Finds the project, and with it where the frontend is.
+    pub(super) async fn find(&self, common: &Common) -> Result<Found> {
+        let api = Api::new(&common.remote)?;
+        let project = projects::find(&api, self.of.project.as_deref()).await?;
+        Ok(Found {
+            api,
+            project,
+            slug: self.slug.clone(),
+        })
+    }
+}
+
+impl Found {
+    /// The project and the slug, as paths have them.
+    pub(super) fn parts(&self) -> [&str; 2] {
+        [&self.project.id, &self.slug]
+    }
+
+    /// The source of a revision, or of what is live.
+    pub(super) async fn content(&self, revision: Option<&str>) -> Result<Content> {
+        let asked = self.api.call(&calls::CONTENT, &self.parts());
+        asked.query("revision_id", revision).read().await
+    }
+}
+
+impl Frontend {
+    pub(super) async fn run(self) -> Result<()> {
+        match self {
+            Self::List { of, common } => {
+                let api = Api::new(&common.remote)?;
+                let project = projects::find(&api, of.project.as_deref()).await?;
+                let found = api.call(&calls::FRONTENDS, &[&project.id]).answer().await?;
+                let members = [
+                    "slug",
+                    "type",
+                    "title",
+                    "state",
+                    "visits",
+                    "updated_at",
+                    "url",
+                ];
+                let text = listed(&found["frontends"], &members);
+                common.out().answer(&found, &text)
+            }
+            Self::Show { page, common } => {
+                let found = page.find(&common).await?;
+                let shown = found
+                    .api
+                    .call(&calls::FRONTEND, &found.parts())
+                    .answer()
+                    .await?;
+                let names = [
+                    "slug",
+                    "url",
+                    "type",
+                    "title",
+                    "state",
+                    "visits",
+                    "created_at",
+                    "updated_at",
+                    "content_sha256",
+                    "active_revision_id",
+                    "revision_count",
+                    "id",
+                ];
+                let text = pairs(&names.map(|name| (name, member(&shown, name))));
+                common.out().answer(&shown, &text)
+            }
+            Self::Content {
+                page,
+                revision,
+                common,
+            } => {
+                let found = page.find(&common).await?;
+                let asked = found.api.call(&calls::CONTENT, &found.parts());
+                let content = asked.query("revision_id", revision).answer().await?;
+                match common.json {
+                    true => common.out().answer(&content, ""),
+                    // The author's own bytes, to be kept in a file.
+                    false => print(
+                        content["content"].as_str().unwrap_or_default().as_bytes(),
+                        false,
+                    ),
+                }
+            }
+            Self::Diff { page, file, common } => diff(&page, &file, &common).await,
+            Self::Releases { page, common } => {
+                let found = page.find(&common).await?;
+                let all = found
+                    .api
+                    .call(&calls::RELEASES, &found.parts())
+                    .answer()
+                    .await?;
+                let text = listed(&all["releases"], &["at", "kind", "message", "revision_id"]);
+                common.out().answer(&all, &text)
+            }
+            Self::Claim {
+                id,
+                token_file,
+                of,
+                common,
+            } => {
+                let token = match &token_file {
+                    Some(file) => secret::from_file("token", file)?,
+                    None => secret::ask("token")?,
+                };
+                let api = Api::new(&common.remote)?;
+                let project = projects::find(&api, of.project.as_deref()).await?;
+                let body = json!({ "id": id, "delete_token": token });
+                let claimed = api
+                    .call(&calls::CLAIM, &[&project.id])
+                    .body(body)
+                    .answer()
+                    .await?;
+                common.out().answer(&claimed, &member(&claimed, "url"))
+            }
+            Self::Delete { page, yes, common } => {
+                let found = page.find(&common).await?;
+                let asked = format!(
+                    "Delete `{}` of `{}` with its history?",
+                    found.slug, found.project.name
+                );
+                confirm(common.out(), yes, &asked)?;
+                found
+                    .api
+                    .call(&calls::DELETE_FRONTEND, &found.parts())
+                    .answer()
+                    .await?;
+                let document = json!({ "slug": found.slug, "deleted": true });
+                common
+                    .out()
+                    .answer(&document, &format!("deleted {}", found.slug))
+            }
+        }
+    }
+}
+
+async fn diff(page: &Page, file: &std::path::Path, common: &Common) -> Result<()> {
+    let found = page.find(common).await?;
+    let live = found.content(None).await?;
+    let source = as_type(file, live.content_type)?;
+    let name = file.display().to_string();
+    let difference = Difference::between((&found.slug, &live.content), (&name, &source.content));
+    let document = json!({ "added": difference.added, "removed": difference.removed, "diff": difference.text });
+    common.out().answer(&document, &difference.text)
+}
+
+/// Reads a file for a frontend, whose type never changes.
+///
+/// # Errors
+/// When its name says another type.
+pub(super) fn as_type(file: &std::path::Path, content_type: ContentType) -> Result<Source> {
+    let source = Source::read(file, None)?;
+    if file.as_os_str() == super::source::STDIN || source.content_type == content_type {
+        return match source.content_type == content_type {
+            true => Ok(source),
+            false => Source::read(file, Some(content_type)),
+        };
+    }
+    Err(Failure::here(format!(
+        "{} is {} by its name, and the frontend is {content_type} for good: publish it under another slug.",
+        file.display(),
+        source.content_type
+    )))
+}

@@ -1,0 +1,160 @@
+//! `svc login`, `svc logout` and `svc profile`.
+
+use serde_json::json;
+
+use super::api::Api;
+use super::error::{Exit, Failure, Result};
+use super::output::grid;
+use super::profile::{DEFAULT, Profile, Profiles, Remote, Target, address, is_open};
+use super::{Out, calls, secret};
+
+/// Keeps a credential for a server.
+#[derive(Debug, clap::Args)]
+pub struct Login {
+    /// The server, such as https://svc.example
+    url: String,
+    /// What to call it
+    #[arg(long, value_name = "NAME", default_value = DEFAULT)]
+    profile: String,
+    /// Send the credential although it can be read on the way
+    #[arg(long)]
+    insecure: bool,
+    /// Answer with one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Forgets a credential.
+#[derive(Debug, clap::Args)]
+pub struct Logout {
+    /// The profile to forget [default: the one logged in last]
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// Answer with one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Lists profiles and chooses among them.
+#[derive(Debug, clap::Subcommand)]
+pub enum Profiling {
+    /// List the profiles; a star is at the one that is used
+    List {
+        /// Answer with one JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Use a profile from now on
+    Use {
+        /// Its name
+        name: String,
+        /// Answer with one JSON document
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+impl Login {
+    pub(super) async fn run(self) -> Result<()> {
+        let server = address(&self.url)?;
+        if is_open(&server) && !self.insecure {
+            return Err(Failure::here(format!(
+                "What is sent to {server} can be read by everybody on the way: use https, or `--insecure` in a network that you trust."
+            )));
+        }
+        // What cannot be read is said before anybody types.
+        let mut profiles = Profiles::read()?;
+        let credential = secret::ask("credential")?;
+        let target = Target {
+            server: server.clone(),
+            credential: Some(credential.clone()),
+        };
+        let api = Api::of(target)?;
+        api.call(&calls::PROJECTS, &[]).answer().await.map_err(|failure| match failure.code() {
+            "unauthorized" => Failure::new(
+                Exit::Credential,
+                "Not a credential",
+                format!("{server} does not know this credential. Is it whole, and of this server? Nothing was kept."),
+            ),
+            _ => failure,
+        })?;
+        let document = json!({ "profile": self.profile, "server": server });
+        let text = format!("logged in to {server} as the profile `{}`", self.profile);
+        profiles.current = Some(self.profile.clone());
+        profiles
+            .profiles
+            .insert(self.profile, Profile { server, credential });
+        profiles.write()?;
+        Out { json: self.json }.answer(&document, &text)
+    }
+}
+
+impl Logout {
+    pub(super) fn run(self) -> Result<()> {
+        let mut profiles = Profiles::read()?;
+        let name = self.profile.or_else(|| profiles.current.clone());
+        let name = name.unwrap_or_else(|| DEFAULT.to_owned());
+        if profiles.profiles.remove(&name).is_none() {
+            return Err(missing(&name));
+        }
+        if profiles.current.as_ref() == Some(&name) {
+            profiles.current = None;
+        }
+        profiles.write()?;
+        let document = json!({ "profile": name, "forgotten": true });
+        let text =
+            format!("forgot the profile `{name}`; its key lives on until the operator revokes it");
+        Out { json: self.json }.answer(&document, &text)
+    }
+}
+
+impl Profiling {
+    pub(super) fn run(self) -> Result<()> {
+        match self {
+            Self::List { json } => list(Out { json }),
+            Self::Use { name, json } => {
+                let mut profiles = Profiles::read()?;
+                if !profiles.profiles.contains_key(&name) {
+                    return Err(missing(&name));
+                }
+                profiles.current = Some(name.clone());
+                profiles.write()?;
+                let document = json!({ "profile": name });
+                Out { json }.answer(&document, &format!("using the profile `{name}`"))
+            }
+        }
+    }
+}
+
+fn list(out: Out) -> Result<()> {
+    let profiles = Profiles::read()?;
+    let used = Remote::default()
+        .profile()
+        .or_else(|| profiles.current.clone());
+    let is_used = |name: &String| used.as_ref() == Some(name);
+    let all: Vec<_> = profiles
+        .profiles
+        .iter()
+        .map(|(name, one)| json!({ "profile": name, "server": one.server, "used": is_used(name) }))
+        .collect();
+    let rows: Vec<_> = profiles
+        .profiles
+        .iter()
+        .map(|(name, one)| {
+            let star = if is_used(name) { "*" } else { "" };
+            vec![star.to_owned(), name.clone(), one.server.to_string()]
+        })
+        .collect();
+    out.answer(
+        &json!({ "profiles": all }),
+        &grid(&["", "profile", "server"], &rows),
+    )
+}
+
+fn missing(name: &str) -> Failure {
+    Failure::new(
+        Exit::NotFound,
+        "No such profile",
+        format!("There is no profile `{name}`: `svc profile list` has those that there are."),
+    )
+}

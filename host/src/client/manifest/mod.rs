@@ -1,0 +1,355 @@
+//! A folder that says what a project is: `svc.toml`, pages, migrations and actions.
+
+mod apply;
+mod dev;
+mod plan;
+mod pull;
+mod state;
+mod steps;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::actions::ActionFile;
+use super::backends::script;
+use super::error::{Exit, Failure, Result};
+use super::source::Source;
+use crate::content::Digest;
+use svc_base::names::is_slug;
+
+pub(super) use apply::Apply;
+pub(super) use dev::Dev;
+pub(super) use pull::Pull;
+
+/// The manifest's file.
+pub(super) const FILE: &str = "svc.toml";
+/// Where migrations are unless the manifest says.
+const MIGRATIONS: &str = "migrations";
+/// Where actions are unless the manifest says.
+const ACTIONS: &str = "actions";
+/// What files of SQL are called.
+const SQL: &str = "sql";
+
+/// What a manifest says.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Manifest {
+    /// The project's name.
+    pub(super) project: String,
+    /// What it is about; as it is, if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) description: Option<String>,
+    /// The workspace that owns it; needed only by who has several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) workspace: Option<String>,
+    /// The page that the project's address leads to; as it is, if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) home: Option<String>,
+    /// Whether the rooms are open; as they are, if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) realtime: Option<bool>,
+    /// Whether agents are offered the actions as tools; as it is, if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) agents: Option<bool>,
+    /// The folder of migrations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) migrations: Option<PathBuf>,
+    /// The folder of actions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) actions: Option<PathBuf>,
+    /// The pages by their slugs.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) pages: BTreeMap<String, PageEntry>,
+}
+
+/// A page in a manifest: its file, or a table with more.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(
+    untagged,
+    expecting = "a file's name, or a table with `file` and perhaps `title`"
+)]
+pub(super) enum PageEntry {
+    /// The file alone.
+    File(PathBuf),
+    /// The file with a title.
+    Table(PageTable),
+}
+
+/// A page with its title.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PageTable {
+    pub(super) file: PathBuf,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) title: Option<String>,
+}
+
+impl PageEntry {
+    fn file(&self) -> &Path {
+        match self {
+            Self::File(file) => file,
+            Self::Table(table) => &table.file,
+        }
+    }
+
+    fn title(&self) -> Option<&str> {
+        match self {
+            Self::File(_) => None,
+            Self::Table(table) => table.title.as_deref(),
+        }
+    }
+}
+
+/// A migration in a file.
+#[derive(Clone, Debug)]
+pub(super) struct Migration {
+    /// The file's name.
+    pub(super) name: String,
+    pub(super) sql: String,
+    pub(super) checksum: String,
+}
+
+/// A page with its source.
+#[derive(Clone, Debug)]
+pub(super) struct LocalPage {
+    /// The slug that is wanted.
+    pub(super) slug: String,
+    pub(super) title: Option<String>,
+    pub(super) source: Source,
+}
+
+/// A folder as it is.
+#[derive(Clone, Debug)]
+pub(super) struct Folder {
+    pub(super) manifest: Manifest,
+    /// In the order of their names.
+    pub(super) migrations: Vec<Migration>,
+    pub(super) actions: Vec<ActionFile>,
+    pub(super) pages: Vec<LocalPage>,
+}
+
+impl Manifest {
+    /// The project of a manifest in the working directory, if there is one. A file of that name that names no project is somebody
+    /// else's, such as a server's settings.
+    ///
+    /// # Errors
+    /// When it names a project and is no manifest.
+    pub(super) fn project_here() -> Result<Option<String>> {
+        let Ok(text) = std::fs::read_to_string(FILE) else {
+            return Ok(None);
+        };
+        let names_one =
+            toml::from_str::<toml::Table>(&text).is_ok_and(|table| table.contains_key("project"));
+        match names_one {
+            true => Ok(Some(Self::parse(&text, Path::new(FILE))?.project)),
+            false => Ok(None),
+        }
+    }
+
+    /// Reads the manifest of a folder.
+    ///
+    /// # Errors
+    /// When there is none, or it says what no manifest can.
+    pub(super) fn read(folder: &Path) -> Result<Self> {
+        let path = folder.join(FILE);
+        let text = std::fs::read_to_string(&path).map_err(|error| {
+            Failure::file("Reading", &path, &error)
+                .hint("`svc pull --project P` writes one for a project that is there.")
+        })?;
+        Self::parse(&text, &path)
+    }
+
+    fn parse(text: &str, path: &Path) -> Result<Self> {
+        let shown = path.display();
+        let manifest: Self =
+            toml::from_str(text).map_err(|error| Failure::here(format!("{shown}: {error}")))?;
+        if let Some(slug) = manifest.pages.keys().find(|slug| !is_slug(slug)) {
+            return Err(Failure::here(format!(
+                "{shown}: the page `{slug}` cannot have that slug: use 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit."
+            )));
+        }
+        match &manifest.home {
+            Some(home) if !home.is_empty() && !manifest.pages.contains_key(home) => {
+                Err(Failure::here(format!(
+                    "{shown}: `home` is `{home}`, which is none of its pages."
+                )))
+            }
+            _ => Ok(manifest),
+        }
+    }
+
+    /// The folder of migrations.
+    pub(super) fn migrations_in(&self, folder: &Path) -> PathBuf {
+        folder.join(self.migrations.as_deref().unwrap_or(Path::new(MIGRATIONS)))
+    }
+
+    /// The folder of actions.
+    pub(super) fn actions_in(&self, folder: &Path) -> PathBuf {
+        folder.join(self.actions.as_deref().unwrap_or(Path::new(ACTIONS)))
+    }
+}
+
+impl Folder {
+    /// Reads a folder with everything that its manifest names.
+    ///
+    /// # Errors
+    /// When something cannot be read, or lies outside of the folder.
+    pub(super) fn read(folder: &Path) -> Result<Self> {
+        let manifest = Manifest::read(folder)?;
+        let migrations = manifest.migrations_in(folder);
+        let migrations = sql_files(folder, &migrations, manifest.migrations.is_some())?;
+        let migrations = migrations.iter().map(|path| migration(path));
+        let actions = manifest.actions_in(folder);
+        let actions = sql_files(folder, &actions, manifest.actions.is_some())?;
+        let actions = actions.iter().map(|path| ActionFile::read(path));
+        let pages = manifest.pages.iter().map(|(slug, entry)| {
+            let path = folder.join(entry.file());
+            within(folder, &path)?;
+            Ok(LocalPage {
+                slug: slug.clone(),
+                title: entry.title().map(str::to_owned),
+                source: Source::read(&path, None)?,
+            })
+        });
+        Ok(Self {
+            migrations: migrations.collect::<Result<_>>()?,
+            actions: actions.collect::<Result<_>>()?,
+            pages: pages.collect::<Result<_>>()?,
+            manifest,
+        })
+    }
+}
+
+impl Folder {
+    /// Whether something in it has no place but in a database.
+    fn needs_backend(&self) -> bool {
+        let switched = [self.manifest.realtime, self.manifest.agents];
+        !self.actions.is_empty() || switched.contains(&Some(true))
+    }
+}
+
+/// Refuses what leads out of a folder: a manifest that somebody else wrote must not publish the reader's other files.
+fn within(folder: &Path, path: &Path) -> Result<()> {
+    let failed = |error: std::io::Error| Failure::file("Reading", path, &error);
+    let (root, found) = (
+        folder.canonicalize().map_err(failed)?,
+        path.canonicalize().map_err(failed)?,
+    );
+    match found.starts_with(&root) {
+        true => Ok(()),
+        false => Err(outside(folder, path)),
+    }
+}
+
+fn outside(folder: &Path, path: &Path) -> Failure {
+    Failure::new(
+        Exit::Failed,
+        "Outside of the folder",
+        format!(
+            "{} is not in {}: a manifest names what lies beside it.",
+            path.display(),
+            folder.display()
+        ),
+    )
+}
+
+/// The files of SQL in a folder, in the order of their names; none where the folder is not there and nobody named it.
+fn sql_files(root: &Path, folder: &Path, named: bool) -> Result<Vec<PathBuf>> {
+    if !named && !folder.exists() {
+        return Ok(Vec::new());
+    }
+    within(root, folder)?;
+    let entries =
+        std::fs::read_dir(folder).map_err(|error| Failure::file("Reading", folder, &error))?;
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry
+            .map_err(|error| Failure::file("Reading", folder, &error))?
+            .path();
+        let hidden = path
+            .file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with('.'));
+        if path.extension().is_some_and(|extension| extension == SQL) && !hidden {
+            within(root, &path)?;
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn migration(path: &Path) -> Result<Migration> {
+    let sql = script(path)?;
+    let name = path.file_name().unwrap_or_default();
+    Ok(Migration {
+        name: name.to_string_lossy().into_owned(),
+        checksum: Digest::of(sql.as_bytes()).to_string(),
+        sql,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(manifest: &str) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(FILE), manifest).unwrap();
+        folder
+    }
+
+    #[test]
+    fn a_folder_is_read_in_order() {
+        let folder = folder(
+            "project = \"Book\"\nhome = \"book\"\n[pages]\nbook = \"a.html\"\nnews = { file = \"n.md\", title = \"News\" }\n",
+        );
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir(at("migrations")).unwrap();
+        for (name, text) in [
+            ("a.html", "<h1>A"),
+            ("n.md", "# N"),
+            ("migrations/0002_b.sql", "B"),
+            ("migrations/0001_a.sql", "A"),
+            ("migrations/notes.txt", "no"),
+        ] {
+            std::fs::write(at(name), text).unwrap();
+        }
+        let read = Folder::read(folder.path()).unwrap();
+        let names: Vec<_> = read
+            .migrations
+            .iter()
+            .map(|one| one.name.as_str())
+            .collect();
+        assert_eq!(names, ["0001_a.sql", "0002_b.sql"]);
+        assert_eq!(read.pages[1].title.as_deref(), Some("News"));
+        assert!(read.actions.is_empty());
+    }
+
+    #[test]
+    fn what_no_manifest_can_say_is_refused() {
+        for (text, said) in [
+            ("", "project"),
+            ("project = \"a\"\npage = 1", "page"),
+            ("project = \"a\"\n[pages]\nA = \"a.md\"", "`A`"),
+            ("project = \"a\"\nhome = \"b\"", "home"),
+            ("project = \"a\"\n[pages]\na = 5", "a file's name"),
+            ("project = \"a\"\n[pages]\na = \"/etc/hostname\"", "Outside"),
+            ("project = \"a\"\nactions = \"..\"", "Outside"),
+            ("project = \"a\"\n[pages]\na = \"missing.md\"", "missing.md"),
+        ] {
+            let refused = Folder::read(folder(text).path()).unwrap_err().text();
+            assert!(refused.contains(said), "{text}: {refused}");
+        }
+    }
+
+    #[test]
+    fn a_link_that_leads_out_is_not_followed() {
+        let folder = folder("project = \"a\"\n[pages]\na = \"a.md\"");
+        let outside = tempfile::NamedTempFile::new().unwrap();
+        std::os::unix::fs::symlink(outside.path(), folder.path().join("a.md")).unwrap();
+        let refused = Folder::read(folder.path()).unwrap_err().text();
+        assert!(refused.contains("Outside"), "{refused}");
+    }
+}

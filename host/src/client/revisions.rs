@@ -1,0 +1,207 @@
+//! `svc revision …`: the history of a frontend.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::difference::Difference;
+use super::error::Result;
+use super::frontends::{Found, Page};
+use super::output::{listed, member, pairs};
+use super::{Common, calls};
+
+/// How many revisions are listed unless the command says.
+const LISTED: u32 = 20;
+
+/// Lists, shows, compares and releases revisions.
+#[derive(Debug, clap::Subcommand)]
+pub enum Revision {
+    /// List the revisions of a frontend, newest first
+    List {
+        #[command(flatten)]
+        page: Page,
+        /// How many
+        #[arg(long, default_value_t = LISTED)]
+        limit: u32,
+        /// `next_cursor` of the answer before
+        #[arg(long)]
+        cursor: Option<String>,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Show what is known of a revision
+    Show {
+        #[command(flatten)]
+        page: Page,
+        /// The revision's id
+        revision: String,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Show how a revision differs from another, or from what is live
+    Diff {
+        #[command(flatten)]
+        page: Page,
+        /// The revision's id
+        revision: String,
+        /// The older one [default: what is live]
+        #[arg(long, value_name = "ID")]
+        from: Option<String>,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Make a revision live
+    Promote {
+        #[command(flatten)]
+        release: Release,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Make live again what was live before
+    Rollback {
+        #[command(flatten)]
+        release: Release,
+        #[command(flatten)]
+        common: Common,
+    },
+}
+
+/// What becomes live.
+#[derive(Debug, clap::Args)]
+pub struct Release {
+    #[command(flatten)]
+    page: Page,
+    /// The revision's id
+    revision: String,
+    /// What you believe is live: if it is not, nothing happens [default: what is live now]
+    #[arg(long, value_name = "ID")]
+    expect: Option<String>,
+    /// Why
+    #[arg(long, short)]
+    message: Option<String>,
+}
+
+/// What is live, with the newest revisions.
+#[derive(Debug, Deserialize)]
+pub(super) struct Active {
+    pub(super) active_revision_id: String,
+}
+
+impl Found {
+    /// The revision that is live.
+    pub(super) async fn active(&self) -> Result<String> {
+        let asked = self.api.call(&calls::REVISIONS, &self.parts());
+        let active: Active = asked.query("limit", Some(1)).read().await?;
+        Ok(active.active_revision_id)
+    }
+}
+
+impl Revision {
+    pub(super) async fn run(self) -> Result<()> {
+        match self {
+            Self::List {
+                page,
+                limit,
+                cursor,
+                common,
+            } => {
+                let found = page.find(&common).await?;
+                let asked = found.api.call(&calls::REVISIONS, &found.parts());
+                let list = asked
+                    .query("limit", Some(limit))
+                    .query("cursor", cursor)
+                    .answer()
+                    .await?;
+                let members = ["revision_id", "state", "kind", "created_at", "message"];
+                if let Some(next) = list["next_cursor"].as_str() {
+                    common
+                        .out()
+                        .note(&format!("There are more: --cursor {next}"));
+                }
+                common
+                    .out()
+                    .answer(&list, &listed(&list["revisions"], &members))
+            }
+            Self::Show {
+                page,
+                revision,
+                common,
+            } => {
+                let found = page.find(&common).await?;
+                let [project, slug] = found.parts();
+                let shown = found
+                    .api
+                    .call(&calls::REVISION, &[project, slug, &revision])
+                    .answer()
+                    .await?;
+                let names = [
+                    "revision_id",
+                    "state",
+                    "kind",
+                    "title",
+                    "message",
+                    "created_at",
+                    "promoted_at",
+                    "content_sha256",
+                ];
+                let text = pairs(&names.map(|name| (name, member(&shown, name))));
+                common.out().answer(&shown, &text)
+            }
+            Self::Diff {
+                page,
+                revision,
+                from,
+                common,
+            } => {
+                let found = page.find(&common).await?;
+                let old = found.content(from.as_deref()).await?;
+                let new = found.content(Some(&revision)).await?;
+                let old = (from.as_deref().unwrap_or("live"), old.content.as_str());
+                let difference = Difference::between(old, (&revision, &new.content));
+                let document = json!({ "added": difference.added, "removed": difference.removed, "diff": difference.text });
+                common.out().answer(&document, &difference.text)
+            }
+            Self::Promote { release, common } => release.run(&calls::PROMOTE, &common).await,
+            Self::Rollback { release, common } => release.run(&calls::ROLLBACK, &common).await,
+        }
+    }
+}
+
+impl Release {
+    async fn run(self, call: &'static calls::Call, common: &Common) -> Result<()> {
+        let found = self.page.find(common).await?;
+        let expected = match self.expect {
+            Some(expected) => expected,
+            None => found.active().await?,
+        };
+        let done = found
+            .release(call, &self.revision, &expected, self.message.as_deref())
+            .await?;
+        common.out().note(&note(&done));
+        common
+            .out()
+            .answer(&done, &member(&done["frontend"], "url"))
+    }
+}
+
+impl Found {
+    /// Makes a revision live, unless something else than expected is.
+    pub(super) async fn release(
+        &self,
+        call: &'static calls::Call,
+        revision: &str,
+        expected: &str,
+        message: Option<&str>,
+    ) -> Result<Value> {
+        let body = json!({
+            "revision_id": revision,
+            "expected_active_revision_id": expected,
+            "message": message,
+        });
+        self.api.call(call, &self.parts()).body(body).answer().await
+    }
+}
+
+/// What the server says about a release beside what is live now.
+pub(super) fn note(released: &Value) -> String {
+    released["note"].as_str().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,333 @@
+//! `svc apply` and `svc pull`.
+
+use std::net::SocketAddr;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::to_bytes;
+use axum::extract::Request;
+use axum::routing::any;
+use serde_json::json;
+use svc_tests::finish;
+
+use super::Desk;
+use super::failures::stub;
+
+const MANIFEST: &str = "project = \"Guest book\"\ndescription = \"Who was here\"\nhome = \"book\"\nrealtime = true\nagents = true\n\n[pages]\nbook = \"book.html\"\nabout = { file = \"about.md\", title = \"About us\" }\n";
+const NOTES: &str = "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL);\n";
+
+/// A desk with a folder that has something of everything.
+async fn book() -> Desk {
+    let desk = Desk::new().await;
+    write(&desk);
+    desk
+}
+
+fn write(desk: &Desk) {
+    desk.write("svc.toml", MANIFEST);
+    desk.write("book.html", "<!doctype html><title>Guest book</title>\n");
+    desk.write("about.md", "# About\n");
+    desk.write("migrations/0001_notes.sql", NOTES);
+    desk.write(
+        "migrations/0002_likes.sql",
+        "ALTER TABLE notes ADD COLUMN likes INTEGER NOT NULL DEFAULT 0;\n",
+    );
+    desk.write(
+        "actions/sign.sql",
+        "INSERT INTO notes (text) VALUES (:text) RETURNING id\n",
+    );
+    desk.write(
+        "actions/recent.sql",
+        "-- The newest\nSELECT id, text, likes FROM notes ORDER BY id DESC LIMIT 20\n",
+    );
+}
+
+/// Everything that a server has of the project, but for what counts and tells the time.
+async fn state(desk: &Desk) -> String {
+    let mut all = String::new();
+    for arguments in [
+        &["project", "list"][..],
+        &["frontend", "list"],
+        &["frontend", "releases", "book"],
+        &["revision", "list", "about"],
+        &["backend", "show"],
+    ] {
+        all += &desk.said(arguments).await;
+    }
+    all
+}
+
+#[tokio::test]
+async fn the_server_becomes_as_the_folder_says_and_stays_so() {
+    let desk = book().await;
+    // The plan comes first, and nobody has said yes.
+    let planned = desk.run(&["apply"]).await;
+    assert_eq!(planned.code, Some(8), "{planned:?}");
+    for line in [
+        "+ project   Guest book",
+        "+ database  from 0001_notes.sql",
+        "+ migration 0002_likes.sql",
+        "+ action    sign",
+        "+ page      about",
+        "~ rooms     on",
+        "~ tools     on",
+        "~ project   home",
+    ] {
+        assert!(planned.stderr.contains(line), "{line}: {planned:?}");
+    }
+    assert_eq!(desk.json(&["project", "list"]).await["projects"], json!([]));
+    let plan = desk.json(&["apply", "--plan"]).await;
+    assert_eq!(plan["applied"], false);
+    assert_eq!(
+        plan["plan"][0],
+        json!({"change": "create", "kind": "project", "name": "Guest book"})
+    );
+    desk.said(&["apply", "--yes", "-m", "First"]).await;
+    assert_eq!(
+        desk.said(&["action", "call", "sign", "text=Hi"]).await,
+        "id\n1\n"
+    );
+    assert_eq!(desk.raw("about").await, "# About\n");
+    let project = desk.json(&["project", "show", "Guest book"]).await;
+    assert_eq!(
+        [&project["home"], &project["description"]],
+        ["book", "Who was here"]
+    );
+    let page = desk.json(&["frontend", "show", "about"]).await;
+    assert_eq!(page["title"], "About us");
+    // The second time there is nothing to do, and nothing is done.
+    let before = state(&desk).await;
+    let again = desk.json(&["apply", "--yes"]).await;
+    assert_eq!(again["plan"], json!([]));
+    assert_eq!(state(&desk).await, before);
+}
+
+#[tokio::test]
+async fn changes_are_made_and_nothing_is_taken_away() {
+    let desk = book().await;
+    desk.said(&["apply", "--yes"]).await;
+    desk.write(
+        "book.html",
+        "<!doctype html><title>Guest book</title>\n<h1>Welcome</h1>\n",
+    );
+    desk.write(
+        "actions/sign.sql",
+        "INSERT INTO notes (text) VALUES (trim(:text)) RETURNING id\n",
+    );
+    desk.write(
+        "migrations/0003_at.sql",
+        "ALTER TABLE notes ADD COLUMN at TEXT;\n",
+    );
+    std::fs::remove_file(desk.at("actions/recent.sql")).unwrap();
+    desk.write(
+        "svc.toml",
+        &MANIFEST.replace(
+            "about = { file = \"about.md\", title = \"About us\" }\n",
+            "",
+        ),
+    );
+    let done = desk.run(&["apply", "--yes", "-m", "Welcome"]).await;
+    assert!(done.success, "{done:?}");
+    for line in [
+        "~ page      book (+1 −0 lines)",
+        "~ action    sign",
+        "+ migration 0003_at.sql",
+        "stay: `recent`",
+    ] {
+        assert!(done.stderr.contains(line), "{line}: {done:?}");
+    }
+    assert_eq!(desk.raw("about").await, "# About\n");
+    desk.said(&["action", "call", "recent"]).await;
+    let releases = desk.said(&["frontend", "releases", "book"]).await;
+    assert!(releases.contains("Welcome"), "{releases}");
+    // What the platform refuses is refused before anything has changed.
+    let before = state(&desk).await;
+    desk.write("book.html", "<!doctype html><title>Changed</title>\n");
+    desk.write("actions/bad.sql", "SELECT * FROM nowhere");
+    let refused = desk.fails(1, &["apply", "--yes"]).await;
+    assert!(
+        refused.contains("bad") && refused.contains("no such table"),
+        "{refused}"
+    );
+    std::fs::remove_file(desk.at("actions/bad.sql")).unwrap();
+    desk.write("migrations/0004_drop.sql", "DROP TABLE notes;");
+    let refused = desk.fails(1, &["apply", "--yes"]).await;
+    assert!(refused.contains("0004_drop.sql"), "{refused}");
+    std::fs::remove_file(desk.at("migrations/0004_drop.sql")).unwrap();
+    // A migration is never changed after the fact.
+    desk.write(
+        "migrations/0001_notes.sql",
+        "CREATE TABLE other (id INTEGER PRIMARY KEY);\n",
+    );
+    let refused = desk.fails(5, &["apply", "--yes"]).await;
+    assert!(refused.contains("0001_notes.sql"), "{refused}");
+    assert_eq!(state(&desk).await, before);
+}
+
+#[tokio::test]
+async fn a_killed_apply_goes_on() {
+    let points = [
+        "project",
+        "backend",
+        "migration",
+        "actions",
+        "rooms",
+        "tools",
+        "page",
+    ];
+    let desk = book().await;
+    for point in points {
+        let mut dying = desk.command(&["apply", "--yes"]);
+        dying.env("SVC_FAULT", format!("apply.{point}"));
+        let output = finish(dying).await;
+        assert_eq!(output.code, None, "{point}: {output:?}");
+    }
+    let done = desk.run(&["apply", "--yes"]).await;
+    assert!(done.success, "{done:?}");
+    assert!(
+        !done.stderr.contains("+ project") && !done.stderr.contains("0001_notes.sql"),
+        "{done:?}"
+    );
+    assert_eq!(desk.json(&["apply"]).await["plan"], json!([]));
+    let list = desk.json(&["frontend", "list"]).await;
+    assert_eq!(list["frontends"].as_array().unwrap().len(), 2, "{list}");
+    assert_eq!(
+        desk.json(&["project", "list"]).await["projects"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    let detail = desk.json(&["backend", "show"]).await;
+    assert_eq!(detail["migrations"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_slug_that_is_taken_gets_a_suffix_and_keeps_it() {
+    let desk = book().await;
+    desk.write("other.md", "# Somebody else's");
+    desk.said(&["publish", "other.md", "--name", "book"]).await;
+    let done = desk.run(&["apply", "--yes"]).await;
+    assert!(done.stderr.contains("the page is `book-2`"), "{done:?}");
+    assert_eq!(desk.json(&["apply"]).await["plan"], json!([]));
+    assert_eq!(
+        desk.json(&["project", "show", "Guest book"]).await["home"],
+        "book-2"
+    );
+    desk.write("book.html", "<!doctype html><title>New</title>\n");
+    desk.said(&["apply", "--yes"]).await;
+    assert_eq!(
+        desk.raw("book-2").await,
+        "<!doctype html><title>New</title>\n"
+    );
+}
+
+#[tokio::test]
+async fn somebody_elses_release_is_not_overwritten_unseen() {
+    let desk = book().await;
+    desk.said(&["apply", "--yes"]).await;
+    desk.write("about.md", "# About all of us\n");
+    desk.write("theirs.md", "# About them\n");
+    // Between the plan and the release somebody else publishes.
+    let meanwhile = desk.command(&["push", "theirs.md", "--slug", "about"]);
+    let between = between(desk.url(), "/about/revisions", meanwhile).await;
+    let mut command = desk.command(&["apply", "--yes"]);
+    command.env("SVC_SERVER", format!("http://{between}"));
+    let output = finish(command).await;
+    assert_eq!(output.code, Some(5), "{output:?}");
+    assert!(output.stderr.contains("`about`"), "{output:?}");
+    assert_eq!(desk.raw("about").await, "# About them\n");
+}
+
+/// Something that passes requests on to a server, and runs a command before the first whose path ends so.
+async fn between(server: String, end: &'static str, command: Command) -> SocketAddr {
+    let command = Arc::new(Mutex::new(Some(command)));
+    let client = svc_tests::http_client().no_proxy().build().unwrap();
+    let pass = move |request: Request| {
+        let (command, client, server) = (Arc::clone(&command), client.clone(), server.clone());
+        async move {
+            let (parts, body) = request.into_parts();
+            let due = parts.uri.path().ends_with(end);
+            let due = due.then(|| command.lock().unwrap().take()).flatten();
+            if let Some(command) = due {
+                let output = finish(command).await;
+                assert!(output.success, "{output:?}");
+            }
+            let mut headers = parts.headers;
+            headers.remove("host");
+            let sent = client
+                .request(parts.method, format!("{server}{}", parts.uri))
+                .headers(headers)
+                .body(to_bytes(body, 1 << 20).await.unwrap());
+            let answer = sent.send().await.unwrap();
+            (answer.status(), answer.bytes().await.unwrap())
+        }
+    };
+    stub(Router::new().fallback(any(pass))).await
+}
+
+#[tokio::test]
+async fn a_folder_becomes_as_the_server_is() {
+    let desk = book().await;
+    desk.said(&["apply", "--yes"]).await;
+    let pulled = desk
+        .json(&["pull", "copy", "--project", "Guest book"])
+        .await;
+    assert_eq!(pulled["new"].as_array().unwrap().len(), 7, "{pulled}");
+    assert_eq!(desk.read("copy/migrations/0001.sql"), NOTES);
+    assert_eq!(desk.read("copy/about.md"), "# About\n");
+    for (command, folder) in [
+        ("pull", "copy"),
+        ("apply", "copy"),
+        ("pull", "."),
+        ("apply", "."),
+    ] {
+        let said = desk.said(&[command, folder]).await;
+        assert!(
+            said.starts_with("nothing to do"),
+            "{command} {folder}: {said}"
+        );
+    }
+    // What somebody else has changed comes, once it is allowed to replace what is there.
+    desk.write("copy/about.md", "# About all of us\n");
+    desk.write(
+        "copy/migrations/0003.sql",
+        "CREATE TABLE more (id INTEGER PRIMARY KEY);\n",
+    );
+    desk.write("copy/news.md", "# News\n");
+    let manifest = desk.read("copy/svc.toml");
+    desk.write("copy/svc.toml", &format!("{manifest}news = \"news.md\"\n"));
+    desk.said(&["apply", "copy", "--yes"]).await;
+    let refused = desk.run(&["pull"]).await;
+    assert_eq!(refused.code, Some(8), "{refused:?}");
+    assert_eq!(desk.read("about.md"), "# About\n");
+    desk.said(&["pull", "--yes"]).await;
+    assert_eq!(desk.read("about.md"), "# About all of us\n");
+    assert_eq!(desk.read("news.md"), "# News\n");
+    assert!(
+        desk.read("svc.toml").starts_with(MANIFEST),
+        "what its author wrote stays"
+    );
+    assert!(desk.said(&["apply"]).await.starts_with("nothing to do"));
+    // Two have migrated at once.
+    desk.write(
+        "migrations/0004.sql",
+        "CREATE TABLE mine (id INTEGER PRIMARY KEY);\n",
+    );
+    desk.write(
+        "copy/migrations/0004.sql",
+        "CREATE TABLE theirs (id INTEGER PRIMARY KEY);\n",
+    );
+    desk.said(&["apply", "copy", "--yes"]).await;
+    desk.fails(5, &["apply", "--yes"]).await;
+    desk.fails(5, &["pull", "--yes"]).await;
+    std::fs::rename(
+        desk.at("migrations/0004.sql"),
+        desk.at("migrations/0005_mine.sql"),
+    )
+    .unwrap();
+    desk.said(&["pull", "--yes"]).await;
+    desk.said(&["apply", "--yes"]).await;
+    assert!(desk.said(&["backend", "show"]).await.contains("theirs"));
+}

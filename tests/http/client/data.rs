@@ -1,0 +1,189 @@
+//! `svc backend` and `svc action`.
+
+use serde_json::json;
+use svc_tests::until;
+
+use super::{Desk, fed, files};
+use crate::account::text;
+
+const NOTES: &str = "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);\n";
+
+/// A desk with a project, its page `book`, a database and the action `sign`.
+async fn book() -> Desk {
+    let desk = Desk::new().await;
+    desk.said(&["project", "create", "Book"]).await;
+    desk.write("notes.sql", NOTES);
+    desk.said(&["backend", "create", "notes.sql"]).await;
+    desk.write("book.html", "<!doctype html><title>Book</title>");
+    desk.said(&["publish", "book.html", "--project", "Book"])
+        .await;
+    desk.write(
+        "sign.sql",
+        "-- Signs the book\nINSERT INTO notes (text) VALUES (:text) RETURNING id",
+    );
+    desk.write(
+        "recent.sql",
+        "SELECT id, text FROM notes ORDER BY id DESC LIMIT :most",
+    );
+    desk.said(&["action", "define", "sign.sql", "recent.sql"])
+        .await;
+    desk
+}
+
+#[tokio::test]
+async fn a_database_is_made_asked_and_migrated() {
+    let desk = book().await;
+    desk.write(
+        "likes.sql",
+        "ALTER TABLE notes ADD COLUMN likes INTEGER NOT NULL DEFAULT 0",
+    );
+    let tried = desk
+        .said(&["backend", "migrate", "likes.sql", "--dry-run"])
+        .await;
+    assert!(tried.contains("+ columns of notes (likes)"), "{tried}");
+    for (status, note) in [("applied", "Likes"), ("already_applied", "Likes")] {
+        let done = desk
+            .json(&["backend", "migrate", "likes.sql", "--note", note])
+            .await;
+        assert_eq!(done["status"], status);
+    }
+    let detail = desk.said(&["backend", "show"]).await;
+    assert!(
+        detail.contains("id, text, likes") && detail.contains("Likes"),
+        "{detail}"
+    );
+    desk.write("drop.sql", "CREATE TABLE a (id INTEGER);\nDROP TABLE notes");
+    let refused = desk.fails(1, &["backend", "migrate", "drop.sql"]).await;
+    assert!(
+        refused.contains("drop.sql") && refused.contains("line 2"),
+        "{refused}"
+    );
+    // Binds are texts, and JSON where it is said.
+    desk.said(&[
+        "backend",
+        "query",
+        "INSERT INTO notes (text, likes) VALUES (:text, :likes)",
+        "text=5",
+        "likes:=7",
+    ])
+    .await;
+    let rows = desk
+        .said(&[
+            "backend",
+            "query",
+            "SELECT text, likes, NULL AS empty FROM notes",
+        ])
+        .await;
+    assert_eq!(rows, "text  likes  empty\n5     7      NULL\n");
+    let json = desk
+        .json(&[
+            "backend",
+            "query",
+            "SELECT likes FROM notes WHERE text = :t",
+            "t=5",
+        ])
+        .await;
+    assert_eq!(json["rows"], json!([{"likes": 7}]));
+    let piped = fed(
+        desk.command(&["backend", "query", "-"]),
+        "SELECT count(*) AS n FROM notes",
+    )
+    .await;
+    assert_eq!(piped.stdout, "n\n1\n");
+    assert_eq!(
+        desk.said(&["backend", "realtime", "on"]).await,
+        "rooms are on\n"
+    );
+    assert!(
+        desk.said(&["backend", "show"])
+            .await
+            .contains("rooms       on")
+    );
+}
+
+#[tokio::test]
+async fn actions_are_defined_and_called() {
+    let desk = book().await;
+    let list = desk.json(&["action", "list"]).await;
+    assert_eq!(list["actions"][1]["note"], "Signs the book");
+    assert!(
+        desk.said(&["action", "show", "sign"])
+            .await
+            .contains("VALUES (:text)")
+    );
+    desk.fails(4, &["action", "show", "nothing"]).await;
+    assert_eq!(
+        desk.said(&["action", "call", "sign", "text=Hi"]).await,
+        "id\n1\n"
+    );
+    let rows = desk
+        .said(&["action", "call", "recent", "most:=5", "--page", "book"])
+        .await;
+    assert_eq!(rows, "id  text\n1   Hi\n");
+    let twice = desk.fails(5, &["action", "call", "sign", "text=Hi"]).await;
+    assert!(twice.contains("UNIQUE constraint failed"), "{twice}");
+    desk.fails(1, &["action", "call", "sign"]).await;
+    // All or none, with every reason.
+    desk.write("bad.sql", "SELECT * FROM nowhere");
+    desk.write("worse.sql", "DROP TABLE notes");
+    let refused = desk
+        .fails(
+            1,
+            &["action", "define", "bad.sql", "worse.sql", "recent.sql"],
+        )
+        .await;
+    assert!(
+        refused.contains("  bad: ") && refused.contains("  worse: "),
+        "{refused}"
+    );
+    let tried = desk
+        .said(&["action", "define", "sign.sql", "--dry-run"])
+        .await;
+    assert!(tried.contains("already_applied"), "{tried}");
+}
+
+#[tokio::test]
+async fn a_database_is_copied_and_turned_back() {
+    let desk = book().await;
+    desk.said(&["action", "call", "sign", "text=One"]).await;
+    let at = until("a moment", async || {
+        let history = desk.json(&["backend", "history", "--limit", "1"]).await;
+        history["newest"]
+            .is_string()
+            .then(|| text(&history["newest"]))
+    })
+    .await;
+    desk.said(&["action", "call", "sign", "text=Two"]).await;
+    desk.fails(8, &["backend", "restore", &at]).await;
+    let restored = desk.json(&["backend", "restore", &at, "--yes"]).await;
+    let count = async || {
+        desk.said(&["backend", "query", "SELECT count(*) AS n FROM notes"])
+            .await
+    };
+    assert_eq!(count().await, "n\n1\n");
+    desk.said(&["backend", "restore", &text(&restored["previous"]), "--yes"])
+        .await;
+    assert_eq!(count().await, "n\n2\n");
+    // A copy opens as what it is, and none is written over.
+    assert_eq!(desk.said(&["backend", "export"]).await, "book-acme.db\n");
+    let copy = rusqlite::Connection::open(desk.at("book-acme.db")).unwrap();
+    let rows: u32 = copy
+        .query_row("SELECT count(*) FROM notes", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(rows, 2);
+    let refused = desk.fails(1, &["backend", "export"]).await;
+    assert!(refused.contains("--force"), "{refused}");
+    desk.said(&["backend", "export", "--force"]).await;
+    desk.said(&["backend", "export", "-o", "other.db"]).await;
+    assert_eq!(
+        desk.json(&["backend", "delete", "--yes"]).await["deleted"],
+        true
+    );
+    desk.fails(4, &["backend", "show"]).await;
+    assert!(
+        !files(desk.folder.path())
+            .iter()
+            .any(|name| name.contains("tmp")),
+        "nothing is left over"
+    );
+}

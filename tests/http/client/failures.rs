@@ -1,0 +1,268 @@
+//! What goes wrong between a command and its server: each with its number, and with what to do.
+
+use std::net::SocketAddr;
+use std::os::unix::process::ExitStatusExt as _;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::{any, get};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use svc_tests::{finish, until};
+use tokio::net::TcpListener;
+
+use super::{Desk, Running, files};
+
+/// Serves a router, as a server that is not quite ours.
+pub(super) async fn stub(router: Router) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    address
+}
+
+/// Runs a command of the owner against another address.
+async fn against(desk: &Desk, address: SocketAddr, arguments: &[&str]) -> svc_tests::Output {
+    let mut command = desk.command(arguments);
+    command.env("SVC_SERVER", format!("http://{address}"));
+    finish(command).await
+}
+
+fn problem(status: u16, code: &str) -> impl IntoResponse + Clone + use<> {
+    let document = json!({"type": "x", "title": "Not found", "status": status, "detail": "Nothing.", "code": code});
+    let status = StatusCode::from_u16(status).unwrap();
+    (
+        status,
+        [(header::CONTENT_TYPE, "application/problem+json")],
+        document.to_string(),
+    )
+}
+
+#[tokio::test]
+async fn without_a_server_it_is_said_which() {
+    let desk = Desk::new().await;
+    desk.write("a.md", "# A");
+    let nobody: SocketAddr = "127.0.0.1:1".parse().unwrap();
+    let output = against(&desk, nobody, &["publish", "a.md"]).await;
+    assert_eq!(output.code, Some(6), "{output:?}");
+    assert!(
+        output
+            .stderr
+            .contains("http://127.0.0.1:1/ cannot be reached"),
+        "{output:?}"
+    );
+    // Programs read it, too.
+    let output = against(&desk, nobody, &["project", "list", "--json"]).await;
+    let document: Value = serde_json::from_str(&output.stderr).unwrap();
+    assert_eq!(document["error"]["exit"], 6);
+    assert!(output.stdout.is_empty());
+    for wrong in ["ftp://a.example", "http://a.example/b"] {
+        let output = finish(desk.bare(&["publish", "a.md", "--server", wrong])).await;
+        assert_eq!(output.code, Some(1), "{output:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_answer_as_svc_is_told_from_it() {
+    let desk = Desk::new().await;
+    desk.write("a.md", "# A");
+    for (status, body) in [
+        (200, "<h1>Welcome to nginx!</h1>"),
+        (502, "Bad gateway"),
+        (404, "{}"),
+        (200, "[1]"),
+    ] {
+        let status = StatusCode::from_u16(status).unwrap();
+        let other = stub(Router::new().fallback(any(move || async move { (status, body) }))).await;
+        let output = against(&desk, other, &["project", "list", "--json"]).await;
+        if body == "[1]" {
+            // A document, and yet no list of projects.
+            let output = against(&desk, other, &["project", "show", "x"]).await;
+            assert_eq!(output.code, Some(6), "{output:?}");
+            continue;
+        }
+        assert_eq!(output.code, Some(6), "{output:?}");
+        assert!(output.stderr.contains("not as svc does"), "{output:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_credential_that_is_wrong_or_missing_says_so() {
+    let desk = Desk::new().await;
+    let mut wrong = desk.command(&["project", "list"]);
+    wrong.env("SVC_CREDENTIAL", "svc_wrongwro_0");
+    let output = finish(wrong).await;
+    assert_eq!(output.code, Some(3), "{output:?}");
+    assert!(
+        output.stderr.contains("svc login") && !output.stderr.contains("wrongwro"),
+        "{output:?}"
+    );
+    let output = finish(desk.bare(&["project", "list", "--server", &desk.url()])).await;
+    assert_eq!(output.code, Some(3), "{output:?}");
+    assert!(
+        output.stderr.contains("`svc login URL` keeps a credential"),
+        "{output:?}"
+    );
+}
+
+#[tokio::test]
+async fn an_older_server_is_told_from_a_wrong_address() {
+    let desk = Desk::new().await;
+    let mut description = desk
+        .server
+        .get("/api/v1/openapi.json")
+        .await
+        .expect(200)
+        .json();
+    let paths = description["paths"].as_object_mut().unwrap();
+    paths
+        .remove("/api/v1/projects/{id}/backend/history")
+        .unwrap();
+    let deploy = &mut description["components"]["schemas"]["DeployRequest"]["properties"];
+    deploy
+        .as_object_mut()
+        .unwrap()
+        .remove("expires_in")
+        .unwrap();
+    let projects = json!({"projects": [{"id": "1", "name": "A", "host_label": "a", "description": null, "home": null, "backend": null}]});
+    let old = Router::new()
+        .route(
+            "/api/v1/openapi.json",
+            get(move || async move { axum::Json(description) }),
+        )
+        .route(
+            "/api/v1/projects",
+            get(move || async move { axum::Json(projects) }),
+        )
+        .route(
+            "/api/v1/deploy",
+            any(|| async { problem(400, "invalid_request") }),
+        )
+        .fallback(any(|| async { problem(404, "not_found") }));
+    let old = stub(old).await;
+    let output = against(&desk, old, &["backend", "history"]).await;
+    assert_eq!(output.code, Some(1), "{output:?}");
+    let said = "does not know `GET /api/v1/projects/{id}/backend/history`";
+    assert!(
+        output.stderr.contains("too old") && output.stderr.contains(said),
+        "{output:?}"
+    );
+    // One that knows the request and not a member of it.
+    desk.write("a.md", "# A");
+    let output = against(&desk, old, &["publish", "a.md", "--expires-in", "1h"]).await;
+    assert!(
+        output
+            .stderr
+            .contains("`expires_in` of `POST /api/v1/deploy`"),
+        "{output:?}"
+    );
+    // What it knows and does not have is just not there.
+    let output = against(&desk, old, &["backend", "show"]).await;
+    assert_eq!(output.code, Some(4), "{output:?}");
+    assert!(output.stderr.contains("Nothing."), "{output:?}");
+}
+
+#[tokio::test]
+async fn what_is_too_large_is_refused_with_the_reason() {
+    let desk = Desk::new().await;
+    desk.write("large.md", &"# Large\n\n".repeat(200_000));
+    let refused = desk.fails(1, &["publish", "large.md"]).await;
+    assert!(
+        refused.contains("Too large") && refused.contains("1048576"),
+        "{refused}"
+    );
+    // What is no page at all is not even read.
+    let huge = std::fs::File::create(desk.at("huge.md")).unwrap();
+    huge.set_len(10 << 30).unwrap();
+    let refused = desk.fails(1, &["publish", "huge.md"]).await;
+    assert!(
+        refused.contains("huge.md") && refused.contains("Nothing was sent"),
+        "{refused}"
+    );
+    desk.write("picture.png", "\u{0}PNG");
+    let refused = desk.fails(1, &["publish", "picture.png"]).await;
+    assert!(refused.contains("UTF-8"), "{refused}");
+    desk.fails(4, &["publish", "missing.md"]).await;
+    desk.fails(1, &["publish", "."]).await;
+    desk.fails(2, &["publish"]).await;
+}
+
+#[tokio::test]
+async fn a_server_without_room_is_waited_for_only_by_long_work() {
+    let desk = Desk::new().await;
+    let busy = || async {
+        let (status, headers, body) = (
+            StatusCode::TOO_MANY_REQUESTS,
+            [(header::RETRY_AFTER, "1")],
+            json!({"title": "Too many requests", "detail": "Wait.", "code": "rate_limited"})
+                .to_string(),
+        );
+        (status, headers, body)
+    };
+    let full = stub(Router::new().fallback(any(busy))).await;
+    let output = against(&desk, full, &["project", "list"]).await;
+    assert_eq!(output.code, Some(7), "{output:?}");
+    desk.write("svc.toml", "project = \"A\"");
+    let mut command = desk.command(&["apply"]);
+    command.env("SVC_SERVER", format!("http://{full}"));
+    let waiting = Running::start(command);
+    waiting.hears("waiting for 1 s").await;
+}
+
+#[tokio::test]
+async fn ctrl_c_ends_a_command_in_the_middle() {
+    let desk = Desk::new().await;
+    desk.write("a.md", "# A");
+    // A server that takes the request and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut command = desk.command(&["publish", "a.md"]);
+    command.env(
+        "SVC_SERVER",
+        format!("http://{}", silent.local_addr().unwrap()),
+    );
+    let mut running = Running::start(command);
+    let _connection = silent.accept().await.unwrap();
+    running.signal(Signal::INT);
+    assert_eq!(
+        running.ended().await.signal(),
+        Some(2),
+        "{}",
+        running.stderr()
+    );
+    assert!(running.stdout().is_empty());
+    // Half a copy is no copy.
+    let projects = json!({"projects": [{"id": "1", "name": "A", "host_label": "a", "description": null, "home": null, "backend": {"id": "1"}}]});
+    let half = || async {
+        let first = futures_util::stream::once(async {
+            Ok::<_, std::io::Error>(Bytes::from_static(b"SQLite format 3"))
+        });
+        Body::from_stream(futures_util::StreamExt::chain(
+            first,
+            futures_util::stream::pending(),
+        ))
+    };
+    let slow = Router::new()
+        .route(
+            "/api/v1/projects",
+            get(move || async move { axum::Json(projects) }),
+        )
+        .route("/api/v1/projects/{id}/backend/export", get(half));
+    let mut command = desk.command(&["backend", "export"]);
+    command.env("SVC_SERVER", format!("http://{}", stub(slow).await));
+    let mut running = Running::start(command);
+    until("the first bytes of a copy", async || {
+        let names = files(desk.folder.path());
+        names.iter().any(|name| name != "a.md").then_some(())
+    })
+    .await;
+    running.signal(Signal::INT);
+    assert_eq!(
+        running.ended().await.code(),
+        Some(130),
+        "{}",
+        running.stderr()
+    );
+    assert_eq!(files(desk.folder.path()), ["a.md"]);
+}
