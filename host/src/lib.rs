@@ -41,4 +41,5 @@ pub mod router;
 pub mod server;
 pub mod stripe;
 pub mod telemetry;
+pub mod terminal;
 pub mod workspaces;

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The parts of `host/src`: each may use those before it, and none after it. ARCHITECTURE has the drawing.
-const ORDER: [&str; 39] = [
+const ORDER: [&str; 40] = [
     "config",
     "log",
     "telemetry",
+    "terminal",
     "private",
     "data_lock",
     "data_dir",
@@ -38,9 +39,9 @@ const ORDER: [&str; 39] = [
     "openapi",
     "app",
     "router",
-    "client",
     "operators",
     "server",
+    "client",
     "cli",
     "lib",
     "main",

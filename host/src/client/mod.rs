@@ -35,7 +35,6 @@ use self::error::{Exit, Failure, Result};
 use self::output::{Out, say};
 use crate::sandbox::ContentType;
 
-pub use output::grid;
 pub use profile::Remote;
 pub use projects::Change as ProjectChange;
 

@@ -4,9 +4,9 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
 use super::installation::{Answer, Installation};
-use super::table::table;
 use crate::control::audit;
 use crate::ids::WorkspaceId;
+use crate::terminal::table;
 use crate::workspaces::{WorkspaceError, Workspaces};
 
 /// Who changed what, newest first; entries are kept for 90 days.

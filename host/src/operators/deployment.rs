@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::installation::{Answer, Installation};
-use super::table::{or_dash, table};
 use crate::deployments::operate;
 use crate::overview::{self, Kind, Wanted, sizes};
+use crate::terminal::{or_dash, table};
 
 #[derive(Debug, clap::Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -16,7 +16,6 @@ mod reach;
 mod report;
 mod rerender;
 mod socket;
-mod table;
 
 use std::path::PathBuf;
 

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::installation::{Answer, Installation};
-use super::table::table;
 use crate::app::App;
 use crate::projects;
+use crate::terminal::table;
 use crate::workspaces::{Plan, Workspaces};
 
 #[derive(Debug, clap::Subcommand, Serialize, Deserialize)]

@@ -4,12 +4,12 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
 use super::installation::{Answer, Installation};
-use super::table::table;
 use crate::clock::Timestamp;
 use crate::ids::{ProjectId, SessionId};
 use crate::overview;
 use crate::payments;
 use crate::stripe::Fact;
+use crate::terminal::table;
 
 #[derive(Debug, clap::Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

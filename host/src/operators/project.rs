@@ -4,8 +4,8 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
 use super::installation::{Answer, Installation};
-use super::table::{or_dash, table};
 use crate::overview::{self, Wanted, sizes};
+use crate::terminal::{or_dash, table};
 
 /// Looks at projects: the part of `svc project` that works on an installation.
 #[derive(Debug, Serialize, Deserialize)]
