@@ -36,25 +36,45 @@ declare namespace svc {
     }
     /** Calls actions, at most 20, in one transaction: all of them, or none. An error's `details.index` says which failed. */
     function batch<T = Row>(ops: Op[]): Promise<Result<T>[]>;
+
+    /**
+     * Calls back with what a reading action answers: at once, and whenever a commit has changed it. All live queries of a page
+     * share one connection, which is opened again whenever it is lost; then `callback` is called only if the answer is another. A page
+     * that is hidden for a minute lets go until it is looked at. `onError` is told why a query has ended, and of `unreachable`
+     * while it is being tried again. Returns how to stop.
+     */
+    function live<T = Row>(
+      action: string,
+      params: Params | undefined,
+      callback: (result: Result<T>) => void,
+      opts?: { onError?: (error: SvcError) => void },
+    ): () => void;
   }
 
   interface User {
+    /** The value of `:svc_user_id` in actions. */
     id: string;
+    /** Only if the provider has made sure that it is theirs. */
     email?: string;
     name?: string;
+    /** The address of a picture. */
     picture?: string;
+    /** Which provider they signed in with. */
     provider?: string;
+    /** A language tag. */
     locale?: string;
+    /** When the session ends, whatever they do. */
     expiresAt?: string;
   }
 
   namespace auth {
-    /** The signed-in visitor, or null. */
+    /** The signed-in visitor, or null; asked for once a page load, unless with `refresh`. */
     function user(opts?: { refresh?: boolean }): Promise<User | null>;
-    /** Leaves the page for the sign-in. */
+    /** Leaves the page for the sign-in, and comes back to `returnTo`, or to here; with `auth_error` in the query if it failed. */
     function login(opts?: { provider?: string; returnTo?: string }): void;
+    /** Signs out on this page, in all its tabs. */
     function logout(): Promise<void>;
-    /** Calls back when the visitor changes; answers how to stop that. */
+    /** Calls back when the visitor changes, in another tab too; returns how to stop that. */
     function onChange(cb: (u: User | null) => void): () => void;
   }
 
@@ -66,10 +86,17 @@ declare namespace svc {
       data: any;
       /** The sender's client id, or `owner`. */
       sender: string;
+      /** Who the sender is, if it joined with `identify` and has signed in. */
+      user?: Member;
       room: string;
       ts: string;
       /** Its number in the room: a gap is what this client missed. Own messages take numbers, too. */
       seq: number;
+    }
+    interface Member {
+      id: string;
+      name?: string;
+      picture?: string;
     }
     interface Events {
       /** The room is open, for the first time or again. */
@@ -77,8 +104,8 @@ declare namespace svc {
       message: Message;
       /** How many are in the room, this client included. */
       presence: { members: number };
-      join: { client_id: string };
-      leave: { client_id: string };
+      join: { client_id: string; user?: Member };
+      leave: { client_id: string; user?: Member };
       /** The connection is lost or closed; unless `state` is `closed`, it is being opened again. */
       close: { code: number; reason: string };
       /** A message was refused, or the room cannot be reached (`unreachable`). */
@@ -93,23 +120,28 @@ declare namespace svc {
       on<E extends keyof Events>(event: E, cb: (e: Events[E]) => void): () => void;
       close(): void;
     }
-    /** Joins a room of this page's backend, and again whenever the connection is lost. */
-    function room(id: string, opts?: { reconnect?: boolean }): Room;
+    /** Joins a room of this page's backend, and again whenever the connection is lost; with `identify`, the others are told who has signed in here. */
+    function room(id: string, opts?: { reconnect?: boolean; identify?: boolean }): Room;
   }
 
+  /** What this visitor has paid for, and has now. */
   interface Payment {
     price: string;
-    status: string;
+    status: 'paid';
+    /** In minor units of the currency, such as cents. */
     amount: number;
     currency: string;
     user_id?: string;
     email?: string;
     created_at: string;
+    /** By what the visitor was recognised. */
+    matched_by: 'user_id' | 'email' | 'cookie';
   }
 
   namespace payments {
-    /** Leaves the page for the checkout. */
+    /** Leaves the page for the checkout. The visitor comes back to `returnTo` (else to where they are) with `?checkout=success` or `=canceled`, which proves nothing. */
     function checkout(price: string, opts?: { returnTo?: string }): Promise<never>;
+    /** Says what counts now: refunded and ended purchases are not there. */
     function status(): Promise<{ payments: Payment[] }>;
   }
 }

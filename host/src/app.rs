@@ -35,11 +35,16 @@ use crate::payments::routes::Till;
 use crate::projects::Projects;
 use crate::random::Random;
 use crate::realtime::Realtime;
+use crate::realtime::live::Live;
+use crate::realtime::live::routes::LiveQueries;
 use crate::realtime::routes::Rooms;
 use crate::sandbox::{Sandbox, SandboxConfig};
 use crate::stripe::dev::{self, DevProvider};
 use crate::stripe::{Consumer, Receiver, Stripe};
 use crate::telemetry::Metrics;
+use crate::visitors::dev::DevIssuer;
+use crate::visitors::dev::routes::MaybeIssuer;
+use crate::visitors::{Visitors, end_not_allowed};
 use crate::workspaces::Workspaces;
 
 /// The application as handlers share it: each takes the services that it uses.
@@ -94,8 +99,14 @@ services! {
     webhooks: Option<Arc<Receiver>>,
     /// The payment provider that this server itself is, while somebody tries things out.
     dev_provider: Option<Arc<DevProvider>>,
+    /// What live queries of visitors need.
+    live_queries: LiveQueries,
     /// Envelopes of frontends.
     projects: Projects,
+    /// Visitors who are somebody.
+    visitors: Arc<Visitors>,
+    /// The issuer inside the server, while developing.
+    dev_issuer: MaybeIssuer,
     /// Projects with all that is in them.
     teardown: Teardown,
     /// What calls of visitors need.
@@ -200,6 +211,7 @@ impl App {
             random.clone(),
             Arc::clone(&config),
             workspaces.clone(),
+            end_not_allowed,
         );
         let outbound = Outbound::new()?;
         let tokens = config
@@ -209,6 +221,10 @@ impl App {
             .transpose()
             .context("in oauth.issuer")?;
         let callers = Callers::new(workspaces.clone(), tokens);
+        let visitors = Visitors::new(projects.clone(), Arc::clone(&deployments), outbound.clone())?;
+        let visitors = Arc::new(visitors);
+        control.follow(visitors.follower());
+        let dev_issuer = DevIssuer::of(&config, &clock, &random)?.map(Arc::new);
         let purger = config
             .edge
             .as_ref()
@@ -253,12 +269,15 @@ impl App {
             projects.clone(),
             Arc::clone(&deployments),
             Arc::clone(&backends),
+            Arc::clone(&visitors),
             Arc::clone(&payments),
         );
         let calls = Calls {
             backends: Arc::clone(&backends),
             deployments: Arc::clone(&deployments),
             projects: projects.clone(),
+            visitors: Arc::clone(&visitors),
+            callers: callers.clone(),
             rate_limits: Arc::clone(&rate_limits),
             config: Arc::clone(&config),
         };
@@ -277,6 +296,7 @@ impl App {
                 projects: projects.clone(),
                 envelope: teardown.clone(),
                 deployments: Arc::clone(&deployments),
+                visitors: Arc::clone(&visitors),
                 backends: Arc::clone(&backends),
                 realtime: Arc::clone(&realtime),
                 payments: Arc::clone(&payments),
@@ -288,16 +308,28 @@ impl App {
                 realtime: Arc::clone(&realtime),
                 backends: Arc::clone(&backends),
                 deployments: Arc::clone(&deployments),
+                visitors: Arc::clone(&visitors),
                 config: Arc::clone(&config),
             },
             till: Till {
                 payments: Arc::clone(&payments),
                 deployments: Arc::clone(&deployments),
+                visitors: Arc::clone(&visitors),
                 config: Arc::clone(&config),
             },
             payments,
             webhooks,
             dev_provider,
+            live_queries: LiveQueries {
+                live: Live::new(
+                    Arc::clone(&realtime),
+                    Arc::clone(&backends),
+                    Arc::clone(&visitors),
+                    Arc::clone(&rate_limits),
+                    Arc::clone(&config),
+                ),
+                deployments: Arc::clone(&deployments),
+            },
             landing: Arc::new(Landing::new(Arc::clone(&config))),
             hosts: Arc::new(Hosts::new(&config)),
             request_ids: Arc::new(RequestIds::new(u32::from_le_bytes(random.bytes()?))),
@@ -310,6 +342,8 @@ impl App {
             callers,
             teardown,
             projects,
+            visitors,
+            dev_issuer,
             purger,
             rate_limits,
             metrics,

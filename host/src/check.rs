@@ -5,6 +5,7 @@ use crate::backends::database::Files;
 use crate::content::{Content, OnceFiles};
 use crate::control::Control;
 use crate::deployments::operate;
+use crate::{projects, visitors};
 
 pub use operate::Findings;
 
@@ -33,6 +34,12 @@ impl Parts {
         found.errors.extend(backends.errors);
         found.leftovers.extend(backends.leftovers);
         found.notes.extend(backends.notes);
+        let control = &self.control;
+        let projects = projects::ids(control).await?;
+        let deployments = operate::ids(control).await?;
+        let visitors = visitors::check::check(control, &projects, &deployments).await?;
+        found.errors.extend(visitors.errors);
+        found.leftovers.extend(visitors.leftovers);
         Ok(found)
     }
 }

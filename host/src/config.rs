@@ -1,6 +1,6 @@
 //! Settings: flag beats environment beats file beats default.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -8,15 +8,20 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use address::is_loopback;
+pub use address::{Address, AddressError};
 pub use limits::Limits;
 pub use oauth::Oauth;
+pub use providers::{Provider, ProviderKind};
 pub use said::{lifetime, number};
 pub use stripe::{Secrets as WebhookSecrets, Stripe};
 
+mod address;
 mod cache;
 mod limits;
 mod listen;
 mod oauth;
+mod providers;
 mod said;
 mod stripe;
 
@@ -94,10 +99,14 @@ pub struct Settings {
     /// Whose access tokens identify users; the file only.
     #[arg(skip)]
     pub oauth: Option<Oauth>,
+    /// Sign-in providers; the file only, but for their secrets.
+    #[arg(skip)]
+    #[serde(default)]
+    pub providers: Vec<Provider>,
     /// A payment provider; the file only, but for its secrets.
     #[arg(skip)]
     pub stripe: Option<Stripe>,
-    /// Whether somebody tries things out: `serve --dev`.
+    /// Whether this is for trying things out: `serve --dev` says so, and no file can.
     #[arg(skip)]
     #[serde(skip)]
     pub dev: bool,
@@ -174,6 +183,7 @@ impl Settings {
             edge: file.edge,
             oauth: file.oauth,
             stripe: file.stripe,
+            providers: file.providers,
             dev: self.dev,
         }
     }
@@ -218,6 +228,10 @@ impl Settings {
             None => None,
         };
         let cache = self.cache.unwrap_or_else(|| cache::default_cache(&data));
+        let mut providers = providers::checked(self.providers)?;
+        if self.dev && providers.is_empty() && is_loopback(&base) {
+            providers.push(Provider::dev(format!("{}/_svc/dev", own_address(address))));
+        }
         Ok(Config {
             listen: address,
             scheme: base.scheme().to_owned(),
@@ -241,6 +255,7 @@ impl Settings {
             oauth: self.oauth.map(Oauth::checked).transpose()?,
             stripe: self.stripe.map(Stripe::complete).transpose()?,
             dev: self.dev && stripe::is_loopback(&base),
+            providers,
             data,
         })
     }
@@ -286,6 +301,8 @@ pub struct Config {
     /// Whether somebody tries things out on this machine, with stand-ins for what is not configured.
     #[serde(skip)]
     pub dev: bool,
+    /// Sign-in providers.
+    pub providers: Vec<Provider>,
     /// `http` or `https`, from the base URL.
     #[serde(skip)]
     pub scheme: String,
@@ -302,6 +319,20 @@ impl Config {
             None => self.sites_url.clone(),
         }
     }
+}
+
+/// Where this server reaches itself, whatever its names lead to.
+fn own_address(address: SocketAddr) -> String {
+    let loopback = match address {
+        SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::LOCALHOST),
+        SocketAddr::V6(_) => IpAddr::from(Ipv6Addr::LOCALHOST),
+    };
+    let ip = if address.ip().is_unspecified() {
+        loopback
+    } else {
+        address.ip()
+    };
+    format!("http://{}", SocketAddr::new(ip, address.port()))
 }
 
 /// The token of the environment beats that of the file; without one there is nothing to purge with.

@@ -42,4 +42,5 @@ pub mod server;
 pub mod stripe;
 pub mod telemetry;
 pub mod terminal;
+pub mod visitors;
 pub mod workspaces;

@@ -6,7 +6,7 @@
 
 use crate::access::{Row, floor};
 use crate::control::audit::Act;
-use crate::{accounts, backends, deployments, envelope, payments, projects, realtime};
+use crate::{accounts, backends, deployments, envelope, payments, projects, realtime, visitors};
 
 macro_rules! rows {
     ($($id:literal $($tool:literal $action:literal)? $operation:path;)+) => {
@@ -27,6 +27,8 @@ pub fn all() -> Vec<Row> {
         "get_project" "manage_project" "get" envelope::operations::get;
         "update_project" "manage_project" "update" projects::operations::update;
         "delete_project" "manage_project" "delete" envelope::operations::delete;
+        "list_visitors" "manage_project" "visitors" visitors::operations::list;
+        "forget_visitor" "manage_project" "forget_visitor" visitors::operations::forget;
         "create_frontend" "manage_frontend" "create" deployments::frontends::operations::create;
         "claim_share" "manage_frontend" "claim" deployments::sharing::operations::claim;
         "list_frontends" "manage_frontend" "list" deployments::frontends::operations::list;
@@ -80,6 +82,7 @@ fn acts(id: &str) -> &'static [Act] {
         "create_project" => &[Act::ProjectCreate],
         "update_project" => &[Act::ProjectUpdate],
         "delete_project" => &[Act::ProjectDelete],
+        "forget_visitor" => &[Act::VisitorForget],
         "create_frontend" => &[Act::FrontendCreate],
         "claim_share" => &[Act::FrontendClaim],
         "republish_frontend" => &[Act::FrontendPublish],

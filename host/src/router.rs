@@ -47,10 +47,13 @@ use crate::mcp::routes as mcp;
 use crate::openapi;
 use crate::payments::routes as payments;
 use crate::projects::routes as projects;
+use crate::realtime::live::routes as live;
 use crate::realtime::routes as rooms;
-use crate::stripe::dev::routes as dev;
+use crate::stripe::dev::routes as till;
 use crate::stripe::routes as webhooks;
 use crate::telemetry::Route;
+use crate::visitors::dev::routes as issuer;
+use crate::visitors::routes as sign_in;
 
 /// The routers of the three kinds of host.
 #[derive(Clone, Debug)]
@@ -71,7 +74,7 @@ impl Routers {
         );
         // Not described: it is there while somebody tries things out, and nowhere else.
         let api = match &app.dev_provider {
-            Some(provider) => api.merge(dev::routes(Arc::clone(provider))),
+            Some(provider) => api.merge(till::routes(Arc::clone(provider))),
             None => api,
         };
         Self {
@@ -145,15 +148,25 @@ fn slug(uri: &Uri) -> Option<&str> {
 
 /// The routes of a project's origin: its own frontends, and nothing else.
 fn project(app: &SharedApp) -> Router<SharedApp> {
+    let limited = limited(app);
     Router::new()
         .route("/{slug}/api/op", post(visitors::op))
         .route("/{slug}/api/query", called(post(visitors::query), app))
         .route("/{slug}/api/schema", called(get(visitors::schema), app))
         .route("/{slug}/mcp", post(app_tools::serve))
         .route("/{slug}/ws", get(rooms::join))
+        .route("/{slug}/api/live", get(live::listen))
+        .route(
+            "/{slug}/auth/login",
+            limited(Rule::SignIn, get(sign_in::login)),
+        )
+        .route("/{slug}/auth/complete", get(sign_in::complete))
+        .route("/{slug}/auth/status", get(sign_in::status))
+        .route("/{slug}/auth/providers", get(sign_in::providers))
+        .route("/{slug}/auth/logout", post(sign_in::logout))
         .route(
             "/{slug}/payments/checkout",
-            paying(post(payments::checkout), app),
+            limited(Rule::Checkout, post(payments::checkout)),
         )
         .route("/{slug}/payments/status", get(payments::status))
         .route("/", get(frontends::home))
@@ -167,10 +180,7 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
 /// The routes of the landing host: the landing page, the files that belong to it, and what its form needs without scripts. With
 /// scripts the form calls the API host.
 fn landing(app: &SharedApp) -> Router<SharedApp> {
-    let limited = |rule, routes: MethodRouter<SharedApp>| {
-        let state = (Arc::clone(&app.rate_limits), rule);
-        routes.route_layer(middleware::from_fn_with_state(state, rate_limit::enforce))
-    };
+    let limited = limited(app);
     Router::new()
         .route("/_svc/share", limited(Rule::Deploy, post(forms::share)))
         .route(
@@ -185,10 +195,15 @@ fn landing(app: &SharedApp) -> Router<SharedApp> {
         .route("/favicon.ico", get(landing::icon_ico))
 }
 
-/// The layer of checkouts: a token of the client's bucket.
-fn paying(routes: MethodRouter<SharedApp>, app: &SharedApp) -> MethodRouter<SharedApp> {
-    let state = (Arc::clone(&app.rate_limits), Rule::Checkout);
-    routes.route_layer(middleware::from_fn_with_state(state, rate_limit::enforce))
+/// The layer of a rule, for routes that the description does not describe.
+fn limited(
+    app: &SharedApp,
+) -> impl Fn(Rule, MethodRouter<SharedApp>) -> MethodRouter<SharedApp> + use<> {
+    let limits = Arc::clone(&app.rate_limits);
+    move |rule, routes| {
+        let state = (Arc::clone(&limits), rule);
+        routes.route_layer(middleware::from_fn_with_state(state, rate_limit::enforce))
+    }
 }
 
 /// The layer of calls of a backend: a token of the client's bucket, then one of the deployment's.
@@ -284,9 +299,26 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(visitors::query).map(&called))
         .routes(routes!(visitors::schema).map(&called))
         .routes(routes!(rooms::join))
+        .routes(routes!(live::listen))
         .routes(routes!(payments::checkout).map(limited(Rule::Checkout)))
         .routes(routes!(payments::status))
         .routes(routes!(webhooks::receive))
+        .routes(routes!(sign_in::login).map(limited(Rule::SignIn)))
+        .routes(routes!(sign_in::callback).map(limited(Rule::SignIn)))
+        .routes(routes!(sign_in::complete))
+        .routes(routes!(sign_in::status))
+        .routes(routes!(sign_in::providers))
+        .routes(routes!(sign_in::logout))
+        .routes(routes!(sign_in::list).map(&owned))
+        .routes(routes!(sign_in::forget).map(&owned))
+        // The issuer inside the server, while developing: no part of the service.
+        .route(
+            "/_svc/dev/.well-known/openid-configuration",
+            get(issuer::discovery),
+        )
+        .route("/_svc/dev/keys", get(issuer::keys))
+        .route("/_svc/dev/authorize", get(issuer::ask).post(issuer::answer))
+        .route("/_svc/dev/token", post(issuer::token))
         .routes(routes!(probes::healthz))
         .routes(routes!(probes::readyz))
         .routes(routes!(revisions::preview))

@@ -11,7 +11,9 @@ mod client;
 mod crowd;
 mod guests;
 mod history;
+mod identities;
 mod items;
+mod live;
 mod load;
 mod many;
 mod minimal;
@@ -44,7 +46,7 @@ use server::Bench;
 type Measure = fn(&Run, &mut Goals) -> anyhow::Result<()>;
 
 /// What is measured, in the order of the report.
-const PARTS: [(&str, Measure); 14] = [
+const PARTS: [(&str, Measure); 15] = [
     ("startup", |run, goals| startup::measure(&run.bench, goals)),
     ("calls", |run, goals| calls::measure(&run.bench, goals)),
     ("views", views::measure),
@@ -55,6 +57,9 @@ const PARTS: [(&str, Measure); 14] = [
     }),
     ("backend", |run, goals| {
         backend::measure(&run.bench, run.before.as_ref(), goals)
+    }),
+    ("owner", |run, goals| {
+        identities::measure(&run.bench, run.before.as_ref(), goals)
     }),
     ("history", |run, goals| history::measure(&run.bench, goals)),
     ("pocketbase", |run, goals| {
@@ -69,6 +74,7 @@ const PARTS: [(&str, Measure); 14] = [
     }),
     ("crowd", |run, goals| crowd::measure(&run.bench, goals)),
     ("rooms", |run, goals| rooms::measure(&run.bench, goals)),
+    ("live", |run, goals| live::measure(&run.bench, goals)),
 ];
 
 /// One run of the bench.

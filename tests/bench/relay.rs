@@ -54,7 +54,7 @@ pub(crate) async fn open(address: SocketAddr, path: &str) -> anyhow::Result<TcpS
 }
 
 /// A client's frame; a mask of zeros is a mask.
-fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![first];
     match u16::try_from(payload.len()) {
         Ok(short @ ..=125) => frame.push(0x80 | short.to_le_bytes()[0]),

@@ -77,9 +77,13 @@ impl TokenIssuer {
         *self.shared.keys.lock().unwrap() = vec![self.key.public()];
     }
 
-    /// The claims of a token of a person for an hour.
+    /// The claims of a token of a person for an hour, by the clock of tests.
     pub fn claims(&self, subject: &str) -> Value {
-        let now = NOW.0 / 1000;
+        self.claims_at(subject, NOW.0 / 1000)
+    }
+
+    /// The same, by a clock that says `now`, in seconds.
+    pub fn claims_at(&self, subject: &str, now: i64) -> Value {
         json!({
             "iss": self.url(), "aud": AUDIENCE, "sub": subject,
             "iat": now, "nbf": now, "exp": now + 3600,

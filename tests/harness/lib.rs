@@ -1,6 +1,7 @@
 //! What tests stand on: the real server, in this process or as one of its own, and what it answers.
 
 mod answer;
+pub mod browser;
 pub mod disk;
 pub mod guests;
 pub mod hostile;

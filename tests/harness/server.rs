@@ -113,10 +113,12 @@ impl TestServer {
             &mut limits.preview_burst,
             &mut limits.auth_burst,
             &mut limits.report_burst,
+            &mut limits.sign_in_burst,
             &mut limits.owner_burst,
             &mut limits.mcp_burst,
             &mut limits.op_burst,
             &mut limits.op_deployment_burst,
+            &mut limits.checkout_burst,
             &mut limits.sockets_per_ip,
         ] {
             *burst = 100_000;

@@ -300,6 +300,28 @@ impl Walk {
         assert_eq!(taken, target);
     }
 
+    async fn visitors(&mut self, project: &str) {
+        let control = &self.house.server.server().app().control;
+        let of = project.to_owned();
+        let signed_in = control.write(move |tx| {
+            tx.execute(
+                "INSERT INTO visitors (id, project_id, issuer, subject, provider, email, created_at, last_seen_at)
+                 VALUES ('usr_visitor', ?1, 'https://issuer.example', 'secret-words', 'dev', 'secret-words', 0, 0)",
+                [of],
+            )?;
+            Ok::<_, svc::control::Error>(())
+        });
+        signed_in.await.unwrap();
+        let at = format!("{PROJECTS}/{project}/visitors");
+        let given = json!({ "project_id": project });
+        let rest = Rest(Method::GET, at.clone(), Value::Null);
+        self.step("list_visitors", rest, given).await;
+        let rest = Rest(Method::DELETE, format!("{at}/usr_visitor"), Value::Null);
+        let given = json!({ "project_id": project, "user_id": "usr_visitor" });
+        let (_, target) = self.step("forget_visitor", rest, given).await;
+        assert_eq!(target, "usr_visitor");
+    }
+
     async fn workspace(&mut self) {
         let at = format!("{WORKSPACES}/acme");
         let bob = self.house.user("bob").await.id;
@@ -377,6 +399,7 @@ async fn every_operation_that_changes_something_leaves_one_entry() {
         let project = walk.pages().await;
         walk.backend(&project).await;
         walk.prices(&project).await;
+        walk.visitors(&project).await;
         walk.workspace().await;
         walk.ends(&project).await;
         let all: BTreeSet<_> = operations::all().iter().map(|row| row.id).collect();
@@ -400,6 +423,7 @@ async fn what_changes_is_in_the_list_of_acts() {
         "remove_",
         "revoke_",
         "deactivate_",
+        "forget_",
     ];
     let named = [
         "republish_",

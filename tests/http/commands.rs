@@ -131,6 +131,13 @@ async fn every_command_is_in_effect_when_it_is_answered() {
     assert_eq!(rebuilt["sessions"], 0, "{rebuilt}");
     let events = site.run(&["payments", "events", &project]).await;
     assert_eq!(events, json!({ "events": [] }));
+    let visitors = site.run(&["visitors", "list", &project]).await;
+    assert_eq!(visitors, json!({ "visitors": [] }));
+    // Who is erased, and that it is at once, is shown where visitors sign in.
+    let forget = ["visitors", "forget", &project, "usr_nobody"];
+    let nobody = svc().run(site.data.path(), &forget).await;
+    assert!(nobody.stderr.contains("has no visitor"), "{nobody:?}");
+    site.ran.insert("visitors forget".to_owned());
     let audit = site.run(&["audit", "acme"]).await;
     let did = |action: &str| {
         let mut entries = audit["entries"].as_array().unwrap().iter();

@@ -10,7 +10,10 @@ use tempfile::TempDir;
 
 use crate::account::text;
 use crate::svc;
-use crate::{backend_crashes, backup_crashes, commands, guest_crashes, members, sharing_crashes};
+use crate::{
+    backend_crashes, backup_crashes, commands, guest_crashes, live, members, payments,
+    sharing_crashes,
+};
 
 /// A server process, and the credential of the owner who calls it.
 pub(crate) struct Site<'a> {
@@ -170,6 +173,8 @@ async fn whatever_the_point_of_death_what_follows_is_whole() {
         &guest_crashes::DEEDS,
         &sharing_crashes::DEEDS,
         &members::crashes::DEEDS,
+        &payments::crashes::DEEDS,
+        &live::DEEDS,
     ]
     .concat();
     let ours = |point: &String| !others.contains(&deed_of(point));

@@ -14,13 +14,14 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use futures_util::StreamExt as _;
 use svc::config::{Limits, Settings, number};
 use svc::control::audit::Act;
 use svc::http::problem::Code;
 use svc_tests::guests::{Manners, renderer};
-use svc_tests::{Process, finish};
+use svc_tests::{AUDIENCE, Ask, Process, TokenIssuer, finish};
 use tempfile::TempDir;
 
 use crate::svc;
@@ -153,10 +154,19 @@ struct Trial {
     data: TempDir,
     port: u16,
     credential: String,
+    /// Who knows the users of a document that has some.
+    users: Option<Users>,
+}
+
+/// An issuer, the token of one of its people, and the id of another.
+struct Users {
+    _issuer: TokenIssuer,
+    token: String,
+    colleague: String,
 }
 
 impl Trial {
-    async fn begin() -> (Self, Process) {
+    async fn begin(has_users: bool) -> (Self, Process) {
         let (here, data) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         for (name, text) in FILES {
             std::fs::write(here.path().join(name), text).unwrap();
@@ -171,8 +181,23 @@ impl Trial {
         let settings = here.path().join("limits.toml");
         let limits = "[limits]\ndeploy_burst = 1000\nowner_burst = 1000\nop_burst = 1000\n";
         std::fs::write(&settings, limits).unwrap();
+        let issuer = match has_users {
+            true => Some(TokenIssuer::start().await),
+            false => None,
+        };
+        if let Some(issuer) = &issuer {
+            let oauth = format!(
+                "[oauth]\nissuer = '{}'\naudience = '{AUDIENCE}'\n",
+                issuer.url()
+            );
+            std::fs::write(&settings, format!("{limits}{oauth}")).unwrap();
+        }
         let settings = settings.to_str().unwrap();
         let server = svc().serve(data.path(), &["--config", settings]).await;
+        let users = match issuer {
+            Some(issuer) => Some(Users::of(issuer, &server).await),
+            None => None,
+        };
         let make = ["namespace", "create", "dev", "--plan", "pro"];
         let made = svc().run(data.path(), &make).await;
         assert!(made.success, "{made:?}");
@@ -181,6 +206,7 @@ impl Trial {
             data,
             port: server.address().port(),
             credential: made.stdout.trim().to_owned(),
+            users,
         };
         (trial, server)
     }
@@ -214,6 +240,11 @@ impl Trial {
             .env("XDG_CONFIG_HOME", here.join("config"))
             .env("SVC_SERVER", format!("http://localhost:{}", self.port))
             .env("SVC_CREDENTIAL", &self.credential)
+            .envs(
+                self.users.iter().flat_map(|users| {
+                    [("SVC_TOKEN", &users.token), ("COLLEAGUE", &users.colleague)]
+                }),
+            )
             .stdin(Stdio::null());
         if document.path != CLIENT {
             bash.env("SVC_DATA", data);
@@ -226,13 +257,29 @@ impl Trial {
     }
 }
 
+impl Users {
+    async fn of(issuer: TokenIssuer, server: &Process) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let now = i64::try_from(now.as_secs()).unwrap();
+        let token = |name: &str| issuer.sign(&issuer.claims_at(name, now));
+        let (token, other) = (token("alice"), token("bob"));
+        let me = server.client().get(server.url("/api/v1/me"));
+        let me = me.bearer_auth(other).answer().await.expect(200).json();
+        Self {
+            _issuer: issuer,
+            token,
+            colleague: me["user_id"].as_str().unwrap().to_owned(),
+        }
+    }
+}
+
 /// Runs a document's scripts; answers what is wrong with them.
 async fn try_out(document: &Document) -> Option<String> {
     let script = document.script();
     if script.is_empty() {
         return None;
     }
-    let (trial, server) = Trial::begin().await;
+    let (trial, server) = Trial::begin(script.contains("$SVC_TOKEN")).await;
     let mut ran = trial.run(document, &script).await;
     server.kill().await;
     if let Ok(printed) = &mut ran {

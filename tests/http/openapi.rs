@@ -54,6 +54,9 @@ impl Furnished {
         let backend = json!({ "ddl": "CREATE TABLE guests (name)", "realtime": true });
         let path = format!("/{project}/backend");
         owner.post(server, &path, &backend).await.expect(201);
+        let agents = json!({ "agents": true });
+        let switched = owner.send(server, Method::PATCH, &path, &agents).await;
+        switched.expect(200);
         let frontend = text(&owner.frontend(server, &project, "room").await["id"]);
         let revisions = format!("/{project}/frontends/room/revisions");
         let revisions = owner.get(server, &revisions).await.expect(200).json();
@@ -78,7 +81,7 @@ impl Furnished {
 
     fn filled(&self, path: &str, slug: &str) -> String {
         // A backend answers through the pages of its own project alone.
-        let through = calls_backend(path) || path == "/{slug}/ws";
+        let through = calls_backend(path) || matches!(path, "/{slug}/ws" | "/{slug}/mcp");
         let slug = if through { "room" } else { slug };
         let path = filled(path, slug);
         self.fill
@@ -139,6 +142,8 @@ async fn every_route_is_in_it_and_answers() {
         "GET /api/v1/projects/{id}/backend/history",
         "POST /api/v1/projects/{id}/backend/restore",
         "POST /{slug}/api/op",
+        "POST /{slug}/mcp",
+        "GET /api/v1/workspaces/{id}/audit",
         "POST /{slug}/api/query",
         "GET /{slug}/api/schema",
     ] {
@@ -252,6 +257,10 @@ async fn every_route_below_api_names_an_unknown_query_parameter() {
     let share = server.deploy(&json!({ "content": "x" })).await;
     for (path, method, operation) in operations(&description(&server).await) {
         if !path.starts_with("/api/") && !calls_backend(&path) {
+            continue;
+        }
+        // Those of a workspace take roles that a key has not; the table of roles is walked with such a query.
+        if path.starts_with("/api/v1/workspaces/{id}") {
             continue;
         }
         let owned = path.starts_with("/api/v1/projects")

@@ -10,14 +10,15 @@ use serde_json::{Value, json};
 use svc_tests::{Ask, TestServer};
 
 use crate::account::Owner;
+use crate::openapi_people;
 
 /// The server that the examples are from.
-const BASE_URL: &str = "https://svc.example";
+pub(crate) const BASE_URL: &str = "https://svc.example";
 /// What the ids of the examples begin with, in place of random ones.
 const ID: &str = "01a1ff0b-0540-7000-8000-";
 
 /// By operation and part, request or answer: the examples by their names.
-type Examples = BTreeMap<String, BTreeMap<&'static str, BTreeMap<String, Value>>>;
+pub(crate) type Examples = BTreeMap<String, BTreeMap<&'static str, BTreeMap<String, Value>>>;
 
 /// A server, its owner, and what was recorded.
 struct Recorder {
@@ -307,7 +308,14 @@ async fn recorded() -> String {
     recorder.change_backend(&project).await;
     recorder.revisions(&project).await;
     recorder.overview(&project).await;
-    with_stable_tokens(&with_stable_ids(&written(&recorder.examples)))
+    let (people, names) = openapi_people::recorded().await;
+    recorder.examples.extend(people);
+    let text = names
+        .iter()
+        .fold(written(&recorder.examples), |text, (name, stable)| {
+            text.replace(name, stable)
+        });
+    with_stable_tokens(&with_stable_ids(&text))
 }
 
 /// One example in a line, so that a change can be read.

@@ -9,13 +9,16 @@ import { Client as V1Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as V1Transport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import Provider from 'oidc-provider';
 import { startSvc } from '../browser/lib/svc.mjs';
+import { listed, work } from './job.mjs';
 
 const AUDIENCE = 'https://svc.example';
 const CALLBACK = 'http://localhost:9/callback';
-const who = { name: 'svc-tests', version: '1.0.0' };
+const us = { name: 'svc-tests', version: '1.0.0' };
 let issuer;
 let server;
 let svc;
+/** A user who has called the service. */
+let colleague;
 
 before(async () => {
   server = createServer();
@@ -23,6 +26,7 @@ before(async () => {
   await once(server, 'listening');
   issuer = `http://127.0.0.1:${server.address().port}`;
   const provider = new Provider(issuer, {
+    scopes: ['openid', 'offline_access', 'svc'],
     features: {
       devInteractions: { enabled: true },
       registration: { enabled: true },
@@ -113,47 +117,53 @@ async function signIn(url, name) {
 }
 
 const clients = {
-  'SDK v1': { client: () => new V1Client(who), transport: V1Transport, unauthorized: V1Unauthorized },
-  'SDK v2': { client: () => new v2.Client(who), transport: v2.StreamableHTTPClientTransport, unauthorized: v2.UnauthorizedError },
+  'SDK v1': { client: () => new V1Client(us), transport: V1Transport, unauthorized: V1Unauthorized },
+  'SDK v2': { client: () => new v2.Client(us), transport: v2.StreamableHTTPClientTransport, unauthorized: v2.UnauthorizedError },
   'SDK v2 of 2026-07-28': {
-    client: () => new v2.Client(who, { versionNegotiation: { mode: { pin: '2026-07-28' } } }),
+    client: () => new v2.Client(us, { versionNegotiation: { mode: { pin: '2026-07-28' } } }),
     transport: v2.StreamableHTTPClientTransport,
     unauthorized: v2.UnauthorizedError,
   },
 };
 
+/** Who calls with a token. */
+async function who(token) {
+  const answer = await fetch(new URL('/api/v1/me', svc.url), { headers: { authorization: `Bearer ${token}` } });
+  assert.equal(answer.status, 200);
+  return answer.json();
+}
+
+/** Has a client find out by itself how its user signs in; answers it connected again, and the token that it got. */
+async function arrive(kind, name) {
+  const authProvider = new Memory();
+  const connect = async () => {
+    const client = kind.client();
+    const transport = new kind.transport(new URL('/mcp', svc.url), { authProvider });
+    await client.connect(transport);
+    return { client, transport };
+  };
+  const { client, transport } = await connect();
+  // What needs nobody needs no sign-in.
+  assert.equal((await client.listTools()).tools.length, 6);
+  const list = { name: 'manage_workspace', arguments: { action: 'list' } };
+  await assert.rejects(() => client.callTool(list), kind.unauthorized);
+  const back = await signIn(authProvider.url, name);
+  assert.ok(back.get('code'), back.toString());
+  await transport.finishAuth(kind.transport === V1Transport ? back.get('code') : back);
+  await client.close();
+  return { client: (await connect()).client, token: authProvider.tokens().access_token };
+}
+
 for (const [number, [name, kind]] of Object.entries(clients).entries()) {
-  test(`${name} walks from the 401 to a tool's answer`, async () => {
-    const authProvider = new Memory();
-    const endpoint = new URL('/mcp', svc.url);
-    const connect = async () => {
-      const client = kind.client();
-      const transport = new kind.transport(endpoint, { authProvider });
-      await client.connect(transport);
-      return { client, transport };
-    };
-    const list = { name: 'manage_workspace', arguments: { action: 'list' } };
-    const { client, transport } = await connect();
-    // What needs nobody needs no sign-in.
-    assert.equal((await client.listTools()).tools.length, 6);
-    await assert.rejects(() => client.callTool(list), kind.unauthorized);
-    const back = await signIn(authProvider.url, `person-${number}`);
-    assert.ok(back.get('code'), back.toString());
-    await transport.finishAuth(kind.transport === V1Transport ? back.get('code') : back);
+  test(`${name} walks from the 401 through the whole job`, async () => {
+    colleague ??= (await who((await arrive(kind, 'colleague')).token)).user_id;
+    const { client, token } = await arrive(kind, `person-${number}`);
+    const { kind: is, memberships } = await who(token);
+    assert.deepEqual({ is, memberships }, { is: 'user', memberships: [] });
+    // A user does what a key may not, too.
+    const { tools } = await client.listTools();
+    const called = await work((request) => client.callTool(request), { colleague });
+    assert.deepEqual(called, listed(tools));
     await client.close();
-    const signed = await connect();
-    const before = await signed.client.callTool(list);
-    assert.deepEqual(before.structuredContent, { workspaces: [] });
-    const create = { action: 'create', display_name: `House ${number}` };
-    const made = await signed.client.callTool({ name: 'manage_workspace', arguments: create });
-    assert.equal(made.structuredContent.role, 'owner');
-    const project = { action: 'create', name: 'Notes' };
-    const answer = await signed.client.callTool({ name: 'manage_project', arguments: project });
-    assert.equal(answer.structuredContent.workspace.slug, `house-${number}`);
-    // The same token serves REST.
-    const { access_token: token } = authProvider.tokens();
-    const me = await fetch(new URL('/api/v1/me', svc.url), { headers: { authorization: `Bearer ${token}` } });
-    assert.equal((await me.json()).memberships[0].workspace.slug, `house-${number}`);
-    await signed.client.close();
   });
 }

@@ -15,20 +15,17 @@
   const missing = (what) =>
     new SvcError('not_available', `${what} is not available on this server.`, 501);
   const refuse = (what) => () => Promise.reject(missing(what));
-  const fail = (what) => () => {
-    throw missing(what);
-  };
   const waits = (response) => Number(response.headers.get('Retry-After')) || undefined;
   // Calls this page's own routes; every failure is an SvcError.
-  const call = async (path, body) => {
+  const call = async (path, body, method = 'POST') => {
     let response, answer;
     try {
       response = await fetch(`/${slug}${path}`, {
-        method: 'POST',
-        headers: { 'Content-Type': 'application/json' },
+        method,
+        headers: { Accept: 'application/json', 'Content-Type': 'application/json' },
         body: JSON.stringify(body),
       });
-      answer = await response.json();
+      answer = response.status === 204 ? null : await response.json();
     } catch (error) {
       throw new SvcError('unreachable', String(error), response ? response.status : 0);
     }

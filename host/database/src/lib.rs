@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod advice;
+mod alone;
 mod batch;
 mod copy;
 #[cfg(test)]
@@ -181,16 +182,6 @@ impl Databases {
         self.workspaces
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Has `follow` told what commits may have changed: once they are durable, and before whoever made them is answered.
-    pub fn follow(&self, follow: impl Fn(BackendId, Touched) + Send + Sync + 'static) {
-        self.writers.news().follow(follow);
-    }
-
-    /// Tells whoever follows that anything about a database may have changed.
-    pub fn announce(&self, id: BackendId) {
-        self.writers.news().tell(id, Touched::All);
     }
 
     /// The directories of the databases.

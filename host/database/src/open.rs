@@ -17,7 +17,6 @@ use super::reads::Readers;
 use super::run::{Call, ResultJson, ResultLimits};
 use super::schema;
 use super::shares::Owner;
-use super::touched::Touched;
 use super::writer::{Writer, Writers};
 use svc_base::ids::BackendId;
 
@@ -35,7 +34,7 @@ pub struct Database {
     pub(super) lanes: Arc<Lanes>,
     /// Whose its work is.
     pub(super) owner: Owner,
-    writers: Writers,
+    pub(super) writers: Writers,
     /// Itself, for the work that it queues.
     me: Weak<Self>,
     pub(super) readers: Mutex<Readers>,
@@ -44,7 +43,7 @@ pub struct Database {
     /// Whether its history has yet to take some of its commits.
     has_news: AtomicBool,
     /// Whether a key is checked at the commit, so that writes cannot share one.
-    deferred_keys: AtomicBool,
+    pub(super) deferred_keys: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -55,9 +54,9 @@ struct Writes {
     closed: bool,
 }
 
-type WriterJob = Box<dyn FnOnce(&mut Writer) + Send>;
+pub(super) type WriterJob = Box<dyn FnOnce(&mut Writer) + Send>;
 
-enum Waiting {
+pub(super) enum Waiting {
     /// A write for a group.
     Write(Write),
     /// What needs the writer for itself.
@@ -155,54 +154,6 @@ impl Database {
         answer_of(answered, &turn).await
     }
 
-    /// Runs `work` with the writer for itself, in the order of the queue. Whoever watches is told that anything may be another.
-    ///
-    /// # Errors
-    /// The work's own, `Busy`, or `Closed`.
-    pub(super) async fn with_writer<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&mut Writer) -> Result<T, RunError> + Send + 'static,
-    ) -> Result<T, RunError> {
-        self.with_writer_that(Touched::All, work).await
-    }
-
-    /// The same for work that changes nothing of what tenants see.
-    ///
-    /// # Errors
-    /// The work's own, `Busy`, or `Closed`.
-    pub(super) async fn beside_writes<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&mut Writer) -> Result<T, RunError> + Send + 'static,
-    ) -> Result<T, RunError> {
-        self.with_writer_that(Touched::default(), work).await
-    }
-
-    async fn with_writer_that<T: Send + 'static>(
-        &self,
-        touches: Touched,
-        work: impl FnOnce(&mut Writer) -> Result<T, RunError> + Send + 'static,
-    ) -> Result<T, RunError> {
-        let (answer, answered) = oneshot::channel();
-        let turn = Arc::new(Turn::new());
-        let begun = Arc::clone(&turn);
-        let me = self.myself()?;
-        self.enqueue(Waiting::Alone(Box::new(move |writer| {
-            if begun.begin() {
-                let result = work(writer);
-                me.settings.schema_changed();
-                match schema::has_deferred_keys(&writer.handle.connection) {
-                    Ok(deferred) => me.deferred_keys.store(deferred, Ordering::Relaxed),
-                    Err(error) => tracing::error!(%error, "a schema cannot be read"),
-                }
-                // Only now, so that what is looked at again is looked at by the schema that it has.
-                me.tell(touches);
-                // A caller that has gone away does not want it.
-                let _ = answer.send(result);
-            }
-        })))?;
-        answer_of(answered, &turn).await
-    }
-
     fn alone(&self, write: Write) -> Waiting {
         let (limits, id, news) = (self.limits, self.id, self.writers.news().clone());
         Waiting::Alone(Box::new(move |w| {
@@ -210,16 +161,11 @@ impl Database {
         }))
     }
 
-    /// Tells whoever watches what a commit may have changed.
-    pub(super) fn tell(&self, touched: Touched) {
-        self.writers.news().tell(self.id, touched);
-    }
-
     pub(super) fn myself(&self) -> Result<Arc<Self>, RunError> {
         self.me.upgrade().ok_or(RunError::Closed)
     }
 
-    fn enqueue(&self, work: Waiting) -> Result<(), RunError> {
+    pub(super) fn enqueue(&self, work: Waiting) -> Result<(), RunError> {
         let mut writes = lock(&self.writes);
         if writes.closed {
             return Err(RunError::Closed);

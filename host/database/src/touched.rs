@@ -8,10 +8,12 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rusqlite::Connection;
+use rusqlite::hooks::AuthAction;
 
+use super::Databases;
 use super::cost::{Cost, Root};
 use super::costs::Known;
 use super::handle::Handle;
@@ -37,6 +39,39 @@ impl Tables {
 
     pub(super) fn any(&mut self) {
         self.unknown = true;
+    }
+}
+
+/// Tables that are being noted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Noted(Arc<Mutex<Option<Tables>>>);
+
+impl Noted {
+    fn lock(&self) -> MutexGuard<'_, Option<Tables>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes from now on.
+    pub(super) fn begin(&self) {
+        *self.lock() = Some(Tables::default());
+    }
+
+    /// The tables since the beginning.
+    pub(super) fn end(&self) -> Tables {
+        self.lock().take().unwrap_or_default()
+    }
+
+    /// Notes what an action is about, if somebody wants to know.
+    pub(super) fn note(&self, action: &AuthAction<'_>) {
+        let mut noted = self.lock();
+        let Some(tables) = noted.as_mut() else { return };
+        match action {
+            AuthAction::Read { table_name, .. } => tables.read(table_name),
+            AuthAction::Insert { table_name }
+            | AuthAction::Delete { table_name }
+            | AuthAction::Update { table_name, .. } => tables.write(table_name),
+            _ => {}
+        }
     }
 }
 
@@ -176,6 +211,18 @@ impl News {
 impl fmt::Debug for News {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("News").finish_non_exhaustive()
+    }
+}
+
+impl Databases {
+    /// Has `follow` told what commits may have changed: once they are durable, and before whoever made them is answered.
+    pub fn follow(&self, follow: impl Fn(BackendId, Touched) + Send + Sync + 'static) {
+        self.writers.news().follow(follow);
+    }
+
+    /// Tells whoever follows that anything about a database may have changed.
+    pub fn announce(&self, id: BackendId) {
+        self.writers.news().tell(id, Touched::All);
     }
 }
 

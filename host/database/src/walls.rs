@@ -3,8 +3,8 @@
 //! Everything here allows by list. A statement passes only if each of its actions is on the list of the role that
 //! the connection plays at the moment; the platform's own statements are prepared in a role of their own.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
@@ -14,7 +14,7 @@ use rusqlite::{Connection, Result};
 use super::cost;
 use super::functions;
 use super::meter::Deadline;
-use super::touched::Tables;
+use super::touched::{Noted, Tables};
 use svc_base::clock::Clock;
 
 /// The longest value, and the longest statement, in bytes. What works on values that long takes a [cost] into account.
@@ -50,29 +50,6 @@ pub(super) struct Walls {
     role: Arc<AtomicU8>,
     /// The tables that SQLite asks about, while somebody wants to know.
     noted: Noted,
-}
-
-/// Tables that are being noted.
-#[derive(Clone, Debug, Default)]
-struct Noted(Arc<Mutex<Option<Tables>>>);
-
-impl Noted {
-    fn lock(&self) -> MutexGuard<'_, Option<Tables>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Notes what an action is about, if somebody wants to know.
-    fn note(&self, action: &AuthAction<'_>) {
-        let mut noted = self.lock();
-        let Some(tables) = noted.as_mut() else { return };
-        match action {
-            AuthAction::Read { table_name, .. } => tables.read(table_name),
-            AuthAction::Insert { table_name }
-            | AuthAction::Delete { table_name }
-            | AuthAction::Update { table_name, .. } => tables.write(table_name),
-            _ => {}
-        }
-    }
 }
 
 impl Walls {
@@ -136,10 +113,9 @@ impl Walls {
 
     /// Does something that prepares a tenant's statement; answers the tables that SQLite asks about, too.
     pub(super) fn noting<T>(&self, work: impl FnOnce() -> T) -> (T, Tables) {
-        *self.noted.lock() = Some(Tables::default());
+        self.noted.begin();
         let done = work();
-        let tables = self.noted.lock().take();
-        (done, tables.unwrap_or_default())
+        (done, self.noted.end())
     }
 
     /// Does something as the platform, in the middle of what is a tenant's.

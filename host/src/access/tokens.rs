@@ -1,13 +1,24 @@
 //! Access tokens of users: a resource server (RFC 6750) of the issuer that the operator names.
 
-use http::{HeaderValue, header};
+use std::sync::Arc;
 
-use crate::clock::Clock;
+use http::{HeaderValue, header};
+use quick_cache::sync::Cache;
+
+use crate::clock::{Clock, Timestamp};
 use crate::config::Oauth;
+use crate::content::Digest;
 use crate::http::problem::{Code, Problem};
-use crate::issuers::{Address, AddressError, Issuer, IssuerError};
+use crate::issuers::{AccessClaims, Address, AddressError, Issuer, IssuerError};
 use crate::outbound::Outbound;
 use crate::workspaces;
+
+/// Tokens whose signatures are remembered: checking one costs as much as the rest of a call.
+const REMEMBERED: usize = 4_096;
+/// For so long a signature is not checked again, in milliseconds: a key that its issuer takes back counts for that much longer.
+const FRESH: i64 = 60_000;
+/// The longest address that is kept, in bytes.
+const EMAIL: usize = 320;
 
 /// The issuer whose tokens identify users, and what a token must be for.
 #[derive(Debug)]
@@ -15,6 +26,9 @@ pub struct Tokens {
     issuer: Issuer,
     audience: String,
     scopes: Vec<String>,
+    clock: Clock,
+    /// By the digest of the token: who it stands for, and until when that is not looked at again.
+    checked: Cache<Digest, (Arc<Person>, Timestamp)>,
 }
 
 /// Why a token does not identify anybody.
@@ -54,9 +68,11 @@ impl Tokens {
     /// When its address is none that can be asked.
     pub fn new(oauth: &Oauth, outbound: Outbound, clock: Clock) -> Result<Self, AddressError> {
         Ok(Self {
-            issuer: Issuer::new(Address::parse(&oauth.issuer)?, outbound, clock),
+            issuer: Issuer::new(Address::parse(&oauth.issuer)?, outbound, clock.clone()),
             audience: oauth.audience.clone(),
             scopes: oauth.scopes.clone(),
+            clock,
+            checked: Cache::new(REMEMBERED),
         })
     }
 
@@ -71,7 +87,12 @@ impl Tokens {
     }
 
     /// Checks a token.
-    pub(super) async fn check(&self, token: &str) -> Result<Person, Refused> {
+    pub(super) async fn check(&self, token: &str) -> Result<Arc<Person>, Refused> {
+        let (name, now) = (Digest::of(token.as_bytes()), self.clock.now());
+        match self.checked.get(&name) {
+            Some((person, until)) if now < until => return Ok(person),
+            _ => {}
+        }
         let checked = self.issuer.access_token(token, &self.audience).await;
         let claims = checked.map_err(|error| match error {
             IssuerError::Token(reason) => {
@@ -83,16 +104,24 @@ impl Tokens {
                 Refused::Unavailable
             }
         })?;
-        let has = claims.scope.as_deref().unwrap_or_default();
-        let lacks = |wanted: &&String| !has.split(' ').any(|scope| scope == *wanted);
-        if self.scopes.iter().find(lacks).is_some() {
+        if !self.suffices(&claims) {
             return Err(Refused::Scope);
         }
-        Ok(Person {
+        let until = claims.until.min(Timestamp(now.0 + FRESH));
+        let person = Arc::new(Person {
             issuer: claims.issuer,
             subject: claims.subject,
-            email: claims.email,
-        })
+            email: claims.email.filter(|email| email.len() <= EMAIL),
+        });
+        self.checked.insert(name, (Arc::clone(&person), until));
+        Ok(person)
+    }
+
+    /// Whether a token has every scope that is asked for.
+    fn suffices(&self, claims: &AccessClaims) -> bool {
+        let has = claims.scope.as_deref().unwrap_or_default();
+        let mut wanted = self.scopes.iter();
+        wanted.all(|wanted| has.split(' ').any(|scope| scope == wanted))
     }
 
     /// The 403 of a token that is for less than this service takes (RFC 6750, section 3.1).

@@ -56,7 +56,7 @@ pub struct UpdateWorkspace {
 pub struct AddMember {
     /// The user's id, which `GET /api/v1/me` shows to the user.
     #[schema(
-        pattern = "^usr_[A-Za-z0-9]{1,64}$",
+        pattern = "^usr_[A-Za-z0-9_-]{1,64}$",
         example = "usr_7k2m9xq4w8t3z5b6c2d9fg"
     )]
     pub user_id: String,

@@ -92,6 +92,7 @@ impl Backends {
             .await?;
         fault::point("define.committed");
         self.actions.remove(&id);
+        self.databases.announce(id);
         Ok(actions)
     }
 

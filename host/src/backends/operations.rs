@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::Backends;
 use super::history::requests::{RestoreBackend, WhichMoments};
 use super::history::views::{HistoryView, RestoredView};
-use super::operate::requests::{CallBatch, check_ops};
+use super::operate::requests::{As, CallBatch, check_ops};
 use super::requests::{Change, CreateBackend, DefineActions, HowToChange, UpdateBackend};
 use super::scope::BackendScope;
 use super::views::{ActionList, BackendView, Defined, Updated};
@@ -111,7 +111,8 @@ pub async fn batch(
     input: CallBatch,
 ) -> Result<Vec<u8>, Problem> {
     let ops = check_ops(input.ops)?;
-    Ok(backends.batch(at.backend.id, ops).await?)
+    let by = input.by.map(As::checked).transpose()?;
+    Ok(backends.batch(at.backend.id, ops, by.as_ref()).await?)
 }
 
 /// Lists the moments that a database can be restored to.

@@ -1,4 +1,4 @@
-//! `svc dev payment refund|dispute|renew|cancel`.
+//! `svc dev`, which is the client's, and `svc dev payment refund|dispute|renew|cancel`.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -7,21 +7,31 @@ use anyhow::{Context as _, bail};
 use serde_json::Value;
 
 use super::Operate;
+use crate::client;
 use crate::outbound::Outbound;
 use crate::overview::running;
 use crate::stripe::dev::{Deed, routes};
 
 const TIME: Duration = Duration::from_secs(30);
 
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(super) struct Dev {
+    #[command(flatten)]
+    folder: client::Dev,
+    #[command(subcommand)]
+    world: Option<World>,
+}
+
 #[derive(Debug, clap::Subcommand)]
-pub(super) enum Dev {
+enum World {
     /// Do something to a payment that was made at the provider `dev`
     #[command(subcommand)]
     Payment(Payment),
 }
 
 #[derive(Debug, clap::Subcommand)]
-pub(super) enum Payment {
+enum Payment {
     /// Give all the money back: of a subscription, that of its latest month
     Refund(Of),
     /// Have the payer dispute it
@@ -33,7 +43,7 @@ pub(super) enum Payment {
 }
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Of {
+struct Of {
     /// The session's id
     session: String,
     #[command(flatten)]
@@ -41,8 +51,15 @@ pub(super) struct Of {
 }
 
 impl Dev {
+    /// Whether it works on the user's own files alone.
+    pub(super) fn is_clients(&self) -> bool {
+        self.world.is_none()
+    }
+
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let Self::Payment(payment) = self;
+        let Some(World::Payment(payment)) = self.world else {
+            return Ok(client::Command::dev(self.folder).await);
+        };
         let (deed, of) = match payment {
             Payment::Refund(of) => (Deed::Refund, of),
             Payment::Dispute(of) => (Deed::Dispute, of),

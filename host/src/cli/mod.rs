@@ -9,6 +9,7 @@ mod guest;
 mod manual;
 mod progress;
 mod project;
+mod provider;
 mod restore;
 mod serve;
 mod status;
@@ -48,12 +49,14 @@ enum Command {
     Status(status::Status),
     #[command(flatten)]
     Operation(operators::Command),
-    /// Do to a server under `serve --dev` what the world does to a real one
-    #[command(subcommand)]
+    /// Serve the folder from a server of its own while you work on it; or do to a server under `serve --dev` what the world does
     Dev(dev::Dev),
     /// Look at projects, make, change and delete them
     #[command(subcommand)]
     Project(project::Project),
+    /// Look at sign-in providers
+    #[command(subcommand)]
+    Provider(provider::ProviderCommand),
     /// Look at guests, install them, and put the ones before back
     #[command(subcommand)]
     Guest(guest::Guest),
@@ -74,7 +77,11 @@ enum Command {
 impl Command {
     /// Whether it works on the user's own files alone, which get the modes that the user wants.
     fn is_clients(&self) -> bool {
-        matches!(self, Self::Client(_) | Self::Completions(_) | Self::Man(_))
+        match self {
+            Self::Client(_) | Self::Completions(_) | Self::Man(_) => true,
+            Self::Dev(dev) => dev.is_clients(),
+            _ => false,
+        }
     }
 }
 
@@ -104,6 +111,7 @@ pub fn main() -> ExitCode {
                     operate.print(answer.document, answer.text)
                 }
                 Command::Dev(dev) => dev.run().await,
+                Command::Provider(provider) => provider.run().await,
                 Command::Project(project) => project.run().await,
                 Command::Guest(guest) => guest.run().await,
                 Command::Check(check) => check.run().await,

@@ -35,6 +35,7 @@ use self::error::{Exit, Failure, Result};
 use self::output::{Out, say};
 use crate::sandbox::ContentType;
 
+pub use manifest::Dev;
 pub use profile::Remote;
 pub use projects::Change as ProjectChange;
 
@@ -60,8 +61,6 @@ pub enum Command {
     Apply(manifest::Apply),
     /// Make the folder like the server
     Pull(manifest::Pull),
-    /// Serve the folder from a server of its own while you work on it
-    Dev(manifest::Dev),
     /// List, show, compare and delete the pages of a project
     #[command(subcommand)]
     Frontend(frontends::Frontend),
@@ -100,6 +99,12 @@ impl Command {
         ended(json, self.work().await)
     }
 
+    /// Runs `svc dev`, which shares its name with what is done to a server while developing.
+    pub async fn dev(dev: Dev) -> ExitCode {
+        let json = asks_for_json();
+        ended(json, Box::pin(dev.run()).await)
+    }
+
     async fn work(self) -> Result<()> {
         match self {
             Self::Login(login) => login.run().await,
@@ -111,7 +116,6 @@ impl Command {
             Self::Watch(watch) => watch.run().await,
             Self::Apply(apply) => apply.run().await,
             Self::Pull(pull) => pull.run().await,
-            Self::Dev(dev) => Box::pin(dev.run()).await,
             Self::Frontend(frontend) => frontend.run().await,
             Self::Revision(revision) => revision.run().await,
             Self::Backend(backend) => backend.run().await,

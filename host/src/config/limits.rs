@@ -65,6 +65,10 @@ limits! {
     auth_per_minute = 10, 1;
     /// Password attempts at once.
     auth_burst = 10, 1;
+    /// Steps of visitors' sign-ins a minute and client.
+    sign_in_per_minute = 300, 1;
+    /// Steps of visitors' sign-ins at once.
+    sign_in_burst = 100, 1;
     /// Reports a minute and client.
     report_per_minute = 10, 1;
     /// Reports at once.
@@ -121,6 +125,10 @@ limits! {
     messages_per_second = 10, 1;
     /// Messages that wait for a slow WebSocket.
     outbound_queue = 32, 1;
+    /// Evaluations of a live query, a second.
+    live_per_second = 10, 1;
+    /// Live queries of a socket.
+    live_per_socket = 20, 0;
     /// Between two pings, in seconds.
     ping_seconds = 25, 1;
     /// Until a missing pong closes, in seconds.

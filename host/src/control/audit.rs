@@ -138,6 +138,7 @@ acts! {
     PriceCreate "price.create" "A price was put into a catalog; its id.",
     PriceDeactivate "price.deactivate" "A price was taken off a catalog; its id.",
     PaymentsRebuild "payments.rebuild" "The operator derived a project's payments anew; the project's id.",
+    VisitorForget "visitor.forget" "What is known of a visitor was erased; the visitor's id.",
     DeploymentDisable "deployment.disable" "The operator took a page down; the deployment's id.",
     DeploymentEnable "deployment.enable" "The operator put a page back; the deployment's id.",
     ReportClose "report.close" "The operator closed a report; its id.",

@@ -2,7 +2,7 @@
 
 use std::sync::{PoisonError, RwLock};
 
-use crate::ids::BackendId;
+use crate::ids::{BackendId, ProjectId};
 
 /// A change that whoever keeps something in memory must follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +13,10 @@ pub enum Change {
     BackendEnded(BackendId),
     /// Nobody may be in the rooms of a backend any more.
     RealtimeOff(BackendId),
+    /// A visitor's session has ended; it is named by the SHA-256 of its token.
+    SessionEnded([u8; 32]),
+    /// Sessions of visitors of a project have ended, some or all.
+    SessionsEnded(ProjectId),
 }
 
 type Follower = Box<dyn Fn(&Change) + Send + Sync>;

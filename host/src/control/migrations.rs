@@ -13,6 +13,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("../../migrations/0005_operators.sql"),
     include_str!("../../migrations/0006_draft_bases.sql"),
     include_str!("../../migrations/0007_sharing.sql"),
+    include_str!("../../migrations/0008_visitors.sql"),
     include_str!("../../migrations/0009_payments.sql"),
     include_str!("../../migrations/0010_members.sql"),
     include_str!("../../migrations/0011_agents.sql"),

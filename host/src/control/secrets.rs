@@ -37,6 +37,8 @@ secrets! {
     unlock,
     /// Compares the bodies of requests with one idempotency key, without keeping them.
     idempotency,
+    /// Makes the key that seals sign-ins which are under way.
+    sign_in,
 }
 
 fn key(tx: &Tx<'_>, name: &str, fresh: &[u8; 32]) -> Result<hmac::Key, Error> {

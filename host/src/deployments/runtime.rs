@@ -1,4 +1,7 @@
-//! The page's runtime: the one script that frontends get, served under its digest for as long as a page names it.
+//! The page's runtime: the one script that frontends get, and the part that it loads when it is first used, each served under
+//! its digest for as long as a page may name it.
+
+use std::sync::LazyLock;
 
 use bytes::Bytes;
 
@@ -8,7 +11,11 @@ use crate::content::Digest;
 use crate::control::Error;
 
 /// The script, put together from its parts: one scope, opened by the first and closed by the last.
-const SCRIPT: &str = concat!(
+static SCRIPT: LazyLock<String> =
+    LazyLock::new(|| PARTS.replace("LIVE_PATH", &path(&name_of(LIVE))));
+/// What it loads when a page first listens to a live query: a module.
+const LIVE: &str = include_str!("../../assets/runtime/live.js");
+const PARTS: &str = concat!(
     include_str!("../../assets/runtime/core.js"),
     include_str!("../../assets/runtime/db.js"),
     include_str!("../../assets/runtime/auth.js"),
@@ -28,7 +35,11 @@ fn path(name: &str) -> String {
 
 /// The name of the newest runtime.
 pub(super) fn newest() -> String {
-    let digest = Digest::of(SCRIPT.as_bytes()).to_string();
+    name_of(&SCRIPT)
+}
+
+fn name_of(script: &str) -> String {
+    let digest = Digest::of(script.as_bytes()).to_string();
     digest.chars().take(NAME).collect()
 }
 
@@ -45,12 +56,18 @@ impl Deployments {
     }
 
     async fn keep_runtime(&self) -> Result<String, PublishError> {
+        // What the script loads is there before the script is.
+        self.keep(LIVE).await?;
+        self.keep(&SCRIPT).await
+    }
+
+    async fn keep(&self, script: &'static str) -> Result<String, PublishError> {
         let pin = self
             .content
-            .put(Bytes::from_static(SCRIPT.as_bytes()))
+            .put(Bytes::from_static(script.as_bytes()))
             .await?;
         let (digest, now) = (pin.digest(), self.clock.now());
-        let name = newest();
+        let name = name_of(script);
         let kept = name.clone();
         self.control
             .write(move |tx| store::insert_runtime(tx, &kept, &digest, now))

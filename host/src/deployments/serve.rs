@@ -172,6 +172,15 @@ impl Deployments {
         }
     }
 
+    /// Whether a deployment is there, answering or not.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn exists(&self, id: DeploymentId) -> anyhow::Result<bool> {
+        let found = self.control.read(move |c| store::exists(c, &id));
+        Ok(found.await?)
+    }
+
     /// Whether a request with this cookie value may see a page.
     pub fn is_unlocked(&self, page: &Page, token: Option<&str>) -> bool {
         match &page.guard {

@@ -54,6 +54,12 @@ pub(super) fn by_id(c: &Connection, id: &DeploymentId) -> rusqlite::Result<Optio
         .optional()
 }
 
+/// Whether a deployment is there, answering or not.
+pub(super) fn exists(c: &Connection, id: &DeploymentId) -> rusqlite::Result<bool> {
+    c.prepare_cached("SELECT EXISTS (SELECT 1 FROM deployments WHERE id = ?1)")?
+        .query_row([id], |row| row.get(0))
+}
+
 /// Whether a slug is anybody's, resolving or not.
 pub(super) fn is_taken(c: &Connection, slug: &str) -> rusqlite::Result<bool> {
     c.prepare_cached("SELECT EXISTS (SELECT 1 FROM deployments WHERE slug = ?1)")?

@@ -1,6 +1,6 @@
 //! The end of a project, and of a workspace with all of its own: what it has stops to resolve at once, and is then removed step by step.
 //!
-//! The order is frontends, then the backend, then payments, then the project's row, and a workspace's after all of its projects'. Each step is a transaction, and each begins by looking at
+//! The order is frontends, then the backend, then its visitors and payments, then the project's row, and a workspace's after all of its projects'. Each step is a transaction, and each begins by looking at
 //! what is left, so that a teardown which a crash interrupts goes on where it was.
 
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use crate::fault;
 use crate::ids::ProjectId;
 use crate::payments::Payments;
 use crate::projects::{ProjectError, Projects};
+use crate::visitors::Visitors;
 use crate::workspaces::Workspaces;
 
 /// Ends projects.
@@ -21,6 +22,7 @@ pub struct Teardown {
     projects: Projects,
     deployments: Arc<Deployments>,
     backends: Arc<Backends>,
+    visitors: Arc<Visitors>,
     payments: Arc<Payments>,
 }
 
@@ -31,6 +33,7 @@ impl Teardown {
         projects: Projects,
         deployments: Arc<Deployments>,
         backends: Arc<Backends>,
+        visitors: Arc<Visitors>,
         payments: Arc<Payments>,
     ) -> Self {
         Self {
@@ -38,6 +41,7 @@ impl Teardown {
             projects,
             deployments,
             backends,
+            visitors,
             payments,
         }
     }
@@ -104,6 +108,8 @@ impl Teardown {
         fault::point("teardown.members");
         self.backends.delete(project).await?;
         fault::point("teardown.backend");
+        self.visitors.forget_project(project).await?;
+        fault::point("teardown.visitors");
         self.payments.remove(project).await?;
         fault::point("teardown.payments");
         self.projects.remove(project).await?;

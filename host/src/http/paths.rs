@@ -23,3 +23,8 @@ fn first_segments(path: &str) -> (&str, &str) {
         segments.next().unwrap_or_default(),
     )
 }
+
+/// Whether a path is that of live queries, whose answer may have no end.
+pub fn is_listening(path: &str) -> bool {
+    path.ends_with("/api/live")
+}

@@ -50,6 +50,8 @@ rules! {
     Preview "preview" preview_per_minute preview_burst;
     /// Password attempts.
     Auth "auth" auth_per_minute auth_burst;
+    /// Visitors' sign-ins: begun, and come back from.
+    SignIn "sign_in" sign_in_per_minute sign_in_burst;
     /// Reports of abuse.
     Report "report" report_per_minute report_burst;
     /// The tool endpoint.

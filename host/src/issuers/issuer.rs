@@ -11,11 +11,11 @@ use http::header;
 use tokio::sync::Mutex;
 use url::Url;
 
-use super::address::Address;
 use super::keys::Keys;
 use super::metadata::Metadata;
 use super::tokens::{AccessClaims, IdClaims, Token, TokenError};
 use crate::clock::Clock;
+use crate::config::Address;
 use crate::outbound::{Outbound, OutboundError};
 
 /// How long an issuer may take for a whole answer.

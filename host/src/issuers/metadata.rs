@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use url::Url;
 
-use super::address::{Address, AddressError};
+use crate::config::{Address, AddressError};
 
 /// The place of a tenant's id in an issuer that stands for many tenants, as Microsoft writes it.
 const TENANT: &str = "{tenantid}";

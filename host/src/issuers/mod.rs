@@ -3,14 +3,13 @@
 //! Everything that decides is pure: [`Metadata`], [`Keys`] and [`Token`] read what came and compare it with what was expected. [`Issuer`]
 //! fetches, remembers, and asks again within bounds.
 
-mod address;
 mod cryptography;
 mod issuer;
 mod keys;
 mod metadata;
 mod tokens;
 
-pub use address::{Address, AddressError};
+pub use crate::config::{Address, AddressError};
 pub use issuer::{CALL_TIME, Issuer, IssuerError};
 pub use keys::Keys;
 pub use metadata::{Metadata, MetadataError};

@@ -113,6 +113,8 @@ pub struct AccessClaims {
     pub client_id: Option<String>,
     /// What it may be used for, separated by spaces.
     pub scope: Option<String>,
+    /// From when on it is not taken any more.
+    pub until: Timestamp,
 }
 
 /// What tokens say, unchecked.
@@ -272,6 +274,7 @@ impl<'a> Token<'a> {
             email: profile.email.filter(|_| profile.email_verified),
             client_id: claims.client_id.or(claims.azp),
             scope: claims.scope,
+            until: until(claims.exp),
         })
     }
 
@@ -314,6 +317,15 @@ impl<'a> Token<'a> {
                 _ => TokenError::Malformed,
             })
     }
+}
+
+/// From when on a token with this `exp` is not taken any more.
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "a float beyond the integers becomes the nearest of them"
+)]
+fn until(exp: Option<f64>) -> Timestamp {
+    Timestamp(((exp.unwrap_or_default() + LEEWAY) * 1000.0) as i64)
 }
 
 fn check_issuer(

@@ -29,6 +29,7 @@ use crate::payments::Payments;
 use crate::projects::Projects;
 use crate::realtime::Realtime;
 use crate::telemetry::Metrics;
+use crate::visitors::Visitors;
 
 /// Services that tools are shells over.
 #[derive(Clone, Debug)]
@@ -43,6 +44,8 @@ pub struct Tools {
     pub envelope: Teardown,
     /// What answers at slugs.
     pub deployments: Arc<Deployments>,
+    /// Visitors who are somebody.
+    pub visitors: Arc<Visitors>,
     /// Projects' databases and their actions.
     pub backends: Arc<Backends>,
     /// Rooms in which pages talk to each other.

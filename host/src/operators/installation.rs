@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
 use crate::app::SharedApp;
@@ -9,6 +10,8 @@ use crate::clock::Clock;
 use crate::control::audit::Act;
 use crate::control::events::{self, Deed};
 use crate::control::{Control, Error};
+use crate::ids::ProjectId;
+use crate::overview;
 use crate::random::Random;
 use crate::workspaces::Workspaces;
 
@@ -46,6 +49,16 @@ impl Installation {
             self.clock.clone(),
             self.random.clone(),
         )
+    }
+
+    /// The project that an operator names.
+    pub(super) async fn project(&self, named: &str) -> anyhow::Result<ProjectId> {
+        let projects = overview::projects(&self.control, self.clock.now(), None).await?;
+        let mut projects = projects.into_iter();
+        let found = projects.find(|one| one.id.to_string() == named || one.host_label == named);
+        let found = found
+            .with_context(|| format!("there is no project `{named}`: name its id or its label"))?;
+        Ok(found.id)
     }
 
     /// Writes into the server's log what an operator did: at its next start, if none runs.

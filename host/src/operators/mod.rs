@@ -16,6 +16,7 @@ mod reach;
 mod report;
 mod rerender;
 mod socket;
+mod visitors;
 
 use std::path::PathBuf;
 
@@ -110,6 +111,8 @@ operations! {
         Report(Group<report::Report>);
         /// Look at what the payment provider has said, and derive from it anew
         Payments(Group<payments::Payments>);
+        /// List a project's visitors, and erase one
+        Visitors(Group<visitors::Visitors>);
         /// Read who changed what
         Audit(Single<audit::Audit>);
     }

@@ -1,12 +1,10 @@
 //! `svc payments rebuild|events`.
 
-use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
 use super::installation::{Answer, Installation};
 use crate::clock::Timestamp;
 use crate::ids::{ProjectId, SessionId};
-use crate::overview;
 use crate::payments;
 use crate::stripe::Fact;
 use crate::terminal::table;
@@ -59,7 +57,7 @@ impl Payments {
 }
 
 async fn rebuild(at: &Installation, named: &str) -> anyhow::Result<Answer> {
-    let (project, now) = (project(at, named).await?, at.clock.now());
+    let (project, now) = (at.project(named).await?, at.clock.now());
     let (sessions, changed) = payments::Payments::rebuild(&at.control, project, now).await?;
     let rebuilt = Rebuilt {
         project,
@@ -72,7 +70,7 @@ async fn rebuild(at: &Installation, named: &str) -> anyhow::Result<Answer> {
 }
 
 async fn events(at: &Installation, named: &str) -> anyhow::Result<Answer> {
-    let project = project(at, named).await?;
+    let project = at.project(named).await?;
     let found = payments::Payments::events(&at.control, project).await?;
     let events = found.into_iter().map(|(session, entry)| Told {
         session,
@@ -95,13 +93,4 @@ async fn events(at: &Installation, named: &str) -> anyhow::Result<Answer> {
     });
     let text = table(["received", "happened", "type", "session", "id"], rows);
     Answer::new(&serde_json::json!({ "events": events }), text)
-}
-
-async fn project(at: &Installation, named: &str) -> anyhow::Result<ProjectId> {
-    let projects = overview::projects(&at.control, at.clock.now(), None).await?;
-    let mut projects = projects.into_iter();
-    let found = projects.find(|one| one.id.to_string() == named || one.host_label == named);
-    let found = found
-        .with_context(|| format!("there is no project `{named}`: name its id or its label"))?;
-    Ok(found.id)
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use url::Url;
 
 use super::model::{COOKIE_SECONDS, PaymentError, Price, Session, Status};
-use super::service::{Payments, settle, token};
+use super::service::{Payments, settle};
 use super::store;
 use super::views::CheckoutView;
 use super::visitor::{Visitor, hash};
@@ -16,6 +16,8 @@ use crate::fault;
 use crate::ids::SessionId;
 use crate::projects;
 use crate::stripe::{NewCheckout, Purchase, Stripe, StripeError};
+use crate::visitors::return_to;
+use crate::workspaces::credential;
 
 /// How long a second click on the same button means the same purchase, in seconds.
 const DOUBLE_CLICK: i64 = 60;
@@ -72,16 +74,12 @@ impl Payments {
     ) -> Result<Checkout, PaymentError> {
         let stripe = self.provider()?;
         let project = self.project_of(&page).await?;
-        let price_id = wanted.price.clone();
-        let read = self
-            .control
-            .read(move |c| store::price_of(c, &project, &price_id));
-        let price = read.await?.ok_or(PaymentError::NoPrice)?;
+        let price = self.price(project, wanted.price.clone()).await?;
         if !price.active {
             return Err(PaymentError::Inactive);
         }
         let (now, deployment) = (self.clock.now(), page.id);
-        let fresh = token(&self.random.bytes::<32>()?);
+        let fresh = credential::secret(&self.random)?;
         let email = visitor.user.as_ref().and_then(|user| user.email.clone());
         let session = Session {
             id: SessionId::new(&self.clock, &self.random)?,
@@ -93,7 +91,7 @@ impl Payments {
             currency: price.currency.clone(),
             recurring: price.recurring,
             return_to: wanted.return_to.to_string(),
-            user_id: visitor.user.map(|user| user.id),
+            user_id: visitor.user.map(|user| user.user_id),
             cookie: hash(&fresh),
             provider_id: None,
             provider_url: None,
@@ -103,7 +101,7 @@ impl Payments {
             created_at: now,
             updated_at: now,
         };
-        let known = visitor.cookie.zip(visitor.token);
+        let known = visitor.token;
         let write = self
             .control
             .write(move |tx| store_session(tx, session, fresh, known, now));
@@ -189,7 +187,7 @@ fn store_session(
     tx: &crate::control::Tx<'_>,
     mut session: Session,
     fresh: String,
-    known: Option<([u8; 32], String)>,
+    known: Option<String>,
     now: Timestamp,
 ) -> Result<(Session, String), PaymentError> {
     if !projects::is_live(tx, &session.project, now)? {
@@ -197,7 +195,7 @@ fn store_session(
     }
     let since = now.plus_seconds(-COOKIE_SECONDS);
     let mut token = fresh;
-    if let Some((cookie, value)) = known
+    if let Some((cookie, value)) = known.map(|value| (hash(&value), value))
         && store::knows_cookie(tx, &session.deployment, &cookie, since)
             .map_err(crate::control::Error::from)?
     {
@@ -246,17 +244,8 @@ fn came_back(return_to: &Url, outcome: &str) -> String {
 /// The address that `return_to` means, on the host that was asked: a path at or below the page's own; `None` if it is no such path.
 pub(super) fn return_address(origin: &str, slug: &str, return_to: Option<&str>) -> Option<Url> {
     let home = format!("/{slug}");
-    let path = return_to.unwrap_or(&home);
-    let below = path.strip_prefix(&home)?;
-    // A browser takes a backslash for a slash, and leaves out line breaks.
-    let odd = |c: char| c == '\\' || c.is_control();
-    if !(below.is_empty() || below.starts_with(['/', '?', '#'])) || path.contains(odd) {
-        return None;
-    }
-    let url = Url::parse(&format!("{origin}{path}")).ok()?;
-    let resolved = url.path();
-    let stays = resolved == home || resolved.starts_with(&format!("{home}/"));
-    stays.then_some(url)
+    let path = return_to::checked(origin, slug, return_to.unwrap_or(&home))?;
+    Url::parse(&format!("{origin}{path}")).ok()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! webhooks alone, as [`verdict`](verdict::verdict)s, which are functions of the ledger (`stripe/ledger.rs`). A project's own
 //! database has a copy of its sessions, which follows (`mirror.rs`).
 
+mod catalog;
 mod checkout;
 mod mirror;
 pub mod model;

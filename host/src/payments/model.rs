@@ -42,7 +42,8 @@ pub enum Status {
 }
 
 impl Status {
-    const ALL: [Self; 5] = [
+    /// All of them.
+    pub const ALL: [Self; 5] = [
         Self::Open,
         Self::Paid,
         Self::Canceled,
@@ -59,20 +60,6 @@ impl Status {
             Self::Failed => "failed",
             Self::Refunded => "refunded",
         }
-    }
-}
-
-impl rusqlite::ToSql for Status {
-    fn to_sql(&self) -> rusqlite::Result<rusqlite::types::ToSqlOutput<'_>> {
-        Ok(self.as_str().into())
-    }
-}
-
-impl rusqlite::types::FromSql for Status {
-    fn column_result(value: rusqlite::types::ValueRef<'_>) -> rusqlite::types::FromSqlResult<Self> {
-        let text = value.as_str()?;
-        let known = Self::ALL.into_iter().find(|status| status.as_str() == text);
-        known.ok_or(rusqlite::types::FromSqlError::InvalidType)
     }
 }
 

@@ -13,7 +13,7 @@ use super::checkout::{Wanted, return_address};
 use super::model::COOKIE_SECONDS;
 use super::requests::{AddPrice, BeginCheckout, ListSessions};
 use super::views::{CatalogView, CheckoutView, PaymentList, PricedView, SessionList};
-use super::visitor::{cookie_name, visitor};
+use super::visitor::{Visitor, cookie_name};
 use super::{Payments, operations};
 use crate::access::idempotency::{Repeatable, Route};
 use crate::access::{Editor, Viewer, to_the_end};
@@ -25,6 +25,7 @@ use crate::http::extract::{UnreadBody, UnreadQuery, invalid};
 use crate::http::problem::{Code, Problem};
 use crate::http::{negotiate, origin};
 use crate::projects::scope::ProjectScope;
+use crate::visitors::Visitors;
 
 /// Services that visitors' payments need.
 #[derive(Clone, Debug)]
@@ -33,6 +34,8 @@ pub struct Till {
     pub payments: Arc<Payments>,
     /// Pages that they are begun on.
     pub deployments: Arc<Deployments>,
+    /// Visitors who are somebody.
+    pub visitors: Arc<Visitors>,
     /// Settings.
     pub config: Arc<Config>,
 }
@@ -188,7 +191,7 @@ pub async fn checkout(
             ))
         })?,
     };
-    let visitor = visitor(&page, &headers);
+    let visitor = Visitor::of(&till.visitors, &context.host, &page, &headers).await?;
     let beginning = Arc::clone(&till.payments).begin(Arc::clone(&page), visitor, wanted);
     let begun = to_the_end(beginning).await?;
     let cookie = Cookie::build((cookie_name(&page.id), begun.token))
@@ -228,7 +231,8 @@ pub async fn status(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let page = frontend(&till, &context, &slug).await?;
-    let owned = till.payments.owned(&page, visitor(&page, &headers)).await?;
+    let visitor = Visitor::of(&till.visitors, &context.host, &page, &headers).await?;
+    let owned = till.payments.owned(&page, visitor).await?;
     let mut response = Json(PaymentList::new(owned)).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, pages::PRIVATE);

@@ -4,17 +4,16 @@ use std::sync::Arc;
 
 use super::checkout::Begun;
 use super::mirror::Mirrors;
-use super::model::{COOKIE_SECONDS, NewPrice, PaymentError, Price, Session};
-use super::store::{self, Ids};
+use super::model::{COOKIE_SECONDS, PaymentError, Session};
+use super::store;
 use super::verdict::verdict;
 use super::views::MatchedBy;
 use super::visitor::Visitor;
 use crate::clock::{Clock, Timestamp};
-use crate::control::answers::Keep;
 use crate::control::audit::Act;
 use crate::control::{self, Control, Tx};
 use crate::deployments::pages::{Kind, Page};
-use crate::ids::{DeploymentId, ProjectId, SessionId, uuid_v7};
+use crate::ids::{ProjectId, SessionId};
 use crate::projects::{self, ProjectError, Projects};
 use crate::random::Random;
 use crate::stripe::{Consumer, Found, Reference, Stripe, Subject, ledger};
@@ -58,58 +57,6 @@ impl Payments {
         }
     }
 
-    /// The prices of a project, by product.
-    ///
-    /// # Errors
-    /// The database's.
-    pub async fn catalog(&self, project: ProjectId) -> Result<Vec<Price>, PaymentError> {
-        let read = self.control.read(move |c| store::catalog(c, &project));
-        Ok(read.await?)
-    }
-
-    /// Puts a price into a project's catalog; durable when it returns.
-    ///
-    /// # Errors
-    /// [`PaymentError`].
-    pub async fn add_price(
-        &self,
-        project: ProjectId,
-        new: NewPrice,
-        keep: Keep<Price>,
-    ) -> Result<Price, PaymentError> {
-        let ids = Ids {
-            price: format!("price_{}", token(&self.random.bytes::<18>()?)),
-            product: uuid_v7(&self.clock, &self.random)?.to_string(),
-        };
-        let now = self.clock.now();
-        self.control
-            .write(move |tx| {
-                if !projects::is_live(tx, &project, now)? {
-                    return Err(PaymentError::NoProject);
-                }
-                let made = store::insert_price(tx, &project, &new, &ids, now)?;
-                projects::did(tx, &project, Act::PriceCreate, &ids.price, now)?;
-                keep.keep(tx, &made)?;
-                Ok(made)
-            })
-            .await
-    }
-
-    /// Takes a price off a project's catalog: nobody can buy it from now on. What was bought stays.
-    ///
-    /// # Errors
-    /// `NoPrice` if the project has none of the id.
-    pub async fn deactivate(&self, project: ProjectId, id: String) -> Result<Price, PaymentError> {
-        let now = self.clock.now();
-        let write = self.control.write(move |tx| {
-            if store::deactivate(tx, &project, &id)? {
-                projects::did(tx, &project, Act::PriceDeactivate, &id, now)?;
-            }
-            store::price_of(tx, &project, &id).map_err(control::Error::from)
-        });
-        write.await?.ok_or(PaymentError::NoPrice)
-    }
-
     /// The latest sessions of a project, newest first.
     ///
     /// # Errors
@@ -134,7 +81,7 @@ impl Payments {
         page: &Page,
         visitor: Visitor,
     ) -> Result<Vec<(Session, MatchedBy)>, PaymentError> {
-        if visitor.user.is_none() && visitor.cookie.is_none() {
+        if visitor.user.is_none() && visitor.token.is_none() {
             return Ok(Vec::new());
         }
         let deployment = page.id;
@@ -142,7 +89,7 @@ impl Payments {
         let since = self.clock.now().plus_seconds(-COOKIE_SECONDS);
         let read = self
             .control
-            .read(move |c| recognise(c, &project, &deployment, &visitor, since));
+            .read(move |c| store::recognise(c, &project, &deployment, &visitor, since));
         Ok(read.await?)
     }
 
@@ -302,48 +249,4 @@ impl Consumer for Payments {
         }
         Ok(!sessions.is_empty())
     }
-}
-
-/// The paid sessions of a visitor, newest first, each by the surest sign.
-fn recognise(
-    c: &rusqlite::Connection,
-    project: &ProjectId,
-    deployment: &DeploymentId,
-    visitor: &Visitor,
-    since: Timestamp,
-) -> rusqlite::Result<Vec<(Session, MatchedBy)>> {
-    let mut found: Vec<(Session, MatchedBy)> = Vec::new();
-    let mut add = |sessions: Vec<Session>, by| {
-        for session in sessions {
-            if !found.iter().any(|(known, _)| known.id == session.id) {
-                found.push((session, by));
-            }
-        }
-    };
-    if let Some(user) = &visitor.user {
-        add(
-            store::paid_by_user(c, project, &user.id)?,
-            MatchedBy::UserId,
-        );
-        if let Some(email) = &user.email {
-            add(store::paid_by_email(c, project, email)?, MatchedBy::Email);
-        }
-    }
-    if let Some(cookie) = &visitor.cookie
-        && store::knows_cookie(c, deployment, cookie, since)?
-    {
-        add(
-            store::paid_by_cookie(c, deployment, cookie)?,
-            MatchedBy::Cookie,
-        );
-    }
-    // Ids are ordered by time.
-    found.sort_by(|(a, _), (b, _)| b.id.cmp(&a.id));
-    Ok(found)
-}
-
-/// Random bytes as letters and digits.
-pub(super) fn token(bytes: &[u8]) -> String {
-    const BASE62: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-    base_x::encode(BASE62, bytes)
 }

@@ -1,118 +1,15 @@
-//! Catalogs and sessions in the control database.
+//! Sessions and how far mirrors follow, in the control database.
 
+use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::model::{NewPrice, PRICES, PaymentError, Price, Product, Session, Status, email_key};
+use super::model::{Session, Status, email_key};
 use super::verdict::Verdict;
+use super::views::MatchedBy;
+use super::visitor::{Visitor, hash};
 use crate::clock::Timestamp;
 use crate::control::{Error, Tx};
 use crate::ids::{BackendId, DeploymentId, ProjectId, SessionId};
-
-const PRICE: &str = "SELECT r.id, r.label, r.amount, r.currency, r.recurring, r.active, r.created_at, \
-    p.id, p.name, p.description \
-    FROM payment_prices r JOIN payment_products p ON p.id = r.product_id";
-
-fn price(row: &Row<'_>) -> rusqlite::Result<Price> {
-    Ok(Price {
-        id: row.get(0)?,
-        label: row.get(1)?,
-        amount: row.get(2)?,
-        currency: row.get(3)?,
-        recurring: row.get(4)?,
-        active: row.get(5)?,
-        created_at: row.get(6)?,
-        product: Product {
-            id: row.get(7)?,
-            name: row.get(8)?,
-            description: row.get(9)?,
-        },
-    })
-}
-
-/// The prices of a project, by product and age.
-pub(super) fn catalog(c: &Connection, project: &ProjectId) -> rusqlite::Result<Vec<Price>> {
-    c.prepare_cached(&format!(
-        "{PRICE} WHERE r.project_id = ?1 ORDER BY p.number, r.number"
-    ))?
-    .query_map([project], price)?
-    .collect()
-}
-
-/// A price of a project.
-pub(super) fn price_of(
-    c: &Connection,
-    project: &ProjectId,
-    id: &str,
-) -> rusqlite::Result<Option<Price>> {
-    c.prepare_cached(&format!("{PRICE} WHERE r.project_id = ?1 AND r.id = ?2"))?
-        .query_row(params![project, id], price)
-        .optional()
-}
-
-/// The names of what is made with a price: its own, and that of its product, if there is none of the name.
-#[derive(Clone, Debug)]
-pub(super) struct Ids {
-    pub(super) price: String,
-    pub(super) product: String,
-}
-
-/// Adds a price, and its product if that is new.
-pub(super) fn insert_price(
-    tx: &Tx<'_>,
-    project: &ProjectId,
-    new: &NewPrice,
-    ids: &Ids,
-    now: Timestamp,
-) -> Result<Price, PaymentError> {
-    let prices: u64 = tx
-        .prepare_cached("SELECT count(*) FROM payment_prices WHERE project_id = ?1")
-        .and_then(|mut query| {
-            query.query_row([project], |row| row.get::<_, i64>(0).map(i64::unsigned_abs))
-        })
-        .map_err(Error::from)?;
-    if prices >= PRICES {
-        return Err(PaymentError::Full);
-    }
-    let insert = || {
-        let product: String = tx
-            .prepare_cached(
-                "INSERT INTO payment_products (id, project_id, name, description, created_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5)
-                 ON CONFLICT (project_id, name)
-                    DO UPDATE SET description = coalesce(excluded.description, description)
-                 RETURNING id",
-            )?
-            .query_row(
-                params![ids.product, project, new.product_name, new.description, now],
-                |row| row.get(0),
-            )?;
-        tx.prepare_cached(
-            "INSERT INTO payment_prices
-                (id, project_id, product_id, label, amount, currency, recurring, created_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        )?
-        .execute(params![
-            ids.price,
-            project,
-            product,
-            new.label,
-            new.amount,
-            new.currency,
-            new.recurring,
-            now,
-        ])?;
-        price_of(tx, project, &ids.price)
-    };
-    let made = insert().map_err(Error::from)?;
-    made.ok_or(PaymentError::NoPrice)
-}
-
-/// Takes a price off the catalog; returns whether this did.
-pub(super) fn deactivate(tx: &Tx<'_>, project: &ProjectId, id: &str) -> Result<bool, Error> {
-    let sql = "UPDATE payment_prices SET active = 0 WHERE project_id = ?1 AND id = ?2 AND active";
-    let changed = tx.prepare_cached(sql)?.execute(params![project, id])?;
-    Ok(changed > 0)
-}
 
 const SESSION: &str = "SELECT id, project_id, deployment_id, price_id, price_label, amount, currency, \
     recurring, return_to, user_id, cookie_sha256, provider_id, provider_url, attempt, status, email, \
@@ -134,11 +31,17 @@ fn session(row: &Row<'_>) -> rusqlite::Result<Session> {
         provider_id: row.get(11)?,
         provider_url: row.get(12)?,
         attempt: row.get(13)?,
-        status: row.get(14)?,
+        status: status(&row.get::<_, String>(14)?)?,
         email: row.get(15)?,
         created_at: row.get(16)?,
         updated_at: row.get(17)?,
     })
+}
+
+fn status(text: &str) -> rusqlite::Result<Status> {
+    let known = Status::ALL.into_iter().find(|one| one.as_str() == text);
+    let unknown = || format!("there is no status {text}");
+    known.ok_or_else(|| rusqlite::Error::FromSqlConversionFailure(14, Type::Text, unknown().into()))
 }
 
 /// Adds a session.
@@ -161,7 +64,7 @@ pub(super) fn insert_session(tx: &Tx<'_>, new: &Session) -> Result<(), Error> {
         new.return_to,
         new.user_id,
         new.cookie,
-        new.status,
+        new.status.as_str(),
         new.created_at,
         new.updated_at,
     ])?;
@@ -347,7 +250,7 @@ pub(super) fn set_verdict(
     )?
     .execute(params![
         session.id,
-        verdict.status,
+        verdict.status.as_str(),
         verdict.email,
         verdict.email.as_deref().map(email_key),
         now,
@@ -376,21 +279,49 @@ pub(super) fn session_ids(c: &Connection, project: &ProjectId) -> rusqlite::Resu
         .collect()
 }
 
-/// The paid sessions of a visitor of a project, newest first.
-pub(super) fn paid_by_user(
+/// The paid sessions of a visitor, newest first, each by the surest sign.
+pub(super) fn recognise(
     c: &Connection,
     project: &ProjectId,
-    user: &str,
-) -> rusqlite::Result<Vec<Session>> {
+    deployment: &DeploymentId,
+    visitor: &Visitor,
+    since: Timestamp,
+) -> rusqlite::Result<Vec<(Session, MatchedBy)>> {
+    let mut found: Vec<(Session, MatchedBy)> = Vec::new();
+    let mut add = |sessions: Vec<Session>, by| {
+        for session in sessions {
+            if !found.iter().any(|(known, _)| known.id == session.id) {
+                found.push((session, by));
+            }
+        }
+    };
+    if let Some(user) = &visitor.user {
+        add(paid_by_user(c, project, &user.user_id)?, MatchedBy::UserId);
+        if let Some(email) = &user.email {
+            add(paid_by_email(c, project, email)?, MatchedBy::Email);
+        }
+    }
+    if let Some(cookie) = visitor.token.as_deref().map(hash)
+        && knows_cookie(c, deployment, &cookie, since)?
+    {
+        add(paid_by_cookie(c, deployment, &cookie)?, MatchedBy::Cookie);
+    }
+    // Ids are ordered by time.
+    found.sort_by(|(a, _), (b, _)| b.id.cmp(&a.id));
+    Ok(found)
+}
+
+/// The paid sessions of a visitor of a project, newest first.
+fn paid_by_user(c: &Connection, project: &ProjectId, user: &str) -> rusqlite::Result<Vec<Session>> {
     c.prepare_cached(&format!(
         "{SESSION} WHERE project_id = ?1 AND user_id = ?2 AND status = ?3 ORDER BY number DESC"
     ))?
-    .query_map(params![project, user, Status::Paid], session)?
+    .query_map(params![project, user, Status::Paid.as_str()], session)?
     .collect()
 }
 
 /// The paid sessions of a project whose address is this one, newest first.
-pub(super) fn paid_by_email(
+fn paid_by_email(
     c: &Connection,
     project: &ProjectId,
     email: &str,
@@ -398,12 +329,15 @@ pub(super) fn paid_by_email(
     c.prepare_cached(&format!(
         "{SESSION} WHERE project_id = ?1 AND email_key = ?2 AND status = ?3 ORDER BY number DESC"
     ))?
-    .query_map(params![project, email_key(email), Status::Paid], session)?
+    .query_map(
+        params![project, email_key(email), Status::Paid.as_str()],
+        session,
+    )?
     .collect()
 }
 
 /// The paid sessions that were begun on a frontend with a cookie, newest first.
-pub(super) fn paid_by_cookie(
+fn paid_by_cookie(
     c: &Connection,
     deployment: &DeploymentId,
     cookie: &[u8; 32],
@@ -411,7 +345,7 @@ pub(super) fn paid_by_cookie(
     c.prepare_cached(&format!(
         "{SESSION} WHERE deployment_id = ?1 AND cookie_sha256 = ?2 AND status = ?3 ORDER BY number DESC"
     ))?
-    .query_map(params![deployment, cookie, Status::Paid], session)?
+    .query_map(params![deployment, cookie, Status::Paid.as_str()], session)?
     .collect()
 }
 

@@ -2,6 +2,9 @@
 //!
 //! First match wins: wholly refunded, its subscription over, paid, failed, expired; else it is open.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeSet;
 
 use crate::clock::Timestamp;

@@ -1,54 +1,46 @@
 //! Who the visitor of a request is, for checkouts and for what was paid.
 
-use http::{HeaderMap, header};
-
-use cookie::Cookie;
+use http::HeaderMap;
 use ring::digest::{SHA256, digest};
 
+use crate::control;
 use crate::deployments::pages::Page;
+use crate::http::hosts::Host;
 use crate::ids::DeploymentId;
+use crate::visitors::{Identity, Visitors, token_of};
 
 /// What is known of a visitor.
 #[derive(Clone, Debug, Default)]
 pub struct Visitor {
     /// Who is signed in.
-    pub user: Option<SignedIn>,
-    /// SHA-256 of the checkout cookie, which nobody has looked up yet.
-    pub cookie: Option<[u8; 32]>,
-    /// The checkout cookie's value.
+    pub user: Option<Identity>,
+    /// The checkout cookie's value, which nobody has looked up yet.
     pub token: Option<String>,
 }
 
-/// A visitor who is signed in.
-#[derive(Clone, Debug)]
-pub struct SignedIn {
-    /// The visitor's id.
-    pub id: String,
-    /// Their verified address.
-    pub email: Option<String>,
+impl Visitor {
+    /// Finds the visitor of a request to a page.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn of(
+        visitors: &Visitors,
+        host: &Host,
+        page: &Page,
+        headers: &HeaderMap,
+    ) -> Result<Self, control::Error> {
+        let session = visitors.caller(host, page, headers).await?;
+        let token = token_of(headers, &cookie_name(&page.id));
+        Ok(Self {
+            user: session.map(|session| session.identity()),
+            token: token.map(str::to_owned),
+        })
+    }
 }
 
 /// The name of a frontend's checkout cookie.
 pub(super) fn cookie_name(page: &DeploymentId) -> String {
     format!("svc_checkout_{page}")
-}
-
-/// Finds the visitor of a request to a page.
-pub(super) fn visitor(page: &Page, headers: &HeaderMap) -> Visitor {
-    let name = cookie_name(&page.id);
-    let lines = headers.get_all(header::COOKIE).iter();
-    let token = lines
-        .filter_map(|line| line.to_str().ok())
-        .flat_map(Cookie::split_parse)
-        .filter_map(Result::ok)
-        .find(|cookie| cookie.name() == name)
-        .map(|cookie| cookie.value().to_owned())
-        .filter(|value| !value.is_empty());
-    Visitor {
-        user: None,
-        cookie: token.as_deref().map(hash),
-        token,
-    }
 }
 
 /// What is stored of a cookie's value.

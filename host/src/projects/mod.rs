@@ -13,5 +13,5 @@ pub mod views;
 mod store;
 
 pub use model::{Project, ProjectError};
-pub use service::Projects;
-pub use store::{begin_end, begin_ends, did, did_by, is_live};
+pub use service::{EndSessions, Projects};
+pub use store::{begin_end, begin_ends, did, did_by, ids, is_live, offers};

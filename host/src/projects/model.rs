@@ -102,7 +102,7 @@ pub enum ProjectError {
     NoSuchHome(String),
     /// A sign-in provider that the operator has not configured.
     #[error("there is no sign-in provider `{0}`")]
-    UnknownProvider(String),
+    UnknownProvider(String, Vec<String>),
     /// The database's.
     #[error(transparent)]
     Store(#[from] control::Error),

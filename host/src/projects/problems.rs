@@ -30,9 +30,18 @@ impl From<ProjectError> for Problem {
                     "In `home`: {detail}. Publish it first, or send an empty text for the oldest."
                 ),
             ),
-            ProjectError::UnknownProvider(_) => Self::new(
+            ProjectError::UnknownProvider(_, known) if known.is_empty() => Self::new(
                 Code::InvalidRequest,
-                format!("In `allowed_providers`: {detail} on this server."),
+                format!(
+                    "In `allowed_providers`: {detail}: the operator of this server has set up none."
+                ),
+            ),
+            ProjectError::UnknownProvider(_, known) => Self::new(
+                Code::InvalidRequest,
+                format!(
+                    "In `allowed_providers`: {detail}: this server has `{}`.",
+                    known.join("`, `")
+                ),
             ),
             ProjectError::Store(error) => error.into(),
             ProjectError::Random(error) => Self::internal(&error),

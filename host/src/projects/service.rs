@@ -13,10 +13,13 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::control::answers::Keep;
 use crate::control::audit::Act;
-use crate::control::{Control, Error};
+use crate::control::{Control, Error, Tx};
 use crate::ids::{ProjectId, WorkspaceId};
 use crate::random::Random;
 use crate::workspaces::{Caller, WorkspaceError, Workspaces};
+
+/// Ends sessions of a project's visitors with other providers than these, in the transaction that says so.
+pub type EndSessions = fn(&Tx<'_>, &ProjectId, Option<&[String]>) -> Result<(), Error>;
 
 /// The projects of an installation.
 #[derive(Clone, Debug)]
@@ -26,6 +29,7 @@ pub struct Projects {
     random: Random,
     config: Arc<Config>,
     workspaces: Workspaces,
+    end_sessions: EndSessions,
 }
 
 impl Projects {
@@ -36,6 +40,7 @@ impl Projects {
         random: Random,
         config: Arc<Config>,
         workspaces: Workspaces,
+        end_sessions: EndSessions,
     ) -> Self {
         Self {
             control,
@@ -43,6 +48,7 @@ impl Projects {
             random,
             config,
             workspaces,
+            end_sessions,
         }
     }
 
@@ -203,11 +209,14 @@ impl Projects {
         id: ProjectId,
         changes: ProjectChanges,
     ) -> Result<Project, ProjectError> {
-        if let Some(name) = changes.allowed_providers.iter().flatten().next() {
-            // No provider is configured, so none can be named.
-            return Err(ProjectError::UnknownProvider(name.clone()));
+        let known = &self.config.providers;
+        let is_known = |name: &&String| known.iter().any(|provider| provider.name == **name);
+        let mut named = changes.allowed_providers.iter().flatten();
+        if let Some(name) = named.find(|name| !is_known(name)) {
+            let known = known.iter().map(|provider| provider.name.clone()).collect();
+            return Err(ProjectError::UnknownProvider(name.clone(), known));
         }
-        let now = self.clock.now();
+        let (now, end_sessions) = (self.clock.now(), self.end_sessions);
         self.control
             .write(move |tx| {
                 let found = store::by_id(tx, &id, now).map_err(Error::from)?;
@@ -218,8 +227,11 @@ impl Projects {
                 if let Some(text) = changes.description {
                     project.description = Some(text).filter(|text| !text.is_empty());
                 }
-                if let Some(list) = changes.allowed_providers {
+                if let Some(mut list) = changes.allowed_providers {
+                    let mut seen = std::collections::HashSet::new();
+                    list.retain(|name| seen.insert(name.clone()));
                     project.allowed_providers = Some(list).filter(|list| !list.is_empty());
+                    end_sessions(tx, &id, project.allowed_providers.as_deref())?;
                 }
                 if let Some(slug) = changes.home {
                     if !slug.is_empty()

@@ -1,5 +1,6 @@
 //! Projects in the control database.
 
+use std::collections::HashSet;
 use std::fmt::Display;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -7,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::model::{OwnerRef, Project};
 use crate::clock::Timestamp;
 use crate::control::audit::{Act, Doer};
-use crate::control::{Error, Tx};
+use crate::control::{Control, Error, Tx};
 use crate::ids::{ProjectId, WorkspaceId};
 
 const SELECT: &str = "SELECT p.id, w.id, w.slug, p.name, p.description, p.host_label, \
@@ -150,6 +151,43 @@ pub fn is_live(c: &Connection, id: &ProjectId, now: Timestamp) -> Result<bool, E
         "SELECT EXISTS (SELECT 1 FROM projects p WHERE {LIVE} AND p.id = ?2)"
     ))?
     .query_row(params![now, id], |row| row.get(0))?)
+}
+
+/// Every project that there is, whatever its state.
+///
+/// # Errors
+/// The database's.
+pub async fn ids(control: &Control) -> Result<HashSet<ProjectId>, Error> {
+    let read = control.read(|c| {
+        c.prepare("SELECT id FROM projects")?
+            .query_map([], |row| row.get(0))?
+            .collect()
+    });
+    read.await
+}
+
+/// Whether a project lives and offers a sign-in provider, for those who begin a session with it.
+///
+/// # Errors
+/// The database's.
+pub fn offers(
+    c: &Connection,
+    id: &ProjectId,
+    provider: &str,
+    now: Timestamp,
+) -> Result<bool, Error> {
+    let allowed: Option<Option<String>> = c
+        .prepare_cached(&format!(
+            "SELECT p.allowed_providers FROM projects p WHERE {LIVE} AND p.id = ?2"
+        ))?
+        .query_row(params![now, id], |row| row.get(0))
+        .optional()?;
+    Ok(match allowed {
+        None => false,
+        Some(None) => true,
+        Some(Some(list)) => serde_json::from_str::<Vec<String>>(&list)
+            .is_ok_and(|list| list.iter().any(|name| name == provider)),
+    })
 }
 
 /// Says in the audit what was done to something of a project.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::client::Client;
 use super::numbers::Numbers;
 use super::protocol::Message;
 use super::quotas::{Most, Permit, Quotas, Reached};
@@ -47,6 +48,13 @@ struct Rooms {
 /// A room, and how many sockets are in it or on their way.
 type Counted = (Arc<Room>, u64);
 
+/// A page's being looked after, for as long as a socket or a stream of it is there.
+#[derive(Debug)]
+pub(super) struct PageHold {
+    hub: Arc<Hub>,
+    slug: Arc<str>,
+}
+
 /// The place of a socket in a room, from before its upgrade to its very end.
 #[derive(Debug)]
 pub(super) struct Ticket {
@@ -54,6 +62,7 @@ pub(super) struct Ticket {
     rooms: Arc<Rooms>,
     pub(super) room: Arc<Room>,
     pub(super) page: Page,
+    _hold: PageHold,
     _permit: Permit,
 }
 
@@ -107,7 +116,7 @@ impl Hub {
         room: &str,
         page: Page,
     ) -> Result<Ticket, Reached> {
-        let permit = self.quotas.take(client, backend)?;
+        let permit = self.quotas.take(client, backend, false)?;
         let mut shard = self.shard(&backend);
         let rooms = shard.entry(backend).or_insert_with(|| {
             Arc::new(Rooms {
@@ -128,14 +137,38 @@ impl Hub {
         let room = Arc::clone(found);
         drop(open);
         drop(shard);
-        *lock(&self.pages).entry(Arc::clone(&page.slug)).or_default() += 1;
         Ok(Ticket {
             hub: Arc::clone(self),
             rooms,
             room,
+            _hold: self.hold(&page.slug),
             page,
             _permit: permit,
         })
+    }
+
+    /// Has a page looked after.
+    pub(super) fn hold(self: &Arc<Self>, slug: &Arc<str>) -> PageHold {
+        *lock(&self.pages).entry(Arc::clone(slug)).or_default() += 1;
+        PageHold {
+            hub: Arc::clone(self),
+            slug: Arc::clone(slug),
+        }
+    }
+
+    /// Takes a place for a connection that is in no room: a stream's is not waited for at a stop.
+    ///
+    /// # Errors
+    /// The quota that is reached.
+    pub(super) fn place(
+        self: &Arc<Self>,
+        backend: BackendId,
+        client: IpAddr,
+        slug: &Arc<str>,
+        is_stream: bool,
+    ) -> Result<(Permit, PageHold), Reached> {
+        let permit = self.quotas.take(client, backend, is_stream)?;
+        Ok((permit, self.hold(slug)))
     }
 
     /// Has a room's members told later.
@@ -163,7 +196,7 @@ impl Hub {
         &self,
         room: &Arc<Room>,
         message: &Message<'_>,
-        sender: Option<&Arc<str>>,
+        sender: Option<&Arc<Client>>,
     ) -> u64 {
         self.numbers.messages.inc();
         self.with_room(room, |now, tally| room.publish(message, sender, now, tally))
@@ -283,7 +316,7 @@ impl Ticket {
     /// Why it has ended meanwhile.
     pub(super) fn join(
         &self,
-        id: Arc<str>,
+        id: Arc<Client>,
         outbox: &Arc<Outbox>,
         life: &Arc<Life>,
     ) -> Result<(), Close> {
@@ -314,7 +347,7 @@ impl Ticket {
     }
 
     /// Leaves the room.
-    pub(super) fn leave(&self, id: &Arc<str>) {
+    pub(super) fn leave(&self, id: &Arc<Client>) {
         self.hub.with_room(&self.room, |now, tally| {
             ((), self.room.leave(id, now, tally))
         });
@@ -327,15 +360,6 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        {
-            let mut pages = lock(&self.hub.pages);
-            if let Some(count) = pages.get_mut(&self.page.slug) {
-                *count -= 1;
-                if *count == 0 {
-                    pages.remove(&self.page.slug);
-                }
-            }
-        }
         let mut shard = self.hub.shard(&self.rooms.backend);
         let mut rooms = lock(&self.rooms.rooms);
         if let Some((_, sockets)) = rooms.get_mut(&self.room.id) {
@@ -348,6 +372,18 @@ impl Drop for Ticket {
         let ours = |found: &Arc<Rooms>| Arc::ptr_eq(found, &self.rooms);
         if rooms.is_empty() && shard.get(backend).is_some_and(ours) {
             shard.remove(backend);
+        }
+    }
+}
+
+impl Drop for PageHold {
+    fn drop(&mut self) {
+        let mut pages = lock(&self.hub.pages);
+        if let Some(count) = pages.get_mut(&self.slug) {
+            *count -= 1;
+            if *count == 0 {
+                pages.remove(&self.slug);
+            }
         }
     }
 }

@@ -1,9 +1,12 @@
-//! Rooms: pages of one backend talk to each other over WebSockets, for as long as they are open.
+//! Rooms: pages of one backend talk to each other over WebSockets, for as long as they are open. Live queries stand beside
+//! them, in a folder of their own.
 //!
 //! Nothing is kept. A room is there while somebody is in it, on the server that has its backend. What happens elsewhere and
 //! ends sockets (a backend deleted, realtime switched off, a page disabled) arrives as a change that its transaction noted.
 
+mod client;
 mod hub;
+pub mod live;
 mod meter;
 mod numbers;
 pub mod operations;

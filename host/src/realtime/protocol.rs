@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::client::Client;
 use super::{NAME, is_message_type};
 use crate::clock::Timestamp;
 use crate::http::problem::Code;
@@ -195,16 +196,18 @@ impl Refusal {
     }
 }
 
-/// A message as its receivers get it. All texts are names, which stand in JSON as they are.
+/// A message as its receivers get it, of a client or of the owner. All texts are names, which stand in JSON as they are.
 pub(super) fn message(
     (kind, data): (&str, &str),
-    sender: &str,
+    sender: Option<&Client>,
     room: &str,
     ts: Timestamp,
     seq: u64,
 ) -> String {
+    let user = sender.map_or("", Client::user);
+    let sender = sender.map_or(OWNER, |client| client);
     format!(
-        r#"{{"v":1,"type":"{kind}","data":{data},"sender":"{sender}","room":"{room}","ts":"{ts}","seq":{seq}}}"#
+        r#"{{"v":1,"type":"{kind}","data":{data},"sender":"{sender}"{user},"room":"{room}","ts":"{ts}","seq":{seq}}}"#
     )
 }
 
@@ -221,13 +224,23 @@ pub(super) fn welcome(client: &str, room: &str, members: usize, seq: u64, ts: Ti
 }
 
 /// Somebody came.
-pub(super) fn join(client: &str, room: &str, ts: Timestamp) -> String {
-    event("join", format_args!(r#""client_id":"{client}""#), room, ts)
+pub(super) fn join(client: &Client, room: &str, ts: Timestamp) -> String {
+    event("join", format_args!("{}", Named(client)), room, ts)
 }
 
 /// Somebody went.
-pub(super) fn leave(client: &str, room: &str, ts: Timestamp) -> String {
-    event("leave", format_args!(r#""client_id":"{client}""#), room, ts)
+pub(super) fn leave(client: &Client, room: &str, ts: Timestamp) -> String {
+    event("leave", format_args!("{}", Named(client)), room, ts)
+}
+
+/// A client as the data of an event names it.
+struct Named<'a>(&'a Client);
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (id, user): (&str, _) = (self.0, self.0.user());
+        write!(f, r#""client_id":"{id}"{user}"#)
+    }
 }
 
 /// How many there are.

@@ -36,6 +36,8 @@ pub(super) struct Quotas {
 #[derive(Debug, Default)]
 struct Held {
     total: u64,
+    /// How many of them are streams, which nobody waits for.
+    streams: u64,
     by_client: HashMap<IpAddr, u64>,
     by_backend: HashMap<BackendId, u64>,
 }
@@ -46,6 +48,7 @@ pub(super) struct Permit {
     quotas: Arc<Quotas>,
     client: IpAddr,
     backend: BackendId,
+    is_stream: bool,
 }
 
 impl Quotas {
@@ -69,6 +72,7 @@ impl Quotas {
         self: &Arc<Self>,
         client: IpAddr,
         backend: BackendId,
+        is_stream: bool,
     ) -> Result<Permit, Reached> {
         let most = self.most;
         let mut held = self.held();
@@ -83,6 +87,7 @@ impl Quotas {
             return Err(Reached::Server);
         }
         held.total += 1;
+        held.streams += u64::from(is_stream);
         *held.by_client.entry(client).or_default() += 1;
         *held.by_backend.entry(backend).or_default() += 1;
         drop(held);
@@ -90,6 +95,7 @@ impl Quotas {
             quotas: Arc::clone(self),
             client,
             backend,
+            is_stream,
         })
     }
 
@@ -98,11 +104,11 @@ impl Quotas {
         self.held().total
     }
 
-    /// Waits until there are no sockets.
+    /// Waits until there are no sockets; streams may be left.
     pub(super) async fn none_left(&self) {
         loop {
             let gone = self.gone.notified();
-            if self.total() == 0 {
+            if self.held().sockets() == 0 {
                 return;
             }
             gone.await;
@@ -114,11 +120,18 @@ impl Drop for Permit {
     fn drop(&mut self) {
         let mut held = self.quotas.held();
         held.total = held.total.saturating_sub(1);
+        held.streams = held.streams.saturating_sub(u64::from(self.is_stream));
         give_back(&mut held.by_client, &self.client);
         give_back(&mut held.by_backend, &self.backend);
-        if held.total == 0 {
+        if held.sockets() == 0 {
             self.quotas.gone.notify_waiters();
         }
+    }
+}
+
+impl Held {
+    fn sockets(&self) -> u64 {
+        self.total.saturating_sub(self.streams)
     }
 }
 
@@ -151,16 +164,25 @@ mod tests {
         let quotas = Arc::new(Quotas::new(most));
         let (one, other) = (backend(), backend());
         let ip = |n: u8| IpAddr::from([192, 0, 2, n]);
-        let first = quotas.take(ip(1), one).unwrap();
-        let _second = quotas.take(ip(1), one).unwrap();
-        assert_eq!(quotas.take(ip(1), other).unwrap_err(), Reached::Client(2));
-        let _third = quotas.take(ip(2), one).unwrap();
-        assert_eq!(quotas.take(ip(3), one).unwrap_err(), Reached::Backend(3));
-        let _fourth = quotas.take(ip(2), other).unwrap();
-        assert_eq!(quotas.take(ip(3), other).unwrap_err(), Reached::Server);
+        let first = quotas.take(ip(1), one, false).unwrap();
+        let _second = quotas.take(ip(1), one, false).unwrap();
+        assert_eq!(
+            quotas.take(ip(1), other, false).unwrap_err(),
+            Reached::Client(2)
+        );
+        let _third = quotas.take(ip(2), one, false).unwrap();
+        assert_eq!(
+            quotas.take(ip(3), one, false).unwrap_err(),
+            Reached::Backend(3)
+        );
+        let _fourth = quotas.take(ip(2), other, false).unwrap();
+        assert_eq!(
+            quotas.take(ip(3), other, false).unwrap_err(),
+            Reached::Server
+        );
         drop(first);
         assert_eq!(quotas.total(), 3);
-        let again = quotas.take(ip(1), one).unwrap();
+        let again = quotas.take(ip(1), one, false).unwrap();
         drop(again);
         drop((_second, _third, _fourth));
         let held = quotas.held();

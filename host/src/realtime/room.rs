@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 
+use super::client::Client;
 use super::protocol::{self, Message};
 use crate::clock::Timestamp;
 use crate::http::websocket::{Close, Outbox, frame};
@@ -56,7 +57,7 @@ impl Life {
         self.0.store(millis, Ordering::Relaxed);
     }
 
-    fn last(&self) -> Duration {
+    pub(super) fn last(&self) -> Duration {
         Duration::from_millis(self.0.load(Ordering::Relaxed))
     }
 }
@@ -64,8 +65,8 @@ impl Life {
 /// A socket in a room.
 #[derive(Debug)]
 pub(super) struct Member {
-    /// Its id, which the others see.
-    pub(super) id: Arc<str>,
+    /// What the others see of it.
+    pub(super) id: Arc<Client>,
     pub(super) outbox: Arc<Outbox>,
     pub(super) page: Page,
     pub(super) life: Arc<Life>,
@@ -112,7 +113,7 @@ struct State {
     /// Those whom nobody knows of yet, themselves included.
     coming: Vec<Member>,
     /// Those who went, and whom the members were told of when they came.
-    gone: Vec<Arc<str>>,
+    gone: Vec<Arc<Client>>,
     /// When the members were last told.
     told: Duration,
     /// How many there were then: a large room that everybody leaves to come back is large until it is told of that.
@@ -157,7 +158,7 @@ impl Room {
     }
 
     /// Lets a socket go, if it is there still.
-    pub(super) fn leave(&self, id: &Arc<str>, now: Moment, tally: &mut Tally) -> Awaited {
+    pub(super) fn leave(&self, id: &Arc<Client>, now: Moment, tally: &mut Tally) -> Awaited {
         let mut state = self.state();
         let is = |member: &Member| Arc::ptr_eq(&member.id, id);
         if let Some(at) = state.coming.iter().position(is) {
@@ -174,7 +175,7 @@ impl Room {
     pub(super) fn publish(
         &self,
         message: &Message<'_>,
-        sender: Option<&Arc<str>>,
+        sender: Option<&Arc<Client>>,
         now: Moment,
         tally: &mut Tally,
     ) -> (u64, Awaited) {
@@ -184,9 +185,8 @@ impl Room {
         }
         state.seq += 1;
         let seq = state.seq;
-        let name = sender.map_or(protocol::OWNER, |sender| sender);
         let parts = (message.kind.as_ref(), message.data);
-        let text = protocol::message(parts, name, &self.id, now.at, seq);
+        let text = protocol::message(parts, sender.map(|id| &**id), &self.id, now.at, seq);
         let frame = frame::text_frame(&text);
         let is_sender = |member: &Member| sender.is_some_and(|id| Arc::ptr_eq(&member.id, id));
         state.send(&frame, is_sender, tally);

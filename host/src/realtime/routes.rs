@@ -18,10 +18,11 @@ use crate::backends::{BackendError, Backends};
 use crate::config::Config;
 use crate::deployments::Deployments;
 use crate::http::context::Context;
-use crate::http::extract::{UnreadBody, UnreadQuery};
+use crate::http::extract::{UnreadBody, UnreadQuery, invalid};
 use crate::http::origin;
 use crate::http::problem::{Code, Problem};
 use crate::http::websocket::Upgrade;
+use crate::visitors::Visitors;
 
 /// Services that sockets of visitors need.
 #[derive(Clone, Debug)]
@@ -32,6 +33,8 @@ pub struct Rooms {
     pub backends: Arc<Backends>,
     /// Pages that sockets are opened from.
     pub deployments: Arc<Deployments>,
+    /// Visitors who are somebody.
+    pub visitors: Arc<Visitors>,
     /// Settings.
     pub config: Arc<Config>,
 }
@@ -55,6 +58,7 @@ pub struct RoomPath {
     params(
         ("slug" = String, Path, description = "A project's frontend, whose backend has realtime on."),
         ("room" = String, Query, pattern = "^[A-Za-z0-9][A-Za-z0-9._~-]{0,63}$", description = "Any name: 1 to 64 characters of A-Z, a-z, 0-9 and `._~-`, the first a letter or a digit."),
+        ("identify" = Option<bool>, Query, description = "Whether the others are told who this visitor is, if they are signed in: `user` with `id`, `name` and `picture`. An extension."),
         ("Upgrade" = String, Header, description = "`websocket`; a browser's `Origin` must be the page's own.")
     ),
     responses((status = 101, description = "The socket is open.")),
@@ -81,6 +85,8 @@ pub async fn join(
         ));
     }
     let room = room_of(request.uri().query())?;
+    let identify = identify(request.uri().query())?;
+    let cookies = identify.then(|| request.headers().clone());
     let upgrade = Upgrade::of(&mut request)?;
     let client = context.client.bucket();
     let ticket = rooms.realtime.admit(backend, client, &room, &slug, &page)?;
@@ -88,12 +94,20 @@ pub async fn join(
     if rooms.realtime.ends() != ends && !rooms.backends.is_realtime(backend).await? {
         return Err(RoomError::Closed.into());
     }
-    // A visitor's session would be looked at here, by the request's cookie and `Origin`: after everything that refuses the
-    // upgrade, and before it is accepted.
-    let id = rooms.realtime.client_id();
-    let id = id.map_err(|error| Problem::internal(&error))?;
+    let session = match cookies {
+        Some(headers) => {
+            rooms
+                .visitors
+                .caller(&context.host, &page, &headers)
+                .await?
+        }
+        None => None,
+    };
+    let client = rooms.realtime.client();
+    let client = client.map_err(|error| Problem::internal(&error))?;
+    let id = Arc::new(client.known(session.as_deref()));
     let span =
-        tracing::debug_span!("socket", request = %context.request_id, slug, room, client = %id);
+        tracing::debug_span!("socket", request = %context.request_id, slug, room, client = &**id);
     let (response, accepted) = upgrade.accept();
     tokio::spawn(socket::serve(accepted, ticket, id).instrument(span));
     Ok(response)
@@ -109,6 +123,17 @@ fn room_of(query: Option<&str>) -> Result<String, Problem> {
             Code::InvalidRoom,
             "Name one room in the query: `?room=` and its id.",
         )),
+    }
+}
+
+/// Whether a query asks that the visitor be named to the others.
+fn identify(query: Option<&str>) -> Result<bool, Problem> {
+    let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+    let mut said = pairs.filter(|(name, _)| name == "identify");
+    match (said.next().as_ref().map(|(_, value)| &**value), said.next()) {
+        (None | Some("false"), None) => Ok(false),
+        (Some("true"), None) => Ok(true),
+        _ => Err(invalid("`identify` must be `true` or `false`, once.")),
     }
 }
 

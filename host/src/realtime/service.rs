@@ -2,13 +2,16 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use prometheus_client::registry::Registry;
 use serde_json::value::RawValue;
 
+use super::client::Client;
 use super::hub::{Hub, Ticket};
+use super::live::{Listeners, Place};
 use super::protocol::Message;
 use super::quotas::Reached;
 use super::requests::SendMessage;
@@ -28,6 +31,8 @@ use crate::random::{NoRandomness, Random};
 #[derive(Debug)]
 pub struct Realtime {
     hub: Arc<Hub>,
+    /// Connections of live queries.
+    pub(super) listeners: Arc<Listeners>,
     random: Random,
 }
 
@@ -66,18 +71,22 @@ impl Realtime {
     pub fn new(clock: Clock, random: Random, limits: Limits) -> Self {
         Self {
             hub: Arc::new(Hub::new(clock, limits)),
+            listeners: Arc::default(),
             random,
         }
     }
 
     /// Follows changes that end sockets.
     pub fn follower(&self) -> impl Fn(&Change) + Send + Sync + use<> {
-        let hub = Arc::clone(&self.hub);
+        let (hub, listeners) = (Arc::clone(&self.hub), Arc::clone(&self.listeners));
         move |change| match change {
             Change::Slug(slug) => hub.suspect(slug),
-            Change::BackendEnded(backend) | Change::RealtimeOff(backend) => {
+            Change::BackendEnded(backend) => {
                 hub.end(backend, Close::ENDED);
+                listeners.end(backend, Close::ENDED);
             }
+            Change::RealtimeOff(backend) => hub.end(backend, Close::ENDED),
+            Change::SessionEnded(_) | Change::SessionsEnded(_) => {}
         }
     }
 
@@ -115,10 +124,35 @@ impl Realtime {
         Ok(self.hub.admit(backend, client, room, page)?)
     }
 
-    /// A new client's id, which nobody can guess.
-    pub(super) fn client_id(&self) -> Result<Arc<str>, NoRandomness> {
+    /// Takes a place for a connection that listens to live queries and is yet to be opened.
+    pub(super) fn place(
+        &self,
+        backend: BackendId,
+        client: IpAddr,
+        slug: &Arc<str>,
+        is_stream: bool,
+    ) -> Result<Place, RoomError> {
+        let (_permit, _page) = self.hub.place(backend, client, slug, is_stream)?;
+        Ok(Place { _permit, _page })
+    }
+
+    /// Has somebody look whether a page is still there.
+    pub(super) fn suspect(&self, slug: &str) {
+        self.hub.suspect(slug);
+    }
+
+    /// The time since the start, by the clock that pings go by.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.hub.now().elapsed
+    }
+
+    /// A new client, whose id nobody can guess.
+    pub(super) fn client(&self) -> Result<Client, NoRandomness> {
         let bytes: [u8; 16] = self.random.bytes()?;
-        Ok(format!("c_{}", URL_SAFE_NO_PAD.encode(bytes)).into())
+        Ok(Client::nameless(&format!(
+            "c_{}",
+            URL_SAFE_NO_PAD.encode(bytes)
+        )))
     }
 
     /// The rooms of a backend that somebody is in, by id.
@@ -147,11 +181,13 @@ impl Realtime {
         self.hub.tell();
         for slug in self.hub.suspects() {
             let found = match deployments.page(&slug).await {
-                Ok(page) => deployments.check(&page).map(|()| Some(page.id)),
+                Ok(page) => deployments
+                    .check(&page)
+                    .map(|()| Some((page.id, page.backend))),
                 Err(error) => Err(error),
             };
             let now = match found {
-                Ok(id) => Ok(id),
+                Ok(found) => Ok(found),
                 Err(LookupError::Disabled) => Err(Close::DISABLED),
                 Err(LookupError::NotFound) => Ok(None),
                 Err(error) => {
@@ -160,10 +196,16 @@ impl Realtime {
                 }
             };
             self.hub.close_page(&slug, &|page: &Page| match now {
-                Ok(Some(id)) if id == page.id => None,
+                Ok(Some((id, _))) if id == page.id => None,
                 Ok(_) => Some(Close::ENDED),
                 Err(close) => Some(close),
             });
+            self.listeners
+                .close_page(&slug, &|page, backend| match now {
+                    Ok(Some((id, live))) if id == *page && live == Some(*backend) => None,
+                    Ok(_) => Some(Close::ENDED),
+                    Err(close) => Some(close),
+                });
         }
         Ok(())
     }
@@ -171,16 +213,22 @@ impl Realtime {
     /// Pings whose turn it is, lets go who has not answered, and counts who is there.
     pub fn ping(&self) {
         self.hub.ping();
+        let limits = &self.hub.limits;
+        let every = Duration::from_secs(limits.ping_seconds);
+        let within = Duration::from_secs(limits.pong_seconds);
+        self.listeners.tick(self.elapsed(), every, within);
         self.hub.count();
     }
 
     /// Closes all sockets with 1001, and waits until they are gone.
     pub async fn stop(&self) {
+        self.listeners.stop();
         self.hub.stop().await;
     }
 
     /// Has the numbers reported.
     pub fn register(&self, registry: &mut Registry) {
         self.hub.numbers.register(registry);
+        self.listeners.numbers.register(registry);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::client::Client;
 use super::hub::Ticket;
 use super::meter::{Draw, Meter};
 use super::protocol::{self, Refusal};
@@ -9,7 +10,7 @@ use super::room::Life;
 use crate::http::websocket::{Accepted, Close, Incoming, Outbox, frame};
 
 /// Serves a socket whose handshake has been answered.
-pub(super) async fn serve(accepted: Accepted, ticket: Ticket, id: Arc<str>) {
+pub(super) async fn serve(accepted: Accepted, ticket: Ticket, id: Arc<Client>) {
     let limits = &ticket.hub().limits;
     let bytes = usize::try_from(limits.frame_bytes).unwrap_or(usize::MAX);
     let queue = usize::try_from(limits.outbound_queue).unwrap_or(usize::MAX);
@@ -40,7 +41,7 @@ pub(super) async fn serve(accepted: Accepted, ticket: Ticket, id: Arc<str>) {
 /// Whoever is at the other end.
 struct Visitor<'a> {
     ticket: &'a Ticket,
-    id: &'a Arc<str>,
+    id: &'a Arc<Client>,
     outbox: &'a Outbox,
     life: &'a Life,
     meter: Meter,

@@ -65,6 +65,7 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
         };
         LISTEN "writing payments into projects' databases" async |app| app.payments.follow(&app.backends).await;
         TELL "telling rooms" async |app| app.realtime.tell(&app.deployments).await;
+        SWEEP "ending subscriptions of who has signed out" async |app| app.live_queries.live.look_at_sessions().await;
         LISTEN "pinging sockets" async |app| {
             app.realtime.ping();
             Ok(())
@@ -72,6 +73,7 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
         TIDY "forgetting what is old" async |app| {
             app.rate_limits.tidy();
             app.backends.tidy();
+            app.visitors.sweep().await?;
             app.deployments.forget_old().await?;
             app.payments.forget_old().await?;
             Ok(app.idempotency.forget_old().await?)

@@ -3,10 +3,13 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::response::IntoResponse;
+use http::Request;
 use http::header::CONTENT_TYPE;
+use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
@@ -16,6 +19,7 @@ use tokio::sync::watch;
 
 use super::front;
 use crate::app::SharedApp;
+use crate::http::paths;
 use crate::http::problem::Problem;
 use crate::http::stall::Stalling;
 use crate::router::Routers;
@@ -26,6 +30,8 @@ const HEAD_TIME: Duration = Duration::from_secs(15);
 const STALL_TIME: Duration = Duration::from_secs(30);
 /// How long requests may take to finish when the server stops.
 const STOP_TIME: Duration = Duration::from_secs(10);
+/// How long a stream of events, which ends with the server, may take to be read to that end.
+const STREAM_TIME: Duration = Duration::from_secs(1);
 /// How long to wait when no connection can be accepted, as when file descriptors have run out.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 
@@ -55,7 +61,8 @@ pub(super) async fn serve(
         };
         match accepted {
             Ok((stream, peer)) => {
-                connect(stream, peer, &app, &routers, &builder, &graceful);
+                let connection = (stream, peer, stop.clone());
+                connect(connection, &app, &routers, &builder, &graceful);
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
@@ -72,8 +79,7 @@ pub(super) async fn serve(
 }
 
 fn connect(
-    stream: TcpStream,
-    peer: SocketAddr,
+    (stream, peer, stop): (TcpStream, SocketAddr, watch::Receiver<bool>),
     app: &SharedApp,
     routers: &Arc<Routers>,
     builder: &Arc<Builder<TokioExecutor>>,
@@ -84,16 +90,34 @@ fn connect(
     let (app, routers, builder) = (app.clone(), Arc::clone(routers), Arc::clone(builder));
     let watcher = graceful.watcher();
     tokio::spawn(async move {
-        let service = service_fn(move |request| {
+        let streams = Arc::new(AtomicBool::new(false));
+        let has_streams = Arc::clone(&streams);
+        let service = service_fn(move |request: Request<Incoming>| {
+            if paths::is_listening(request.uri().path()) {
+                has_streams.store(true, Ordering::Relaxed);
+            }
             let (app, routers) = (app.clone(), Arc::clone(&routers));
             async move { Ok::<_, Infallible>(front::handle(&app, &routers, peer.ip(), request).await) }
         });
         let stream = TokioIo::new(Stalling::new(stream, STALL_TIME));
         let connection = builder.serve_connection_with_upgrades(stream, service);
-        if let Err(error) = watcher.watch(connection).await {
-            tracing::debug!(%error, "a connection ended early");
+        tokio::select! {
+            ended = watcher.watch(connection) => if let Err(error) = ended {
+                tracing::debug!(%error, "a connection ended early");
+            },
+            () = given_up(stop, &streams) => {}
         }
     });
+}
+
+/// Waits until a server that stops need not wait for a connection any more: one with a stream that nobody reads.
+async fn given_up(mut stop: watch::Receiver<bool>, streams: &AtomicBool) {
+    // A sender that is gone has stopped too.
+    let _ = stop.wait_for(|stop| *stop).await;
+    tokio::time::sleep(STREAM_TIME).await;
+    if !streams.load(Ordering::Relaxed) {
+        std::future::pending().await
+    }
 }
 
 /// Serves operators: `GET /metrics` and nothing else.

@@ -16,6 +16,7 @@ mod plans;
 mod receiver;
 pub mod routes;
 mod signature;
+mod store;
 
 pub use client::{Hosted, NewCheckout, Purchase, Stripe, StripeError, VERSION};
 pub use event::{

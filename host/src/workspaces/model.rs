@@ -158,7 +158,8 @@ impl FromStr for UserId {
     type Err = ();
     fn from_str(text: &str) -> Result<Self, ()> {
         let id = text.strip_prefix(Self::PREFIX).ok_or(())?;
-        let formed = (1..=64).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric());
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+        let formed = (1..=64).contains(&id.len()) && id.bytes().all(plain);
         formed.then(|| Self(text.into())).ok_or(())
     }
 }

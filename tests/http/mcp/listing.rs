@@ -19,7 +19,8 @@ async fn the_list_is_small() {
         Client::anonymous(&server).legacy(),
     ] {
         let size = client.ask("tools/list", &json!({})).await.body.len();
-        assert!(size <= 14_000, "{size} bytes");
+        // The specification has 20,000; whoever adds to it takes away elsewhere.
+        assert!(size <= 17_000, "{size} bytes");
         assert!(size > 2_000, "{size} bytes");
     }
 }

@@ -8,6 +8,8 @@ mod till;
 mod tokens;
 mod workspaces;
 
+pub(crate) use till::{Till, webhook};
+
 use http::Method;
 use serde_json::{Value, json};
 use svc::config::Oauth;

@@ -137,7 +137,10 @@ async fn every_route_takes_its_role_from_everybody() {
                 let what = format!("{} {path} by {}: {}", row.id, somebody.name, answer.text());
                 match (may, answer.status) {
                     (false, 403) => drop(answer.problem(403, "forbidden")),
-                    (true, 400) => drop(answer.problem(400, "invalid_request")),
+                    (true, 400) => {
+                        let problem = answer.problem(400, "invalid_request");
+                        assert!(text(&problem["detail"]).contains("nonsense"), "{what}");
+                    }
                     // Of a revision that is not there.
                     (true, 404) if path.contains("01a1fc50") => {}
                     _ => panic!("{what}"),

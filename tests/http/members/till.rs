@@ -32,14 +32,14 @@ struct Shared {
 
 /// A payment provider. Dropping it ends it.
 #[derive(Debug)]
-pub(super) struct Till {
+pub(crate) struct Till {
     shared: Arc<Shared>,
     base: String,
     task: JoinHandle<()>,
 }
 
 impl Till {
-    pub(super) async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0)));
         let listener = listener.await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
@@ -52,7 +52,7 @@ impl Till {
     }
 
     /// The settings of a server that uses it.
-    pub(super) fn settings(&self) -> Stripe {
+    pub(crate) fn settings(&self) -> Stripe {
         Stripe {
             secret_key: "sk_test_1".to_owned(),
             webhook_secret: WebhookSecrets(vec![SECRET.to_owned()]),
@@ -98,7 +98,7 @@ async fn answer(
 }
 
 /// Sends a webhook of the provider's; `after` is how many seconds after the test's beginning it says that it happened.
-pub(super) async fn webhook(
+pub(crate) async fn webhook(
     server: &TestServer,
     kind: &str,
     id: &str,

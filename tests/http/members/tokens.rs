@@ -184,6 +184,19 @@ async fn tokens_that_lie_are_refused_everywhere() {
 }
 
 #[tokio::test]
+async fn a_token_that_was_taken_is_refused_from_its_end_on() {
+    let house = House::new().await;
+    let mut claims = house.issuer.claims("alice");
+    claims["exp"] = (claims["iat"].as_i64().unwrap() + 30).into();
+    let alice = Owner::with(&house.issuer.sign(&claims));
+    for (seconds, status) in [(0, 200), (50, 200), (39, 200), (1, 401), (60, 401)] {
+        house.server.advance(seconds);
+        let answer = alice.get(&house.server, "").await;
+        assert_eq!(answer.status, status, "{seconds} seconds later");
+    }
+}
+
+#[tokio::test]
 async fn a_scope_is_asked_for_where_the_operator_does() {
     let house = House::with(TestServer::builder(), |oauth| {
         oauth.scopes = vec!["svc".into()]

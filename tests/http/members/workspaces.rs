@@ -215,6 +215,11 @@ async fn who_is_no_user_is_no_member() {
             404,
             "not_found",
         ),
+        (
+            json!({ "user_id": "usr_01a1fc50-0000-7000-8000-000000000000", "role": "viewer" }),
+            404,
+            "not_found",
+        ),
     ] {
         let answer = alice
             .send(&house, Method::POST, &members, body.clone())

@@ -2,21 +2,25 @@
 
 pub mod requests;
 pub mod routes;
+mod watch;
+
+pub use watch::{Seen, Watchable};
 
 use std::sync::Arc;
 
 use super::actions::refused;
-use super::database::values::Params;
-use super::database::{Call, Pace, ResultJson, Step};
-use super::model::{Action, BackendError, params, requires_identity, writes};
+use super::database::values::{Params, Value};
+use super::database::{Call, Given, Pace, ResultJson, Step};
+use super::model::{Action, BackendError, USER_EMAIL, USER_ID, params, requires_identity, writes};
 use super::service::Backends;
 use requests::BatchedCall;
 
 use crate::ids::BackendId;
 use crate::sandbox::Statement;
+use crate::visitors::Identity;
 
 impl Backends {
-    /// Calls an action for a visitor who is not signed in. A write is durable when it is answered.
+    /// Calls an action for a visitor, who may be somebody. A write is durable when it is answered.
     ///
     /// # Errors
     /// [`BackendError`]; nothing is changed then.
@@ -24,9 +28,11 @@ impl Backends {
         &self,
         id: BackendId,
         action: &str,
-        given: Params,
+        mut given: Params,
+        by: Option<&Identity>,
     ) -> Result<ResultJson, BackendError> {
-        let action = self.called(id, action, &given).await?;
+        let action = self.called(id, action, &given, by).await?;
+        bind(&action.row.verdict, by, &mut given, |value| value);
         self.run(
             id,
             &action.row.sql,
@@ -38,7 +44,7 @@ impl Backends {
         .await
     }
 
-    /// Calls actions for a visitor who is not signed in, in one transaction: all of them, or none.
+    /// Calls actions for a visitor, who may be somebody, in one transaction: all of them, or none.
     ///
     /// # Errors
     /// [`BackendError::Op`] names the one that failed, if one did; nothing is changed then.
@@ -46,12 +52,14 @@ impl Backends {
         &self,
         id: BackendId,
         calls: Vec<BatchedCall>,
+        by: Option<&Identity>,
     ) -> Result<ResultJson, BackendError> {
         let mut actions = Vec::with_capacity(calls.len());
         let mut steps = Vec::with_capacity(calls.len());
-        for (number, BatchedCall { action, params }) in calls.into_iter().enumerate() {
-            let action = self.called(id, &action, &params.0).await;
+        for (number, BatchedCall { action, mut params }) in calls.into_iter().enumerate() {
+            let action = self.called(id, &action, &params.0, by).await;
             let action = action.map_err(|error| BackendError::at_op(number, error))?;
+            bind(&action.row.verdict, by, &mut params.0, Given::Value);
             steps.push(Step {
                 sql: Arc::clone(&action.statement),
                 writes: writes(&action.row.verdict),
@@ -76,10 +84,11 @@ impl Backends {
         id: BackendId,
         action: &str,
         given: &[(String, V)],
+        by: Option<&Identity>,
     ) -> Result<Arc<Action>, BackendError> {
         let action = self.action(id, action).await?;
         check_reserved(given)?;
-        if requires_identity(&action.row.verdict) {
+        if by.is_none() && requires_identity(&action.row.verdict) {
             return Err(BackendError::IdentityRequired);
         }
         check_names(&action.row.verdict, given)?;
@@ -131,6 +140,25 @@ impl Backends {
         };
         let result = self.databases.get(id)?.call(call, pace).await;
         result.map_err(|error| refused(sql, verdict, error))
+    }
+}
+
+/// Gives the reserved binds of a statement what is known of who calls it.
+fn bind<V>(
+    verdict: &Statement,
+    by: Option<&Identity>,
+    given: &mut Vec<(String, V)>,
+    value: impl Fn(Value) -> V,
+) {
+    let Some(by) = by else { return };
+    let bound = verdict.binds.iter().map(String::as_str);
+    for name in bound {
+        let known = match name {
+            USER_ID => Value::Text(by.user_id.clone()),
+            USER_EMAIL => by.email.clone().map_or(Value::Null, Value::Text),
+            _ => continue,
+        };
+        given.push((name.to_owned(), value(known)));
     }
 }
 

@@ -6,8 +6,9 @@ use utoipa::ToSchema;
 
 use crate::backends::database::Given;
 use crate::backends::database::values::{self, Params};
-use crate::http::extract::{invalid, parse_json};
-use crate::http::problem::Problem;
+use crate::http::extract::{check_characters, invalid, parse_json};
+use crate::http::problem::{Code, Problem};
+use crate::visitors::Identity;
 
 /// The most ops of a batch.
 pub const OPS: usize = 20;
@@ -24,6 +25,42 @@ pub struct CallAction {
     #[serde(default)]
     #[schema(value_type = Option<std::collections::HashMap<String, SqlValue>>)]
     params: Named<values::Value>,
+    /// The visitor to call as. An extension, for trying actions out: it needs the owner's credential.
+    #[serde(rename = "as")]
+    #[schema(rename = "as")]
+    by: Option<As>,
+}
+
+/// A visitor whom an owner calls an action as.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct As {
+    /// The value of `:svc_user_id`; any text.
+    #[schema(min_length = 1, max_length = 100, example = "usr_test")]
+    user_id: String,
+    /// The value of `:svc_user_email`; NULL, if absent.
+    #[schema(max_length = 320, example = "ada@example.com")]
+    email: Option<String>,
+}
+
+impl As {
+    /// Who that is.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub fn checked(self) -> Result<Identity, Problem> {
+        if self.user_id.is_empty() {
+            return Err(invalid(
+                "`as.user_id` is empty: name the visitor to call as.",
+            ));
+        }
+        check_characters("as.user_id", Some(&self.user_id), 100)?;
+        check_characters("as.email", self.email.as_deref(), 320)?;
+        Ok(Identity {
+            user_id: self.user_id,
+            email: self.email,
+        })
+    }
 }
 
 /// Several calls as one: all of them or none, in order. An extension.
@@ -33,6 +70,10 @@ pub struct CallBatch {
     /// At most 20. Each counts as a call for the rate limits, and all together have the time of one.
     #[schema(min_items = 1, max_items = 20, value_type = Vec<BatchedCall>)]
     pub ops: Vec<Box<RawValue>>,
+    /// The visitor to call as, as in a single call.
+    #[serde(rename = "as")]
+    #[schema(rename = "as")]
+    pub by: Option<As>,
 }
 
 /// A call in a batch.
@@ -69,6 +110,8 @@ pub(super) struct OpBody {
     action: Option<String>,
     params: Option<Named<values::Value>>,
     ops: Option<Vec<Box<RawValue>>>,
+    #[serde(rename = "as")]
+    pub(super) by: Option<As>,
 }
 
 /// What a call asks for.
@@ -83,6 +126,24 @@ pub(super) enum Wanted {
     },
     /// Several, at least one.
     Batch(Vec<BatchedCall>),
+}
+
+/// Reads the params of a call by themselves; absent ones are none.
+///
+/// # Errors
+/// `invalid_request`, `invalid_json`.
+pub fn read_params(json: Option<&str>) -> Result<Params, Problem> {
+    let Some(json) = json else {
+        return Ok(Params::new());
+    };
+    match serde_json::from_str::<Named<values::Value>>(json) {
+        Ok(params) => Ok(params.0),
+        Err(error) if error.is_data() => Err(invalid(format!("In `params`: {error}."))),
+        Err(error) => Err(Problem::new(
+            Code::InvalidJson,
+            format!("`params` is not valid JSON: {error}."),
+        )),
+    }
 }
 
 impl OpBody {

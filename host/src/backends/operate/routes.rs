@@ -9,8 +9,11 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};
 
-use super::requests::{CallOrBatch, OpAnswer, OpBody, QueryResult, RunQuery, Wanted};
-use crate::access::{Authority, Editor, MaybeCaller, Viewer, to_the_end};
+use super::requests::{As, CallOrBatch, OpAnswer, OpBody, QueryResult, RunQuery, Wanted};
+use crate::access::{
+    self, Authority, Callers, Editor, MaybeCaller, Viewer, credential_invalid, credential_missing,
+    to_the_end,
+};
 use crate::backends::Backends;
 use crate::backends::database::Schema;
 use crate::config::Config;
@@ -25,6 +28,7 @@ use crate::http::problem::{Code, Problem};
 use crate::http::rate_limit::{RateLimits, Rule};
 use crate::ids::BackendId;
 use crate::projects::Projects;
+use crate::visitors::{Identity, Visitors};
 use crate::workspaces::Caller;
 
 /// Services that calls of visitors need.
@@ -36,6 +40,10 @@ pub struct Calls {
     pub deployments: Arc<Deployments>,
     /// Projects of the pages' owners.
     pub projects: Projects,
+    /// Visitors who are somebody.
+    pub visitors: Arc<Visitors>,
+    /// Tells whose credentials are whose.
+    pub callers: Callers,
     /// Buckets that calls draw from.
     pub rate_limits: Arc<RateLimits>,
     /// Settings.
@@ -44,14 +52,17 @@ pub struct Calls {
 
 /// Call an action
 ///
-/// As anybody who visits the page may. A write is durable when it is answered.
+/// As anybody who visits the page may. A write is durable when it is answered. A visitor who is signed in on the page is known to the action, if the
+/// page itself calls: `Origin` is the frontend's own, or there is none and `Sec-Fetch-Site` says nothing else than `same-origin`. With `as`
+/// beside `params` or `ops`, and the owner's credential, it runs as that visitor.
 #[utoipa::path(
     operation_id = "call_action",
     post, path = "/{slug}/api/op", tag = "visitors",
     params(("slug" = String, Path, description = "A project's frontend.")),
     request_body = CallOrBatch,
     responses((status = 200, description = "What the action's statement answers; for a batch, what each does, in order.", body = OpAnswer)),
-    extensions(("x-problems" = json!("body rate_limited not_found disabled params_mismatch reserved_param identity_required statement_refused statement_failed query_timeout constraint_violation database_full database_busy capacity_reached")))
+    extensions(("x-problems" = json!("body rate_limited not_found disabled params_mismatch reserved_param identity_required statement_refused statement_failed query_timeout constraint_violation database_full database_busy capacity_reached unauthorized forbidden"))),
+    security((), ("bearer" = []))
 )]
 pub async fn op(
     State(calls): State<Calls>,
@@ -72,7 +83,7 @@ pub async fn call(
 ) -> Response {
     let (mut tokens, page) = Tokens::draw(calls, host, client, slug).await;
     let mut response = match (tokens.refusal(calls), page) {
-        (None, Some(page)) => answer(calls, page, client, &mut tokens, request)
+        (None, Some(page)) => answer(calls, page, host, client, &mut tokens, request)
             .await
             .unwrap_or_else(IntoResponse::into_response),
         (refusal, _) => refusal.unwrap_or_else(Problem::not_found).into_response(),
@@ -84,21 +95,58 @@ pub async fn call(
 async fn answer(
     calls: &Calls,
     page: Result<Arc<Page>, LookupError>,
+    host: &Host,
     client: &ClientIp,
     tokens: &mut Tokens,
     request: Request,
 ) -> Result<Response, Problem> {
+    let credential = request.headers().get(header::AUTHORIZATION).cloned();
+    let caller = match &page {
+        Ok(page) => calls.visitors.caller(host, page, request.headers()).await?,
+        Err(_) => None,
+    };
     let body = UnreadBody::of(request, calls.config.limits.op_body_bytes)?;
     let page = page?;
     let backend = bound(&page)?;
-    let json = match body.json::<OpBody>().await?.value.checked()? {
-        Wanted::Call { action, params } => calls.backends.op(backend, &action, params).await?,
+    let mut body = body.json::<OpBody>().await?.value;
+    let by = match body.by.take() {
+        Some(by) => Some(named_by_owner(calls, &page, credential, by).await?),
+        None => caller.map(|session| session.identity()),
+    };
+    let json = match body.checked()? {
+        Wanted::Call { action, params } => {
+            let called = calls.backends.op(backend, &action, params, by.as_ref());
+            called.await?
+        }
         Wanted::Batch(ops) => {
             tokens.draw_more(calls, client, &page, ops.len() - 1)?;
-            calls.backends.batch(backend, ops).await?
+            calls.backends.batch(backend, ops, by.as_ref()).await?
         }
     };
     Ok(json_answer(json))
+}
+
+/// The visitor whom the page's owner calls as.
+async fn named_by_owner(
+    calls: &Calls,
+    page: &Page,
+    credential: Option<HeaderValue>,
+    by: As,
+) -> Result<Identity, Problem> {
+    let headers = credential.map(|value| (header::AUTHORIZATION, value));
+    let headers = HeaderMap::from_iter(headers);
+    let caller = match calls.callers.identify(&headers).await? {
+        access::Identity::Known(caller) => caller,
+        access::Identity::Nobody => return Err(credential_missing()),
+        access::Identity::Invalid => return Err(credential_invalid()),
+    };
+    let Kind::Frontend { host_label } = &page.kind else {
+        return Err(quick_share());
+    };
+    let project = calls.projects.by_label(host_label).await?;
+    let project = project.ok_or_else(Problem::not_found)?;
+    calls.projects.scoped::<Editor>(&caller, project.id).await?;
+    by.checked()
 }
 
 /// Run a query

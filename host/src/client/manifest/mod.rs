@@ -20,7 +20,7 @@ use crate::content::Digest;
 use svc_base::names::is_slug;
 
 pub(super) use apply::Apply;
-pub(super) use dev::Dev;
+pub use dev::Dev;
 pub(super) use pull::Pull;
 
 /// The manifest's file.

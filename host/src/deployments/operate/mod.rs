@@ -117,6 +117,14 @@ pub async fn contents(control: &Control) -> Result<BTreeSet<Digest>, Error> {
     Ok(references.iter().map(|r| r.digest).collect())
 }
 
+/// Every deployment that there is, whatever its state.
+///
+/// # Errors
+/// The database's.
+pub async fn ids(control: &Control) -> Result<HashSet<DeploymentId>, Error> {
+    control.read(store::ids).await
+}
+
 /// Removes every one-time share, in a copy that has not got their pages; answers how many.
 ///
 /// # Errors

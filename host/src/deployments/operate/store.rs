@@ -1,5 +1,7 @@
 //! What `svc check` asks the control database.
 
+use std::collections::HashSet;
+
 use rusqlite::{Connection, params};
 
 use super::StoredPage;
@@ -93,4 +95,11 @@ pub(super) fn contradictions(c: &Connection) -> rusqlite::Result<Vec<String>> {
     )?
     .query_map([], |row| row.get(0))?
     .collect()
+}
+
+/// Every deployment that there is.
+pub(super) fn ids(c: &Connection) -> rusqlite::Result<HashSet<DeploymentId>> {
+    c.prepare("SELECT id FROM deployments")?
+        .query_map([], |row| row.get(0))?
+        .collect()
 }

@@ -223,8 +223,14 @@ fn close_code(payload: &[u8]) -> Result<Option<u16>, Close> {
 /// Appends a frame to `out`, as servers send them: whole, and not masked.
 fn append(out: &mut BytesMut, opcode: u8, payload: &[u8]) {
     out.reserve(HEAD + payload.len());
+    put_head(out, opcode, payload.len());
+    out.put_slice(payload);
+}
+
+/// Puts the head of a frame with so long a payload.
+fn put_head(out: &mut BytesMut, opcode: u8, length: usize) {
     out.put_u8(0x80 | opcode);
-    match payload.len() {
+    match length {
         short @ ..=125 => out.put_u8(u8::try_from(short).unwrap_or(0)),
         length => match u16::try_from(length) {
             Ok(length) => {
@@ -237,7 +243,6 @@ fn append(out: &mut BytesMut, opcode: u8, payload: &[u8]) {
             }
         },
     }
-    out.put_slice(payload);
 }
 
 /// Appends a message.
@@ -250,6 +255,16 @@ pub fn text_frame(text: &str) -> Bytes {
     let mut out = BytesMut::new();
     append_text(&mut out, text);
     out.freeze()
+}
+
+/// A message whose middle others share, in three parts.
+pub fn text_parts(before: &str, shared: &Bytes, behind: &'static str) -> [Bytes; 3] {
+    let length = before.len() + shared.len() + behind.len();
+    let mut head = BytesMut::with_capacity(HEAD + before.len());
+    put_head(&mut head, TEXT, length);
+    head.put_slice(before.as_bytes());
+    let behind = Bytes::from_static(behind.as_bytes());
+    [head.freeze(), shared.clone(), behind]
 }
 
 /// A ping without a payload.

@@ -35,6 +35,11 @@ pub struct Accepted {
 }
 
 impl Upgrade {
+    /// Whether a request asks for one, be it as it must be or not.
+    pub fn is_asked(headers: &HeaderMap) -> bool {
+        names(headers, &header::UPGRADE, "websocket")
+    }
+
     /// Reads the handshake of a request.
     ///
     /// # Errors

@@ -41,7 +41,7 @@ update {project_id, and exactly one of:} actions: define what pages may call, ea
 ddl: one additive migration; sent again it changes nothing. realtime: opens or closes the rooms in which visitors' pages exchange messages. \
 agents: whether visitors' own agents may call the actions that need no sign-in as tools, at <the page's url>/mcp. \
 With dry_run true, ddl and actions are only tried: what the schema would be, and which actions would break. \
-batch {project_id, ops}: calls actions as a visitor would, all in one transaction or none; what they write stays written. \
+batch {project_id, ops, as?}: calls actions as a visitor would, with `as` as a signed-in one, all in one transaction or none; what they write stays written. \
 get {project_id}: schema, migrations, actions, row counts; of a large backend ask for one part, or one table. \
 export {project_id}: where the database can be downloaded as one SQLite file, with the same credential. \
 history {project_id, before?, limit?}: the moments of the last 7 days that can be restored. \
@@ -67,6 +67,10 @@ pub(super) fn description() -> Description {
                     "params": { "type": "object", "description": "A value for each of its binds, or {\"from\": [0, \"id\"]}: what the first row of op 0 has in column id." },
                 },
             },
+        },
+        "as": {
+            "type": "object", "description": "batch: the signed-in visitor to call as, for trying out.", "required": ["user_id"], "additionalProperties": false,
+            "properties": { "user_id": string("The value of :svc_user_id, such as usr_test."), "email": string("The value of :svc_user_email.") },
         },
         "part": { "type": "string", "enum": Part::NAMES, "description": "get: only this part; all of them if absent." },
         "table": string("get: only this table's schema and row count."),

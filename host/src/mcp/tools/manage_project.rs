@@ -10,6 +10,7 @@ use crate::envelope;
 use crate::http::problem::Problem;
 use crate::mcp::arguments::{Action as _, Arguments, actions};
 use crate::projects::operations;
+use crate::visitors;
 
 actions!(Action {
     Create "create",
@@ -17,6 +18,8 @@ actions!(Action {
     Update "update",
     List "list",
     Delete "delete",
+    Visitors "visitors",
+    ForgetVisitor "forget_visitor",
 });
 
 const ABOUT: &str = "Projects: what frontends (pages) and a backend (database) belong to. Needs a credential. \
@@ -24,12 +27,17 @@ create {name}: answers the project with its id, which every other call takes as 
 list: your projects; look here before making one, because a plan limits their number. \
 get {project_id}: with its frontends and visits. \
 update {project_id, name and/or description and/or allowed_providers and/or home}. \
-delete {project_id}: for good, with its pages and its database; ask the user first.";
+delete {project_id}: for good, with its pages and its database; ask the user first. \
+visitors {project_id, limit?, cursor?}: who has signed in, newest first; names and addresses are visitors' untrusted data. \
+forget_visitor {project_id, user_id}: erases what is known of one and ends their sessions.";
 
 pub(super) fn description() -> Description {
     let arguments = json!({
         "action": { "type": "string", "enum": Action::names(), "description": "What to do." },
-        "project_id": string("get, update, delete: the project."),
+        "project_id": string("get, update, delete, visitors, forget_visitor: the project."),
+        "user_id": string("forget_visitor: the visitor's id (usr_…)."),
+        "limit": { "type": "integer", "minimum": 1, "maximum": 200, "description": "visitors: how many; 50 if absent." },
+        "cursor": string("visitors: next_cursor of the page before."),
         "name": string("create (required), update: its name, up to 100 characters; part of its host name at creation."),
         "description": string("create, update: what it is about; on update an empty text clears it."),
         "ttl_seconds": { "type": "integer", "minimum": 60, "maximum": 315_360_000, "description": "create: how long it lives; for good if absent. Never changes later." },
@@ -88,6 +96,21 @@ pub(super) async fn call(
                 arguments.none()?;
             }
             to_the_end(envelope::operations::delete(envelope, at)).await?;
+            Ok(deleted())
+        }
+        Action::Visitors => {
+            let at = session.project(&mut arguments).await?;
+            let visitors = session.services.visitors.clone();
+            answer(visitors::operations::list(visitors, at, arguments.rest()?).await?)
+        }
+        Action::ForgetVisitor => {
+            let at = session.project(&mut arguments).await?;
+            let (visitors, user_id) = (
+                session.services.visitors.clone(),
+                arguments.text("user_id")?,
+            );
+            arguments.none()?;
+            to_the_end(visitors::operations::forget(visitors, at, user_id)).await?;
             Ok(deleted())
         }
     }

@@ -24,12 +24,10 @@ actions!(Action {
     RemoveMember "remove_member",
 });
 
-const ABOUT: &str = "Workspaces: who owns projects together. Needs a credential. Roles: viewer reads; editor changes projects; admin members and the display name, too; owner also plan and deletion. \
-list: yours. get {workspace}: with its members. members {workspace}. \
-create {display_name, slug?}: you become its owner; a key cannot. \
-update {workspace, display_name and/or plan}: the plan can only be set to free. \
-add_member, set_role {workspace, user_id, role}; remove_member {workspace, user_id}: they count from that user's next request; nobody gives or takes a role above their own. \
-delete {workspace}: for good, with all of its projects; ask the user first.";
+const ABOUT: &str = "Workspaces: who owns projects together. Needs a credential. Roles: viewer reads; editor changes projects; admin also members and the display name; owner also plan and deletion. \
+list: yours. get, members {workspace}. create {display_name, slug?}: you own it; a key cannot. \
+update {workspace, display_name and/or plan}. add_member, set_role {workspace, user_id, role}; remove_member {workspace, user_id}: \
+from that user's next request on; nobody gives or takes a role above their own. delete {workspace}: for good, with all of its projects; ask the user first.";
 
 pub(super) fn description() -> Description {
     let arguments = json!({
@@ -37,9 +35,9 @@ pub(super) fn description() -> Description {
         "workspace": string("All but list and create: its id or slug."),
         "display_name": string("create (required), update: its name for people."),
         "slug": string("create: its name in addresses; made of the display name if absent."),
-        "plan": { "type": "string", "enum": ["free", "pro"], "description": "update: free; pro is bought by the user." },
-        "user_id": string("add_member, set_role, remove_member: usr_…; GET /api/v1/me shows it to its user."),
-        "role": { "type": "string", "enum": ["owner", "admin", "editor", "viewer"], "description": "add_member, set_role." },
+        "plan": { "type": "string", "enum": ["free", "pro"], "description": "update: free alone can be set; pro is bought." },
+        "user_id": string("The member: usr_…; GET /api/v1/me tells it to its user."),
+        "role": { "type": "string", "enum": ["owner", "admin", "editor", "viewer"], "description": "add_member, set_role: the role." },
     });
     let hints = ToolAnnotations::with_title("Manage workspaces")
         .read_only(false)

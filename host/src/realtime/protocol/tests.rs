@@ -133,8 +133,13 @@ fn envelopes_are_json_of_these_members() {
     let ts = Timestamp(1_795_176_000_000);
     let (at, room) = ("2026-11-20T12:00:00.000Z", "r");
     let read = |text: String| -> Value { serde_json::from_str(&text).unwrap() };
+    let c1 = Client::nameless("c1");
     assert_eq!(
-        read(message(("say", r#"{"a": [1]}"#), "c1", room, ts, 7)),
+        read(message(("say", "1"), None, room, ts, 7))["sender"],
+        "owner"
+    );
+    assert_eq!(
+        read(message(("say", r#"{"a": [1]}"#), Some(&c1), room, ts, 7)),
         json!({ "v": 1, "type": "say", "data": { "a": [1] }, "sender": "c1", "room": "r", "ts": at, "seq": 7 })
     );
     assert_eq!(
@@ -143,12 +148,12 @@ fn envelopes_are_json_of_these_members() {
     );
     for (text, kind, data) in [
         (
-            join("c1", room, ts),
+            join(&c1, room, ts),
             "svc:join",
             json!({ "client_id": "c1" }),
         ),
         (
-            leave("c1", room, ts),
+            leave(&c1, room, ts),
             "svc:leave",
             json!({ "client_id": "c1" }),
         ),

@@ -14,10 +14,8 @@ pub(super) const POLICY: HeaderValue = HeaderValue::from_static(
 
 /// Asks how the payment is to go.
 pub(super) fn pay(bought: &Bought) -> Markup {
-    let (name, price) = (
-        &bought.name,
-        format!("{} {}", bought.amount, bought.currency),
-    );
+    let amount = amounts::from_provider(bought.amount, &bought.currency);
+    let price = currencies::shown(amount.unwrap_or(bought.amount), &bought.currency);
     shell(
         "Pretend to pay",
         &html! {

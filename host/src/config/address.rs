@@ -88,12 +88,20 @@ impl fmt::Display for Address {
 
 /// Whether nobody on the way can read what is asked there.
 fn is_private(url: &Url) -> bool {
-    match (url.scheme(), url.host()) {
-        ("https", _) => true,
-        ("http", Some(Host::Domain(name))) => name == "localhost" || name.ends_with(".localhost"),
-        ("http", Some(Host::Ipv4(address))) => address.is_loopback(),
-        ("http", Some(Host::Ipv6(address))) => address.is_loopback(),
+    match url.scheme() {
+        "https" => true,
+        "http" => is_loopback(url),
         _ => false,
+    }
+}
+
+/// Whether a URL is of this machine.
+pub(super) fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
     }
 }
 

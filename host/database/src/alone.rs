@@ -1,0 +1,68 @@
+//! Work that needs a database's writer for itself, and what it tells those who watch.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio::sync::oneshot;
+
+use super::error::RunError;
+use super::group::Turn;
+use super::open::{Database, Waiting, answer_of};
+use super::schema;
+use super::touched::Touched;
+use super::writer::Writer;
+
+impl Database {
+    /// Runs `work` with the writer for itself, in the order of the queue. Whoever watches is told that anything may be another.
+    ///
+    /// # Errors
+    /// The work's own, `Busy`, or `Closed`.
+    pub(super) async fn with_writer<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Writer) -> Result<T, RunError> + Send + 'static,
+    ) -> Result<T, RunError> {
+        self.with_writer_that(Touched::All, work).await
+    }
+
+    /// The same for work that changes nothing of what tenants see.
+    ///
+    /// # Errors
+    /// The work's own, `Busy`, or `Closed`.
+    pub(super) async fn beside_writes<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Writer) -> Result<T, RunError> + Send + 'static,
+    ) -> Result<T, RunError> {
+        self.with_writer_that(Touched::default(), work).await
+    }
+
+    async fn with_writer_that<T: Send + 'static>(
+        &self,
+        touches: Touched,
+        work: impl FnOnce(&mut Writer) -> Result<T, RunError> + Send + 'static,
+    ) -> Result<T, RunError> {
+        let (answer, answered) = oneshot::channel();
+        let turn = Arc::new(Turn::new());
+        let begun = Arc::clone(&turn);
+        let me = self.myself()?;
+        self.enqueue(Waiting::Alone(Box::new(move |writer| {
+            if begun.begin() {
+                let result = work(writer);
+                me.settings.schema_changed();
+                match schema::has_deferred_keys(&writer.handle.connection) {
+                    Ok(deferred) => me.deferred_keys.store(deferred, Ordering::Relaxed),
+                    Err(error) => tracing::error!(%error, "a schema cannot be read"),
+                }
+                // Only now, so that what is looked at again is looked at by the schema that it has.
+                me.tell(touches);
+                // A caller that has gone away does not want it.
+                let _ = answer.send(result);
+            }
+        })))?;
+        answer_of(answered, &turn).await
+    }
+
+    /// Tells whoever watches what a commit may have changed.
+    pub(super) fn tell(&self, touched: Touched) {
+        self.writers.news().tell(self.id, touched);
+    }
+}

@@ -1,0 +1,224 @@
+//! Sign-in providers: what the operator has registered with, checked before the server starts.
+
+use anyhow::bail;
+use serde::{Deserialize, Serialize};
+
+use super::address::Address;
+use super::masked;
+
+/// The provider inside the server, for whoever develops pages.
+const DEV: &str = "dev";
+/// The longest name.
+const NAME: usize = 32;
+
+/// How a provider speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProviderKind {
+    /// OpenID Connect.
+    #[default]
+    Oidc,
+    /// GitHub's OAuth, which has no ID tokens.
+    Github,
+    /// The issuer inside the server; no file can name it.
+    #[serde(skip_deserializing)]
+    Dev,
+}
+
+/// A sign-in provider.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Provider {
+    /// Its name in addresses and lists.
+    pub name: String,
+    /// Its name for people.
+    #[serde(default)]
+    pub display_name: String,
+    /// How it speaks.
+    #[serde(default)]
+    pub kind: ProviderKind,
+    /// The address of its issuer.
+    #[serde(default)]
+    pub issuer: String,
+    /// What it calls this installation.
+    #[serde(default)]
+    pub client_id: String,
+    /// The secret that it gave out with that; `SVC_PROVIDERS_<NAME>_CLIENT_SECRET` beats it.
+    #[serde(default, serialize_with = "masked")]
+    pub client_secret: String,
+    /// What is asked of it about visitors.
+    #[serde(default)]
+    pub scopes: Vec<String>,
+}
+
+/// Checks the providers of a file, and fills in what is left out.
+///
+/// # Errors
+/// An error that names the key.
+pub(super) fn checked(providers: Vec<Provider>) -> anyhow::Result<Vec<Provider>> {
+    let mut checked: Vec<Provider> = Vec::with_capacity(providers.len());
+    for (index, provider) in providers.into_iter().enumerate() {
+        let name = &provider.name;
+        let shaped = !name.is_empty()
+            && name.len() <= NAME
+            && !name.starts_with('-')
+            && name
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+        if !shaped {
+            bail!(
+                "providers[{index}].name must have 1 to {NAME} characters of a-z, 0-9 and `-`: {name:?}"
+            );
+        }
+        if checked.iter().any(|known| known.name == *name) {
+            bail!("providers[{index}].name is taken by another provider: {name:?}");
+        }
+        checked.push(provider.completed()?);
+    }
+    Ok(checked)
+}
+
+impl Provider {
+    /// The provider inside the server, whose issuer is at `issuer`.
+    pub(super) fn dev(issuer: String) -> Self {
+        Self {
+            name: DEV.to_owned(),
+            display_name: "Developer sign-in (not real)".to_owned(),
+            kind: ProviderKind::Dev,
+            issuer,
+            client_id: "svc".to_owned(),
+            client_secret: String::new(),
+            scopes: scopes(&["openid", "profile", "email"]),
+        }
+    }
+
+    fn completed(mut self) -> anyhow::Result<Self> {
+        let name = self.name.clone();
+        let github = self.kind == ProviderKind::Github;
+        if self.issuer.is_empty() && github {
+            self.issuer = "https://github.com".to_owned();
+        }
+        if let Err(error) = Address::parse(&self.issuer) {
+            bail!("providers.{name}.issuer {error}");
+        }
+        if self.client_id.is_empty() {
+            bail!(
+                "providers.{name}.client_id is missing: the provider gives it out when you register with it"
+            );
+        }
+        let variable = format!(
+            "SVC_PROVIDERS_{}_CLIENT_SECRET",
+            name.to_ascii_uppercase().replace('-', "_")
+        );
+        if let Some(secret) = from_environment(&variable) {
+            self.client_secret = secret;
+        }
+        if self.client_secret.is_empty() && github {
+            bail!("providers.{name}.client_secret is missing: set it in the file, or {variable}");
+        }
+        let is_scope = |scope: &String| {
+            !scope.is_empty()
+                && scope
+                    .bytes()
+                    .all(|b| b.is_ascii_graphic() && b != b'"' && b != b'\\')
+        };
+        if let Some(scope) = self.scopes.iter().find(|scope| !is_scope(scope)) {
+            bail!("providers.{name}.scopes has one that is no scope: {scope:?}");
+        }
+        match (self.scopes.is_empty(), github) {
+            (true, true) => self.scopes = scopes(&["read:user", "user:email"]),
+            (true, false) => self.scopes = scopes(&["openid", "profile", "email"]),
+            (false, false) if !self.scopes.iter().any(|scope| scope == "openid") => {
+                bail!(
+                    "providers.{name}.scopes must have \"openid\": without it there is no ID token"
+                );
+            }
+            _ => {}
+        }
+        if self.display_name.is_empty() {
+            self.display_name.clone_from(&self.name);
+        }
+        Ok(self)
+    }
+}
+
+fn scopes(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "secrets of tables come from the environment"
+)]
+fn from_environment(variable: &str) -> Option<String> {
+    std::env::var(variable)
+        .ok()
+        .filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(toml: &str) -> anyhow::Result<Vec<Provider>> {
+        #[derive(Deserialize)]
+        struct File {
+            providers: Vec<Provider>,
+        }
+        checked(toml::from_str::<File>(toml)?.providers)
+    }
+
+    const GOOD: &str =
+        "[[providers]]\nname = 'a'\nissuer = 'https://a.example'\nclient_id = 'me'\n";
+
+    #[test]
+    fn what_is_left_out_is_filled_in() {
+        let found = read(GOOD).unwrap();
+        assert_eq!(found[0].display_name, "a");
+        assert_eq!(found[0].scopes, ["openid", "profile", "email"]);
+        let github =
+            "[[providers]]\nname = 'g'\nkind = 'github'\nclient_id = 'me'\nclient_secret = 's'";
+        let found = read(github).unwrap();
+        assert_eq!(found[0].issuer, "https://github.com");
+        assert_eq!(found[0].scopes, ["read:user", "user:email"]);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (toml, named) in [
+            (GOOD.replace("'a'", "'A'"), "providers[0].name"),
+            (GOOD.replace("'a'", "''"), "providers[0].name"),
+            (format!("{GOOD}{GOOD}"), "providers[1].name"),
+            (GOOD.replace("https", "http"), "providers.a.issuer"),
+            (GOOD.replace("https://a.example", "a"), "providers.a.issuer"),
+            (GOOD.replace("issuer", "isuer"), "isuer"),
+            (
+                GOOD.replace("client_id = 'me'", ""),
+                "providers.a.client_id",
+            ),
+            (format!("{GOOD}scopes = ['email']"), "providers.a.scopes"),
+            (format!("{GOOD}scopes = ['open id']"), "providers.a.scopes"),
+            (format!("{GOOD}scopes = 'openid'"), "scopes"),
+            (format!("{GOOD}kind = 'saml'"), "kind"),
+            (format!("{GOOD}kind = 'dev'"), "kind"),
+            (
+                "[[providers]]\nname = 'g'\nkind = 'github'\nclient_id = 'me'".to_owned(),
+                "providers.g.client_secret",
+            ),
+        ] {
+            let error = format!("{:#}", read(&toml).unwrap_err());
+            assert!(error.contains(named), "{toml}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_never_shown() {
+        let mut provider = read(GOOD).unwrap().remove(0);
+        provider.client_secret = "sesame".to_owned();
+        let shown = toml::to_string(&provider).unwrap();
+        assert!(
+            !shown.contains("sesame") && shown.contains("****"),
+            "{shown}"
+        );
+    }
+}

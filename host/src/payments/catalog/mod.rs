@@ -1,0 +1,82 @@
+//! The catalog: what a project sells. It is ours, and needs no provider.
+
+mod store;
+
+use self::store::Ids;
+use super::Payments;
+use super::model::{NewPrice, PaymentError, Price};
+use crate::control;
+use crate::control::answers::Keep;
+use crate::control::audit::Act;
+use crate::ids::{ProjectId, uuid_v7};
+use crate::projects;
+use crate::workspaces::credential;
+
+impl Payments {
+    /// The prices of a project, by product.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn catalog(&self, project: ProjectId) -> Result<Vec<Price>, PaymentError> {
+        let read = self.control.read(move |c| store::catalog(c, &project));
+        Ok(read.await?)
+    }
+
+    /// Puts a price into a project's catalog; durable when it returns.
+    ///
+    /// # Errors
+    /// [`PaymentError`].
+    pub async fn add_price(
+        &self,
+        project: ProjectId,
+        new: NewPrice,
+        keep: Keep<Price>,
+    ) -> Result<Price, PaymentError> {
+        let ids = Ids {
+            price: format!("price_{}", credential::secret(&self.random)?),
+            product: uuid_v7(&self.clock, &self.random)?.to_string(),
+        };
+        let now = self.clock.now();
+        self.control
+            .write(move |tx| {
+                if !projects::is_live(tx, &project, now)? {
+                    return Err(PaymentError::NoProject);
+                }
+                let made = store::insert_price(tx, &project, &new, &ids, now)?;
+                projects::did(tx, &project, Act::PriceCreate, &ids.price, now)?;
+                keep.keep(tx, &made)?;
+                Ok(made)
+            })
+            .await
+    }
+
+    /// Takes a price off a project's catalog: nobody can buy it from now on. What was bought stays.
+    ///
+    /// # Errors
+    /// `NoPrice` if the project has none of the id.
+    pub async fn deactivate(&self, project: ProjectId, id: String) -> Result<Price, PaymentError> {
+        let now = self.clock.now();
+        let write = self.control.write(move |tx| {
+            if store::deactivate(tx, &project, &id)? {
+                projects::did(tx, &project, Act::PriceDeactivate, &id, now)?;
+            }
+            store::price_of(tx, &project, &id).map_err(control::Error::from)
+        });
+        write.await?.ok_or(PaymentError::NoPrice)
+    }
+
+    /// A price of a project, active or not.
+    ///
+    /// # Errors
+    /// `NoPrice` if the project has none of the id.
+    pub(super) async fn price(
+        &self,
+        project: ProjectId,
+        id: String,
+    ) -> Result<Price, PaymentError> {
+        let read = self
+            .control
+            .read(move |c| store::price_of(c, &project, &id));
+        read.await?.ok_or(PaymentError::NoPrice)
+    }
+}

@@ -1,0 +1,114 @@
+//! Products and prices in the control database.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use crate::clock::Timestamp;
+use crate::control::{Error, Tx};
+use crate::ids::ProjectId;
+use crate::payments::model::{NewPrice, PRICES, PaymentError, Price, Product};
+
+const PRICE: &str = "SELECT r.id, r.label, r.amount, r.currency, r.recurring, r.active, r.created_at, \
+    p.id, p.name, p.description \
+    FROM payment_prices r JOIN payment_products p ON p.id = r.product_id";
+
+fn price(row: &Row<'_>) -> rusqlite::Result<Price> {
+    Ok(Price {
+        id: row.get(0)?,
+        label: row.get(1)?,
+        amount: row.get(2)?,
+        currency: row.get(3)?,
+        recurring: row.get(4)?,
+        active: row.get(5)?,
+        created_at: row.get(6)?,
+        product: Product {
+            id: row.get(7)?,
+            name: row.get(8)?,
+            description: row.get(9)?,
+        },
+    })
+}
+
+/// The prices of a project, by product and age.
+pub(super) fn catalog(c: &Connection, project: &ProjectId) -> rusqlite::Result<Vec<Price>> {
+    c.prepare_cached(&format!(
+        "{PRICE} WHERE r.project_id = ?1 ORDER BY p.number, r.number"
+    ))?
+    .query_map([project], price)?
+    .collect()
+}
+
+/// A price of a project.
+pub(super) fn price_of(
+    c: &Connection,
+    project: &ProjectId,
+    id: &str,
+) -> rusqlite::Result<Option<Price>> {
+    c.prepare_cached(&format!("{PRICE} WHERE r.project_id = ?1 AND r.id = ?2"))?
+        .query_row(params![project, id], price)
+        .optional()
+}
+
+/// The names of what is made with a price: its own, and that of its product, if there is none of the name.
+#[derive(Clone, Debug)]
+pub(super) struct Ids {
+    pub(super) price: String,
+    pub(super) product: String,
+}
+
+/// Adds a price, and its product if that is new.
+pub(super) fn insert_price(
+    tx: &Tx<'_>,
+    project: &ProjectId,
+    new: &NewPrice,
+    ids: &Ids,
+    now: Timestamp,
+) -> Result<Price, PaymentError> {
+    let prices: u64 = tx
+        .prepare_cached("SELECT count(*) FROM payment_prices WHERE project_id = ?1")
+        .and_then(|mut query| {
+            query.query_row([project], |row| row.get::<_, i64>(0).map(i64::unsigned_abs))
+        })
+        .map_err(Error::from)?;
+    if prices >= PRICES {
+        return Err(PaymentError::Full);
+    }
+    let insert = || {
+        let product: String = tx
+            .prepare_cached(
+                "INSERT INTO payment_products (id, project_id, name, description, created_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5)
+                 ON CONFLICT (project_id, name)
+                    DO UPDATE SET description = coalesce(excluded.description, description)
+                 RETURNING id",
+            )?
+            .query_row(
+                params![ids.product, project, new.product_name, new.description, now],
+                |row| row.get(0),
+            )?;
+        tx.prepare_cached(
+            "INSERT INTO payment_prices
+                (id, project_id, product_id, label, amount, currency, recurring, created_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        )?
+        .execute(params![
+            ids.price,
+            project,
+            product,
+            new.label,
+            new.amount,
+            new.currency,
+            new.recurring,
+            now,
+        ])?;
+        price_of(tx, project, &ids.price)
+    };
+    let made = insert().map_err(Error::from)?;
+    made.ok_or(PaymentError::NoPrice)
+}
+
+/// Takes a price off the catalog; returns whether this did.
+pub(super) fn deactivate(tx: &Tx<'_>, project: &ProjectId, id: &str) -> Result<bool, Error> {
+    let sql = "UPDATE payment_prices SET active = 0 WHERE project_id = ?1 AND id = ?2 AND active";
+    let changed = tx.prepare_cached(sql)?.execute(params![project, id])?;
+    Ok(changed > 0)
+}

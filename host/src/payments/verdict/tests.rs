@@ -1,0 +1,383 @@
+//! Verdicts over histories that are drawn, in every order.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::stripe::{Charge, Invoice, InvoicePayment, Refund, Subscription};
+
+const SESSION: &str = "session";
+
+fn terms() -> Terms {
+    Terms {
+        id: SESSION.into(),
+        provider_id: Some("cs".into()),
+        amount: 500,
+        currency: "eur".into(),
+    }
+}
+
+fn at(seconds: i64, fact: Fact) -> Event {
+    Event {
+        id: String::new(),
+        kind: String::new(),
+        at: Timestamp(seconds * 1000),
+        fact,
+    }
+}
+
+fn subject(text: &str) -> Option<Subject> {
+    Some(Subject::Session(text.into()))
+}
+
+fn checkout(outcome: CheckoutOutcome) -> Checkout {
+    Checkout {
+        id: "cs".into(),
+        subject: subject(SESSION),
+        reference: None,
+        outcome,
+        amount: Some(500),
+        currency: Some("eur".into()),
+        payment: Some("pi".into()),
+        subscription: None,
+        invoice: None,
+        customer: None,
+        email: Some("ada@example.com".into()),
+    }
+}
+
+fn monthly(outcome: CheckoutOutcome) -> Fact {
+    Fact::Checkout(Checkout {
+        payment: None,
+        subscription: Some("sub".into()),
+        invoice: Some("in_1".into()),
+        ..checkout(outcome)
+    })
+}
+
+fn subscription(status: &str, deleted: bool) -> Fact {
+    Fact::Subscription(Subscription {
+        id: "sub".into(),
+        subject: None,
+        status: status.into(),
+        deleted,
+        customer: None,
+    })
+}
+
+fn invoice(number: u32, paid: bool) -> Fact {
+    Fact::Invoice(Invoice {
+        id: format!("in_{number}"),
+        subscription: Some("sub".into()),
+        subject: None,
+        paid,
+        payments: Vec::new(),
+    })
+}
+
+fn invoice_payment(number: u32) -> Fact {
+    Fact::InvoicePayment(InvoicePayment {
+        invoice: format!("in_{number}"),
+        payment: format!("pi_{number}"),
+    })
+}
+
+fn charge(payment: &str, returned: bool) -> Fact {
+    Fact::Charge(Charge {
+        id: format!("ch_of_{payment}"),
+        subject: None,
+        payment: Some(payment.into()),
+        invoice: None,
+        returned,
+    })
+}
+
+fn failed_refund(payment: &str) -> Fact {
+    Fact::Refund(Refund {
+        id: format!("re_of_{payment}"),
+        charge: None,
+        payment: Some(payment.into()),
+        failed: true,
+    })
+}
+
+/// Calls `check` with every order of `events`.
+fn permute(events: &mut [Event], from: usize, check: &mut impl FnMut(&[Event])) {
+    if from == events.len() {
+        return check(events);
+    }
+    for other in from..events.len() {
+        events.swap(from, other);
+        permute(events, from + 1, check);
+        events.swap(from, other);
+    }
+}
+
+#[track_caller]
+fn always(events: &[Event], expected: Status) {
+    let mut events = events.to_vec();
+    permute(&mut events, 0, &mut |events| {
+        assert_eq!(verdict(&terms(), events).status, expected, "{events:#?}");
+    });
+}
+
+#[test]
+fn the_first_that_matches_wins_in_every_order() {
+    use CheckoutOutcome::{Expired, Failed, Paid, Pending};
+    use Status as S;
+    let one = |outcome| Fact::Checkout(checkout(outcome));
+    let cases: Vec<(Vec<Event>, S)> = vec![
+        (vec![], S::Open),
+        (vec![at(1, one(Pending))], S::Open),
+        (vec![at(1, one(Paid))], S::Paid),
+        (vec![at(1, one(Pending)), at(9, one(Paid))], S::Paid),
+        (vec![at(1, one(Pending)), at(9, one(Failed))], S::Failed),
+        (vec![at(1, one(Expired))], S::Canceled),
+        // What is paid stays paid, whatever else is said of the same checkout.
+        (
+            vec![at(1, one(Paid)), at(9, one(Failed)), at(9, one(Expired))],
+            S::Paid,
+        ),
+        (vec![at(1, one(Paid)), at(5, charge("pi", false))], S::Paid),
+        (
+            vec![
+                at(1, one(Paid)),
+                at(5, charge("pi", false)),
+                at(7, charge("pi", true)),
+            ],
+            S::Refunded,
+        ),
+        // The full return is told before the partial one and before the payment.
+        (
+            vec![
+                at(1, charge("pi", true)),
+                at(9, one(Paid)),
+                at(9, charge("pi", false)),
+            ],
+            S::Refunded,
+        ),
+        (
+            vec![at(1, one(Paid)), at(5, charge("pi_other", true))],
+            S::Paid,
+        ),
+        // A return that fails is none; the one after it is.
+        (
+            vec![
+                at(1, one(Paid)),
+                at(5, charge("pi", true)),
+                at(6, failed_refund("pi")),
+            ],
+            S::Paid,
+        ),
+        (
+            vec![
+                at(1, one(Paid)),
+                at(5, charge("pi", true)),
+                at(6, failed_refund("pi")),
+                at(7, charge("pi", true)),
+            ],
+            S::Refunded,
+        ),
+        (vec![at(1, monthly(Paid)), at(1, invoice(1, true))], S::Paid),
+        (
+            vec![
+                at(1, monthly(Paid)),
+                at(9, invoice(2, false)),
+                at(9, subscription("past_due", false)),
+            ],
+            S::Paid,
+        ),
+        (
+            vec![at(1, monthly(Paid)), at(9, subscription("unpaid", false))],
+            S::Canceled,
+        ),
+        (
+            vec![
+                at(1, monthly(Paid)),
+                at(9, subscription("unpaid", false)),
+                at(10, subscription("active", false)),
+            ],
+            S::Paid,
+        ),
+        // Of two in one second the end wins.
+        (
+            vec![
+                at(1, monthly(Paid)),
+                at(9, subscription("canceled", false)),
+                at(9, subscription("active", false)),
+            ],
+            S::Canceled,
+        ),
+        // Deleted is deleted, whatever comes later.
+        (
+            vec![
+                at(1, monthly(Paid)),
+                at(5, subscription("canceled", true)),
+                at(9, subscription("active", false)),
+            ],
+            S::Canceled,
+        ),
+        // The return of an earlier month leaves the latest paid,
+        (
+            vec![
+                at(1, monthly(Paid)),
+                at(1, invoice_payment(1)),
+                at(9, invoice(2, true)),
+                at(9, invoice_payment(2)),
+                at(12, charge("pi_1", true)),
+            ],
+            S::Paid,
+        ),
+        // and that of the latest does not.
+        (
+            vec![
+                at(1, monthly(Paid)),
+                at(9, invoice(2, true)),
+                at(9, invoice_payment(2)),
+                at(12, charge("pi_2", true)),
+            ],
+            S::Refunded,
+        ),
+        // A month that was not paid is no latest month.
+        (
+            vec![
+                at(1, monthly(Paid)),
+                at(1, invoice_payment(1)),
+                at(9, invoice(2, false)),
+                at(12, charge("pi_1", true)),
+            ],
+            S::Refunded,
+        ),
+    ];
+    for (events, expected) in cases {
+        always(&events, expected);
+    }
+}
+
+#[test]
+fn another_amount_or_currency_grants_nothing() {
+    for (amount, currency) in [
+        (Some(499), Some("eur")),
+        (Some(501), Some("eur")),
+        (Some(500), Some("usd")),
+        (None, Some("eur")),
+        (Some(500), None),
+    ] {
+        let fact = Fact::Checkout(Checkout {
+            amount,
+            currency: currency.map(str::to_owned),
+            ..checkout(CheckoutOutcome::Paid)
+        });
+        let found = verdict(&terms(), &[at(1, fact)]);
+        let nothing = Verdict {
+            status: Status::Open,
+            email: None,
+        };
+        assert_eq!(found, nothing, "{amount:?} {currency:?}");
+    }
+}
+
+#[test]
+fn a_checkout_is_a_sessions_by_its_id_or_by_what_only_we_write() {
+    let paid = checkout(CheckoutOutcome::Paid);
+    let of = |id: &str, subject: Option<Subject>, reference: Option<&str>| {
+        Fact::Checkout(Checkout {
+            id: id.into(),
+            subject,
+            reference: reference.map(str::to_owned),
+            ..paid.clone()
+        })
+    };
+    for (fact, known, unknown) in [
+        (of("cs", None, None), Status::Paid, Status::Open),
+        (
+            of("cs_new", subject(SESSION), None),
+            Status::Paid,
+            Status::Paid,
+        ),
+        (
+            of("cs_new", None, Some(SESSION)),
+            Status::Open,
+            Status::Paid,
+        ),
+        (
+            of("cs_new", subject("another"), None),
+            Status::Open,
+            Status::Open,
+        ),
+        (
+            of("cs_new", None, Some("another")),
+            Status::Open,
+            Status::Open,
+        ),
+        (of("cs_new", None, None), Status::Open, Status::Open),
+    ] {
+        let event = [at(1, fact)];
+        assert_eq!(verdict(&terms(), &event).status, known, "{event:?}");
+        let terms = Terms {
+            provider_id: None,
+            ..terms()
+        };
+        assert_eq!(verdict(&terms, &event).status, unknown, "{event:?}");
+    }
+}
+
+/// Any event about the one session, or about another's objects.
+fn any_event() -> impl Strategy<Value = Event> {
+    use CheckoutOutcome::{Expired, Failed, Paid, Pending};
+    let outcome = prop::sample::select(vec![Paid, Pending, Failed, Expired]);
+    let status = prop::sample::select(vec!["active", "past_due", "unpaid", "canceled", "trialing"]);
+    let payment = prop::sample::select(vec!["pi", "pi_1", "pi_2", "pi_other"]);
+    let amount = prop::sample::select(vec![500_i64, 500, 500, 499]);
+    let email = prop::sample::select(vec!["ada@example.com", "bob@example.com"]);
+    let checkout =
+        (outcome, amount, email, any::<bool>()).prop_map(|(outcome, amount, email, once)| {
+            let changed = |one: Checkout| Checkout {
+                amount: Some(amount),
+                email: Some(email.into()),
+                ..one
+            };
+            match monthly(outcome) {
+                Fact::Checkout(one) if !once => Fact::Checkout(changed(one)),
+                _ => Fact::Checkout(changed(checkout(outcome))),
+            }
+        });
+    let fact = prop_oneof![
+        3 => checkout,
+        2 => (status, prop::bool::weighted(0.2)).prop_map(|(status, gone)| subscription(status, gone)),
+        2 => (1_u32..4, any::<bool>()).prop_map(|(number, paid)| invoice(number, paid)),
+        2 => (1_u32..4).prop_map(invoice_payment),
+        2 => (payment.clone(), any::<bool>()).prop_map(|(payment, all)| charge(payment, all)),
+        1 => payment.prop_map(failed_refund),
+    ];
+    // Few moments, so that some events share one.
+    (0_i64..6, fact).prop_map(|(seconds, fact)| at(seconds, fact))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn every_order_of_six_says_the_same(mut events in prop::collection::vec(any_event(), 0..=6)) {
+        let expected = verdict(&terms(), &events);
+        permute(&mut events, 0, &mut |events| {
+            assert_eq!(verdict(&terms(), events), expected);
+        });
+    }
+
+    #[test]
+    fn any_order_of_thirty_says_the_same_and_so_does_a_repetition(
+        events in prop::collection::vec(any_event(), 20..=30),
+        seeds in prop::collection::vec(any::<prop::sample::Index>(), 30),
+        again in prop::collection::vec(any::<prop::sample::Index>(), 5),
+    ) {
+        let expected = verdict(&terms(), &events);
+        let mut shuffled = events.clone();
+        for (place, seed) in seeds.iter().enumerate().take(events.len()) {
+            let other = seed.index(shuffled.len());
+            shuffled.swap(place, other);
+        }
+        prop_assert_eq!(verdict(&terms(), &shuffled), expected.clone());
+        shuffled.extend(again.iter().map(|index| index.get(&events).clone()));
+        prop_assert_eq!(verdict(&terms(), &shuffled), expected);
+    }
+}

@@ -1,0 +1,385 @@
+//! One connection that listens to live queries: what it has subscribed to, what it is to be told, and how much of that may be
+//! on its way.
+//!
+//! Nothing waits here but problems: a result goes out at once if there is room on the way, else its subscription is behind,
+//! and once there is room, its query is asked for the newest. So however slow a client is, it costs one result, and it
+//! never gets an older one than it must.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+
+use super::board::Board;
+use super::budget::Budget;
+use super::identity::SignIn;
+use super::opened::{Event, Opened, Way};
+use super::protocol;
+use super::query::Answer;
+use super::subscriber::Subscriber;
+use crate::content::Digest;
+use crate::http::problem::Problem;
+use crate::http::websocket::{Close, frame};
+use crate::ids::BackendId;
+use crate::realtime::room::{Life, Page};
+use crate::visitors::Identity;
+
+/// How much may be on its way to a client before it waits for what is there to be taken, in bytes.
+const WINDOW: usize = 64 << 10;
+/// Results of so many bytes are copied into their frame; larger ones are shared.
+const COPIED: usize = 4 << 10;
+/// How long a client may take for a large result while others wait to be sent theirs.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Listener {
+    /// Whose queries it listens to.
+    pub(super) backend: BackendId,
+    pub(super) life: Life,
+    opened: Opened,
+    pub(super) board: Arc<Board>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    /// `None` once it is closed.
+    way: Option<Way>,
+    pub(super) subscriptions: HashMap<Arc<str>, Subscription>,
+    /// The next subscription's number.
+    next: u64,
+    /// Those that are behind, or have a problem to be told, in the order of that.
+    pub(super) late: VecDeque<(Arc<str>, u64)>,
+    /// Bytes on their way.
+    sent: usize,
+    /// Whether a large one is among them, and since when that is known.
+    large: Option<Option<Duration>>,
+    next_ping: Duration,
+    /// What the kernel had taken when that was last another, and when that was.
+    progress: (u64, Duration),
+}
+
+/// A subscription.
+#[derive(Debug)]
+pub(super) struct Subscription {
+    /// Tells it from an earlier one of the same id.
+    pub(super) number: u64,
+    /// The query; `None` while it is looked for.
+    pub(super) query: Option<u64>,
+    /// Whether its answer is the visitor's own.
+    pub(super) is_own: bool,
+    /// How many results were sent.
+    pub(super) seq: u64,
+    /// The last of them.
+    pub(super) last: Option<Digest>,
+    pub(super) late: Late,
+}
+
+#[derive(Debug)]
+pub(super) enum Late {
+    No,
+    /// There is a newer result.
+    Behind,
+    /// It has ended.
+    Ended(Arc<Problem>),
+}
+
+/// Why there is no new subscription.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NotNow {
+    /// There is one of this id.
+    Taken,
+    /// There are as many as there may be.
+    Full,
+}
+
+impl Listener {
+    pub(super) fn new(
+        board: Arc<Board>,
+        opened: Opened,
+        way: Way,
+        (now, ping): (Duration, Duration),
+    ) -> Self {
+        Self {
+            backend: board.backend(),
+            opened,
+            life: Life::new(now),
+            board,
+            state: Mutex::new(State {
+                way: Some(way),
+                subscriptions: HashMap::new(),
+                next: 0,
+                late: VecDeque::new(),
+                sent: 0,
+                large: None,
+                next_ping: now + ping,
+                progress: (0, now),
+            }),
+        }
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a subscription that has no query yet.
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        id: &Arc<str>,
+        most: usize,
+    ) -> Result<Subscriber, NotNow> {
+        let mut state = self.state();
+        if state.subscriptions.contains_key(id) {
+            return Err(NotNow::Taken);
+        }
+        if state.subscriptions.len() >= most {
+            return Err(NotNow::Full);
+        }
+        state.next += 1;
+        let number = state.next;
+        let subscription = Subscription {
+            number,
+            query: None,
+            is_own: false,
+            seq: 0,
+            last: None,
+            late: Late::No,
+        };
+        state.subscriptions.insert(Arc::clone(id), subscription);
+        Ok(Subscriber {
+            listener: Arc::clone(self),
+            id: Arc::clone(id),
+            number,
+        })
+    }
+
+    /// Ends a subscription without a word.
+    pub(super) fn end(&self, id: &str) {
+        let ended = self.state().subscriptions.remove(id);
+        if let Some((query, number)) = ended.and_then(|one| Some((one.query?, one.number))) {
+            self.board.leave(query, self, number);
+        }
+    }
+
+    /// Ends all subscriptions, and takes no more.
+    pub(super) fn end_all(&self) {
+        let ended = {
+            let mut state = self.state();
+            state.way = None;
+            state.late.clear();
+            std::mem::take(&mut state.subscriptions)
+        };
+        for one in ended.into_values() {
+            if let Some(query) = one.query {
+                self.board.leave(query, self, one.number);
+            }
+        }
+    }
+
+    /// How it was opened.
+    pub(super) fn opened(&self) -> &Opened {
+        &self.opened
+    }
+
+    /// The page that it was opened from.
+    pub(super) fn page(&self) -> &Page {
+        &self.opened.page
+    }
+
+    /// Whose queries it listens to.
+    pub(super) fn board(&self) -> &Arc<Board> {
+        &self.board
+    }
+
+    /// The sign-in that it was opened with.
+    pub(super) fn sign_in(&self) -> Option<&SignIn> {
+        self.opened.sign_in.as_ref()
+    }
+
+    /// Who is signed in.
+    pub(super) fn visitor(&self) -> Option<Arc<Identity>> {
+        self.sign_in().and_then(SignIn::visitor)
+    }
+
+    /// Says that a frame is refused; a subscription of its id ends by it.
+    pub(super) fn refuse(&self, id: Option<&Arc<str>>, problem: &Problem) {
+        if let Some(id) = id {
+            self.end(id);
+        }
+        let frame = protocol::error(id.map(AsRef::as_ref), &self.opened.document(problem));
+        if let Some(Way::Socket(outbox)) = &self.state().way {
+            // One that is closed is told nothing more.
+            let _ = outbox.push(frame);
+        }
+    }
+
+    /// Ends the subscriptions whose answers are the visitor's own.
+    pub(super) fn end_own(self: &Arc<Self>, problem: &Arc<Problem>) {
+        let own: Vec<Subscriber> = {
+            let state = self.state();
+            let own = state.subscriptions.iter().filter(|(_, one)| one.is_own);
+            own.map(|(id, one)| Subscriber {
+                listener: Arc::clone(self),
+                id: Arc::clone(id),
+                number: one.number,
+            })
+            .collect()
+        };
+        for subscriber in own {
+            let query = subscriber.query();
+            subscriber.fail(Arc::clone(problem));
+            if let Some(query) = query {
+                self.board.leave(query, self, subscriber.number);
+            }
+        }
+    }
+
+    /// Notes that everything is on its way.
+    pub(super) fn drained(&self) {
+        let mut state = self.state();
+        state.sent = 0;
+        state.large = None;
+        self.go_on(&mut state);
+    }
+
+    /// Sends what is late, as far as there is room: problems by itself, results by asking their queries.
+    pub(super) fn go_on(&self, state: &mut State) {
+        while state.sent < WINDOW {
+            let Some((id, number)) = state.late.front().cloned() else {
+                return;
+            };
+            let found = state.subscriptions.get(&id);
+            match found.filter(|one| one.number == number) {
+                Some(one) if matches!(one.late, Late::Behind) => {
+                    if let Some(query) = one.query {
+                        self.board.ask(query);
+                    }
+                    return;
+                }
+                Some(Subscription {
+                    late: Late::Ended(problem),
+                    ..
+                }) => {
+                    let problem = Arc::clone(problem);
+                    state.subscriptions.remove(&id);
+                    state.tell_end(&id, problem, &self.opened);
+                }
+                Some(_) | None => {}
+            }
+            state.late.pop_front();
+        }
+    }
+
+    /// Pings if it is time, and lets go who does not answer or takes nothing.
+    pub(super) fn tick(&self, now: Duration, every: Duration, within: Duration) {
+        let mut state = self.state();
+        let starved = self.board.budget().is_wanted();
+        let due = now >= state.next_ping;
+        if due {
+            state.next_ping = now + every;
+        }
+        let busy = state.sent > 0;
+        let large = state.large.as_mut().map(|since| *since.get_or_insert(now));
+        match &state.way {
+            Some(Way::Socket(outbox)) => {
+                let (written, waits) = outbox.progress();
+                let outbox = Arc::clone(outbox);
+                if !waits || written != state.progress.0 {
+                    state.progress = (written, now);
+                }
+                let slow = now.saturating_sub(state.progress.1) >= within
+                    || starved && large.is_some_and(|since| now.saturating_sub(since) >= PATIENCE);
+                if slow {
+                    outbox.cut(Close::SLOW);
+                } else if now.saturating_sub(self.life.last().max(state.taken(waits))) >= within {
+                    outbox.close(Close::SILENT);
+                } else if due {
+                    let _ = outbox.push(frame::ping());
+                }
+            }
+            // What is on its way says as much.
+            Some(Way::Stream(events)) if due && !busy => {
+                let _ = events.send(Event::Comment);
+            }
+            Some(Way::Stream(_)) | None => {}
+        }
+        self.go_on(&mut state);
+    }
+
+    /// Closes the connection.
+    pub(super) fn close(&self, close: Close) {
+        let mut state = self.state();
+        match &state.way {
+            Some(Way::Socket(outbox)) => outbox.close(close),
+            // It ends where its sender does.
+            Some(Way::Stream(_)) => state.way = None,
+            None => {}
+        }
+    }
+}
+
+impl State {
+    /// When the client last took something of what waits: a ping is answered only behind that.
+    fn taken(&self, waits: bool) -> Duration {
+        if waits {
+            self.progress.1
+        } else {
+            Duration::ZERO
+        }
+    }
+
+    /// Sends the last word about a subscription.
+    fn tell_end(&mut self, id: &str, problem: Arc<Problem>, opened: &Opened) {
+        match &self.way {
+            Some(Way::Socket(outbox)) => {
+                let frame = protocol::error(Some(id), &opened.document(&problem));
+                self.sent += frame.len();
+                let _ = outbox.push(frame);
+            }
+            Some(Way::Stream(events)) => {
+                let _ = events.send(Event::Error(problem));
+                self.way = None;
+            }
+            None => {}
+        }
+    }
+
+    /// Sends a result; answers whether there was room.
+    pub(super) fn send(
+        &mut self,
+        (id, seq): (&str, u64),
+        answer: &Answer,
+        budget: &Budget,
+    ) -> bool {
+        let bytes = answer.json.len();
+        if self.sent > 0 && self.sent + bytes > WINDOW {
+            return false;
+        }
+        if bytes > WINDOW {
+            if !budget.has_room() {
+                return false;
+            }
+            self.large = Some(None);
+        }
+        self.sent += bytes.max(1);
+        match &self.way {
+            Some(Way::Socket(outbox)) => {
+                let parts = protocol::result(id, seq, &answer.json);
+                let _ = if bytes <= COPIED {
+                    let mut whole = BytesMut::with_capacity(parts.iter().map(Bytes::len).sum());
+                    parts.iter().for_each(|part| whole.extend_from_slice(part));
+                    outbox.push(whole.freeze())
+                } else {
+                    outbox.push_parts(parts)
+                };
+            }
+            Some(Way::Stream(events)) => {
+                let _ = events.send(Event::Result(seq, answer.json.clone()));
+            }
+            None => {}
+        }
+        true
+    }
+}

@@ -1,0 +1,156 @@
+//! All connections that listen, and the boards of the backends that they listen to.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use super::board::Board;
+use super::budget::Budget;
+use super::listener::Listener;
+use super::numbers::Numbers;
+use super::opened::{Opened, Way};
+use crate::backends::database::Touched;
+use crate::http::websocket::Close;
+use crate::ids::{BackendId, DeploymentId};
+use crate::realtime::hub::PageHold;
+use crate::realtime::quotas::Permit;
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(in crate::realtime) struct Listeners {
+    boards: RwLock<HashMap<BackendId, Arc<Board>>>,
+    all: Mutex<HashMap<u64, Arc<Listener>>>,
+    next: AtomicU64,
+    stopped: AtomicBool,
+    /// Bytes of answers that somebody holds.
+    bytes: Arc<AtomicUsize>,
+    pub(in crate::realtime) numbers: Numbers,
+}
+
+/// The place of a connection, from its beginning to its very end.
+#[derive(Debug)]
+pub(super) struct Seat {
+    pub(super) listener: Arc<Listener>,
+    listeners: Arc<Listeners>,
+    number: u64,
+    _place: Place,
+}
+
+/// What a connection takes of the quotas, and its page's being looked after: from before it is opened.
+#[derive(Debug)]
+pub(in crate::realtime) struct Place {
+    pub(in crate::realtime) _permit: Permit,
+    pub(in crate::realtime) _page: PageHold,
+}
+
+impl Listeners {
+    fn all(&self) -> MutexGuard<'_, HashMap<u64, Arc<Listener>>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the queries of a backend what a commit may have changed.
+    pub(in crate::realtime) fn touch(&self, backend: BackendId, touched: Touched) {
+        let boards = self.boards.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(board) = boards.get(&backend) {
+            board.touch(touched);
+        }
+    }
+
+    /// Gives a connection its seat. A board that is new must be looked after.
+    pub(super) fn seat(
+        self: &Arc<Self>,
+        backend: BackendId,
+        (place, opened, way): (Place, Opened, Way),
+        per_second: u64,
+        times: (Duration, Duration),
+    ) -> (Seat, Option<Arc<Board>>) {
+        let mut boards = self.boards.write().unwrap_or_else(PoisonError::into_inner);
+        let known = boards.get(&backend).map(Arc::clone);
+        let is_new = known.is_none();
+        let board = known.unwrap_or_else(|| {
+            let board = Board::new(backend, per_second, Budget::of(&self.bytes));
+            let board = Arc::new(board);
+            boards.insert(backend, Arc::clone(&board));
+            board
+        });
+        board.attach();
+        drop(boards);
+        let listener = Arc::new(Listener::new(Arc::clone(&board), opened, way, times));
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        self.all().insert(number, Arc::clone(&listener));
+        // A stop that looked at all before did not see this one.
+        if self.stopped.load(Ordering::SeqCst) {
+            listener.close(Close::STOPPED);
+        }
+        let seat = Seat {
+            listener,
+            listeners: Arc::clone(self),
+            number,
+            _place: place,
+        };
+        (seat, is_new.then_some(board))
+    }
+
+    /// Forgets a board, if nobody is attached to it.
+    pub(super) fn forget(&self, board: &Arc<Board>) -> bool {
+        let mut boards = self.boards.write().unwrap_or_else(PoisonError::into_inner);
+        let is_unused = board.is_unused();
+        if is_unused {
+            boards.remove(&board.backend());
+        }
+        is_unused
+    }
+
+    /// Every connection.
+    pub(super) fn list(&self) -> Vec<Arc<Listener>> {
+        self.all().values().map(Arc::clone).collect()
+    }
+
+    /// Closes the connections to a backend.
+    pub(in crate::realtime) fn end(&self, backend: &BackendId, close: Close) {
+        let ended = self.list().into_iter();
+        let ended = ended.filter(|one| one.backend == *backend);
+        ended.for_each(|one| one.close(close));
+    }
+
+    /// Closes the connections of a page for which `why` has a reason.
+    pub(in crate::realtime) fn close_page(
+        &self,
+        slug: &str,
+        why: &dyn Fn(&DeploymentId, &BackendId) -> Option<Close>,
+    ) {
+        for one in self.list() {
+            if *one.page().slug == *slug
+                && let Some(close) = why(&one.page().id, &one.backend)
+            {
+                one.close(close);
+            }
+        }
+    }
+
+    /// Pings whose turn it is, lets go who has not answered or takes nothing, and counts who is there.
+    pub(in crate::realtime) fn tick(&self, now: Duration, every: Duration, within: Duration) {
+        let all = self.list();
+        all.iter().for_each(|one| one.tick(now, every, within));
+        let boards = self.boards.read().unwrap_or_else(PoisonError::into_inner);
+        let counts = boards.values().map(|board| board.count());
+        let (queries, subscriptions) = counts.fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+        let bytes = self.bytes.load(Ordering::Relaxed);
+        self.numbers.set(all.len(), queries, subscriptions, bytes);
+    }
+
+    /// Closes all connections, and those that come.
+    pub(in crate::realtime) fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        self.list().iter().for_each(|one| one.close(Close::STOPPED));
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.listener.end_all();
+        self.listeners.all().remove(&self.number);
+        self.listener.board().detach();
+    }
+}

@@ -1,0 +1,234 @@
+//! The route of live queries: a WebSocket with many, or a stream of server-sent events with one.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Path, Request, State};
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use serde::Deserialize;
+use tokio::sync::mpsc;
+use tracing::Instrument;
+
+use super::Live;
+use super::identity::SignIn;
+use super::opened::{Event, Opened, Way};
+use super::service::{Left, Wanted};
+use super::socket;
+use super::stream::Events;
+use crate::backends::operate::requests::read_params;
+use crate::backends::operate::routes::bound;
+use crate::deployments::Deployments;
+use crate::deployments::pages;
+use crate::http::context::Context;
+use crate::http::extract::{UnreadQuery, invalid};
+use crate::http::negotiate;
+use crate::http::origin;
+use crate::http::problem::{Code, Problem};
+use crate::http::websocket::Upgrade;
+use crate::realtime::room::Page;
+
+/// The media type of server-sent events.
+const EVENT_STREAM: &str = "text/event-stream";
+/// Keeps what stands between from collecting events (nginx).
+const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// Services that live queries of visitors need.
+#[derive(Clone, Debug)]
+pub struct LiveQueries {
+    /// Live queries.
+    pub live: Live,
+    /// Pages that they are opened from.
+    pub deployments: Arc<Deployments>,
+}
+
+/// What a stream is asked for.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Question {
+    action: String,
+    params: Option<String>,
+}
+
+/// The same of a request that does not say in which way it listens.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Unasked {
+    #[serde(rename = "action")]
+    _action: Option<String>,
+    #[serde(rename = "params")]
+    _params: Option<String>,
+}
+
+/// Listen to live queries
+///
+/// An extension. What a reading action answers, now and whenever a commit has changed it: at most 10 times a second a query, and the
+/// last change always arrives. Two ways:
+///
+/// A WebSocket, for many queries. Frames of a page: `{"v":1,"type":"subscribe","id","action","params"}`, `{"v":1,"type":"unsubscribe","id"}`. Frames
+/// of the server: `{"v":1,"type":"result","id","seq","result"}`, whose `result` is what a call of the action answers, and `{"v":1,"type":"error","id","problem"}`,
+/// by which the subscription of that id has ended. Each subscribe counts as a call for the client's rate limit, and for the page's unless the same
+/// query is being served. Close codes are those of rooms.
+///
+/// Server-sent events, for one query: `Accept: text/event-stream` with `action` and `params` in the query. Each `result` event has its number as
+/// `id` and the result as `data`; an `error` event with a problem is the last.
+#[utoipa::path(
+    operation_id = "listen",
+    get, path = "/{slug}/api/live", tag = "visitors",
+    params(
+        ("slug" = String, Path, description = "A project's frontend with a live backend."),
+        ("action" = Option<String>, Query, description = "Of a stream: the name of a reading action."),
+        ("params" = Option<String>, Query, description = "Of a stream: a JSON object with a value for each param of the action."),
+        ("Upgrade" = Option<String>, Header, description = "`websocket`; a browser's `Origin` must be the page's own.")
+    ),
+    responses(
+        (status = 101, description = "The socket is open."),
+        (status = 200, description = "The stream of events.", content_type = "text/event-stream", body = String)
+    ),
+    extensions(("x-problems" = json!("invalid_request invalid_json origin_refused disabled not_found rate_limited params_mismatch reserved_param identity_required statement_refused statement_failed query_timeout payload_too_large database_busy capacity_reached")))
+)]
+pub async fn listen(
+    State(services): State<LiveQueries>,
+    context: Context,
+    Path(slug): Path<String>,
+    query: UnreadQuery,
+    mut request: Request,
+) -> Response {
+    let headers = request.headers();
+    if !Upgrade::is_asked(headers) && negotiate::names(headers, EVENT_STREAM) {
+        let mut left = Left::default();
+        let answer = stream(&services, &context, &slug, (&query, headers), &mut left).await;
+        let mut response = answer.unwrap_or_else(IntoResponse::into_response);
+        services.live.announce(left, response.headers_mut());
+        return response;
+    }
+    let answer = open(&services, &context, &slug, (&query, &mut request)).await;
+    answer.unwrap_or_else(IntoResponse::into_response)
+}
+
+/// Opens a socket.
+async fn open(
+    LiveQueries { live, deployments }: &LiveQueries,
+    context: &Context,
+    slug: &str,
+    (query, request): (&UnreadQuery, &mut Request),
+) -> Result<Response, Problem> {
+    let page = deployments.visited(&context.host, slug).await?;
+    let backend = bound(&page)?;
+    if !Upgrade::is_asked(request.headers()) {
+        query.read::<Unasked>()?;
+        return Err(invalid(
+            "Live queries come in two ways: over a WebSocket, or as server-sent events, for which `Accept` names `text/event-stream` and the query has `action` and `params`.",
+        ));
+    }
+    if !origin::is_own(&live.config.scheme, &context.authority, request.headers()) {
+        return Err(Problem::new(
+            Code::OriginRefused,
+            "The socket was opened from a page of another origin. Open it from the page itself.",
+        ));
+    }
+    query.none()?;
+    let sign_in = live
+        .sign_in(&context.host, &page, request.headers())
+        .await?;
+    let upgrade = Upgrade::of(request)?;
+    let opened = opened(live, context, (slug, &page), sign_in);
+    let client = context.client.bucket();
+    let place = live.admit(backend, client, &opened.page.slug, false)?;
+    let span = tracing::debug_span!("live", request = %context.request_id, slug);
+    let (response, accepted) = upgrade.accept();
+    let serving = socket::serve(live.clone(), accepted, (backend, client), (place, opened));
+    tokio::spawn(serving.instrument(span));
+    Ok(response)
+}
+
+/// Opens a stream: its answer begins once there is a first result.
+async fn stream(
+    LiveQueries { live, deployments }: &LiveQueries,
+    context: &Context,
+    slug: &str,
+    (query, headers): (&UnreadQuery, &HeaderMap),
+    left: &mut Left,
+) -> Result<Response, Problem> {
+    let client = context.client.bucket();
+    live.draw(&client, left)?;
+    let page = deployments.visited(&context.host, slug).await?;
+    let backend = bound(&page)?;
+    let sign_in = live.sign_in(&context.host, &page, headers).await?;
+    let opened = opened(live, context, (slug, &page), sign_in);
+    let wanted = match wanted(live, query) {
+        Ok(wanted) => wanted,
+        Err(problem) => {
+            // Nothing that is being served.
+            live.draw_of(&page.id, left)?;
+            return Err(problem);
+        }
+    };
+    let place = live.admit(backend, client, &opened.page.slug, true)?;
+    let (telling, mut told) = mpsc::unbounded_channel();
+    let seat = live.seat(backend, place, opened, Way::Stream(telling));
+    live.subscribe(&seat.listener, wanted, left).await?;
+    let first = match told.recv().await {
+        Some(Event::Error(problem)) => return Err(Arc::unwrap_or_clone(problem)),
+        Some(first) => first,
+        // It has ended meanwhile, and so has what it belongs to, or the server stops.
+        None => return Err(Problem::not_found()),
+    };
+    let mut events = Events {
+        seat,
+        told,
+        ready: VecDeque::new(),
+        ends: false,
+    };
+    events.put(first);
+    let mut response = Response::new(Body::from_stream(events.stream()));
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_TYPE, EVENT_STREAM),
+        (header::CACHE_CONTROL, "no-store"),
+        (BUFFERING, "no"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    Ok(response)
+}
+
+fn wanted(live: &Live, query: &UnreadQuery) -> Result<Wanted, Problem> {
+    let Question { action, params } = query.read()?;
+    let most = live.config.limits.op_body_bytes;
+    if params
+        .as_ref()
+        .is_some_and(|params| params.len() as u64 > most)
+    {
+        return Err(Problem::new(
+            Code::PayloadTooLarge,
+            format!("`params` has more than {most} bytes, which is the most."),
+        ));
+    }
+    if action.is_empty() {
+        return Err(invalid("`action` must be the name of an action."));
+    }
+    Ok(Wanted {
+        id: "stream".into(),
+        action,
+        params: read_params(params.as_deref())?,
+    })
+}
+
+fn opened(
+    live: &Live,
+    context: &Context,
+    (slug, page): (&str, &pages::Page),
+    sign_in: Option<SignIn>,
+) -> Opened {
+    Opened {
+        page: Page {
+            slug: slug.into(),
+            id: page.id,
+        },
+        request: Arc::clone(&context.request_id),
+        base_url: live.config.base_url.clone(),
+        sign_in,
+    }
+}

@@ -1,0 +1,315 @@
+//! What live queries offer to routes: a seat, a subscription, and the tasks that evaluate.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use http::HeaderMap;
+
+use super::board::Board;
+use super::identity::SignIn;
+use super::listener::{Listener, NotNow};
+use super::listeners::{Place, Seat};
+use super::opened::{Opened, Way};
+use super::query::{Outcome, Query};
+use super::subscriber::Subscriber;
+use crate::backends::database::values::Params;
+use crate::backends::{BackendError, Backends};
+use crate::config::Config;
+use crate::deployments::pages;
+use crate::http::extract::invalid;
+use crate::http::hosts::Host;
+use crate::http::problem::{Code, Problem};
+use crate::http::rate_limit::{RateLimits, Rule};
+use crate::ids::{BackendId, DeploymentId};
+use crate::realtime::Realtime;
+use crate::visitors::Visitors;
+use svc_base::Stopwatch;
+
+/// How many queries of a backend are evaluated at once: a call of the same backend waits for no more than these.
+const AT_ONCE: usize = 2;
+/// What the log knows evaluations by, which are of no request.
+const EVALUATION: &str = "live query";
+
+/// Live queries.
+#[derive(Clone, Debug)]
+pub struct Live {
+    realtime: Arc<Realtime>,
+    backends: Arc<Backends>,
+    visitors: Arc<Visitors>,
+    rate_limits: Arc<RateLimits>,
+    pub(super) config: Arc<Config>,
+    /// By which evaluations keep their distance.
+    watch: Stopwatch,
+}
+
+/// What a subscription asks for.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub(super) id: Arc<str>,
+    pub(super) action: String,
+    pub(super) params: Params,
+}
+
+/// Tokens that are left after a subscription, for who is told.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Left {
+    pub(super) of_client: Option<Option<u32>>,
+    pub(super) of_deployment: Option<Option<u32>>,
+}
+
+impl Live {
+    /// Live queries of these backends; they learn of every commit from now on.
+    pub fn new(
+        realtime: Arc<Realtime>,
+        backends: Arc<Backends>,
+        visitors: Arc<Visitors>,
+        rate_limits: Arc<RateLimits>,
+        config: Arc<Config>,
+    ) -> Self {
+        let listeners = Arc::clone(&realtime.listeners);
+        backends.follow(move |backend, touched| listeners.touch(backend, touched));
+        Self {
+            realtime,
+            backends,
+            visitors,
+            rate_limits,
+            config,
+            watch: Stopwatch::start(),
+        }
+    }
+
+    /// Who opens a connection from a page.
+    ///
+    /// # Errors
+    /// The database's.
+    pub(super) async fn sign_in(
+        &self,
+        host: &Host,
+        page: &pages::Page,
+        headers: &HeaderMap,
+    ) -> Result<Option<SignIn>, Problem> {
+        let session = self.visitors.caller(host, page, headers).await?;
+        Ok(session.map(SignIn::of))
+    }
+
+    /// Ends the subscriptions of visitors who are not signed in any more. Runs once a second.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn look_at_sessions(&self) -> anyhow::Result<()> {
+        for listener in self.realtime.listeners.list() {
+            let Some(sign_in) = listener.sign_in().filter(|one| !one.is_over()) else {
+                continue;
+            };
+            if !self.visitors.is_live(&sign_in.session).await? {
+                sign_in.end();
+                listener.end_own(&Arc::new(BackendError::IdentityRequired.into()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a place of the quotas for a connection that is yet to be opened.
+    ///
+    /// # Errors
+    /// `rate_limited`: the quota that is reached.
+    pub(super) fn admit(
+        &self,
+        backend: BackendId,
+        client: IpAddr,
+        slug: &Arc<str>,
+        is_stream: bool,
+    ) -> Result<Place, Problem> {
+        Ok(self.realtime.place(backend, client, slug, is_stream)?)
+    }
+
+    /// Gives a connection its seat.
+    pub(super) fn seat(&self, backend: BackendId, place: Place, opened: Opened, way: Way) -> Seat {
+        let limits = &self.config.limits;
+        let times = (self.now(), Duration::from_secs(limits.ping_seconds));
+        let slug = Arc::clone(&opened.page.slug);
+        let listeners = &self.realtime.listeners;
+        let connection = (place, opened, way);
+        let (seat, new) = listeners.seat(backend, connection, limits.live_per_second, times);
+        if let Some(board) = new {
+            tokio::spawn(self.clone().look_after(board));
+        }
+        // What ended while the connection was opened is seen by this look.
+        self.realtime.suspect(&slug);
+        seat
+    }
+
+    /// Now, by the clock that pings go by.
+    pub(super) fn now(&self) -> Duration {
+        self.realtime.elapsed()
+    }
+
+    /// Draws a client's token of a call.
+    pub(super) fn draw(&self, client: &IpAddr, left: &mut Left) -> Result<(), Problem> {
+        let bucket = self.rate_limits.by_client(Rule::Op);
+        let taken = bucket.take(client);
+        left.of_client = Some(taken);
+        taken.map(|_| ()).ok_or_else(|| bucket.refusal())
+    }
+
+    /// Subscribes. The client's token is drawn already; the page's is drawn here, unless the query is being served.
+    ///
+    /// # Errors
+    /// A call's, and those of subscriptions.
+    pub(super) async fn subscribe(
+        &self,
+        listener: &Arc<Listener>,
+        wanted: Wanted,
+        left: &mut Left,
+    ) -> Result<(), Problem> {
+        let most = self.config.limits.live_per_socket;
+        let subscriber = listener.begin(&wanted.id, usize::try_from(most).unwrap_or(usize::MAX));
+        let Wanted { id, action, params } = wanted;
+        let query = match &subscriber {
+            Ok(_) => self
+                .query(listener, action, params)
+                .await
+                .map_err(Problem::from),
+            Err(NotNow::Taken) => Err(invalid(format!(
+                "`{id}` is in use, and ends by this: subscribe with another id, or unsubscribe first."
+            ))),
+            Err(NotNow::Full) => Err(Problem::new(
+                Code::RateLimited,
+                format!(
+                    "A socket has {most} live queries at most. Unsubscribe from one of them first."
+                ),
+            )),
+        };
+        let board = listener.board();
+        if !query.as_ref().is_ok_and(|query| board.serves(query)) {
+            self.draw_of(&listener.page().id, left)?;
+        }
+        let (query, subscriber) = (query?, subscriber.ok());
+        if let Some(subscriber) = subscriber {
+            board.join(query, &subscriber, self.watch.elapsed());
+        }
+        Ok(())
+    }
+
+    /// Says what is left in the buckets that were drawn from.
+    pub(super) fn announce(&self, left: Left, headers: &mut HeaderMap) {
+        if let Some(left) = left.of_client {
+            self.rate_limits.by_client(Rule::Op).announce(left, headers);
+        }
+        if let Some(left) = left.of_deployment {
+            self.rate_limits.op_deployment.announce(left, headers);
+        }
+    }
+
+    /// Draws a page's token of a call.
+    pub(super) fn draw_of(&self, page: &DeploymentId, left: &mut Left) -> Result<(), Problem> {
+        let bucket = &self.rate_limits.op_deployment;
+        let taken = bucket.take(page);
+        left.of_deployment = Some(taken);
+        taken.map(|_| ()).ok_or_else(|| bucket.refusal())
+    }
+
+    /// The query that an action is for whoever listens.
+    async fn query(
+        &self,
+        listener: &Listener,
+        action: String,
+        params: Params,
+    ) -> Result<Query, BackendError> {
+        let visitor = listener.visitor();
+        let backend = listener.backend;
+        let found = self
+            .backends
+            .watchable(backend, &action, &params, visitor.is_some());
+        let is_own = found.await?.requires_identity();
+        Ok(Query {
+            action,
+            params,
+            visitor: visitor.filter(|_| is_own),
+        })
+    }
+
+    /// Evaluates the queries of a backend when they are due, for as long as somebody is connected.
+    async fn look_after(self, board: Arc<Board>) {
+        let mut running = FuturesUnordered::new();
+        loop {
+            let now = self.watch.elapsed();
+            board.take_news(now);
+            while running.len() < AT_ONCE
+                && let Some((number, query)) = board.begin(now)
+            {
+                running.push(self.evaluate(board.backend(), number, query));
+            }
+            if running.is_empty() && board.is_unused() && self.realtime.listeners.forget(&board) {
+                return;
+            }
+            let due = board.next_due(now).filter(|_| running.len() < AT_ONCE);
+            tokio::select! {
+                () = board.woken() => {}
+                Some((number, query, outcome)) = running.next() => {
+                    for one in board.finish(number, outcome, self.watch.elapsed()) {
+                        self.move_over(one, &query).await;
+                    }
+                }
+                () = tokio::time::sleep(due.unwrap_or_default()), if due.is_some() => {}
+            }
+        }
+    }
+
+    async fn evaluate(
+        &self,
+        backend: BackendId,
+        number: u64,
+        query: Arc<Query>,
+    ) -> (u64, Arc<Query>, Outcome) {
+        self.realtime.listeners.numbers.evaluations.inc();
+        let outcome = match self.look(backend, &query).await {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                let problem = Problem::from(error);
+                problem.log(EVALUATION);
+                let is_busy = matches!(problem.code, Code::DatabaseBusy | Code::CapacityReached);
+                let problem = Arc::new(problem);
+                if is_busy {
+                    Outcome::Busy(problem)
+                } else {
+                    Outcome::Failed(problem)
+                }
+            }
+        };
+        (number, query, outcome)
+    }
+
+    async fn look(&self, backend: BackendId, query: &Query) -> Result<Outcome, BackendError> {
+        let Query {
+            action,
+            params,
+            visitor,
+        } = query;
+        // Whether somebody is signed in shows when they join.
+        let found = self.backends.watchable(backend, action, params, true);
+        let found = found.await?;
+        if found.requires_identity() != visitor.is_some() {
+            return Ok(Outcome::Moved);
+        }
+        let seen = self
+            .backends
+            .look(backend, &found, params, visitor.as_deref());
+        Ok(Outcome::Seen(seen.await?))
+    }
+
+    /// Has a subscriber listen to what its action has become: everybody's answer, or its own visitor's.
+    async fn move_over(&self, subscriber: Subscriber, query: &Query) {
+        let listener = &subscriber.listener;
+        let (action, params) = (query.action.clone(), query.params.clone());
+        match self.query(listener, action, params).await {
+            Ok(query) => listener
+                .board()
+                .join(query, &subscriber, self.watch.elapsed()),
+            Err(error) => subscriber.fail(Arc::new(error.into())),
+        }
+    }
+}

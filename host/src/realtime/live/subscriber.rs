@@ -1,0 +1,107 @@
+//! A subscription as its query knows it: to be given answers, and an end.
+
+use std::sync::Arc;
+
+use super::listener::{Late, Listener, State};
+use super::query::Answer;
+use crate::http::problem::Problem;
+
+/// A subscription as its query knows it.
+#[derive(Clone, Debug)]
+pub(super) struct Subscriber {
+    pub(super) listener: Arc<Listener>,
+    pub(super) id: Arc<str>,
+    pub(super) number: u64,
+}
+
+impl Subscriber {
+    fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> Option<T> {
+        let mut state = self.listener.state();
+        let found = state.subscriptions.get(&self.id);
+        found
+            .is_some_and(|one| one.number == self.number)
+            .then(|| work(&mut state))
+    }
+
+    pub(super) fn query(&self) -> Option<u64> {
+        let query = |state: &mut State| state.subscriptions.get(&self.id)?.query;
+        self.with(query).flatten()
+    }
+
+    /// Notes the query that it listens to; answers whether it is there still.
+    pub(super) fn joins(&self, query: u64, is_own: bool) -> bool {
+        let join = |state: &mut State| {
+            if let Some(one) = state.subscriptions.get_mut(&self.id) {
+                (one.query, one.is_own) = (Some(query), is_own);
+            }
+        };
+        self.with(join).is_some()
+    }
+
+    /// Whether it has yet to get its first result.
+    pub(super) fn is_new(&self) -> bool {
+        let is_new = |state: &mut State| {
+            state
+                .subscriptions
+                .get(&self.id)
+                .is_none_or(|one| one.seq == 0)
+        };
+        self.with(is_new).unwrap_or(true)
+    }
+
+    /// Gives it an answer: sent at once if it is another than the last one and there is room.
+    pub(super) fn offer(&self, answer: &Answer) {
+        let offered = self.with(|state| {
+            let one = state.subscriptions.get_mut(&self.id)?;
+            let was_behind = match one.late {
+                Late::Ended(_) => return None,
+                Late::Behind => true,
+                Late::No => false,
+            };
+            one.late = Late::No;
+            let seq = one.seq + 1;
+            if one.last != Some(answer.digest) {
+                let budget = self.listener.board.budget();
+                let sent = state.send((&self.id, seq), answer, budget);
+                let one = state.subscriptions.get_mut(&self.id)?;
+                if sent {
+                    (one.seq, one.last) = (seq, Some(answer.digest));
+                } else {
+                    one.late = Late::Behind;
+                    if !was_behind {
+                        state.late.push_back((Arc::clone(&self.id), self.number));
+                    }
+                    return Some(false);
+                }
+            }
+            Some(was_behind)
+        });
+        if offered.flatten() == Some(true) {
+            let mut state = self.listener.state();
+            self.listener.go_on(&mut state);
+        }
+    }
+
+    /// Ends it with a problem, which it is told behind what is on its way.
+    pub(super) fn fail(&self, problem: Arc<Problem>) {
+        let failed = self.with(|state| {
+            let Some(one) = state.subscriptions.get_mut(&self.id) else {
+                return;
+            };
+            one.query = None;
+            let late = std::mem::replace(&mut one.late, Late::Ended(problem));
+            if matches!(late, Late::No) {
+                state.late.push_back((Arc::clone(&self.id), self.number));
+            }
+        });
+        if failed.is_some() {
+            let mut state = self.listener.state();
+            self.listener.go_on(&mut state);
+        }
+    }
+
+    /// Whether it is this one.
+    pub(super) fn is(&self, listener: &Listener, number: u64) -> bool {
+        std::ptr::eq(Arc::as_ptr(&self.listener), listener) && self.number == number
+    }
+}

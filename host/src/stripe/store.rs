@@ -1,0 +1,156 @@
+//! The ledger of verified events in the control database.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use rusqlite::{Connection, Row, params};
+
+use super::event::{Event, Reference};
+use crate::clock::Timestamp;
+use crate::control::{Error, Tx};
+
+/// An entry of the ledger.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Its place, in the order of arrival.
+    pub number: i64,
+    /// What arrived.
+    pub event: Event,
+    /// When it arrived.
+    pub received_at: Timestamp,
+}
+
+/// Appends an event; returns whether it is new.
+///
+/// # Errors
+/// The database's.
+pub fn append(tx: &Tx<'_>, event: &Event, now: Timestamp) -> Result<bool, Error> {
+    let fact = serde_json::to_string(&event.fact)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+    let added = tx
+        .prepare_cached(
+            "INSERT OR IGNORE INTO payment_events (id, kind, happened_at, received_at, fact)
+             VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?
+        .execute(params![event.id, event.kind, event.at, now, fact])?;
+    if added == 0 {
+        return Ok(false);
+    }
+    let number = tx.last_insert_rowid();
+    let mut insert = tx.prepare_cached(
+        "INSERT OR IGNORE INTO payment_references (reference, event) VALUES (?1, ?2)",
+    )?;
+    for reference in event.references() {
+        insert.execute(params![reference.0, number])?;
+    }
+    Ok(true)
+}
+
+/// Everything that the ledger has about some names: the events that have one of them, those that have a name of these, and so on,
+/// by arrival; and all the names.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The entries, by arrival.
+    pub entries: Vec<Entry>,
+    /// The names.
+    pub references: BTreeSet<Reference>,
+}
+
+impl Found {
+    /// The events.
+    pub fn events(&self) -> impl Iterator<Item = &Event> {
+        self.entries.iter().map(|entry| &entry.event)
+    }
+}
+
+/// Finds everything about some names.
+///
+/// # Errors
+/// The database's.
+pub fn find(c: &Connection, names: impl IntoIterator<Item = Reference>) -> rusqlite::Result<Found> {
+    let mut query = c.prepare_cached(
+        "SELECT e.number, e.id, e.kind, e.happened_at, e.received_at, e.fact
+         FROM payment_references r JOIN payment_events e ON e.number = r.event
+         WHERE r.reference = ?1",
+    )?;
+    let mut open: Vec<Reference> = names.into_iter().collect();
+    let mut seen: BTreeSet<Reference> = BTreeSet::new();
+    let mut read: HashSet<i64> = HashSet::new();
+    let mut entries = BTreeMap::new();
+    while let Some(reference) = open.pop() {
+        if !seen.insert(reference.clone()) {
+            continue;
+        }
+        for found in query.query_map([&reference.0], entry)? {
+            let found = found?;
+            if read.insert(found.number) {
+                open.extend(found.event.references());
+                entries.insert(found.number, found);
+            }
+        }
+    }
+    Ok(Found {
+        entries: entries.into_values().collect(),
+        references: seen,
+    })
+}
+
+fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
+    let fact: String = row.get(5)?;
+    let fact = serde_json::from_str(&fact).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(5, rusqlite::types::Type::Text, error.into())
+    })?;
+    Ok(Entry {
+        number: row.get(0)?,
+        event: Event {
+            id: row.get(1)?,
+            kind: row.get(2)?,
+            at: row.get(3)?,
+            fact,
+        },
+        received_at: row.get(4)?,
+    })
+}
+
+/// Notes that entries belong to something of ours, so that they are kept.
+///
+/// # Errors
+/// The database's.
+pub fn claim(tx: &Tx<'_>, found: &Found) -> Result<(), Error> {
+    let mut update = tx.prepare_cached(
+        "UPDATE payment_events SET claimed = 1 WHERE number = ?1 AND claimed = 0",
+    )?;
+    for entry in &found.entries {
+        update.execute([entry.number])?;
+    }
+    Ok(())
+}
+
+/// Forgets entries about something that is gone.
+///
+/// # Errors
+/// The database's.
+pub fn remove(tx: &Tx<'_>, found: &Found) -> Result<(), Error> {
+    for entry in &found.entries {
+        let mut delete = tx
+            .prepare_cached("DELETE FROM payment_references WHERE reference = ?1 AND event = ?2")?;
+        for reference in entry.event.references() {
+            delete.execute(params![reference.0, entry.number])?;
+        }
+        tx.prepare_cached("DELETE FROM payment_events WHERE number = ?1")?
+            .execute([entry.number])?;
+    }
+    Ok(())
+}
+
+/// The entries that nothing of ours was found for, and that arrived before `before`: a few, oldest first.
+///
+/// # Errors
+/// The database's.
+pub fn unclaimed(c: &Connection, before: Timestamp, most: u32) -> rusqlite::Result<Vec<Entry>> {
+    c.prepare_cached(
+        "SELECT number, id, kind, happened_at, received_at, fact FROM payment_events
+         WHERE claimed = 0 AND received_at < ?1 ORDER BY number LIMIT ?2",
+    )?
+    .query_map(params![before, most], entry)?
+    .collect()
+}

@@ -1,0 +1,49 @@
+//! Whether what is stored of visitors is whole.
+
+use std::collections::HashSet;
+
+use super::store;
+use crate::control::{Control, Error};
+use crate::ids::{DeploymentId, ProjectId};
+
+/// What a check found.
+#[derive(Clone, Debug, Default)]
+pub struct Findings {
+    /// What is wrong.
+    pub errors: Vec<String>,
+    /// What the server removes by itself.
+    pub leftovers: Vec<String>,
+}
+
+/// Looks at visitors and sessions; `projects` and `deployments` are those that there are.
+///
+/// # Errors
+/// The database's.
+pub async fn check(
+    control: &Control,
+    projects: &HashSet<ProjectId>,
+    deployments: &HashSet<DeploymentId>,
+) -> Result<Findings, Error> {
+    let mut found = Findings::default();
+    for project in control.read(store::projects).await? {
+        if !projects.contains(&project) {
+            found
+                .errors
+                .push(format!("visitors of project {project}, which there is not"));
+        }
+    }
+    for frontend in control.read(store::frontends).await? {
+        if !deployments.contains(&frontend) {
+            found
+                .leftovers
+                .push(format!("sessions on frontend {frontend}, which is gone"));
+        }
+    }
+    let odd = control.read(store::odd_rows).await?;
+    if odd > 0 {
+        found.errors.push(format!(
+            "{odd} visitors or sessions whose ids or digests have no such form"
+        ));
+    }
+    Ok(found)
+}

@@ -1,0 +1,153 @@
+//! The issuer inside the server, for whoever develops pages: it asks for a name and an e-mail address and believes both.
+//!
+//! It speaks OpenID Connect over HTTP as a real one does, so that a page which works with it works with those. It is there only with
+//! `serve --dev` on a loopback `base_url`.
+
+mod pages;
+pub mod routes;
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::{Value, json};
+
+use super::state::challenge;
+use crate::clock::{Clock, Timestamp};
+use crate::config::{Config, Provider, ProviderKind};
+use crate::issuers::{NoKey, SigningKey};
+use crate::random::Random;
+use crate::workspaces::credential;
+
+/// How long a code may take to be used, in milliseconds.
+const LIFE: i64 = 60_000;
+/// Codes at once.
+const MOST: usize = 10_000;
+/// How long a token holds, in seconds.
+const TOKEN: i64 = 300;
+
+/// The issuer.
+#[derive(Debug)]
+pub struct DevIssuer {
+    settings: Provider,
+    /// Where browsers reach it.
+    public: String,
+    redirect_uri: String,
+    key: SigningKey,
+    clock: Clock,
+    random: Random,
+    codes: Mutex<HashMap<String, Code>>,
+}
+
+/// What a code stands for.
+#[derive(Clone, Debug)]
+struct Code {
+    asked: Asked,
+    name: String,
+    email: String,
+    at: Timestamp,
+}
+
+/// What a sign-in asks the issuer for.
+#[derive(Clone, Debug)]
+struct Asked {
+    state: String,
+    nonce: String,
+    challenge: String,
+}
+
+impl DevIssuer {
+    /// The issuer of these settings, with a key of its own; `None` where they offer none.
+    ///
+    /// # Errors
+    /// When the system has no randomness.
+    pub fn of(config: &Config, clock: &Clock, random: &Random) -> Result<Option<Self>, NoKey> {
+        let mut providers = config.providers.iter();
+        let Some(settings) = providers.find(|one| one.kind == ProviderKind::Dev) else {
+            return Ok(None);
+        };
+        let (sites, name) = (&config.sites_url, &settings.name);
+        Ok(Some(Self {
+            public: format!("{sites}/_svc/dev"),
+            redirect_uri: format!("{sites}/_svc/auth/callback/{name}"),
+            settings: settings.clone(),
+            key: SigningKey::generate("dev")?,
+            clock: clock.clone(),
+            random: random.clone(),
+            codes: Mutex::default(),
+        }))
+    }
+
+    fn discovery(&self) -> Value {
+        let issuer = &self.settings.issuer;
+        json!({
+            "issuer": issuer,
+            "authorization_endpoint": format!("{}/authorize", self.public),
+            "token_endpoint": format!("{issuer}/token"),
+            "jwks_uri": format!("{issuer}/keys"),
+            "response_types_supported": ["code"],
+            "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": ["ES256"],
+            "code_challenge_methods_supported": ["S256"],
+            "token_endpoint_auth_methods_supported": ["none"],
+            "authorization_response_iss_parameter_supported": true,
+        })
+    }
+
+    fn keys(&self) -> Value {
+        json!({ "keys": [self.key.public()] })
+    }
+
+    /// A code for whoever says that they are this; `None` if there is no room or no randomness.
+    fn code(&self, asked: Asked, name: String, email: String) -> Option<String> {
+        let (text, at) = (credential::secret(&self.random).ok()?, self.clock.now());
+        let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
+        codes.retain(|_, code| at.0 - code.at.0 < LIFE);
+        if codes.len() >= MOST {
+            return None;
+        }
+        let code = Code {
+            asked,
+            name,
+            email,
+            at,
+        };
+        codes.insert(text.clone(), code);
+        Some(text)
+    }
+
+    /// The tokens of a code, which is used up by asking; `None` if it is none, is too old, or another sign-in's.
+    fn tokens(&self, code: &str, verifier: &str, redirect_uri: &str) -> Option<Value> {
+        let now = self.clock.now();
+        let taken = self
+            .codes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(code)?;
+        let fits = now.0 - taken.at.0 < LIFE
+            && redirect_uri == self.redirect_uri
+            && challenge(verifier) == taken.asked.challenge;
+        if !fits {
+            return None;
+        }
+        let seconds = now.0 / 1000;
+        let claims = json!({
+            "iss": self.settings.issuer,
+            "aud": self.settings.client_id,
+            "sub": taken.email,
+            "iat": seconds,
+            "exp": seconds + TOKEN,
+            "nonce": taken.asked.nonce,
+            "name": taken.name,
+            "email": taken.email,
+            "email_verified": true,
+        });
+        let id_token = self.key.sign(&claims).ok()?;
+        let access_token = credential::secret(&self.random).ok()?;
+        Some(json!({
+            "id_token": id_token,
+            "access_token": access_token,
+            "token_type": "Bearer",
+            "expires_in": TOKEN,
+        }))
+    }
+}

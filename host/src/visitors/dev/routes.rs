@@ -1,0 +1,195 @@
+//! The routes of the issuer inside the server; each is a 404 where there is none.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use url::Url;
+
+use super::{Asked, DevIssuer, pages};
+use crate::http::extract::{UnreadBody, invalid};
+use crate::http::problem::{Code, Problem};
+
+/// The issuer, where there is one.
+pub type MaybeIssuer = Option<Arc<DevIssuer>>;
+
+/// What its page may do. A form that leads on to another origin, as the end of a sign-in does, is stopped by `form-action`, so it says nothing of forms.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+);
+
+/// A request of a sign-in.
+#[derive(Debug, Deserialize)]
+struct Request {
+    response_type: String,
+    client_id: String,
+    redirect_uri: String,
+    state: String,
+    nonce: String,
+    code_challenge: String,
+    code_challenge_method: String,
+}
+
+/// What its form sends.
+#[derive(Debug, Deserialize)]
+struct Said {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    email: String,
+    cancel: Option<String>,
+}
+
+/// What the token endpoint is sent.
+#[derive(Debug, Deserialize)]
+struct Exchange {
+    grant_type: String,
+    code: String,
+    redirect_uri: String,
+    code_verifier: String,
+}
+
+fn here(issuer: MaybeIssuer) -> Result<Arc<DevIssuer>, Problem> {
+    issuer.ok_or_else(Problem::not_found)
+}
+
+/// Describes the issuer.
+///
+/// # Errors
+/// `not_found` where there is none, as all of these.
+pub async fn discovery(State(issuer): State<MaybeIssuer>) -> Result<Json<Value>, Problem> {
+    Ok(Json(here(issuer)?.discovery()))
+}
+
+/// Shows its keys.
+///
+/// # Errors
+/// `not_found`.
+pub async fn keys(State(issuer): State<MaybeIssuer>) -> Result<Json<Value>, Problem> {
+    Ok(Json(here(issuer)?.keys()))
+}
+
+/// Asks who to be.
+///
+/// # Errors
+/// `not_found`, `invalid_request`.
+pub async fn ask(State(issuer): State<MaybeIssuer>, uri: Uri) -> Result<Response, Problem> {
+    asked(&*here(issuer)?, uri.query())?;
+    Ok(page(StatusCode::OK, "", "", None))
+}
+
+/// Believes what the form says, and leads back with a code.
+///
+/// # Errors
+/// `not_found`, `invalid_request`.
+pub async fn answer(
+    State(issuer): State<MaybeIssuer>,
+    uri: Uri,
+    body: UnreadBody,
+) -> Result<Response, Problem> {
+    let issuer = here(issuer)?;
+    let asked = asked(&issuer, uri.query())?;
+    let (_, raw) = body.raw().await?;
+    let said: Said = serde_urlencoded::from_bytes(&raw)
+        .map_err(|error| invalid(format!("In the form: {error}.")))?;
+    let state = asked.state.clone();
+    if said.cancel.is_some() {
+        return back(&issuer, &state, ("error", "access_denied"));
+    }
+    let (name, email) = (said.name.trim(), said.email.trim());
+    let is_email =
+        email.contains('@') && email.len() <= 200 && !email.contains(char::is_whitespace);
+    if !is_email || name.chars().count() > 100 {
+        let wrong = "Give an e-mail address such as ada@example.com.";
+        return Ok(page(StatusCode::BAD_REQUEST, name, email, Some(wrong)));
+    }
+    match issuer.code(asked, name.to_owned(), email.to_owned()) {
+        Some(code) => back(&issuer, &state, ("code", &code)),
+        None => back(&issuer, &state, ("error", "temporarily_unavailable")),
+    }
+}
+
+/// Turns a code into tokens.
+///
+/// # Errors
+/// `not_found`.
+pub async fn token(
+    State(issuer): State<MaybeIssuer>,
+    body: UnreadBody,
+) -> Result<Response, Problem> {
+    let issuer = here(issuer)?;
+    let (_, raw) = body.raw().await?;
+    let exchange = serde_urlencoded::from_bytes::<Exchange>(&raw).ok();
+    let exchange = exchange.filter(|exchange| exchange.grant_type == "authorization_code");
+    let tokens = exchange
+        .and_then(|sent| issuer.tokens(&sent.code, &sent.code_verifier, &sent.redirect_uri));
+    let no_store = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+    Ok(match tokens {
+        Some(tokens) => (no_store, Json(tokens)).into_response(),
+        None => {
+            let refusal = Json(json!({ "error": "invalid_grant" }));
+            (StatusCode::BAD_REQUEST, no_store, refusal).into_response()
+        }
+    })
+}
+
+fn asked(issuer: &DevIssuer, query: Option<&str>) -> Result<Asked, Problem> {
+    let request: Request = serde_urlencoded::from_str(query.unwrap_or_default())
+        .map_err(|error| invalid(format!("In the query: {error}.")))?;
+    let fits = request.response_type == "code"
+        && request.code_challenge_method == "S256"
+        && request.client_id == issuer.settings.client_id
+        && request.redirect_uri == issuer.redirect_uri;
+    if !fits {
+        return Err(Problem::new(
+            Code::InvalidRequest,
+            "This is no sign-in of this server's. Go back to the page and sign in again.",
+        ));
+    }
+    Ok(Asked {
+        state: request.state,
+        nonce: request.nonce,
+        challenge: request.code_challenge,
+    })
+}
+
+/// Leads the browser back to the server's own callback.
+fn back(issuer: &DevIssuer, state: &str, said: (&str, &str)) -> Result<Response, Problem> {
+    let mut url = Url::parse(&issuer.redirect_uri).map_err(|error| Problem::internal(&error))?;
+    url.query_pairs_mut()
+        .append_pair(said.0, said.1)
+        .append_pair("state", state)
+        .append_pair("iss", &issuer.settings.issuer);
+    let location =
+        HeaderValue::try_from(url.as_str()).map_err(|error| Problem::internal(&error))?;
+    let mut headers = HeaderMap::new();
+    headers.insert(header::LOCATION, location);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert("referrer-policy", HeaderValue::from_static("no-referrer"));
+    Ok((StatusCode::SEE_OTHER, headers).into_response())
+}
+
+fn page(status: StatusCode, name: &str, email: &str, wrong: Option<&str>) -> Response {
+    let headers = [
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/html; charset=utf-8"),
+        ),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (
+            header::X_CONTENT_TYPE_OPTIONS,
+            HeaderValue::from_static("nosniff"),
+        ),
+    ];
+    (
+        status,
+        headers,
+        pages::form(name, email, wrong).into_string(),
+    )
+        .into_response()
+}

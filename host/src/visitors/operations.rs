@@ -1,0 +1,43 @@
+//! Operations of owners on visitors.
+
+use std::sync::Arc;
+
+use super::Visitors;
+use super::requests::ListVisitors;
+use super::views::VisitorList;
+use crate::access::{Editor, Viewer};
+use crate::http::problem::Problem;
+use crate::projects::scope::ProjectScope;
+
+/// Lists the visitors of a project, newest first.
+///
+/// # Errors
+/// `invalid_request`.
+pub async fn list(
+    visitors: Arc<Visitors>,
+    at: ProjectScope<Viewer>,
+    input: ListVisitors,
+) -> Result<VisitorList, Problem> {
+    let (before, most) = input.checked()?;
+    let mut found = visitors.list(at.project.id, before, most + 1).await?;
+    let more = found.len() > most as usize;
+    found.truncate(most as usize);
+    let last = found.last().map(|visitor| visitor.number.to_string());
+    Ok(VisitorList {
+        next_cursor: last.filter(|_| more),
+        visitors: found.into_iter().map(Into::into).collect(),
+    })
+}
+
+/// Erases what the platform knows of a visitor, and ends their sessions. One who is not there is no error.
+///
+/// # Errors
+/// The database's.
+pub async fn forget(
+    visitors: Arc<Visitors>,
+    at: ProjectScope<Editor>,
+    user_id: String,
+) -> Result<(), Problem> {
+    visitors.forget(at.project.id, user_id).await?;
+    Ok(())
+}

@@ -1,0 +1,48 @@
+//! What requests of owners about visitors look like, and what is wrong with them: for REST and for tools alike.
+
+use serde::Deserialize;
+
+use crate::http::extract::invalid;
+use crate::http::problem::Problem;
+use crate::numbers::whole;
+
+/// Visitors on a page of the list, if the request does not say.
+const PAGE: u32 = 50;
+/// Visitors on a page of the list at most.
+const PAGE_MOST: u64 = 200;
+
+/// Which visitors to list.
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ListVisitors {
+    /// How many: 50, if absent.
+    #[serde(default, deserialize_with = "whole")]
+    #[param(minimum = 1, maximum = 200)]
+    pub limit: Option<u64>,
+    /// `next_cursor` of the page before.
+    pub cursor: Option<String>,
+}
+
+impl ListVisitors {
+    /// The place in the order before which the page begins, and its length.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub(super) fn checked(self) -> Result<(Option<i64>, u32), Problem> {
+        let most = match self.limit {
+            None => PAGE,
+            Some(limit) if (1..=PAGE_MOST).contains(&limit) => u32::try_from(limit).unwrap_or(PAGE),
+            Some(_) => return Err(invalid(format!("`limit` must be from 1 to {PAGE_MOST}."))),
+        };
+        let before = match self.cursor.as_deref() {
+            None => None,
+            Some(cursor) => Some(cursor.parse().map_err(|_| {
+                invalid(
+                    "`cursor` is not valid: send `next_cursor` of the previous page, or leave it out.",
+                )
+            })?),
+        };
+        Ok((before, most))
+    }
+}

@@ -1,0 +1,116 @@
+//! Where a sign-in leads back to: a path of its own frontend, and nowhere else.
+
+use url::Url;
+
+/// The longest, in bytes.
+pub const LENGTH: usize = 1024;
+/// The parameter in which a page is told what failed.
+const ERROR: &str = "auth_error";
+
+/// The path that a sign-in, or a checkout, of the frontend `slug` on `origin` may lead back to, without the error of one before; `None` if it is
+/// no path below the frontend.
+pub fn checked(origin: &str, slug: &str, wanted: &str) -> Option<String> {
+    let home = format!("/{slug}");
+    let begins = wanted.strip_prefix(&home)?;
+    if !(begins.is_empty() || begins.starts_with(['/', '?', '#'])) || wanted.len() > LENGTH {
+        return None;
+    }
+    if wanted.contains(|c: char| c.is_control() || c == '\\') {
+        return None;
+    }
+    let origin = Url::parse(origin).ok()?;
+    let mut url = origin.join(wanted).ok()?;
+    let inside = url.path() == home || url.path().starts_with(&format!("{home}/"));
+    // Signing in is no place to be after signing in.
+    let loops = url.path().starts_with(&format!("{home}/auth/"));
+    if url.origin() != origin.origin() || !inside || loops {
+        return None;
+    }
+    if url.query_pairs().any(|(name, _)| name == ERROR) {
+        let kept: Vec<(String, String)> = url
+            .query_pairs()
+            .filter(|(name, _)| name != ERROR)
+            .map(|(name, value)| (name.into_owned(), value.into_owned()))
+            .collect();
+        url.set_query(None);
+        if !kept.is_empty() {
+            url.query_pairs_mut().extend_pairs(kept);
+        }
+    }
+    Some(path_of(&url))
+}
+
+/// The same path, which tells its page of an error.
+pub(super) fn with_error(origin: &str, path: &str, code: &str) -> String {
+    let joined = Url::parse(origin).and_then(|origin| origin.join(path));
+    let Ok(mut url) = joined else {
+        return format!("{origin}{path}");
+    };
+    url.query_pairs_mut().append_pair(ERROR, code);
+    format!("{origin}{}", path_of(&url))
+}
+
+fn path_of(url: &Url) -> String {
+    url[url::Position::BeforePath..].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ORIGIN: &str = "https://a.example:444";
+
+    #[test]
+    fn only_paths_of_the_frontend_are_led_back_to() {
+        for (wanted, expected) in [
+            ("/book", Some("/book")),
+            ("/book/", Some("/book/")),
+            ("/book?a=b#c", Some("/book?a=b#c")),
+            ("/book#c", Some("/book#c")),
+            ("/book/x/../y", Some("/book/y")),
+            ("/book?auth_error=x", Some("/book")),
+            ("/book?a=1&auth_error=x&b=2#c", Some("/book?a=1&b=2#c")),
+            (
+                "/book?u=https://b.example",
+                Some("/book?u=https://b.example"),
+            ),
+            ("", None),
+            ("/", None),
+            ("book", None),
+            ("/bookish", None),
+            ("/other", None),
+            ("//book", None),
+            ("//b.example/book", None),
+            ("https://a.example:444/book", None),
+            ("https://b.example/book", None),
+            ("/book/../other", None),
+            ("/book/%2e%2e/other", None),
+            ("/book/..\\other", None),
+            ("/book\\..\\..\\other", None),
+            ("/book/../../b", None),
+            ("/book\r\nLocation: x", None),
+            ("/book/auth/login", None),
+            ("/book/x/../auth/login", None),
+            ("javascript:alert(1)", None),
+        ] {
+            assert_eq!(
+                checked(ORIGIN, "book", wanted).as_deref(),
+                expected,
+                "{wanted}"
+            );
+        }
+        let long = format!("/book?{}", "x".repeat(LENGTH));
+        assert_eq!(checked(ORIGIN, "book", &long), None);
+    }
+
+    #[test]
+    fn an_error_is_told_beside_what_is_there() {
+        for (path, expected) in [
+            ("/book", "https://a.example:444/book?auth_error=e"),
+            ("/book?a=b", "https://a.example:444/book?a=b&auth_error=e"),
+            ("/book#c", "https://a.example:444/book?auth_error=e#c"),
+        ] {
+            assert_eq!(with_error(ORIGIN, path, "e"), expected);
+        }
+    }
+}

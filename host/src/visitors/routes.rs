@@ -1,0 +1,331 @@
+//! The routes of visitors' sign-in, below a frontend and at the one callback, and of owners.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
+
+use super::flow::{Answered, Begun, Place, Wanted};
+use super::requests::ListVisitors;
+use super::scope::VisitorPath;
+use super::views::{Offered, ProviderList, Status, VisitorList};
+use super::{Visitors, cookies, flow, operations, pages, sessions};
+use crate::access::{Editor, Viewer, to_the_end};
+use crate::http::context::Context;
+use crate::http::extract::{DeclaredLength, UnreadQuery};
+use crate::http::problem::{Code, Problem};
+use crate::http::problem_page;
+use crate::projects::scope::ProjectScope;
+
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+/// Nothing of a sign-in's addresses goes on to where it leads.
+const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
+const REFERRER_POLICY: HeaderName = HeaderName::from_static("referrer-policy");
+
+/// Sign a visitor in
+///
+/// For browsers. With one provider, or with `provider`, it leads there and back to `return_to`; with several, the visitor chooses. What fails
+/// leads back to `return_to` with `auth_error` in its query: `access_denied`, `state_invalid`, `provider_error`, `provider_unavailable`,
+/// `token_invalid`, `provider_not_allowed` or `ticket_invalid`.
+#[utoipa::path(
+    operation_id = "begin_sign_in",
+    get, path = "/{slug}/auth/login", tag = "visitors",
+    params(
+        ("slug" = String, Path, description = "A project's frontend."),
+        ("provider" = Option<String>, Query, description = "The name of a provider; the visitor chooses, if absent."),
+        ("return_to" = Option<String>, Query, description = "A path of this page, such as /my-page?a=b; the page, if absent.")
+    ),
+    responses(
+        (status = 200, description = "The choice of providers.", content_type = "text/html", body = String),
+        (status = 302, description = "To the provider; to the frontend's own origin, if it was asked elsewhere; or back with `auth_error`.")
+    ),
+    extensions(("x-problems" = json!("invalid_request disabled not_found rate_limited identity_unconfigured")))
+)]
+pub async fn login(
+    State(visitors): State<Arc<Visitors>>,
+    context: Context,
+    Path(slug): Path<String>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let place = visitors.place(&context.host, &slug).await?;
+    if !sessions::is_at_home(&visitors.config, &context.host, &place.page) {
+        return Ok(leads(&flow::at_home(&place.origin, &slug, uri.query())));
+    }
+    let secure = visitors.config.secure;
+    let browser = cookies::browser_of(&headers, secure);
+    let wanted = Wanted {
+        provider: one(uri.query(), "provider")?,
+        return_to: one(uri.query(), "return_to")?,
+    };
+    Ok(match visitors.begin(&place, wanted, browser).await? {
+        Begun::Choose(offered, back) => page(&pages::chooser(&slug, &offered, &back)),
+        Begun::Back(location) => leads(&location),
+        Begun::Away(location, browser) => {
+            let mut response = leads(&location);
+            let cookie = cookies::give_browser(&browser, secure)?;
+            response.headers_mut().insert(header::SET_COOKIE, cookie);
+            response
+        }
+    })
+}
+
+/// Come back from a provider
+///
+/// Where each provider leads browsers back to: the redirect URI that it is registered with.
+#[utoipa::path(
+    operation_id = "end_sign_in",
+    get, path = "/_svc/auth/callback/{provider}", tag = "visitors",
+    params(
+        ("provider" = String, Path, description = "The provider's name."),
+        ("state" = String, Query, description = "Which sign-in this is."),
+        ("code" = Option<String>, Query, description = "What the provider gave."),
+        ("iss" = Option<String>, Query, description = "Which issuer says so (RFC 9207)."),
+        ("error" = Option<String>, Query, description = "What the provider says instead of a code.")
+    ),
+    responses((status = 302, description = "On to the frontend, to complete the sign-in; or back to it with `auth_error`.")),
+    extensions(("x-problems" = json!("invalid_request disabled not_found rate_limited")))
+)]
+pub async fn callback(
+    State(visitors): State<Arc<Visitors>>,
+    Path(provider): Path<String>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let answered = Answered {
+        state: one(uri.query(), "state")?,
+        code: one(uri.query(), "code")?,
+        iss: one(uri.query(), "iss")?,
+        error: one(uri.query(), "error")?,
+    };
+    let browser = cookies::browser_of(&headers, visitors.config.secure).map(str::to_owned);
+    // A browser that hangs up leaves no sign-in half done at the provider.
+    let coming = async move {
+        visitors
+            .come_back(&provider, answered, browser.as_deref())
+            .await
+    };
+    Ok(leads(&to_the_end(coming).await?))
+}
+
+/// Complete a sign-in
+///
+/// The last step, which sets the frontend's cookie.
+#[utoipa::path(
+    operation_id = "complete_sign_in",
+    get, path = "/{slug}/auth/complete", tag = "visitors",
+    params(
+        ("slug" = String, Path, description = "A project's frontend."),
+        ("ticket" = String, Query, description = "What the callback gave; used once, within a minute, by the browser that began.")
+    ),
+    responses((status = 302, description = "Back to the page, signed in; or with `auth_error`.")),
+    extensions(("x-problems" = json!("invalid_request disabled not_found")))
+)]
+pub async fn complete(
+    State(visitors): State<Arc<Visitors>>,
+    context: Context,
+    Path(slug): Path<String>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let place = visitors.place(&context.host, &slug).await?;
+    let ticket = one(uri.query(), "ticket")?;
+    let secure = visitors.config.secure;
+    let browser = cookies::browser_of(&headers, secure).map(str::to_owned);
+    let name = cookies::session_name(&place.page.id);
+    let before = cookies::token_of(&headers, &name).map(sessions::key_of);
+    let deployment = place.page.id;
+    let completing = async move {
+        let (ticket, browser) = (ticket.as_deref(), browser.as_deref());
+        visitors.complete(&place, ticket, browser, before).await
+    };
+    let (token, location) = to_the_end(completing).await?;
+    let mut response = leads(&location);
+    if let Some(token) = token {
+        let cookie = cookies::give_session(&slug, &deployment, &token, secure)?;
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    Ok(response)
+}
+
+/// Say who is signed in
+#[utoipa::path(
+    operation_id = "get_visitor",
+    get, path = "/{slug}/auth/status", tag = "visitors",
+    params(("slug" = String, Path, description = "A project's frontend.")),
+    responses((status = 200, description = "The visitor, or null.", body = Status)),
+    extensions(("x-problems" = json!("disabled not_found")))
+)]
+pub async fn status(
+    State(visitors): State<Arc<Visitors>>,
+    context: Context,
+    Path(slug): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let page = visitors.deployments.visited(&context.host, &slug).await?;
+    frontends_only(&visitors, &page)?;
+    let session = visitors.signed_in(&context.host, &page, &headers).await?;
+    let status = Status::of(session.as_deref());
+    Ok(([(header::CACHE_CONTROL, NO_STORE)], Json(status)).into_response())
+}
+
+/// List the sign-in providers of a page
+#[utoipa::path(
+    operation_id = "list_providers",
+    get, path = "/{slug}/auth/providers", tag = "visitors",
+    params(("slug" = String, Path, description = "A project's frontend.")),
+    responses((status = 200, description = "Those that its project offers.", body = ProviderList)),
+    extensions(("x-problems" = json!("disabled not_found")))
+)]
+pub async fn providers(
+    State(visitors): State<Arc<Visitors>>,
+    context: Context,
+    Path(slug): Path<String>,
+) -> Result<Response, Problem> {
+    let Place { project, .. } = visitors.place(&context.host, &slug).await?;
+    let offered = visitors.offered(&project);
+    let providers = offered.iter().map(|one| Offered::new(&one.settings));
+    let list = ProviderList {
+        providers: providers.collect(),
+    };
+    Ok(([(header::CACHE_CONTROL, NO_STORE)], Json(list)).into_response())
+}
+
+/// Sign a visitor out
+///
+/// Of this page. Only the page itself can ask for it.
+#[utoipa::path(
+    operation_id = "sign_out",
+    post, path = "/{slug}/auth/logout", tag = "visitors",
+    params(("slug" = String, Path, description = "A project's frontend.")),
+    responses((status = 204, description = "Nobody is signed in now.")),
+    extensions(("x-problems" = json!("origin_refused disabled not_found payload_too_large unsupported_media_type")))
+)]
+pub async fn logout(
+    State(visitors): State<Arc<Visitors>>,
+    context: Context,
+    Path(slug): Path<String>,
+    headers: HeaderMap,
+    _: DeclaredLength,
+) -> Result<Response, Problem> {
+    let page = visitors.deployments.visited(&context.host, &slug).await?;
+    frontends_only(&visitors, &page)?;
+    if !visitors.is_from_page(&page, &headers) {
+        return Err(Problem::new(
+            Code::OriginRefused,
+            "The request comes from a page of another origin. Sign out from the page itself.",
+        ));
+    }
+    visitors.end_session(&page, &headers).await?;
+    let cookie = cookies::give_session(&slug, &page.id, "", visitors.config.secure)?;
+    let headers = [
+        (header::SET_COOKIE, cookie),
+        (header::CACHE_CONTROL, NO_STORE),
+    ];
+    Ok((StatusCode::NO_CONTENT, headers).into_response())
+}
+
+/// List visitors
+///
+/// An extension. Those who have signed in to the project's frontends, newest first.
+#[utoipa::path(
+    operation_id = "list_visitors",
+    get, path = "/api/v1/projects/{id}/visitors", tag = "projects",
+    params(("id" = String, Path, description = "The project."), ListVisitors),
+    responses((status = 200, description = "Visitors.", body = VisitorList)),
+    extensions(("x-problems" = json!("owner forbidden not_found"))),
+    security(("bearer" = []))
+)]
+pub async fn list(
+    State(visitors): State<Arc<Visitors>>,
+    at: ProjectScope<Viewer>,
+    query: UnreadQuery,
+) -> Result<Json<VisitorList>, Problem> {
+    let input = query.read::<ListVisitors>()?;
+    operations::list(visitors, at, input).await.map(Json)
+}
+
+/// Forget a visitor
+///
+/// An extension. What the platform knows of them is erased and their sessions end; rows that actions have written stay. One who is not there is
+/// answered alike. A new sign-in gets a new id.
+#[utoipa::path(
+    operation_id = "forget_visitor",
+    delete, path = "/api/v1/projects/{id}/visitors/{user_id}", tag = "projects",
+    params(
+        ("id" = String, Path, description = "The project."),
+        ("user_id" = String, Path, description = "The visitor.")
+    ),
+    responses((status = 204, description = "Forgotten.")),
+    extensions(("x-problems" = json!("owner forbidden not_found"))),
+    security(("bearer" = []))
+)]
+pub async fn forget(
+    State(visitors): State<Arc<Visitors>>,
+    at: ProjectScope<Editor>,
+    Path(path): Path<VisitorPath>,
+    query: UnreadQuery,
+) -> Result<StatusCode, Problem> {
+    query.none()?;
+    to_the_end(operations::forget(visitors, at, path.user_id)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Refuses a quick share, which has no sign-in.
+fn frontends_only(
+    visitors: &Visitors,
+    page: &crate::deployments::pages::Page,
+) -> Result<(), Problem> {
+    visitors.origin(page).map(|_| ()).ok_or_else(|| {
+        Problem::new(
+            Code::NotFound,
+            "A quick share has no sign-in. Publish the page as a frontend of a project.",
+        )
+    })
+}
+
+/// The value of a query parameter that is sent once at most.
+fn one(query: Option<&str>, name: &str) -> Result<Option<String>, Problem> {
+    let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+    let mut values = pairs
+        .filter(|(found, _)| found == name)
+        .map(|(_, value)| value.into_owned());
+    match (values.next(), values.next()) {
+        (value, None) => Ok(value),
+        _ => Err(crate::http::extract::invalid(format!(
+            "The query has `{name}` more than once. Send it once."
+        ))),
+    }
+}
+
+/// Leads a browser on.
+fn leads(location: &str) -> Response {
+    let mut response = StatusCode::FOUND.into_response();
+    let headers = response.headers_mut();
+    match HeaderValue::try_from(location) {
+        Ok(location) => headers.insert(header::LOCATION, location),
+        Err(error) => return Problem::internal(&error).into_response(),
+    };
+    headers.insert(header::CACHE_CONTROL, NO_STORE);
+    headers.insert(REFERRER_POLICY, NO_REFERRER);
+    response
+}
+
+fn page(page: &maud::Markup) -> Response {
+    let headers = [
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/html; charset=utf-8"),
+        ),
+        (header::CACHE_CONTROL, NO_STORE),
+        (header::CONTENT_SECURITY_POLICY, problem_page::POLICY),
+        (
+            header::X_CONTENT_TYPE_OPTIONS,
+            HeaderValue::from_static("nosniff"),
+        ),
+        (REFERRER_POLICY, NO_REFERRER),
+    ];
+    (headers, page.clone().into_string()).into_response()
+}

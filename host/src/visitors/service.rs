@@ -1,0 +1,180 @@
+//! The service of visitors: what it is made of, and what is done to visitors as a whole.
+
+use std::sync::Arc;
+
+use super::model::{Visitor, VisitorError};
+use super::providers::Providers;
+use super::sessions::Held;
+use super::state::States;
+use super::store;
+use super::tickets::Tickets;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::control::{self, Change, Control, Tx};
+use crate::deployments::Deployments;
+use crate::deployments::pages::{Kind, Page};
+use crate::ids::ProjectId;
+use crate::outbound::Outbound;
+use crate::projects::{Project, Projects};
+use crate::random::Random;
+
+/// How many rows one transaction removes at most, so that none holds up the others.
+const STEP: u32 = 500;
+
+/// Visitors of all projects.
+#[derive(Debug)]
+pub struct Visitors {
+    pub(super) control: Control,
+    pub(super) clock: Clock,
+    pub(super) random: Random,
+    pub(super) config: Arc<Config>,
+    pub(super) deployments: Arc<Deployments>,
+    pub(super) projects: Projects,
+    pub(super) outbound: Outbound,
+    pub(super) providers: Providers,
+    pub(super) states: States,
+    pub(super) tickets: Tickets,
+    pub(super) held: Arc<Held>,
+}
+
+impl Visitors {
+    /// Those whom a control database knows.
+    ///
+    /// # Errors
+    /// When the settings of a provider cannot be used.
+    pub fn new(
+        projects: Projects,
+        deployments: Arc<Deployments>,
+        outbound: Outbound,
+    ) -> anyhow::Result<Self> {
+        let (control, clock) = (deployments.control.clone(), deployments.clock.clone());
+        let config = Arc::clone(&deployments.config);
+        Ok(Self {
+            providers: Providers::new(&config.providers, &outbound, &clock)?,
+            states: States::new(&deployments.secrets.sign_in)?,
+            random: deployments.random.clone(),
+            tickets: Tickets::default(),
+            held: Arc::default(),
+            control,
+            clock,
+            config,
+            deployments,
+            projects,
+            outbound,
+        })
+    }
+
+    /// Follows changes that end sessions.
+    pub fn follower(&self) -> impl Fn(&Change) + Send + Sync + use<> {
+        let held = Arc::clone(&self.held);
+        move |change| held.follow(change)
+    }
+
+    /// The frontend's own origin; a quick share has none.
+    pub(super) fn origin(&self, page: &Page) -> Option<String> {
+        match &page.kind {
+            Kind::Frontend { host_label } => Some(self.config.project_origin(host_label)),
+            _ => None,
+        }
+    }
+
+    /// The live project of a frontend.
+    pub(super) async fn project_of(
+        &self,
+        page: &Page,
+    ) -> Result<Option<Project>, crate::projects::ProjectError> {
+        match &page.kind {
+            Kind::Frontend { host_label } => self.projects.by_label(host_label).await,
+            _ => Ok(None),
+        }
+    }
+
+    /// Visitors of a project, newest first, before a place in the order.
+    ///
+    /// # Errors
+    /// The database's.
+    pub(super) async fn list(
+        &self,
+        project: ProjectId,
+        before: Option<i64>,
+        most: u32,
+    ) -> Result<Vec<Visitor>, VisitorError> {
+        let read = self
+            .control
+            .read(move |c| store::of_project(c, &project, before, most));
+        Ok(read.await?)
+    }
+
+    /// Erases what is known of a visitor, and ends their sessions; answers whether there was one.
+    ///
+    /// # Errors
+    /// The database's.
+    pub(super) async fn forget(
+        &self,
+        project: ProjectId,
+        id: String,
+    ) -> Result<bool, VisitorError> {
+        let now = self.clock.now();
+        let forgotten = self
+            .control
+            .write(move |tx| store::forget(tx, &project, &id, now));
+        Ok(forgotten.await.map_err(|error: control::Error| error)?)
+    }
+
+    /// Erases all visitors of a project that has ended.
+    ///
+    /// # Errors
+    /// The database's; calling again goes on.
+    pub async fn forget_project(&self, project: ProjectId) -> Result<(), control::Error> {
+        while self
+            .control
+            .write(move |tx| store::forget_some(tx, &project, STEP))
+            .await?
+            > 0
+        {}
+        Ok(())
+    }
+
+    /// Forgets what memory holds of the sessions of a project, because another process has changed them.
+    pub fn look_again(&self, project: ProjectId) {
+        self.held.follow(&Change::SessionsEnded(project));
+    }
+
+    /// Removes sessions whose time is over or whose frontend is gone, and tickets that are old.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn sweep(&self) -> anyhow::Result<()> {
+        let now = self.clock.now();
+        self.tickets.tidy(now);
+        while self
+            .control
+            .write(move |tx| store::sweep(tx, now, STEP))
+            .await?
+            > 0
+        {}
+        for frontend in self.control.read(store::frontends).await? {
+            if !self.deployments.exists(frontend).await? {
+                self.control
+                    .write(move |tx| store::end_frontend(tx, &frontend))
+                    .await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Ends the sessions of a project's visitors whose provider it no longer offers, in the transaction that says so.
+///
+/// # Errors
+/// The database's.
+pub fn end_not_allowed(
+    tx: &Tx<'_>,
+    project: &ProjectId,
+    allowed: Option<&[String]>,
+) -> Result<(), control::Error> {
+    match allowed {
+        Some(allowed) => store::end_other_providers(tx, project, allowed),
+        None => Ok(()),
+    }
+}

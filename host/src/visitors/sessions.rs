@@ -1,0 +1,261 @@
+//! Sessions: which visitor a request comes from, answered from memory, and ended wherever something ends them.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use http::{HeaderMap, HeaderName, header};
+use quick_cache::sync::Cache;
+use ring::digest;
+
+use super::cookies;
+use super::model::{SESSION_SECONDS, Session, SessionKey, SignedIn, VisitorError, VisitorId};
+use super::{Visitors, store};
+use crate::config::Config;
+use crate::control::{self, Change};
+use crate::deployments::pages::{Kind, Page};
+use crate::fault;
+use crate::http::hosts::Host;
+use crate::ids::ProjectId;
+use crate::projects;
+use crate::workspaces::credential;
+
+/// Sessions that memory holds at most.
+const HELD: usize = 100_000;
+/// A visitor who is there is noted as seen so often at most, in milliseconds.
+const SEEN: i64 = 3_600_000;
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Sessions in memory. What is read while one ends is not kept.
+#[derive(Debug)]
+pub(super) struct Held {
+    sessions: Cache<SessionKey, Arc<Session>>,
+    /// Counts ends; held while memory is written, so that no end comes in between.
+    ends: Mutex<u64>,
+}
+
+impl Default for Held {
+    fn default() -> Self {
+        Self {
+            sessions: Cache::new(HELD),
+            ends: Mutex::new(0),
+        }
+    }
+}
+
+impl Held {
+    /// Forgets what a change has ended.
+    pub(super) fn follow(&self, change: &Change) {
+        match change {
+            Change::SessionEnded(key) => {
+                *self.ends() += 1;
+                self.sessions.remove(key);
+            }
+            Change::SessionsEnded(project) => self.forget(project),
+            _ => {}
+        }
+    }
+
+    fn forget(&self, project: &ProjectId) {
+        let mut ends = self.ends();
+        *ends += 1;
+        self.sessions
+            .retain(|_, session| session.project != *project);
+    }
+
+    fn ends(&self) -> MutexGuard<'_, u64> {
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep(&self, session: &Arc<Session>, seen: u64) {
+        let ends = self.ends();
+        if *ends == seen {
+            self.sessions.insert(session.key, Arc::clone(session));
+        }
+    }
+}
+
+/// The key of a token.
+pub(super) fn key_of(token: &str) -> SessionKey {
+    let mut key = [0; 32];
+    key.copy_from_slice(digest::digest(&digest::SHA256, token.as_bytes()).as_ref());
+    key
+}
+
+/// Whether a frontend was asked on its own origin: its project's, or the sites host where projects have none.
+pub(super) fn is_at_home(config: &Config, host: &Host, page: &Page) -> bool {
+    let Kind::Frontend { host_label } = &page.kind else {
+        return false;
+    };
+    match host {
+        Host::Project(label) => label == host_label,
+        Host::Sites => config.sites_domain.is_none(),
+        Host::Api | Host::Landing => false,
+    }
+}
+
+impl Visitors {
+    /// The visitor who calls a page's backend: the one who is signed in, if the page itself calls. Because any page may call, a
+    /// session counts only if `Origin` is the frontend's own, or there is none and `Sec-Fetch-Site`, if there is one, says `same-origin`.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn caller(
+        &self,
+        host: &Host,
+        page: &Page,
+        headers: &HeaderMap,
+    ) -> Result<Option<Arc<Session>>, control::Error> {
+        // By far the most calls are nobody's, and cost no more than this.
+        if !headers.contains_key(header::COOKIE) || !self.is_from_page(page, headers) {
+            return Ok(None);
+        }
+        self.signed_in(host, page, headers).await
+    }
+
+    /// Whether a request is the frontend's own, or no browser's.
+    pub(super) fn is_from_page(&self, page: &Page, headers: &HeaderMap) -> bool {
+        let mut origins = headers.get_all(header::ORIGIN).iter();
+        match (origins.next(), origins.next()) {
+            (Some(origin), None) => {
+                let own = self.origin(page);
+                own.is_some_and(|own| origin.as_bytes().eq_ignore_ascii_case(own.as_bytes()))
+            }
+            (Some(_), Some(_)) => false,
+            (None, _) => {
+                let site = headers.get(FETCH_SITE);
+                site.is_none_or(|site| site.as_bytes() == b"same-origin")
+            }
+        }
+    }
+
+    /// The session of a frontend that a request's cookie names.
+    ///
+    /// # Errors
+    /// The database's.
+    pub(super) async fn signed_in(
+        &self,
+        host: &Host,
+        page: &Page,
+        headers: &HeaderMap,
+    ) -> Result<Option<Arc<Session>>, control::Error> {
+        if !is_at_home(&self.config, host, page) {
+            return Ok(None);
+        }
+        let Some(token) = cookies::token_of(headers, &cookies::session_name(&page.id)) else {
+            return Ok(None);
+        };
+        let session = self.session(key_of(token)).await?;
+        let session = session.filter(|session| session.deployment == page.id);
+        if let Some(session) = &session {
+            self.see(session);
+        }
+        Ok(session)
+    }
+
+    /// Whether a session that was found before still is one.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn is_live(&self, session: &Session) -> Result<bool, control::Error> {
+        Ok(self.session(session.key).await?.is_some())
+    }
+
+    async fn session(&self, key: SessionKey) -> Result<Option<Arc<Session>>, control::Error> {
+        let now = self.clock.now();
+        if let Some(held) = self.held.sessions.get(&key) {
+            return Ok(Some(held).filter(|session| session.expires_at > now));
+        }
+        let seen = *self.held.ends();
+        let found = self.control.read(move |c| store::session(c, &key, now));
+        let found = found.await?;
+        // A provider that the operator has taken away vouches for nobody.
+        let found = found.filter(|session| self.providers.named(&session.provider).is_some());
+        let found = found.map(Arc::new);
+        if let Some(session) = &found {
+            self.held.keep(session, seen);
+        }
+        Ok(found)
+    }
+
+    /// Notes that a visitor is there, once an hour.
+    fn see(&self, session: &Arc<Session>) {
+        let now = self.clock.now();
+        if now.0 - session.seen_at.0 < SEEN {
+            return;
+        }
+        let seen = Session {
+            seen_at: now,
+            ..Session::clone(session)
+        };
+        let ends = *self.held.ends();
+        self.held.keep(&Arc::new(seen), ends);
+        let (control, id) = (self.control.clone(), session.visitor.clone());
+        tokio::spawn(async move {
+            let write = control.write(move |tx| store::see(tx, &id, now));
+            if let Err(error) = write.await {
+                tracing::warn!(%error, "that a visitor was there could not be noted");
+            }
+        });
+    }
+
+    /// Begins a session; answers its token, which nothing keeps, or that the project does not offer the provider any more. A session that
+    /// the browser had there before ends.
+    ///
+    /// # Errors
+    /// [`VisitorError`].
+    pub(super) async fn begin_session(
+        &self,
+        page: &Page,
+        project: ProjectId,
+        provider: &str,
+        who: SignedIn,
+        before: Option<SessionKey>,
+    ) -> Result<Option<String>, VisitorError> {
+        let token = credential::secret(&self.random)?;
+        let fresh = VisitorId::new(&self.random)?;
+        let now = self.clock.now();
+        let (key, deployment, provider) = (key_of(&token), page.id, provider.to_owned());
+        let begun = self.control.write(move |tx| {
+            let offers = projects::offers(tx, &project, &provider, now)?;
+            if !offers {
+                return Ok(false);
+            }
+            let visitor = store::sign_in(tx, &project, &provider, &who, &fresh, now)?;
+            if let Some(before) = before {
+                store::end_session(tx, &before)?;
+            }
+            let session = Session {
+                key,
+                visitor,
+                deployment,
+                project,
+                profile: who.profile,
+                provider,
+                expires_at: now.plus_seconds(SESSION_SECONDS),
+                seen_at: now,
+            };
+            store::insert_session(tx, &session, now)?;
+            Ok::<_, control::Error>(true)
+        });
+        let begun = begun.await?;
+        fault::point("visitors.signed_in");
+        Ok(begun.then_some(token))
+    }
+
+    /// Ends the session of a frontend that a request's cookie names, if it is one.
+    ///
+    /// # Errors
+    /// The database's.
+    pub(super) async fn end_session(
+        &self,
+        page: &Page,
+        headers: &HeaderMap,
+    ) -> Result<(), control::Error> {
+        let token = cookies::token_of(headers, &cookies::session_name(&page.id));
+        let Some(key) = token.map(key_of) else {
+            return Ok(());
+        };
+        self.control
+            .write(move |tx| store::end_session(tx, &key))
+            .await
+    }
+}

@@ -1,0 +1,229 @@
+//! Visitors and their sessions in the control database.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::model::{Profile, Session, SessionKey, SignedIn, Visitor, VisitorId};
+use crate::clock::Timestamp;
+use crate::control::audit::Act;
+use crate::control::{Change, Error, Tx};
+use crate::ids::{DeploymentId, ProjectId};
+use crate::projects;
+
+fn profile(row: &Row<'_>, from: usize) -> rusqlite::Result<Profile> {
+    Ok(Profile {
+        email: row.get(from)?,
+        name: row.get(from + 1)?,
+        picture: row.get(from + 2)?,
+        locale: row.get(from + 3)?,
+    })
+}
+
+fn visitor(row: &Row<'_>) -> rusqlite::Result<Visitor> {
+    Ok(Visitor {
+        number: row.get(0)?,
+        id: VisitorId::stored(row.get(1)?),
+        provider: row.get(2)?,
+        profile: profile(row, 3)?,
+        created_at: row.get(7)?,
+        last_seen_at: row.get(8)?,
+    })
+}
+
+/// Notes a sign-in: the visitor is who they were before, or is given `fresh`; what is known of them is what was said now.
+pub(super) fn sign_in(
+    tx: &Tx<'_>,
+    project: &ProjectId,
+    provider: &str,
+    who: &SignedIn,
+    fresh: &VisitorId,
+    now: Timestamp,
+) -> Result<VisitorId, Error> {
+    let id: String = tx
+        .prepare_cached(
+            "INSERT INTO visitors (id, project_id, issuer, subject, provider, email, name, picture, locale, created_at, last_seen_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?10)
+             ON CONFLICT (project_id, issuer, subject) DO UPDATE SET
+                provider = ?5, email = ?6, name = ?7, picture = ?8, locale = ?9, last_seen_at = ?10
+             RETURNING id",
+        )?
+        .query_row(
+            params![
+                fresh.as_str(),
+                project,
+                who.issuer,
+                who.subject,
+                provider,
+                who.profile.email,
+                who.profile.name,
+                who.profile.picture,
+                who.profile.locale,
+                now,
+            ],
+            |row| row.get(0),
+        )?;
+    // Sessions elsewhere in the project show the new profile, too.
+    tx.note(Change::SessionsEnded(*project));
+    Ok(VisitorId::stored(id))
+}
+
+/// Adds a session.
+pub(super) fn insert_session(tx: &Tx<'_>, new: &Session, now: Timestamp) -> Result<(), Error> {
+    tx.prepare_cached(
+        "INSERT INTO visitor_sessions (token_sha256, visitor_id, deployment_id, provider, created_at, expires_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )?
+    .execute(params![
+        new.key,
+        new.visitor.as_str(),
+        new.deployment,
+        new.provider,
+        now,
+        new.expires_at,
+    ])?;
+    Ok(())
+}
+
+/// The session of a token, if its time is not over.
+pub(super) fn session(
+    c: &Connection,
+    key: &SessionKey,
+    now: Timestamp,
+) -> rusqlite::Result<Option<Session>> {
+    c.prepare_cached(
+        "SELECT v.id, s.deployment_id, v.project_id, v.email, v.name, v.picture, v.locale, s.provider, s.expires_at, v.last_seen_at
+         FROM visitor_sessions s JOIN visitors v ON v.id = s.visitor_id
+         WHERE s.token_sha256 = ?1 AND s.expires_at > ?2",
+    )?
+    .query_row(params![key, now], |row| {
+        Ok(Session {
+            key: *key,
+            visitor: VisitorId::stored(row.get(0)?),
+            deployment: row.get(1)?,
+            project: row.get(2)?,
+            profile: profile(row, 3)?,
+            provider: row.get(7)?,
+            expires_at: row.get(8)?,
+            seen_at: row.get(9)?,
+        })
+    })
+    .optional()
+}
+
+/// Ends a session.
+pub(super) fn end_session(tx: &Tx<'_>, key: &SessionKey) -> Result<(), Error> {
+    tx.prepare_cached("DELETE FROM visitor_sessions WHERE token_sha256 = ?1")?
+        .execute([key])?;
+    tx.note(Change::SessionEnded(*key));
+    Ok(())
+}
+
+/// Ends the sessions of a project's visitors with other providers than these.
+pub(super) fn end_other_providers(
+    tx: &Tx<'_>,
+    project: &ProjectId,
+    allowed: &[String],
+) -> Result<(), Error> {
+    let allowed = serde_json::Value::from(allowed.to_vec()).to_string();
+    tx.prepare_cached(
+        "DELETE FROM visitor_sessions
+         WHERE visitor_id IN (SELECT id FROM visitors WHERE project_id = ?1)
+           AND provider NOT IN (SELECT value FROM json_each(?2))",
+    )?
+    .execute(params![project, allowed])?;
+    tx.note(Change::SessionsEnded(*project));
+    Ok(())
+}
+
+/// Writes down that a visitor was there.
+pub(super) fn see(tx: &Tx<'_>, id: &VisitorId, now: Timestamp) -> Result<(), Error> {
+    tx.prepare_cached("UPDATE visitors SET last_seen_at = max(last_seen_at, ?2) WHERE id = ?1")?
+        .execute(params![id.as_str(), now])?;
+    Ok(())
+}
+
+/// Visitors of a project, newest first, before a place in the order.
+pub(super) fn of_project(
+    c: &Connection,
+    project: &ProjectId,
+    before: Option<i64>,
+    most: u32,
+) -> rusqlite::Result<Vec<Visitor>> {
+    c.prepare_cached(
+        "SELECT number, id, provider, email, name, picture, locale, created_at, last_seen_at
+         FROM visitors WHERE project_id = ?1 AND number < ?2 ORDER BY number DESC LIMIT ?3",
+    )?
+    .query_map(params![project, before.unwrap_or(i64::MAX), most], visitor)?
+    .collect()
+}
+
+/// Erases what is known of a visitor, and ends their sessions; answers whether there was one.
+pub(super) fn forget(
+    tx: &Tx<'_>,
+    project: &ProjectId,
+    id: &str,
+    now: Timestamp,
+) -> Result<bool, Error> {
+    let gone = tx
+        .prepare_cached("DELETE FROM visitors WHERE project_id = ?1 AND id = ?2")?
+        .execute(params![project, id])?;
+    tx.note(Change::SessionsEnded(*project));
+    if gone > 0 {
+        projects::did(tx, project, Act::VisitorForget, &id, now)?;
+    }
+    Ok(gone > 0)
+}
+
+/// Erases visitors of a project, `most` at most; answers how many.
+pub(super) fn forget_some(tx: &Tx<'_>, project: &ProjectId, most: u32) -> Result<usize, Error> {
+    let gone = tx
+        .prepare_cached(
+            "DELETE FROM visitors WHERE number IN
+                (SELECT number FROM visitors WHERE project_id = ?1 LIMIT ?2)",
+        )?
+        .execute(params![project, most])?;
+    if gone > 0 {
+        tx.note(Change::SessionsEnded(*project));
+    }
+    Ok(gone)
+}
+
+/// Removes sessions whose time is over, `most` at most; answers how many.
+pub(super) fn sweep(tx: &Tx<'_>, now: Timestamp, most: u32) -> Result<usize, Error> {
+    Ok(tx
+        .prepare_cached(
+            "DELETE FROM visitor_sessions WHERE token_sha256 IN
+                (SELECT token_sha256 FROM visitor_sessions WHERE expires_at <= ?1 LIMIT ?2)",
+        )?
+        .execute(params![now, most])?)
+}
+
+/// Frontends that somebody is signed in on.
+pub(super) fn frontends(c: &Connection) -> rusqlite::Result<Vec<DeploymentId>> {
+    c.prepare_cached("SELECT DISTINCT deployment_id FROM visitor_sessions")?
+        .query_map([], |row| row.get(0))?
+        .collect()
+}
+
+/// Ends the sessions on a frontend.
+pub(super) fn end_frontend(tx: &Tx<'_>, id: &DeploymentId) -> Result<(), Error> {
+    tx.prepare_cached("DELETE FROM visitor_sessions WHERE deployment_id = ?1")?
+        .execute([id])?;
+    Ok(())
+}
+
+/// Projects that visitors have signed in to.
+pub(super) fn projects(c: &Connection) -> rusqlite::Result<Vec<ProjectId>> {
+    c.prepare_cached("SELECT DISTINCT project_id FROM visitors")?
+        .query_map([], |row| row.get(0))?
+        .collect()
+}
+
+/// How many rows have an id or a digest of another form than it should have.
+pub(super) fn odd_rows(c: &Connection) -> rusqlite::Result<i64> {
+    c.query_row(
+        "SELECT (SELECT count(*) FROM visitors WHERE id NOT GLOB 'usr_?*')
+              + (SELECT count(*) FROM visitor_sessions WHERE length(token_sha256) <> 32)",
+        [],
+        |row| row.get(0),
+    )
+}

@@ -1,0 +1,85 @@
+//! Tickets: from the callback, on the sites host, to the frontend's own origin, where the cookie can be set. Single use, a minute, one browser.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use super::model::{SessionKey, SignedIn};
+use super::sessions::key_of;
+use super::state::SignIn;
+use crate::clock::Timestamp;
+
+/// How long a ticket may take to be used, in milliseconds.
+const LIFE: i64 = 60_000;
+/// Tickets at once: a sign-in that would be one more fails.
+const MOST: usize = 20_000;
+
+/// What a ticket is for.
+#[derive(Debug)]
+pub(super) struct Ticket {
+    /// The sign-in that it ends.
+    pub sign_in: SignIn,
+    /// Who it was.
+    pub who: SignedIn,
+}
+
+/// What came of a ticket that was shown.
+#[derive(Debug)]
+pub(super) enum Shown {
+    /// It is used up now.
+    Good(Box<Ticket>),
+    /// It was used, or is too old; where its sign-in led back to.
+    Spent(String),
+    /// It never was one, or long ago.
+    Unknown,
+}
+
+#[derive(Debug)]
+struct Held {
+    ticket: Option<Ticket>,
+    return_to: String,
+    at: i64,
+}
+
+/// Tickets that were given out, by the SHA-256 of their text.
+#[derive(Debug, Default)]
+pub(super) struct Tickets(Mutex<HashMap<SessionKey, Held>>);
+
+impl Tickets {
+    /// Gives `text` the meaning of `ticket`; answers whether there was room.
+    pub(super) fn give(&self, text: &str, ticket: Ticket, now: Timestamp) -> bool {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.len() >= MOST {
+            // A spent ticket is remembered a little longer, where there is room.
+            held.retain(|_, one| now.0 - one.at < LIFE && one.ticket.is_some());
+        }
+        if held.len() >= MOST {
+            return false;
+        }
+        let return_to = ticket.sign_in.return_to.clone();
+        let one = Held {
+            ticket: Some(ticket),
+            return_to,
+            at: now.0,
+        };
+        held.insert(key_of(text), one);
+        true
+    }
+
+    /// Uses a ticket up.
+    pub(super) fn show(&self, text: &str, now: Timestamp) -> Shown {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(one) = held.get_mut(&key_of(text)) else {
+            return Shown::Unknown;
+        };
+        match one.ticket.take() {
+            Some(ticket) if now.0 - one.at < LIFE => Shown::Good(Box::new(ticket)),
+            _ => Shown::Spent(one.return_to.clone()),
+        }
+    }
+
+    /// Forgets tickets that are old.
+    pub(super) fn tidy(&self, now: Timestamp) {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        held.retain(|_, one| now.0 - one.at < 10 * LIFE);
+    }
+}

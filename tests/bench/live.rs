@@ -1,0 +1,280 @@
+//! Live queries: what a thousand who watch one query cost, how soon they are told, and what they take from writers.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::client::{self, head_end};
+use super::load;
+use super::owner::Owner;
+use super::relay::{Frames, frame, open};
+use super::report::{Goals, median, millis, quantile, say, title};
+use super::server::{Bench, Running};
+
+/// Who watches.
+const WATCHERS: usize = 1_000;
+/// Writes a second, one after another.
+const WRITES: u32 = 64;
+/// How long a run takes, and how often those that are compared are made.
+const RUN: Duration = Duration::from_secs(5);
+const ROUNDS: usize = 3;
+/// How many connections insert as fast as they can.
+const CONNECTIONS: usize = 64;
+
+/// Limits that are in nobody's way; queries are evaluated as often as the service does by default.
+const LIMITS: &str = "sockets_per_backend = 1000000
+sockets_per_ip = 1000000
+sockets_total = 1000000
+messages_per_second = 1000000000
+database_bytes = 1073741824
+";
+
+const SCHEMA: &str =
+    "CREATE TABLE notes (n INTEGER PRIMARY KEY, part INTEGER NOT NULL, text TEXT NOT NULL);
+CREATE INDEX parts ON notes (part);";
+
+const ACTIONS: [(&str, &str); 4] = [
+    (
+        "newest",
+        "SELECT n, text FROM notes ORDER BY n DESC LIMIT 10",
+    ),
+    (
+        "of_part",
+        "SELECT max(n) AS n, count(*) AS notes FROM notes WHERE part = :part",
+    ),
+    (
+        "write",
+        "INSERT INTO notes (n, part, text) VALUES (:n, :n % 1000, 'something to be read') RETURNING n",
+    ),
+    (
+        "insert",
+        "INSERT INTO notes (part, text) VALUES (7, 'something to be read')",
+    ),
+];
+
+/// When each note was answered, and when its readers had it.
+#[derive(Debug, Default)]
+struct Ledger {
+    over: AtomicBool,
+    written: Mutex<Vec<(u64, Instant)>>,
+    heard: Mutex<Vec<(u64, Instant)>>,
+    results: AtomicU64,
+    closed: AtomicU64,
+}
+
+/// Measures live queries.
+pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
+    title(
+        "Live queries: a thousand who watch, beside 64 writes a second and beside writers at full speed",
+    )?;
+    let (svc, credential) = bench.owned_with("live", LIMITS)?;
+    let mut owner = Owner::new(&svc, &credential)?;
+    owner.project("live")?;
+    owner.send("POST", "/backend", &json!({ "ddl": SCHEMA }))?;
+    let actions = ACTIONS.map(|(name, sql)| json!({ "name": name, "sql": sql }));
+    owner.send("PUT", "/backend/actions", &json!({ "actions": actions }))?;
+    let page = json!({ "type": "html", "content": "<p>Live</p>", "requested_slug": "live" });
+    owner.send("POST", "/frontends", &page)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(told(&svc, goals))?;
+    throughput(&svc, &runtime, goals)
+}
+
+/// What being told costs and how soon it comes.
+async fn told(svc: &Running, goals: &mut Goals) -> anyhow::Result<()> {
+    let mut next = 1_000_000;
+    for (name, different) in [
+        ("nobody", None),
+        ("one query", Some(false)),
+        ("1,000 queries", Some(true)),
+    ] {
+        let ledger: Arc<Ledger> = Arc::default();
+        if let Some(different) = different {
+            watch(svc.address, &ledger, different).await?;
+        }
+        svc.await_rest()?;
+        let before = (svc.cpu()?, ledger.results.load(Ordering::Relaxed));
+        write(svc.address, &ledger, &mut next).await?;
+        let cpu = svc.cpu()? - before.0;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        ledger.over.store(true, Ordering::Relaxed);
+        let results = ledger.results.load(Ordering::Relaxed) - before.1;
+        let share = cpu.as_secs_f64() / RUN.as_secs_f64() * 100.0;
+        ensure!(
+            ledger.closed.load(Ordering::Relaxed) == 0,
+            "sockets were closed"
+        );
+        let latencies = ledger.latencies();
+        if latencies.is_empty() {
+            say(&format!(
+                "  {name:<14} {share:>6.1} % of a core for {WRITES} writes a second"
+            ))?;
+            continue;
+        }
+        let (p50, p99) = (quantile(&latencies, 0.5), quantile(&latencies, 0.99));
+        say(&format!(
+            "  {name:<14} {share:>6.1} % of a core  {:>7.0} results/s  commit to delivery p50 {p50:.1} ms  p99 {p99:.1} ms",
+            results as f64 / RUN.as_secs_f64(),
+        ))?;
+        if different == Some(false) {
+            goals.at_most(
+                "1,000 who watch one query, commit to delivery p99, ms",
+                p99,
+                50.0,
+            );
+        }
+        svc.await_rest()?;
+    }
+    Ok(())
+}
+
+impl Ledger {
+    /// From the answer of the newest write that a result has to its coming, in milliseconds.
+    fn latencies(&self) -> Vec<f64> {
+        let written = self.written.lock().unwrap_or_else(|held| held.into_inner());
+        let heard = self.heard.lock().unwrap_or_else(|held| held.into_inner());
+        let at = |n: u64| {
+            written
+                .binary_search_by_key(&n, |(n, _)| *n)
+                .ok()
+                .map(|at| written[at].1)
+        };
+        let latency =
+            |(n, came): &(u64, Instant)| Some(millis(came.saturating_duration_since(at(*n)?)));
+        heard.iter().filter_map(latency).collect()
+    }
+}
+
+/// Opens the sockets of those who watch, each with its query.
+async fn watch(address: SocketAddr, ledger: &Arc<Ledger>, different: bool) -> anyhow::Result<()> {
+    for number in 0..WATCHERS {
+        let mut stream = open(address, "/live/api/live").await?;
+        let subscribe = if different {
+            json!({ "v": 1, "type": "subscribe", "id": "a", "action": "of_part", "params": { "part": number } })
+        } else {
+            json!({ "v": 1, "type": "subscribe", "id": "a", "action": "newest" })
+        };
+        stream
+            .write_all(&frame(0x81, subscribe.to_string().as_bytes()))
+            .await?;
+        tokio::spawn(listen(stream, Arc::clone(ledger)));
+    }
+    while ledger.results.load(Ordering::Relaxed) < WATCHERS as u64 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}
+
+async fn listen(mut stream: TcpStream, ledger: Arc<Ledger>) {
+    let mut frames = Frames::default();
+    let mut buffer = vec![0; 16 * 1024];
+    while !ledger.over.load(Ordering::Relaxed) {
+        let read = tokio::time::timeout(Duration::from_millis(200), stream.read(&mut buffer));
+        let length = match read.await {
+            Err(_) => continue,
+            Ok(Ok(length)) if length > 0 => length,
+            Ok(_) => {
+                ledger.closed.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+        };
+        let came = Instant::now();
+        frames.take(&buffer[..length], |opcode, payload| {
+            if opcode == 1 {
+                ledger.results.fetch_add(1, Ordering::Relaxed);
+                if let Some(n) = newest(payload) {
+                    let mut heard = ledger.heard.lock().unwrap_or_else(|held| held.into_inner());
+                    heard.push((n, came));
+                }
+            }
+        });
+    }
+}
+
+/// The first `n` that a result has.
+fn newest(payload: &[u8]) -> Option<u64> {
+    const MARK: &[u8] = b"\"n\":";
+    let at = payload.windows(MARK.len()).position(|part| part == MARK)?;
+    let digits = payload[at + MARK.len()..]
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit());
+    Some(digits.fold(0, |n, digit| n * 10 + u64::from(digit - b'0')))
+}
+
+/// Writes so many notes a second, and notes when each was answered.
+async fn write(address: SocketAddr, ledger: &Ledger, next: &mut u64) -> anyhow::Result<()> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    let mut ticks = tokio::time::interval(Duration::from_secs(1) / WRITES);
+    let began = Instant::now();
+    let mut answer = vec![0; 8 * 1024];
+    while began.elapsed() < RUN {
+        ticks.tick().await;
+        *next += 1;
+        let body = json!({ "action": "write", "params": { "n": *next } });
+        stream
+            .write_all(&client::post(address, "/live/api/op", &body))
+            .await?;
+        let mut length = 0;
+        loop {
+            length += stream.read(&mut answer[length..]).await?;
+            let Some(end) = head_end(&answer[..length]) else {
+                continue;
+            };
+            if length >= end + client::content_length(&answer[..end]).unwrap_or(0) {
+                break;
+            }
+        }
+        let at = Instant::now();
+        ensure!(
+            client::status(&answer[..length]) == Some(200),
+            "{}",
+            String::from_utf8_lossy(&answer[..length])
+        );
+        ledger
+            .written
+            .lock()
+            .unwrap_or_else(|held| held.into_inner())
+            .push((*next, at));
+    }
+    Ok(())
+}
+
+/// Inserts at full speed, with nobody and with a thousand who watch.
+fn throughput(
+    svc: &Running,
+    runtime: &tokio::runtime::Runtime,
+    goals: &mut Goals,
+) -> anyhow::Result<()> {
+    let insert = [client::post(
+        svc.address,
+        "/live/api/op",
+        &json!({ "action": "insert" }),
+    )];
+    let mut rates = [Vec::new(), Vec::new()];
+    for _ in 0..ROUNDS {
+        for (watched, rates) in rates.iter_mut().enumerate() {
+            let ledger: Arc<Ledger> = Arc::default();
+            if watched == 1 {
+                runtime.block_on(watch(svc.address, &ledger, false))?;
+            }
+            rates.push(load::run(svc.address, &insert, CONNECTIONS, RUN)?.rate);
+            ledger.over.store(true, Ordering::Relaxed);
+            svc.await_rest()?;
+        }
+    }
+    let [alone, watched] = rates.map(|rates| median(&rates));
+    say(&format!(
+        "  inserts        {alone:>8.0} a second alone  {watched:>8.0} beside {WATCHERS} who watch"
+    ))?;
+    goals.at_least("Inserts beside 1,000 who watch", watched / alone, 0.9);
+    Ok(())
+}

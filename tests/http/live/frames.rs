@@ -1,0 +1,237 @@
+//! Frames of pages: what is taken, what is refused, and how that is told.
+
+use futures_util::SinkExt;
+use serde_json::json;
+use svc_tests::{Ask, TestServer};
+use tokio_tungstenite::tungstenite::Message;
+
+use super::{error, first, house, house_on, lives, open, rows, subscribe, unsubscribe};
+
+#[tokio::test]
+async fn the_first_result_is_what_a_call_answers() {
+    let house = house().await;
+    house
+        .done("vote", &json!({ "poll": 1, "choice": "tea" }))
+        .await;
+    let mut socket = open(&house).await;
+    let params = json!({ "poll": 1 });
+    let frame = first(&mut socket, "a", "counts", &params).await;
+    let called = house.done("counts", &params).await;
+    assert_eq!(
+        frame,
+        json!({ "v": 1, "type": "result", "id": "a", "seq": 1, "result": called })
+    );
+    // Byte for byte, and once.
+    let text = house.op("counts", &params).await.text().to_owned();
+    let mut raw = open(&house).await;
+    raw.send(subscribe("~.-_Z9", "counts", &params)).await;
+    let Some(Ok(Message::Text(frame))) = futures_util::StreamExt::next(&mut raw.0).await else {
+        panic!("no frame came");
+    };
+    assert_eq!(
+        frame.as_str(),
+        format!(r#"{{"v":1,"type":"result","id":"~.-_Z9","seq":1,"result":{text}}}"#)
+    );
+    lives(&mut raw).await;
+}
+
+#[tokio::test]
+async fn what_breaks_a_rule_is_told_and_the_socket_stays() {
+    let house = house().await;
+    for (frame, id, code) in [
+        ("x".to_owned(), None, "invalid_json"),
+        ("[]".to_owned(), None, "invalid_request"),
+        ("{}".to_owned(), None, "invalid_request"),
+        (
+            json!({ "v": 2, "type": "subscribe", "id": "a", "action": "total" }).to_string(),
+            Some("a"),
+            "invalid_request",
+        ),
+        (
+            json!({ "v": 1, "type": "listen", "id": "a" }).to_string(),
+            Some("a"),
+            "invalid_request",
+        ),
+        (
+            json!({ "v": 1, "type": "subscribe", "id": "a b", "action": "total" }).to_string(),
+            None,
+            "invalid_request",
+        ),
+        (
+            json!({ "v": 1, "type": "subscribe", "id": "a" }).to_string(),
+            Some("a"),
+            "invalid_request",
+        ),
+        (
+            json!({ "v": 1, "type": "subscribe", "id": "a", "action": "total", "extra": 1 })
+                .to_string(),
+            Some("a"),
+            "invalid_request",
+        ),
+        (
+            json!({ "v": 1, "type": "unsubscribe" }).to_string(),
+            None,
+            "invalid_request",
+        ),
+        (
+            subscribe("a", "nothing", &json!({})),
+            Some("a"),
+            "not_found",
+        ),
+        (
+            subscribe("a", "vote", &json!({ "poll": 1, "choice": "x" })),
+            Some("a"),
+            "invalid_request",
+        ),
+        (
+            subscribe("a", "counts", &json!({})),
+            Some("a"),
+            "params_mismatch",
+        ),
+        (
+            subscribe("a", "counts", &json!({ "poll": 1, "more": 1 })),
+            Some("a"),
+            "params_mismatch",
+        ),
+        (
+            subscribe("a", "counts", &json!({ "svc_user_id": "usr_1" })),
+            Some("a"),
+            "reserved_param",
+        ),
+        (
+            subscribe("a", "counts", &json!({ "poll": [] })),
+            Some("a"),
+            "invalid_request",
+        ),
+        (
+            subscribe("a", "mine", &json!({})),
+            Some("a"),
+            "identity_required",
+        ),
+        (
+            subscribe("a", "endless", &json!({})),
+            Some("a"),
+            "query_timeout",
+        ),
+        (
+            subscribe("a", "huge", &json!({})),
+            Some("a"),
+            "payload_too_large",
+        ),
+    ] {
+        let mut socket = open(&house).await;
+        first(&mut socket, "other", "total", &json!({})).await;
+        socket.send(&frame).await;
+        let told = error(&mut socket, id, code).await;
+        if code == "params_mismatch" {
+            assert!(told["problem"]["missing"].is_array() && told["problem"]["extra"].is_array());
+        }
+        // The id is free again, and the others go on.
+        first(&mut socket, "a", "total", &json!({})).await;
+        lives(&mut socket).await;
+    }
+}
+
+#[tokio::test]
+async fn an_id_is_used_once_at_a_time() {
+    let house = house().await;
+    let mut socket = open(&house).await;
+    first(&mut socket, "a", "total", &json!({})).await;
+    first(&mut socket, "b", "all_keys", &json!({})).await;
+    socket.send(subscribe("a", "all_keys", &json!({}))).await;
+    error(&mut socket, Some("a"), "invalid_request").await;
+    // Both have ended by that; the other has not.
+    house
+        .done("vote", &json!({ "poll": 1, "choice": "tea" }))
+        .await;
+    house.done("set", &json!({ "k": "x", "v": 1 })).await;
+    assert_eq!(
+        rows(&mut socket, "b", 2).await,
+        json!([{ "k": "x", "v": 1 }])
+    );
+    lives(&mut socket).await;
+    first(&mut socket, "a", "total", &json!({})).await;
+    socket.send(unsubscribe("a")).await;
+    socket.send(unsubscribe("a")).await;
+    socket.send(unsubscribe("nobody")).await;
+    house
+        .done("vote", &json!({ "poll": 1, "choice": "tea" }))
+        .await;
+    lives(&mut socket).await;
+    let again = first(&mut socket, "a", "total", &json!({})).await;
+    assert_eq!(again["result"]["rows"], json!([{ "n": 2 }]));
+}
+
+#[tokio::test]
+async fn a_socket_has_so_many_subscriptions() {
+    let builder = TestServer::builder().limits(|limits| {
+        limits.live_per_socket = 20;
+        limits.messages_per_second = 1_000;
+    });
+    let house = house_on(builder).await;
+    let mut socket = open(&house).await;
+    for n in 0..20 {
+        first(&mut socket, &format!("s{n}"), "total", &json!({})).await;
+    }
+    socket.send(subscribe("more", "total", &json!({}))).await;
+    let told = error(&mut socket, Some("more"), "rate_limited").await;
+    assert_eq!(told["problem"]["status"], 429);
+    socket.send(unsubscribe("s7")).await;
+    first(&mut socket, "more", "total", &json!({})).await;
+}
+
+#[tokio::test]
+async fn frames_have_the_bounds_of_rooms() {
+    let house = house().await;
+    let mut socket = open(&house).await;
+    socket.0.send(Message::binary(vec![1])).await.unwrap();
+    assert_eq!(socket.closed().await, Some(1003));
+    let mut socket = open(&house).await;
+    socket.send("x".repeat(16_385)).await;
+    assert_eq!(socket.closed().await, Some(1009));
+    let mut socket = open(&house).await;
+    for _ in 0..20 {
+        socket.send(unsubscribe("x")).await;
+    }
+    socket.send(subscribe("x", "total", &json!({}))).await;
+    error(&mut socket, Some("x"), "rate_limited").await;
+    for _ in 0..21 {
+        let _ = socket.0.send(Message::text("refused ones count")).await;
+    }
+    assert_eq!(socket.closed().await, Some(1008));
+}
+
+#[tokio::test]
+async fn upgrades_have_the_rules_of_rooms() {
+    let house = house().await;
+    let path = "/room/api/live";
+    let port = house.server.address().port();
+    let own = format!("http://127.0.0.1:{port}");
+    house
+        .server
+        .socket(path, &[("origin", &own)])
+        .await
+        .unwrap();
+    for (path, headers, status) in [
+        (path, &[("origin", "null")][..], 403),
+        (path, &[("origin", "https://evil.example")], 403),
+        (path, &[("sec-websocket-version", "12")], 400),
+        ("/room/api/live?action=total", &[], 400),
+        ("/nowhere/api/live", &[], 404),
+    ] {
+        let refused = house.server.socket(path, headers).await;
+        assert_eq!(refused.unwrap_err(), status, "{path} {headers:?}");
+    }
+    let slug = house.server.slug(&json!({ "content": "<p>share" })).await;
+    let refused = house.server.socket(&format!("/{slug}/api/live"), &[]).await;
+    assert_eq!(refused.unwrap_err(), 404);
+    house
+        .server
+        .get(path)
+        .answer()
+        .await
+        .problem(400, "invalid_request");
+    let post = house.server.post(path).answer().await;
+    assert_eq!(post.problem(405, "method_not_allowed")["status"], 405);
+    assert_eq!(post.header("allow"), Some("GET,HEAD"));
+}

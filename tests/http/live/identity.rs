@@ -1,0 +1,167 @@
+//! Queries that are a visitor's own: by the session that the connection was opened with, until it ends.
+
+use http::{HeaderMap, Method};
+use serde_json::{Value, json};
+use svc_tests::Socket;
+use svc_tests::browser::Browser;
+
+use super::{error, first, lives, rows, subscribe};
+use crate::visitors::Place;
+
+/// A browser in which somebody has signed in.
+async fn signed_in(place: &Place, name: &str) -> Browser {
+    let mut browser = place.browser();
+    let form = format!("name={name}&email={name}%40example.com");
+    place.sign_in(&mut browser, &form, "").await;
+    browser
+}
+
+/// Opens a socket as the page does, or as a page of another origin would.
+async fn open(place: &Place, browser: Option<&Browser>) -> Socket {
+    let host = place.origin.strip_prefix("http://").unwrap();
+    let cookie = browser.and_then(|browser| browser.cookie(&place.url("/api/live")));
+    let mut headers = vec![("host", host), ("origin", place.origin.as_str())];
+    if let Some(cookie) = &cookie {
+        headers.push(("cookie", cookie));
+    }
+    place
+        .house
+        .server
+        .socket("/room/api/live", &headers)
+        .await
+        .unwrap()
+}
+
+async fn sign(place: &Place, browser: &mut Browser, words: &str) {
+    let body = json!({ "action": "sign", "params": { "words": words } });
+    place.call(browser, &body).await.expect(200);
+}
+
+/// The words of rows.
+fn words(rows: &Value) -> Vec<&str> {
+    rows.as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["words"].as_str().unwrap())
+        .collect()
+}
+
+async fn log_out(place: &Place, browser: &mut Browser) {
+    let headers = [("origin".parse().unwrap(), place.origin.parse().unwrap())];
+    let url = place.url("/auth/logout");
+    browser
+        .ask(Method::POST, &url, HeaderMap::from_iter(headers), None)
+        .await
+        .expect(204);
+}
+
+#[tokio::test]
+async fn each_visitor_is_told_their_own() {
+    let place = Place::developing().await;
+    let (mut ada, mut bob) = (
+        signed_in(&place, "ada").await,
+        signed_in(&place, "bob").await,
+    );
+    let (mut for_ada, mut for_bob) = (
+        open(&place, Some(&ada)).await,
+        open(&place, Some(&bob)).await,
+    );
+    for socket in [&mut for_ada, &mut for_bob] {
+        assert_eq!(
+            first(socket, "mine", "mine", &json!({})).await["result"]["rows"],
+            json!([])
+        );
+        first(socket, "all", "all", &json!({})).await;
+    }
+    sign(&place, &mut ada, "of ada").await;
+    let mut told = vec![for_ada.envelope().await, for_ada.envelope().await];
+    told.sort_by_key(|frame| frame["id"].to_string());
+    assert_eq!(words(&told[0]["result"]["rows"]), ["of ada"]);
+    assert_eq!(told[1]["result"]["rows"][0]["email"], "ada@example.com");
+    // Bob's own has not changed.
+    assert_eq!(words(&rows(&mut for_bob, "all", 2).await), ["of ada"]);
+    lives(&mut for_bob).await;
+    sign(&place, &mut bob, "of bob").await;
+    let mut told = vec![for_bob.envelope().await, for_bob.envelope().await];
+    told.sort_by_key(|frame| frame["id"].to_string());
+    assert_eq!(words(&told[1]["result"]["rows"]), ["of bob"]);
+    // Nobody is nobody.
+    let mut nobody = open(&place, None).await;
+    nobody.send(subscribe("mine", "mine", &json!({}))).await;
+    error(&mut nobody, Some("mine"), "identity_required").await;
+    first(&mut nobody, "all", "all", &json!({})).await;
+}
+
+#[tokio::test]
+async fn the_end_of_a_session_ends_what_used_it_and_nothing_else() {
+    let place = Place::developing().await;
+    let mut ada = signed_in(&place, "ada").await;
+    let mut socket = open(&place, Some(&ada)).await;
+    first(&mut socket, "mine", "mine", &json!({})).await;
+    first(&mut socket, "all", "all", &json!({})).await;
+    log_out(&place, &mut ada).await;
+    let told = error(&mut socket, Some("mine"), "identity_required").await;
+    assert_eq!(told["problem"]["status"], 401);
+    socket.send(subscribe("mine", "mine", &json!({}))).await;
+    error(&mut socket, Some("mine"), "identity_required").await;
+    let mut bob = signed_in(&place, "bob").await;
+    sign(&place, &mut bob, "of bob").await;
+    assert_eq!(words(&rows(&mut socket, "all", 2).await), ["of bob"]);
+}
+
+#[tokio::test]
+async fn an_action_that_becomes_a_visitors_own_is_followed_by_who_is_one() {
+    let place = Place::developing().await;
+    let ada = signed_in(&place, "ada").await;
+    let mut sockets = [open(&place, Some(&ada)).await, open(&place, None).await];
+    for socket in &mut sockets {
+        first(socket, "a", "all", &json!({})).await;
+    }
+    let sql = "SELECT :svc_user_email AS email";
+    place.house.define(&[("all", sql)]).await;
+    let [for_ada, nobody] = &mut sockets;
+    assert_eq!(
+        rows(for_ada, "a", 2).await,
+        json!([{ "email": "ada@example.com" }])
+    );
+    error(nobody, Some("a"), "identity_required").await;
+    place
+        .house
+        .define(&[("all", "SELECT 'everybody' AS email")])
+        .await;
+    assert_eq!(
+        rows(for_ada, "a", 3).await,
+        json!([{ "email": "everybody" }])
+    );
+}
+
+#[tokio::test]
+async fn a_stream_counts_a_session_as_a_call_does() {
+    let place = Place::developing().await;
+    let ada = signed_in(&place, "ada").await;
+    let cookie = ada.cookie(&place.url("/api/live")).unwrap();
+    let host = place.origin.strip_prefix("http://").unwrap();
+    for (headers, status) in [
+        (vec![("origin", place.origin.as_str())], 200),
+        (vec![], 200),
+        (vec![("sec-fetch-site", "same-origin")], 200),
+        (vec![("sec-fetch-site", "cross-site")], 401),
+        (vec![("origin", "https://elsewhere.example")], 401),
+    ] {
+        let mut request = place
+            .house
+            .server
+            .get("/room/api/live?action=mine")
+            .header("accept", "text/event-stream")
+            .header("host", host)
+            .header("cookie", &cookie);
+        for (name, value) in &headers {
+            request = request.header(*name, *value);
+        }
+        assert_eq!(
+            request.send().await.unwrap().status(),
+            status,
+            "{headers:?}"
+        );
+    }
+}

@@ -1,0 +1,215 @@
+//! Server-sent events.
+
+use http::Method;
+use reqwest::Response;
+use serde_json::{Value, json};
+use svc_tests::{Ask, TestServer};
+
+use super::{house, house_on};
+use crate::house::House;
+
+/// A stream that was opened.
+struct Stream {
+    response: Response,
+    rest: String,
+}
+
+/// A request for a stream.
+fn asking(house: &House, query: &str) -> reqwest::RequestBuilder {
+    let path = format!("/room/api/live{query}");
+    house
+        .server
+        .get(&path)
+        .header("accept", "text/event-stream")
+}
+
+async fn open(house: &House, query: &str) -> Stream {
+    let response = asking(house, query).send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    Stream {
+        response,
+        rest: String::new(),
+    }
+}
+
+impl Stream {
+    /// The next event or comment; `None` at the end.
+    async fn next(&mut self) -> Option<String> {
+        loop {
+            if let Some((event, rest)) = self.rest.split_once("\n\n") {
+                let (event, rest) = (event.to_owned(), rest.to_owned());
+                self.rest = rest;
+                return Some(event);
+            }
+            let chunk = self.response.chunk().await.unwrap()?;
+            self.rest.push_str(std::str::from_utf8(&chunk).unwrap());
+        }
+    }
+
+    /// The result of the next event, which has this number.
+    async fn result(&mut self, seq: u64) -> Value {
+        let event = self.next().await.expect("the stream goes on");
+        let data = event.strip_prefix(&format!("event: result\nid: {seq}\ndata: "));
+        let data = data.unwrap_or_else(|| panic!("{event}"));
+        serde_json::from_str(data).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_stream_says_what_a_socket_does() {
+    let house = house().await;
+    let mut stream = open(&house, "?action=counts&params=%7B%22poll%22%3A1%7D").await;
+    let header = |name| stream.response.headers()[name].to_str().unwrap();
+    assert_eq!(header("content-type"), "text/event-stream");
+    assert_eq!(header("cache-control"), "no-store");
+    assert_eq!(header("access-control-allow-origin"), "*");
+    assert!(header("ratelimit-policy").starts_with("\"op\""));
+    assert_eq!(
+        stream
+            .response
+            .headers()
+            .get_all("ratelimit")
+            .iter()
+            .count(),
+        2
+    );
+    assert_eq!(
+        stream.result(1).await,
+        house.done("counts", &json!({ "poll": 1 })).await
+    );
+    house
+        .done("vote", &json!({ "poll": 1, "choice": "a\nb" }))
+        .await;
+    assert_eq!(
+        stream.result(2).await["rows"],
+        json!([{ "choice": "a\nb", "n": 1 }])
+    );
+    // Pings of sockets are comments here.
+    house.server.advance(25);
+    assert!(stream.next().await.unwrap().starts_with(':'));
+    house
+        .done("vote", &json!({ "poll": 1, "choice": "a\nb" }))
+        .await;
+    assert_eq!(stream.result(3).await["rows"][0]["n"], 2);
+    house.define(&[("counts", "SELECT 1 AS n")]).await;
+    let event = stream.next().await.unwrap();
+    let problem = event.strip_prefix("event: error\ndata: ").unwrap();
+    let problem: Value = serde_json::from_str(problem).unwrap();
+    assert_eq!(problem["code"], "params_mismatch");
+    assert_eq!(problem["extra"], json!(["poll"]));
+    assert_eq!(stream.next().await, None);
+}
+
+#[tokio::test]
+async fn what_fails_first_is_a_problem_with_its_status() {
+    let house = house().await;
+    for (query, status, code) in [
+        ("", 400, "invalid_request"),
+        ("?action=", 400, "invalid_request"),
+        ("?action=total&more=1", 400, "invalid_request"),
+        ("?action=total&action=total", 400, "invalid_request"),
+        ("?action=total&params=x", 400, "invalid_json"),
+        ("?action=total&params=1", 400, "invalid_request"),
+        (
+            "?action=total&params=%7B%22a%22%3A1%7D",
+            400,
+            "params_mismatch",
+        ),
+        ("?action=counts", 400, "params_mismatch"),
+        ("?action=nothing", 404, "not_found"),
+        ("?action=clear", 400, "invalid_request"),
+        ("?action=mine", 401, "identity_required"),
+        ("?action=endless", 400, "query_timeout"),
+        ("?action=huge", 413, "payload_too_large"),
+    ] {
+        asking(&house, query).answer().await.problem(status, code);
+    }
+    for accept in ["*/*", "text/*", "application/json"] {
+        let answer = house
+            .server
+            .get("/room/api/live?action=total")
+            .header("accept", accept);
+        let problem = answer.answer().await.problem(400, "invalid_request");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(
+            detail.contains("WebSocket") && detail.contains("text/event-stream"),
+            "{detail}"
+        );
+    }
+    let answer = house
+        .server
+        .get("/nowhere/api/live?action=total")
+        .header("accept", "text/event-stream");
+    answer.answer().await.problem(404, "not_found");
+}
+
+#[tokio::test]
+async fn any_page_may_listen_and_names_of_events_are_ignored() {
+    let house = house().await;
+    let response = asking(&house, "?action=total")
+        .header("origin", "https://elsewhere.example")
+        .header("last-event-id", "7")
+        .send()
+        .await
+        .unwrap();
+    let mut stream = Stream {
+        response,
+        rest: String::new(),
+    };
+    stream.result(1).await;
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_its_backend_and_at_a_stop() {
+    let house = house().await;
+    let mut stream = open(&house, "?action=total").await;
+    stream.result(1).await;
+    house.delete().await.expect(204);
+    assert_eq!(stream.next().await, None);
+    house.create(super::SCHEMA).await.expect(201);
+    let path = format!("/{}/frontends/room", house.project);
+    let page = json!({ "content": "# Again" });
+    house
+        .owner
+        .send(&house.server, Method::PUT, &path, &page)
+        .await
+        .expect(200);
+    house.define(&super::ACTIONS).await;
+    let mut stream = open(&house, "?action=total").await;
+    stream.result(1).await;
+    // One whose client reads nothing of what fills the way to it holds nobody up.
+    house.define(&[("much", "SELECT k, v, hex(zeroblob(100000)) AS a, hex(zeroblob(100000)) AS b, hex(zeroblob(100000)) AS c, hex(zeroblob(100000)) AS d, hex(zeroblob(100000)) AS e FROM keys, json_each('[1,2,3]')")]).await;
+    let unread = std::net::TcpStream::connect(house.server.address()).unwrap();
+    let request = format!(
+        "GET /room/api/live?action=much HTTP/1.1\r\nHost: {}\r\nAccept: text/event-stream\r\n\r\n",
+        house.server.address()
+    );
+    std::io::Write::write_all(&mut &unread, request.as_bytes()).unwrap();
+    for n in 0..5 {
+        house.done("set", &json!({ "k": "a", "v": n })).await;
+        tokio::time::sleep(std::time::Duration::from_millis(150)).await;
+    }
+    let began = std::time::Instant::now();
+    house.server.stop().await;
+    assert!(
+        began.elapsed() < std::time::Duration::from_secs(5),
+        "{:?}",
+        began.elapsed()
+    );
+    assert_eq!(stream.next().await, None);
+    drop(unread);
+}
+
+#[tokio::test]
+async fn params_have_the_most_that_a_call_has() {
+    let house = house_on(TestServer::builder().limits(|limits| limits.op_body_bytes = 1_000)).await;
+    house.define(&[("echo", "SELECT :a AS a")]).await;
+    for (length, status) in [(900, 200), (1_000, 413)] {
+        let params = format!(
+            "?action=echo&params=%7B%22a%22%3A%22{}%22%7D",
+            "x".repeat(length)
+        );
+        let response = asking(&house, &params).send().await.unwrap();
+        assert_eq!(response.status(), status, "{length}");
+    }
+}

@@ -1,0 +1,367 @@
+//! Checkouts: what the provider is asked, what the visitor gets, and what happens when either fails.
+
+use http::header;
+use serde_json::{Value, json};
+use svc_tests::{Ask, TestServer};
+
+use super::provider::{Manner, checkout, event};
+use super::{Shop, form};
+use crate::account::{Owner, text};
+
+#[tokio::test]
+async fn a_visitor_is_sent_to_the_providers_page() {
+    let shop = Shop::open().await;
+    let price = shop.price(json!({ "description": "All of it" })).await;
+    let begun = shop
+        .server
+        .json("/shop/payments/checkout", &json!({ "price": price }));
+    let begun = begun.answer().await.expect(303);
+    assert_eq!(
+        begun.header("location"),
+        Some("http://127.0.0.1:9/pay/cs_test_1")
+    );
+    assert_eq!(begun.header("cache-control"), Some("private, no-store"));
+    assert_eq!(begun.header("access-control-allow-origin"), None);
+    let cookie = begun.header("set-cookie").unwrap();
+    let app = shop.server.server().app();
+    let page = app.deployments.page("shop").await.unwrap().id;
+    let (pair, attributes) = cookie.split_once("; ").unwrap();
+    let (name, value) = pair.split_once('=').unwrap();
+    assert_eq!(name, format!("svc_checkout_{page}"));
+    assert!(value.len() > 40, "{value}");
+    let mut attributes: Vec<&str> = attributes.split("; ").collect();
+    attributes.sort_unstable();
+    assert_eq!(
+        attributes,
+        ["HttpOnly", "Max-Age=2592000", "Path=/shop", "SameSite=Lax"]
+    );
+
+    let session = shop.sessions().await.remove(0);
+    let id = text(&session["id"]);
+    assert_eq!(
+        session,
+        json!({
+            "id": id, "price": price, "price_label": "PDF", "amount": 900, "currency": "eur", "recurring": false,
+            "status": "open", "user_id": null, "email": null,
+            "created_at": "2026-11-20T12:00:00.000Z", "updated_at": "2026-11-20T12:00:00.000Z",
+        })
+    );
+    let call = shop.provider.calls().remove(0);
+    assert_eq!(call.path, "/v1/checkout/sessions");
+    assert_eq!(call.headers["authorization"], "Bearer sk_test_of_tests");
+    assert_eq!(call.headers["stripe-version"], svc::stripe::VERSION);
+    assert_eq!(
+        call.headers["content-type"],
+        "application/x-www-form-urlencoded"
+    );
+    assert!(
+        call.headers["idempotency-key"]
+            .to_str()
+            .unwrap()
+            .contains(&id)
+    );
+    let port = shop.server.address().port();
+    let back = format!("http://127.0.0.1:{port}/shop?checkout");
+    let expected = json!({
+        "mode": "payment",
+        "success_url": format!("{back}=success"),
+        "cancel_url": format!("{back}=canceled"),
+        "client_reference_id": id,
+        "metadata[svc_session]": id,
+        "payment_intent_data[metadata][svc_session]": id,
+        "line_items[0][quantity]": "1",
+        "line_items[0][price_data][currency]": "eur",
+        "line_items[0][price_data][unit_amount]": "900",
+        "line_items[0][price_data][product_data][name]": "Handbook",
+        "line_items[0][price_data][product_data][description]": "PDF · All of it",
+        "adaptive_pricing[enabled]": "false",
+    });
+    assert_eq!(serde_json::to_value(&call.form).unwrap(), expected);
+}
+
+#[tokio::test]
+async fn a_form_a_subscription_and_an_address_to_come_back_to() {
+    let shop = Shop::open().await;
+    let price = shop
+        .price(json!({ "recurring": true, "amount": 500, "currency": "isk" }))
+        .await;
+    let fields = [
+        ("price", price.as_str()),
+        ("return_to", "/shop/read?page=2#end"),
+    ];
+    let host = format!("shop-acme.localhost:{}", shop.server.address().port());
+    let begun = form(shop.server.post("/shop/payments/checkout"), &fields);
+    let begun = begun
+        .header(header::HOST, &host)
+        .header(header::ORIGIN, format!("http://{host}"))
+        .answer()
+        .await
+        .expect(303);
+    assert!(begun.header("set-cookie").is_some());
+    let sent = shop.provider.calls().remove(0).form;
+    for (name, value) in [
+        ("mode", "subscription"),
+        ("line_items[0][price_data][recurring][interval]", "month"),
+        // As this provider counts this currency.
+        ("line_items[0][price_data][unit_amount]", "50000"),
+        (
+            "success_url",
+            &format!("http://{host}/shop/read?page=2&checkout=success#end"),
+        ),
+        (
+            "cancel_url",
+            &format!("http://{host}/shop/read?page=2&checkout=canceled#end"),
+        ),
+    ] {
+        assert_eq!(sent[name], value, "{name}");
+    }
+    assert!(sent.contains_key("subscription_data[metadata][svc_session]"));
+    assert!(
+        !sent
+            .keys()
+            .any(|name| name.starts_with("payment_intent_data"))
+    );
+}
+
+#[tokio::test]
+async fn what_cannot_be_bought_says_why() {
+    let shop = Shop::open().await;
+    let price = shop.price(json!({})).await;
+    let inactive = shop.price(json!({ "label": "Print" })).await;
+    let path = format!("/{}/payments/catalog/{inactive}", shop.project);
+    shop.owner.delete(&shop.server, &path).await.expect(200);
+    let other = shop.owner.project(&shop.server, "Other").await;
+    let tea = json!({ "product_name": "Tea", "label": "Pot", "amount": 300, "currency": "eur" });
+    let path = format!("/{other}/payments/catalog");
+    let foreign = shop
+        .owner
+        .post(&shop.server, &path, &tea)
+        .await
+        .expect(201)
+        .json();
+    for (body, status, code) in [
+        (json!({ "price": inactive }), 409, "price_inactive"),
+        (json!({ "price": foreign["id"] }), 404, "not_found"),
+        (json!({ "price": "price_none" }), 404, "not_found"),
+        (json!({}), 400, "invalid_request"),
+        (
+            json!({ "price": price, "amount": 1 }),
+            400,
+            "invalid_request",
+        ),
+        (
+            json!({ "price": price, "return_to": "/other" }),
+            400,
+            "invalid_request",
+        ),
+        (
+            json!({ "price": price, "return_to": "https://evil.example/" }),
+            400,
+            "invalid_request",
+        ),
+        (
+            json!({ "price": price, "return_to": "//evil.example" }),
+            400,
+            "invalid_request",
+        ),
+        (
+            json!({ "price": price, "return_to": "/shop/../other" }),
+            400,
+            "invalid_request",
+        ),
+    ] {
+        shop.ask(&body, "").await.problem(status, code);
+    }
+    for (name, value) in [("origin", "https://evil.example"), ("origin", "null")] {
+        let post = shop
+            .server
+            .json("/shop/payments/checkout", &json!({ "price": price }));
+        let refused = post.header(name, value).answer().await;
+        refused.problem(403, "origin_refused");
+    }
+    let share = shop
+        .server
+        .slug(&json!({ "content": "# Hi", "type": "markdown" }))
+        .await;
+    for slug in [share.as_str(), "nowhere"] {
+        let path = format!("/{slug}/payments/checkout");
+        let post = shop.server.json(&path, &json!({ "price": price }));
+        post.answer().await.problem(404, "not_found");
+        let status = shop.server.get(&format!("/{slug}/payments/status"));
+        status.answer().await.problem(404, "not_found");
+    }
+    assert!(shop.provider.calls().is_empty(), "nobody was asked");
+    assert!(shop.sessions().await.is_empty(), "nothing was begun");
+}
+
+#[tokio::test]
+async fn without_a_provider_nothing_can_be_bought() {
+    let server = TestServer::start().await;
+    let owner = Owner::new(&server, "acme").await;
+    let project = owner.project(&server, "Shop").await;
+    owner.frontend(&server, &project, "shop").await;
+    let post = server.json("/shop/payments/checkout", &json!({ "price": "price_x" }));
+    let refused = post.answer().await;
+    refused.problem(503, "payments_unconfigured");
+    assert_eq!(refused.header("retry-after"), Some("60"));
+    let hook = server.post("/_svc/webhooks/stripe").body("{}");
+    hook.answer().await.problem(503, "payments_unconfigured");
+    let status = server
+        .get("/shop/payments/status")
+        .answer()
+        .await
+        .expect(200);
+    assert_eq!(status.json(), json!({ "payments": [] }));
+    let page = server.get("/_svc/dev/pay/cs_dev_1").answer().await;
+    assert_eq!(page.status, 404, "no stand-in without --dev");
+}
+
+#[tokio::test]
+async fn a_double_click_is_one_purchase_and_a_later_one_another() {
+    let shop = Shop::open().await;
+    let price = shop.price(json!({})).await;
+    let first = shop.buy(&price).await;
+    // The browser has its cookie by now; two clicks at once.
+    let (second, third) = tokio::join!(
+        shop.buy_again(&price, &first.cookie),
+        shop.buy_again(&price, &first.cookie)
+    );
+    for again in [&second, &third] {
+        assert_eq!((&again.session, &again.url), (&first.session, &first.url));
+        assert_eq!(again.cookie, first.cookie);
+    }
+    assert_eq!(shop.provider.calls().len(), 1);
+    // Another browser, another price, a later day, and whoever made a cookie up, are other purchases.
+    let other = shop.price(json!({ "label": "Print" })).await;
+    let name = first.cookie.split('=').next().unwrap();
+    let made_up = format!("{name}=made-up");
+    let stranger = shop.buy_again(&price, &made_up).await;
+    assert_ne!(stranger.cookie, made_up);
+    shop.buy(&price).await;
+    shop.buy_again(&other, &first.cookie).await;
+    shop.server.advance(61);
+    let later = shop.buy_again(&price, &first.cookie).await;
+    assert_ne!(later.session, first.session);
+    assert_eq!(
+        later.cookie, first.cookie,
+        "all of a visitor's purchases stay together"
+    );
+    assert_eq!(shop.sessions().await.len(), 5);
+    // One that is paid is not bought again by a click.
+    let bought = shop.buy_again(&other, &later.cookie).await;
+    shop.tell(&event(
+        "evt_1",
+        "checkout.session.completed",
+        1,
+        &checkout(&bought.checkout, "paid"),
+    ))
+    .await;
+    let again = shop.buy_again(&other, &later.cookie).await;
+    assert_ne!(again.session, bought.session);
+}
+
+#[tokio::test]
+async fn a_provider_that_refuses_fails_or_lies_grants_nothing() {
+    let shop = Shop::open().await;
+    let price = shop.price(json!({})).await;
+    let body = json!({ "price": price });
+    let small = json!({ "error": { "type": "invalid_request_error", "code": "amount_too_small", "message": "Amount must be at least 50 cents" } });
+    for status in [400, 402] {
+        shop.provider.next(Manner::Say(status, small.clone()));
+        let problem = shop.ask(&body, "").await.problem(400, "invalid_request");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains("at least 50 cents"), "{detail}");
+    }
+    let key = json!({ "error": { "message": "Invalid API Key provided: sk_test_of_tests" } });
+    for (manner, kept) in [
+        (Manner::Say(401, key), false),
+        (Manner::Say(429, Value::Null), false),
+        (Manner::Say(302, Value::Null), false),
+        (Manner::Say(500, Value::Null), true),
+        (Manner::Say(200, json!({})), true),
+        (
+            Manner::Say(200, json!({ "id": "cs_x", "url": "javascript:alert(1)" })),
+            true,
+        ),
+        (
+            Manner::Say(200, json!({ "id": "", "url": "https://pay.example" })),
+            true,
+        ),
+        (
+            Manner::Say(200, json!({ "id": 7, "url": "https://pay.example" })),
+            true,
+        ),
+        (Manner::Flood, true),
+    ] {
+        let before = shop.sessions().await.len();
+        shop.provider.next(manner.clone());
+        let refused = shop.ask(&body, "").await;
+        let problem = refused.problem(503, "provider_unavailable");
+        assert_eq!(refused.header("retry-after"), Some("60"));
+        assert!(!problem.to_string().contains("sk_test"), "{problem}");
+        assert_eq!(refused.header("set-cookie"), None);
+        // What may have been made stays known; what was surely not made is forgotten.
+        let sessions = shop.sessions().await;
+        assert_eq!(sessions.len() - before, usize::from(kept), "{manner:?}");
+        assert!(sessions.iter().all(|one| one["status"] == "open"));
+    }
+    assert!(
+        shop.rows().await.is_empty(),
+        "the table has only what a visitor was sent to"
+    );
+}
+
+#[tokio::test]
+async fn a_session_of_a_provider_that_fell_silent_can_be_paid_and_is_known() {
+    let shop = Shop::open().await;
+    let price = shop.price(json!({})).await;
+    let known = shop
+        .buy(&shop.price(json!({ "label": "Print" })).await)
+        .await;
+    shop.provider.next(Manner::Hang);
+    let click = json!({ "price": price });
+    let asked = shop.ask(&click, &known.cookie).await;
+    asked.problem(503, "provider_unavailable");
+    let silent = shop.provider.calls().pop().unwrap();
+    let session = silent.form["client_reference_id"].clone();
+    // The same click again asks with the same key, which the provider answers with what it had made.
+    let again = shop.buy_again(&price, &known.cookie).await;
+    assert_eq!(again.session, session);
+    let call = shop.provider.calls().pop().unwrap();
+    assert_eq!(
+        call.headers["idempotency-key"],
+        silent.headers["idempotency-key"]
+    );
+
+    // One whose answer never came is known by what only we write into it.
+    shop.server.advance(61);
+    shop.provider.next(Manner::Say(500, Value::Null));
+    let click = json!({ "price": price });
+    let asked = shop.ask(&click, &known.cookie).await;
+    asked.problem(503, "provider_unavailable");
+    let lost = shop.provider.calls().pop().unwrap();
+    let session = lost.form["client_reference_id"].clone();
+    let mut paid = checkout("cs_unknown", "paid");
+    paid["metadata"] = json!({ "svc_session": session });
+    shop.tell(&event("evt_1", "checkout.session.completed", 1, &paid))
+        .await;
+    assert_eq!(shop.verdict(&session).await, "paid");
+    assert_eq!(shop.owned(&known.cookie).await.len(), 1);
+}
+
+#[tokio::test]
+async fn many_checkouts_of_a_client_are_too_many() {
+    let limits = TestServer::builder().limits(|limits| {
+        limits.checkout_burst = 2;
+        limits.checkout_per_minute = 1;
+    });
+    let shop = Shop::of(limits).await;
+    let price = shop.price(json!({})).await;
+    shop.buy(&price).await;
+    let last = shop.ask(&json!({ "price": price }), "").await.expect(200);
+    assert!(last.header("ratelimit-policy").is_some());
+    let refused = shop.ask(&json!({ "price": price }), "").await;
+    refused.problem(429, "rate_limited");
+    assert_eq!(refused.header("retry-after"), Some("60"));
+    assert_eq!(shop.provider.calls().len(), 2);
+}

@@ -1,0 +1,137 @@
+//! Webhooks that are not the provider's, or not of now, or not about what they seem: nothing is granted.
+
+use serde_json::{Value, json};
+use svc_tests::Ask;
+
+use super::Shop;
+use super::provider::{self, OLD_SECRET, SECRET, checkout, event};
+
+#[tokio::test]
+async fn only_the_provider_is_believed_and_only_for_a_while() {
+    let shop = Shop::open().await;
+    let price = shop.price(json!({})).await;
+    let bought = shop.buy(&price).await;
+    let body = event(
+        "evt_1",
+        "checkout.session.completed",
+        1,
+        &checkout(&bought.checkout, "paid"),
+    );
+    let body = body.to_string();
+    let now = shop.server.server().app().clock.now();
+    let sign = |secret: &str, seconds: i64| {
+        svc::stripe::sign(secret, body.as_bytes(), now.plus_seconds(seconds))
+    };
+    let good = sign(SECRET, 0);
+    let (time, tag) = good.split_once(",v1=").unwrap();
+    let send = async |signature: Option<String>, body: &str| {
+        let mut post = shop
+            .server
+            .post("/_svc/webhooks/stripe")
+            .body(body.to_owned());
+        if let Some(signature) = signature {
+            post = post.header("stripe-signature", signature);
+        }
+        post.answer().await
+    };
+    for (what, signature) in [
+        ("missing", None),
+        ("empty", Some(String::new())),
+        ("of somebody else's secret", Some(sign("whsec_guessed", 0))),
+        ("too old", Some(sign(SECRET, -301))),
+        ("of a time to come", Some(sign(SECRET, 301))),
+        ("of another time", Some(format!("t=1,v1={tag}"))),
+        ("of an older scheme", Some(format!("{time},v0={tag}"))),
+        ("without a time", Some(format!("v1={tag}"))),
+        ("cut", Some(good[..good.len() - 1].to_owned())),
+        ("of no text", Some("t=1,v1=\u{7f}".replace('\u{7f}', "zz"))),
+    ] {
+        let refused = send(signature, &body).await;
+        assert_eq!(refused.status, 400, "{what}");
+        refused.problem(400, "invalid_request");
+    }
+    let changed = body.replace("900", "901");
+    send(Some(good.clone()), &changed)
+        .await
+        .problem(400, "invalid_request");
+    assert_eq!(shop.verdict(&bought.session).await, "open");
+
+    // While secrets are changed the old one counts, and any of several signatures.
+    let several = format!("{time},v1={},v1={tag}", "0".repeat(64));
+    send(Some(several), &body).await.expect(200);
+    send(Some(sign(OLD_SECRET, -300)), &body).await.expect(200);
+    assert_eq!(shop.verdict(&bought.session).await, "paid");
+}
+
+#[tokio::test]
+async fn what_is_signed_and_no_event_is_refused() {
+    let shop = Shop::open().await;
+    let now = shop.server.server().app().clock.now();
+    for body in [
+        "",
+        "[]",
+        "{}",
+        "{\"id\":\"evt_1\"}",
+        "{\"id\":\"\",\"type\":\"charge.refunded\",\"created\":1}",
+        "{\"id\":\"evt_1\",\"type\":\"charge.refunded\",\"created\":\"now\"}",
+        "{\"id\":\"evt_1\",\"type\":\"charge.refunded\",\"created\":9223372036854775807}",
+        "{\"id\":\"evt_1\",\"type\":\"charge.refunded\",\"created\":1,\"data\":{\"object\":{}}}",
+        "\u{0}\u{1}",
+    ] {
+        let refused = provider::send(&shop.server, body.to_owned(), SECRET, now).await;
+        refused.problem(400, "invalid_request");
+    }
+    let large = format!("{{\"id\":\"{}\"}}", "x".repeat(1 << 20));
+    let refused = provider::send(&shop.server, large, SECRET, now).await;
+    refused.problem(413, "payload_too_large");
+}
+
+#[tokio::test]
+async fn what_is_not_this_purchase_grants_nothing() {
+    let shop = Shop::open().await;
+    let price = shop.price(json!({})).await;
+    let bought = shop.buy(&price).await;
+    let change = |name: &str, value: Value| {
+        let mut object = checkout(&bought.checkout, "paid");
+        object[name] = value;
+        object
+    };
+    let mut by_link = checkout("cs_by_link", "paid");
+    by_link["payment_link"] = json!("plink_1");
+    by_link["client_reference_id"] = json!(bought.session);
+    let mut elsewhere = checkout("cs_elsewhere", "paid");
+    elsewhere["client_reference_id"] = json!(bought.session);
+    let mut other = checkout("cs_other", "paid");
+    other["metadata"] = json!({ "svc_session": "01900000-0000-7000-8000-000000000000" });
+    for (number, object) in [
+        change("amount_total", json!(899)),
+        change("amount_total", json!(90_000)),
+        change("amount_total", Value::Null),
+        change("currency", json!("usd")),
+        change("currency", Value::Null),
+        // Whoever follows a link of the provider's chooses its reference.
+        by_link,
+        elsewhere,
+        other,
+        checkout("cs_guessed", "paid"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let id = format!("evt_{number}");
+        shop.tell(&event(&id, "checkout.session.completed", 1, &object))
+            .await;
+        assert_eq!(shop.verdict(&bought.session).await, "open", "{object}");
+        assert_eq!(shop.owned(&bought.cookie).await, [] as [Value; 0]);
+    }
+    // The provider writes currencies in lower case; in upper case they are the same.
+    let same = change("currency", json!("EUR"));
+    shop.tell(&event("evt_good", "checkout.session.completed", 1, &same))
+        .await;
+    assert_eq!(shop.verdict(&bought.session).await, "paid");
+    // The same event with other words changes nothing any more.
+    let again = change("amount_total", json!(1));
+    shop.tell(&event("evt_good", "checkout.session.expired", 1, &again))
+        .await;
+    assert_eq!(shop.verdict(&bought.session).await, "paid");
+}

@@ -1,0 +1,496 @@
+//! An issuer that lies, is slow, or answers without end: each lie is refused with its code, signs nobody in, and stalls nobody else.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use futures_util::future::join_all;
+use ring::hmac;
+use serde_json::{Value, json};
+use svc::issuers::SigningKey;
+use svc_tests::NOW;
+use svc_tests::browser::location;
+
+use super::place::{Place, provider};
+use super::stub::{Inner, Manner, Stub};
+
+const DISCOVERY: &str = "/.well-known/openid-configuration";
+
+/// What an issuer is made to do.
+type Change = fn(&mut Inner);
+
+fn encoded(value: &Value) -> String {
+    URL_SAFE_NO_PAD.encode(value.to_string())
+}
+
+/// A token without a signature.
+fn unsigned(_: &Inner, claims: &Value) -> String {
+    format!("{}.{}.", encoded(&json!({"alg": "none"})), encoded(claims))
+}
+
+/// A token that takes the public key for a shared secret.
+fn confused(inner: &Inner, claims: &Value) -> String {
+    let head = format!(
+        "{}.{}",
+        encoded(&json!({"alg": "HS256", "kid": "first"})),
+        encoded(claims)
+    );
+    let key = hmac::Key::new(hmac::HMAC_SHA256, inner.shown[0].to_string().as_bytes());
+    let tag = URL_SAFE_NO_PAD.encode(hmac::sign(&key, head.as_bytes()));
+    format!("{head}.{tag}")
+}
+
+/// A token of somebody else's key of the same name.
+fn forged(_: &Inner, claims: &Value) -> String {
+    SigningKey::generate("first").unwrap().sign(claims).unwrap()
+}
+
+/// A token of a key that nobody has shown.
+fn unknown(_: &Inner, claims: &Value) -> String {
+    SigningKey::generate("second")
+        .unwrap()
+        .sign(claims)
+        .unwrap()
+}
+
+/// A token whose claims were changed after it was signed.
+fn changed(inner: &Inner, claims: &Value) -> String {
+    let token = inner.key.sign(claims).unwrap();
+    let parts: Vec<&str> = token.split('.').collect();
+    let mut claims = claims.clone();
+    claims["sub"] = json!("s-2");
+    format!("{}.{}.{}", parts[0], encoded(&claims), parts[2])
+}
+
+/// Every lie with what the page is told.
+const LIES: [(&str, Change, &str); 38] = [
+    (
+        "iss",
+        |i| i.claims = json!({"iss": "https://b.example"}),
+        "token_invalid",
+    ),
+    (
+        "no iss",
+        |i| i.claims = json!({"iss": null}),
+        "token_invalid",
+    ),
+    ("aud", |i| i.claims = json!({"aud": "you"}), "token_invalid"),
+    (
+        "no aud",
+        |i| i.claims = json!({"aud": null}),
+        "token_invalid",
+    ),
+    (
+        "many aud",
+        |i| i.claims = json!({"aud": ["me", "you"]}),
+        "token_invalid",
+    ),
+    ("azp", |i| i.claims = json!({"azp": "you"}), "token_invalid"),
+    (
+        "nonce",
+        |i| i.claims = json!({"nonce": "another"}),
+        "token_invalid",
+    ),
+    (
+        "no nonce",
+        |i| i.claims = json!({"nonce": null}),
+        "token_invalid",
+    ),
+    (
+        "expired",
+        |i| i.claims = json!({"exp": NOW.0 / 1000 - 61}),
+        "token_invalid",
+    ),
+    (
+        "no exp",
+        |i| i.claims = json!({"exp": null}),
+        "token_invalid",
+    ),
+    (
+        "iat",
+        |i| i.claims = json!({"iat": NOW.0 / 1000 + 61}),
+        "token_invalid",
+    ),
+    (
+        "nbf",
+        |i| i.claims = json!({"nbf": NOW.0 / 1000 + 61}),
+        "token_invalid",
+    ),
+    (
+        "no sub",
+        |i| i.claims = json!({"sub": null}),
+        "token_invalid",
+    ),
+    ("alg none", |i| i.token = Some(unsigned), "token_invalid"),
+    ("HS256", |i| i.token = Some(confused), "token_invalid"),
+    ("forged", |i| i.token = Some(forged), "token_invalid"),
+    ("unknown key", |i| i.token = Some(unknown), "token_invalid"),
+    ("changed", |i| i.token = Some(changed), "token_invalid"),
+    (
+        "no token",
+        |i| i.token = Some(|_, _| String::new()),
+        "token_invalid",
+    ),
+    (
+        "somebody else's profile",
+        |i| {
+            i.claims = json!({"email": null});
+            i.discovery = json!({"userinfo_endpoint": format!("{}/userinfo", i.address)});
+            i.user = json!({"sub": "s-2", "email": "eve@example.com", "email_verified": true});
+        },
+        "token_invalid",
+    ),
+    (
+        "token 400",
+        |i| {
+            i.manners.insert("/token", Manner::Status(400));
+        },
+        "provider_error",
+    ),
+    (
+        "token 500",
+        |i| {
+            i.manners.insert("/token", Manner::Status(500));
+        },
+        "provider_error",
+    ),
+    (
+        "token text",
+        |i| {
+            i.manners.insert("/token", Manner::Text("hello".into()));
+        },
+        "provider_error",
+    ),
+    (
+        "token without ID",
+        |i| {
+            i.manners
+                .insert("/token", Manner::Text("{\"access_token\":\"x\"}".into()));
+        },
+        "provider_error",
+    ),
+    (
+        "token elsewhere",
+        |i| {
+            i.manners.insert(
+                "/token",
+                Manner::Elsewhere(format!("{}/authorize", i.address)),
+            );
+        },
+        "provider_error",
+    ),
+    (
+        "token endless",
+        |i| {
+            i.manners.insert("/token", Manner::Endless);
+        },
+        "provider_error",
+    ),
+    (
+        "token silent",
+        |i| {
+            i.manners.insert("/token", Manner::Silent);
+        },
+        "provider_unavailable",
+    ),
+    (
+        "keys 500",
+        |i| {
+            i.manners.insert("/keys", Manner::Status(500));
+        },
+        "provider_error",
+    ),
+    (
+        "keys text",
+        |i| {
+            i.manners.insert("/keys", Manner::Text("[]".into()));
+        },
+        "provider_error",
+    ),
+    (
+        "keys endless",
+        |i| {
+            i.manners.insert("/keys", Manner::Endless);
+        },
+        "provider_error",
+    ),
+    (
+        "keys elsewhere",
+        |i| {
+            i.manners
+                .insert("/keys", Manner::Elsewhere(format!("{}/other", i.address)));
+        },
+        "provider_error",
+    ),
+    (
+        "discovery 404",
+        |i| {
+            i.manners.insert(DISCOVERY, Manner::Status(404));
+        },
+        "provider_error",
+    ),
+    (
+        "discovery text",
+        |i| {
+            i.manners.insert(DISCOVERY, Manner::Text("<html>".into()));
+        },
+        "provider_error",
+    ),
+    (
+        "discovery endless",
+        |i| {
+            i.manners.insert(DISCOVERY, Manner::Endless);
+        },
+        "provider_error",
+    ),
+    (
+        "discovery elsewhere",
+        |i| {
+            i.manners
+                .insert(DISCOVERY, Manner::Elsewhere(format!("{}/other", i.address)));
+        },
+        "provider_error",
+    ),
+    (
+        "discovery silent",
+        |i| {
+            i.manners.insert(DISCOVERY, Manner::Silent);
+        },
+        "provider_unavailable",
+    ),
+    (
+        "discovery of another",
+        |i| i.discovery = json!({"issuer": "https://b.example"}),
+        "provider_error",
+    ),
+    (
+        "names no issuer",
+        |i| i.discovery = json!({"authorization_response_iss_parameter_supported": true}),
+        "provider_error",
+    ),
+];
+
+#[tokio::test]
+async fn every_lie_is_refused_with_its_code_and_stalls_nobody() {
+    let mut stubs = Vec::new();
+    for (_, change, _) in LIES {
+        let stub = Stub::start().await;
+        stub.change(change);
+        stubs.push(stub);
+    }
+    let named = stubs.iter().enumerate();
+    let providers = named
+        .map(|(at, stub)| provider(&format!("p{at}"), stub))
+        .collect();
+    let place = Place::with(|settings| settings.providers = providers).await;
+    let walks = LIES.iter().enumerate().map(async |(at, (lie, _, code))| {
+        let mut browser = place.browser();
+        let name = format!("p{at}");
+        let url = place.url(&format!("/auth/login?provider={name}"));
+        let answer = browser.get(&url).await.expect(302);
+        let mut found = location(&url, &answer);
+        if let Some((_, query)) = found.split_once("/authorize?") {
+            let asked: std::collections::HashMap<_, _> =
+                url::form_urlencoded::parse(query.as_bytes())
+                    .into_owned()
+                    .collect();
+            let query = format!("code={}&state={}", asked["nonce"], asked["state"]);
+            found = place.come_back(&mut browser, &name, &query).await;
+        }
+        assert_eq!(found, place.failed(code), "{lie}");
+        assert_eq!(place.user(&mut browser).await, Value::Null, "{lie}");
+        assert!(
+            !browser
+                .cookies
+                .iter()
+                .any(|one| one.name.contains("session")),
+            "{lie}"
+        );
+    });
+    let all = join_all(walks);
+    tokio::pin!(all);
+    // While some issuers say nothing, everybody else is answered.
+    let mut answered = 0;
+    loop {
+        let mut stranger = place.browser();
+        let call = async {
+            let body = json!({"action": "all"});
+            place.call(&mut stranger, &body).await.expect(200)
+        };
+        tokio::select! {
+            _ = &mut all => break,
+            _ = call => answered += 1,
+        }
+        tokio::task::yield_now().await;
+    }
+    assert!(answered > 10, "{answered} calls while issuers were silent");
+}
+
+#[tokio::test]
+async fn an_honest_issuer_is_believed_and_nothing_of_it_reaches_the_page() {
+    let stub = Stub::start().await;
+    let place = Place::with_issuers(&[("acme", &stub)]).await;
+    let mut browser = place.browser();
+    let asked = place
+        .begin(&mut browser, "?return_to=%2Froom%3Fa%3Db%23c")
+        .await;
+    for (name, value) in [
+        ("response_type", "code"),
+        ("client_id", "me"),
+        ("scope", "openid profile email"),
+        ("code_challenge_method", "S256"),
+        (
+            "redirect_uri",
+            &format!("{}/_svc/auth/callback/acme", place.sites),
+        ),
+    ] {
+        assert_eq!(asked[name], value, "{name}");
+    }
+    let query = format!("code={}&state={}", asked["nonce"], asked["state"]);
+    let complete = place.come_back(&mut browser, "acme", &query).await;
+    let ticket = complete
+        .strip_prefix(&place.url("/auth/complete?ticket="))
+        .unwrap();
+    assert!(
+        ticket.bytes().all(|b| b.is_ascii_alphanumeric()),
+        "{ticket}"
+    );
+    let answer = browser.get(&complete).await.expect(302);
+    assert_eq!(
+        location(&complete, &answer),
+        format!("{}?a=b#c", place.url(""))
+    );
+    // The client shows its secret in the header, and the proof of PKCE.
+    let (body, headers) = stub.last("/token");
+    assert_eq!(headers["authorization"], "Basic bWU6c2VzYW1l");
+    let verifier = body
+        .split('&')
+        .find_map(|pair| pair.strip_prefix("code_verifier="))
+        .unwrap();
+    let digest = ring::digest::digest(&ring::digest::SHA256, verifier.as_bytes());
+    assert_eq!(URL_SAFE_NO_PAD.encode(digest), asked["code_challenge"]);
+    let shown = format!("{answer:?}{}", place.user(&mut browser).await);
+    for secret in ["at-sesame", &asked["nonce"], &asked["state"], ticket, "s-1"] {
+        assert!(!shown.contains(secret), "{secret} in {shown}");
+    }
+    // The keys are asked for once, the document once.
+    for _ in 0..3 {
+        place.walk(&mut place.browser(), "acme").await;
+    }
+    assert_eq!((stub.count("/keys"), stub.count(DISCOVERY)), (1, 1));
+}
+
+#[tokio::test]
+async fn what_a_token_leaves_out_is_asked_for() {
+    let stub = Stub::start().await;
+    stub.change(|inner| {
+        inner.claims = json!({"email": null, "email_verified": null, "name": null});
+        inner.discovery = json!({"userinfo_endpoint": format!("{}/userinfo", inner.address)});
+        inner.user = json!({"sub": "s-1", "email": "ada@example.com", "email_verified": "true", "locale": "de_AT"});
+    });
+    let place = Place::with_issuers(&[("acme", &stub)]).await;
+    let mut browser = place.browser();
+    place.walk(&mut browser, "acme").await;
+    let user = place.user(&mut browser).await;
+    assert_eq!(user["email"], "ada@example.com");
+    assert_eq!(user["locale"], "de-AT");
+    assert_eq!(
+        stub.last("/userinfo").1["authorization"],
+        "Bearer at-sesame"
+    );
+    // One that says no more does not keep anybody from signing in.
+    stub.change(|inner| inner.manners.insert("/userinfo", Manner::Status(403)));
+    assert_eq!(place.walk(&mut browser, "acme").await, place.url(""));
+    assert_eq!(place.user(&mut browser).await.get("email"), None);
+}
+
+#[tokio::test]
+async fn an_address_that_nobody_has_checked_is_nobodys() {
+    let stub = Stub::start().await;
+    stub.change(|inner| inner.claims = json!({"email_verified": false}));
+    let place = Place::with_issuers(&[("acme", &stub)]).await;
+    let mut browser = place.browser();
+    place.walk(&mut browser, "acme").await;
+    assert_eq!(place.user(&mut browser).await.get("email"), None);
+    let sign = json!({"action": "sign", "params": {"words": "Hi"}});
+    place.call(&mut browser, &sign).await.expect(200);
+    let rows = place
+        .call(&mut browser, &json!({"action": "mine"}))
+        .await
+        .json();
+    assert_eq!(rows["rows"][0]["email"], Value::Null);
+}
+
+#[tokio::test]
+async fn issuers_are_not_mixed_up() {
+    let (good, evil) = (Stub::start().await, Stub::start().await);
+    evil.change(|inner| {
+        inner.discovery = json!({"authorization_response_iss_parameter_supported": true})
+    });
+    let place = Place::with_issuers(&[("good", &good), ("evil", &evil)]).await;
+    let mut browser = place.browser();
+    // An answer that names another issuer than the one that was asked.
+    for (provider, iss) in [("good", evil.address()), ("evil", good.address())] {
+        let asked = place
+            .begin(&mut browser, &format!("?provider={provider}"))
+            .await;
+        let iss = iss.replace(':', "%3A").replace('/', "%2F");
+        let query = format!("code={}&state={}&iss={iss}", asked["nonce"], asked["state"]);
+        let found = place.come_back(&mut browser, provider, &query).await;
+        assert_eq!(found, place.failed("provider_error"));
+    }
+    // A sign-in with one that comes back to the other's address.
+    let asked = place.begin(&mut browser, "?provider=good").await;
+    let query = format!("code={}&state={}", asked["nonce"], asked["state"]);
+    let found = place.come_back(&mut browser, "evil", &query).await;
+    assert_eq!(found, place.failed("state_invalid"));
+    // Neither was sent the code of the other.
+    assert_eq!((good.count("/token"), evil.count("/token")), (0, 0));
+    // A token of one is none of the other's.
+    good.change(|inner| {
+        inner.key = SigningKey::generate("first").unwrap();
+    });
+    assert_eq!(
+        place.ticket(&mut browser, "good").await,
+        place.failed("token_invalid")
+    );
+}
+
+#[tokio::test]
+async fn what_an_issuer_says_instead_of_a_code_is_told() {
+    let stub = Stub::start().await;
+    let place = Place::with_issuers(&[("acme", &stub)]).await;
+    let mut browser = place.browser();
+    for (error, code) in [
+        ("error=access_denied", "access_denied"),
+        ("error=login_required", "access_denied"),
+        (
+            "error=consent_required&error_description=%3Cscript%3E",
+            "access_denied",
+        ),
+        ("error=temporarily_unavailable", "provider_unavailable"),
+        ("error=server_error", "provider_error"),
+        ("error=%0d%0ax", "provider_error"),
+        ("code=", "provider_error"),
+        ("x=y", "provider_error"),
+        ("code=never-given", "token_invalid"),
+    ] {
+        let asked = place.begin(&mut browser, "").await;
+        let query = format!("{error}&state={}", asked["state"]);
+        let found = place.come_back(&mut browser, "acme", &query).await;
+        assert_eq!(found, place.failed(code), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_dead_issuer_costs_a_sign_in_and_nothing_else() {
+    let stub = Stub::start().await;
+    let mut dead = provider("dead", &stub);
+    dead.issuer = "http://127.0.0.1:1".to_owned();
+    let alive = provider("alive", &stub);
+    let place = Place::with(|settings| settings.providers = vec![dead, alive]).await;
+    let mut browser = place.browser();
+    let url = place.url("/auth/login?provider=dead&return_to=/room?x=1");
+    let answer = browser.get(&url).await.expect(302);
+    let expected = format!("{}?x=1&auth_error=provider_unavailable", place.url(""));
+    assert_eq!(location(&url, &answer), expected);
+    assert_eq!(place.walk(&mut browser, "alive").await, place.url(""));
+}

@@ -1,0 +1,227 @@
+//! What owners see of visitors, and what the end of things does to them.
+
+use http::Method;
+use serde_json::{Value, json};
+use svc_tests::{Ask, until};
+
+use super::place::Place;
+use super::stub::Stub;
+use crate::account::{Owner, text};
+
+fn rows(place: &Place, table: &str) -> i64 {
+    let sql = format!("SELECT count(*) FROM {table}");
+    let control = &place.house.server.server().app().control;
+    control
+        .read_blocking(|c| c.query_row(&sql, [], |row| row.get(0)))
+        .unwrap()
+}
+
+async fn listed(place: &Place, query: &str) -> Value {
+    let path = format!("/{}/visitors{query}", place.house.project);
+    place
+        .house
+        .owner
+        .get(&place.house.server, &path)
+        .await
+        .expect(200)
+        .json()
+}
+
+#[tokio::test]
+async fn visitors_are_listed_newest_first_and_forgotten() {
+    let place = Place::developing().await;
+    let mut browsers = Vec::new();
+    for name in ["ada", "bob", "eve"] {
+        let mut browser = place.browser();
+        let form = format!("name={name}&email={name}%40example.com");
+        place.sign_in(&mut browser, &form, "").await;
+        browsers.push(browser);
+    }
+    let first = listed(&place, "?limit=2").await;
+    let names: Vec<_> = first["visitors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| text(&one["name"]))
+        .collect();
+    assert_eq!(names, ["eve", "bob"]);
+    let cursor = text(&first["next_cursor"]);
+    let second = listed(&place, &format!("?limit=2&cursor={cursor}")).await;
+    assert_eq!(second["next_cursor"], Value::Null);
+    let ada = &second["visitors"][0];
+    assert_eq!(ada["email"], "ada@example.com");
+    assert_eq!(ada["provider"], "dev");
+    assert_eq!(ada["created_at"], "2026-11-20T12:00:00.000Z");
+    assert_eq!(ada["created_at"], ada["last_seen_at"]);
+    assert_eq!(ada["id"], place.user(&mut browsers[0]).await["id"]);
+    for wrong in [
+        "?limit=0",
+        "?limit=201",
+        "?limit=-1",
+        "?cursor=x",
+        "?page=2",
+    ] {
+        let path = format!("/{}/visitors{wrong}", place.house.project);
+        let answer = place.house.owner.get(&place.house.server, &path).await;
+        answer.problem(400, "invalid_request");
+    }
+
+    let sign = json!({"action": "sign", "params": {"words": "Hi"}});
+    place.call(&mut browsers[0], &sign).await.expect(200);
+    let id = text(&ada["id"]);
+    let path = format!("/{}/visitors/{id}", place.house.project);
+    let (owner, server) = (&place.house.owner, &place.house.server);
+    let stranger = Owner::new(server, "other").await;
+    stranger
+        .delete(server, &path)
+        .await
+        .problem(403, "forbidden");
+    server
+        .request(Method::DELETE, &format!("/api/v1/projects{path}"))
+        .answer()
+        .await
+        .problem(401, "unauthorized");
+    for _ in 0..2 {
+        assert_eq!(owner.delete(server, &path).await.status, 204);
+    }
+    assert_eq!(place.user(&mut browsers[0]).await, Value::Null);
+    place
+        .call(&mut browsers[0], &sign)
+        .await
+        .problem(401, "identity_required");
+    assert_eq!(
+        (rows(&place, "visitors"), rows(&place, "visitor_sessions")),
+        (2, 2)
+    );
+    // Rows of the project's own tables are its owner's business; whoever comes again is somebody new.
+    let all = place
+        .call(&mut browsers[1], &json!({"action": "all"}))
+        .await
+        .json();
+    assert_eq!(all["rows"].as_array().unwrap().len(), 1);
+    place
+        .sign_in(&mut browsers[0], "name=ada&email=ada%40example.com", "")
+        .await;
+    assert_ne!(place.user(&mut browsers[0]).await["id"], id);
+}
+
+#[tokio::test]
+async fn a_visitor_is_another_in_every_project_and_one_in_all_its_pages() {
+    let stub = Stub::start().await;
+    let place = Place::with_issuers(&[("acme", &stub)]).await;
+    place.house.publish("sibling").await;
+    let (owner, server) = (&place.house.owner, &place.house.server);
+    let other = owner.project(server, "Other").await;
+    owner.frontend(server, &other, "elsewhere").await;
+    let detail = owner.get(server, &format!("/{other}")).await.json();
+    let mut ids = Vec::new();
+    for (origin, slug) in [
+        (place.origin.clone(), "room"),
+        (place.origin.clone(), "sibling"),
+        (text(&detail["url"]), "elsewhere"),
+    ] {
+        let mut browser = place.browser();
+        let (_, page) = browser.open(&format!("{origin}/{slug}/auth/login")).await;
+        assert_eq!(page.status, 400, "the stub has no page");
+        let asked = {
+            let answer = browser.get(&format!("{origin}/{slug}/auth/login")).await;
+            let location = answer.header("location").unwrap().to_owned();
+            url::Url::parse(&location)
+                .unwrap()
+                .query_pairs()
+                .into_owned()
+                .collect::<std::collections::HashMap<_, _>>()
+        };
+        let query = format!("code={}&state={}", asked["nonce"], asked["state"]);
+        let complete = place.come_back(&mut browser, "acme", &query).await;
+        browser.get(&complete).await.expect(302);
+        let status = browser.get(&format!("{origin}/{slug}/auth/status")).await;
+        ids.push(text(&status.json()["user"]["id"]));
+    }
+    assert_eq!(ids[0], ids[1]);
+    assert_ne!(ids[0], ids[2]);
+}
+
+#[tokio::test]
+async fn sessions_end_with_their_frontend_and_visitors_with_their_project() {
+    let place = Place::developing().await;
+    let mut ada = place.browser();
+    place
+        .sign_in(&mut ada, "name=Ada&email=a%40example.com", "")
+        .await;
+    let (owner, server) = (&place.house.owner, &place.house.server);
+    let path = format!("/{}/frontends/room", place.house.project);
+    owner.delete(server, &path).await.expect(204);
+    server.server().app().visitors.sweep().await.unwrap();
+    assert_eq!(
+        (rows(&place, "visitors"), rows(&place, "visitor_sessions")),
+        (1, 0)
+    );
+    // A page of the same name is another page.
+    place.house.publish("room").await;
+    assert_eq!(place.user(&mut ada).await, Value::Null);
+    place
+        .sign_in(&mut ada, "name=Ada&email=a%40example.com", "")
+        .await;
+    owner
+        .delete(server, &format!("/{}", place.house.project))
+        .await
+        .expect(204);
+    let gone = async || {
+        let left = rows(&place, "visitors") + rows(&place, "visitor_sessions");
+        (left == 0).then_some(())
+    };
+    until("the project's visitors to be erased", gone).await;
+}
+
+#[tokio::test]
+async fn an_owner_calls_as_a_visitor_of_their_choice() {
+    let place = Place::with(|_| {}).await;
+    let (house, server) = (&place.house, &place.house.server);
+    let by = json!({"user_id": "usr_test", "email": "test@example.com"});
+    let sign = json!({"action": "sign", "params": {"words": "Hi"}, "as": by});
+    let call = async |credential: Option<&str>, body: &Value| {
+        let request = server.json("/room/api/op", body);
+        match credential {
+            Some(credential) => request.bearer_auth(credential).answer().await,
+            None => request.answer().await,
+        }
+    };
+    call(None, &sign).await.problem(401, "unauthorized");
+    call(Some("nonsense"), &sign)
+        .await
+        .problem(401, "unauthorized");
+    let stranger = Owner::new(server, "other").await;
+    call(Some(&stranger.credential), &sign)
+        .await
+        .problem(403, "forbidden");
+    let own = Some(house.owner.credential.as_str());
+    call(own, &sign).await.expect(200);
+    let batch = json!({"ops": [{"action": "mine"}], "as": {"user_id": "usr_test"}});
+    let results = call(own, &batch).await.expect(200).json();
+    assert_eq!(
+        results["results"][0]["rows"],
+        json!([{"words": "Hi", "user_id": "usr_test", "email": "test@example.com"}])
+    );
+    for (wrong, named) in [
+        (json!({"user_id": ""}), "as.user_id"),
+        (json!({"user_id": "x".repeat(101)}), "as.user_id"),
+        (
+            json!({"user_id": "usr_a", "email": "x".repeat(321)}),
+            "as.email",
+        ),
+        (json!({"email": "a@example.com"}), "user_id"),
+        (json!({"user_id": "usr_a", "name": "x"}), "name"),
+        (json!("usr_a"), "as"),
+    ] {
+        let answer = call(own, &json!({"action": "mine", "as": wrong})).await;
+        let problem = answer.problem(400, "invalid_request");
+        assert!(text(&problem["detail"]).contains(named), "{problem}");
+    }
+    // Without `as` an owner is nobody here, and a credential alone says nothing.
+    call(own, &json!({"action": "mine"}))
+        .await
+        .problem(401, "identity_required");
+    let null = json!({"action": "mine", "as": null});
+    call(own, &null).await.problem(401, "identity_required");
+}

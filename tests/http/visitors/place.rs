@@ -1,0 +1,182 @@
+//! A guest book whose visitors sign in, and the browsers that they come with.
+
+use std::collections::HashMap;
+
+use http::{HeaderMap, Method};
+use serde_json::{Value, json};
+use svc::config::{Provider, ProviderKind, Settings};
+use svc_tests::browser::{Browser, location};
+use svc_tests::{Answer, TestServer};
+
+use crate::account::text;
+use crate::house::House;
+use crate::visitors::stub::Stub;
+
+/// What the guest book is made of.
+pub(crate) const DDL: &str = "CREATE TABLE entries (id INTEGER PRIMARY KEY, user_id TEXT NOT NULL, email TEXT, words TEXT NOT NULL)";
+
+/// A house whose page `room` has accounts.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) house: House,
+    /// The page's own origin.
+    pub(crate) origin: String,
+    /// The sites host.
+    pub(crate) sites: String,
+}
+
+impl Place {
+    /// The guest book on a server with other settings.
+    pub(crate) async fn with(change: impl FnOnce(&mut Settings)) -> Self {
+        let server = TestServer::builder().settings(change).start().await;
+        let house = House::on(server, DDL).await;
+        let actions = json!([
+            {"name": "sign", "sql": "INSERT INTO entries (user_id, email, words) VALUES (:svc_user_id, :svc_user_email, :words) RETURNING id"},
+            {"name": "mine", "sql": "SELECT words, user_id, email FROM entries WHERE user_id = :svc_user_id ORDER BY id"},
+            {"name": "all", "sql": "SELECT words FROM entries ORDER BY id"},
+        ]);
+        house.put(&actions).await.expect(200);
+        Self::of(house).await
+    }
+
+    /// The place that a house is.
+    pub(crate) async fn of(house: House) -> Self {
+        let project = house
+            .owner
+            .get(&house.server, &format!("/{}", house.project))
+            .await;
+        let origin = text(&project.expect(200).json()["url"]);
+        let sites = house.server.server().app().config.sites_url.clone();
+        Self {
+            house,
+            origin,
+            sites,
+        }
+    }
+
+    /// With the provider of the server itself.
+    pub(crate) async fn developing() -> Self {
+        Self::with(|settings| settings.dev = true).await
+    }
+
+    /// A new browser.
+    pub(crate) fn browser(&self) -> Browser {
+        Browser::new(self.house.server.address())
+    }
+
+    /// The address of something of the page `room`.
+    pub(crate) fn url(&self, below: &str) -> String {
+        format!("{}/room{below}", self.origin)
+    }
+
+    /// Who is signed in, as the page is told.
+    pub(crate) async fn user(&self, browser: &mut Browser) -> Value {
+        let answer = browser.get(&self.url("/auth/status")).await.expect(200);
+        assert_eq!(answer.header("cache-control"), Some("no-store"));
+        assert_eq!(answer.header("access-control-allow-origin"), None);
+        answer.json()["user"].clone()
+    }
+
+    /// Calls an action as the page itself does.
+    pub(crate) async fn call(&self, browser: &mut Browser, body: &Value) -> Answer {
+        let origin = self.origin.clone();
+        self.call_from(browser, &[("origin", &origin)], body).await
+    }
+
+    /// Calls an action with other headers.
+    pub(crate) async fn call_from(
+        &self,
+        browser: &mut Browser,
+        headers: &[(&'static str, &str)],
+        body: &Value,
+    ) -> Answer {
+        let headers = headers
+            .iter()
+            .map(|(name, value)| (http::HeaderName::from_static(name), value.parse().unwrap()));
+        let headers = HeaderMap::from_iter(headers);
+        let url = self.url("/api/op");
+        browser
+            .ask(Method::POST, &url, headers, Some(body.to_string()))
+            .await
+    }
+
+    /// With providers that are these issuers, by name.
+    pub(crate) async fn with_issuers(issuers: &[(&str, &Stub)]) -> Self {
+        let providers = issuers
+            .iter()
+            .map(|(name, stub)| provider(name, stub))
+            .collect();
+        Self::with(|settings| settings.providers = providers).await
+    }
+
+    /// Begins a sign-in; returns what the issuer is asked, by name.
+    pub(crate) async fn begin(
+        &self,
+        browser: &mut Browser,
+        query: &str,
+    ) -> HashMap<String, String> {
+        let url = self.url(&format!("/auth/login{query}"));
+        let answer = browser.get(&url).await.expect(302);
+        assert_eq!(answer.header("cache-control"), Some("no-store"));
+        let location = location(&url, &answer);
+        let query = location.split_once('?').expect("a query").1.to_owned();
+        url::form_urlencoded::parse(query.as_bytes())
+            .into_owned()
+            .collect()
+    }
+
+    /// Comes back from an issuer; returns where that leads at once.
+    pub(crate) async fn come_back(
+        &self,
+        browser: &mut Browser,
+        provider: &str,
+        query: &str,
+    ) -> String {
+        let url = format!("{}/_svc/auth/callback/{provider}?{query}", self.sites);
+        let answer = browser.get(&url).await.expect(302);
+        assert_eq!(answer.header("referrer-policy"), Some("no-referrer"));
+        location(&url, &answer)
+    }
+
+    /// Begins and comes back with a good code; returns the address of the completion.
+    pub(crate) async fn ticket(&self, browser: &mut Browser, provider: &str) -> String {
+        let asked = self.begin(browser, &format!("?provider={provider}")).await;
+        let query = format!("code={}&state={}", asked["nonce"], asked["state"]);
+        self.come_back(browser, provider, &query).await
+    }
+
+    /// The whole way with an issuer of a test's own.
+    pub(crate) async fn walk(&self, browser: &mut Browser, provider: &str) -> String {
+        let complete = self.ticket(browser, provider).await;
+        let answer = browser.get(&complete).await.expect(302);
+        location(&complete, &answer)
+    }
+
+    /// What a failed sign-in leads to.
+    pub(crate) fn failed(&self, code: &str) -> String {
+        self.url(&format!("?auth_error={code}"))
+    }
+
+    /// Signs in with the provider of the server itself; returns where that leads.
+    pub(crate) async fn sign_in(&self, browser: &mut Browser, form: &str, query: &str) -> String {
+        let (at, page) = browser
+            .open(&self.url(&format!("/auth/login{query}")))
+            .await;
+        assert!(page.expect(200).text().contains("no real sign-in"));
+        let sent = browser.submit(&at, form).await.expect(303);
+        browser.follow(&at, sent).await.0
+    }
+}
+
+/// The settings of a provider that is this issuer.
+pub(crate) fn provider(name: &str, stub: &Stub) -> Provider {
+    Provider {
+        name: name.to_owned(),
+        display_name: String::new(),
+        kind: ProviderKind::Oidc,
+        issuer: stub.address(),
+        client_id: "me".to_owned(),
+        client_secret: "sesame".to_owned(),
+        scopes: Vec::new(),
+    }
+}

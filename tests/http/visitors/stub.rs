@@ -1,0 +1,209 @@
+//! An OpenID Connect issuer that answers what a test wants, lies included.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, StatusCode, header};
+use serde_json::{Value, json};
+use svc::issuers::SigningKey;
+use tokio::net::TcpListener;
+
+use svc_tests::NOW;
+
+/// How one of its addresses answers.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Manner {
+    /// As it should.
+    #[default]
+    Good,
+    /// With this status.
+    Status(u16),
+    /// By leading somewhere else.
+    Elsewhere(String),
+    /// With bytes without end.
+    Endless,
+    /// Not at all.
+    Silent,
+    /// With this text.
+    Text(String),
+}
+
+/// What the issuer is, and does.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) address: String,
+    /// How it answers at a path.
+    pub(crate) manners: HashMap<&'static str, Manner>,
+    /// What its tokens say; changed from what they should.
+    pub(crate) claims: Value,
+    /// What is different in its discovery document.
+    pub(crate) discovery: Value,
+    /// The key that it signs with.
+    pub(crate) key: SigningKey,
+    /// The keys that it shows.
+    pub(crate) shown: Vec<Value>,
+    /// A token to answer instead of one that it makes.
+    pub(crate) token: Option<fn(&Inner, &Value) -> String>,
+    /// What it tells when asked with an access token.
+    pub(crate) user: Value,
+    /// What was asked, by path, with its body.
+    pub(crate) asked: Vec<(String, String, HeaderMap)>,
+}
+
+/// The issuer; clones are the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Stub(pub(crate) Arc<Mutex<Inner>>);
+
+impl Stub {
+    /// Starts an honest one.
+    pub(crate) async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let key = SigningKey::generate("first").unwrap();
+        let stub = Self(Arc::new(Mutex::new(Inner {
+            address,
+            manners: HashMap::new(),
+            claims: json!({}),
+            discovery: json!({}),
+            shown: vec![key.public()],
+            key,
+            token: None,
+            user: json!({}),
+            asked: Vec::new(),
+        })));
+        let router = Router::new().fallback(answer).with_state(stub.clone());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        stub
+    }
+
+    /// Changes what it is.
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Inner) -> T) -> T {
+        change(&mut self.0.lock().unwrap())
+    }
+
+    /// Its address.
+    pub(crate) fn address(&self) -> String {
+        self.change(|inner| inner.address.clone())
+    }
+
+    /// How often a path was asked.
+    pub(crate) fn count(&self, path: &str) -> usize {
+        self.change(|inner| inner.asked.iter().filter(|one| one.0 == path).count())
+    }
+
+    /// The last request to a path: its body and its headers.
+    pub(crate) fn last(&self, path: &str) -> (String, HeaderMap) {
+        self.change(|inner| {
+            let found = inner.asked.iter().rev().find(|one| one.0 == path).unwrap();
+            (found.1.clone(), found.2.clone())
+        })
+    }
+}
+
+/// The claims of a token that holds, for the sign-in whose nonce this is.
+pub(crate) fn claims(inner: &Inner, nonce: &str) -> Value {
+    let now = NOW.0 / 1000;
+    let mut claims = json!({
+        "iss": inner.address, "aud": "me", "sub": "s-1", "iat": now, "exp": now + 300, "nonce": nonce,
+        "email": "ada@example.com", "email_verified": true, "name": "Ada",
+    });
+    merge(&mut claims, &inner.claims);
+    claims
+}
+
+/// Puts members of one object over those of another; null takes one away.
+fn merge(into: &mut Value, from: &Value) {
+    let into = into.as_object_mut().unwrap();
+    for (name, value) in from.as_object().unwrap() {
+        into.insert(name.clone(), value.clone());
+        into.retain(|_, value| !value.is_null());
+    }
+}
+
+async fn answer(State(stub): State<Stub>, request: Request) -> Response {
+    let path = request.uri().path().to_owned();
+    let headers = request.headers().clone();
+    let body = axum::body::to_bytes(request.into_body(), 1 << 20)
+        .await
+        .unwrap();
+    let body = String::from_utf8(body.to_vec()).unwrap();
+    let manner = stub.change(|inner| {
+        inner
+            .asked
+            .push((path.clone(), body.clone(), headers.clone()));
+        let manner = inner.manners.iter().find(|(known, _)| **known == path);
+        manner.map(|(_, manner)| manner.clone()).unwrap_or_default()
+    });
+    match manner {
+        Manner::Good => good(&stub, &path, &body),
+        Manner::Status(status) => StatusCode::from_u16(status).unwrap().into_response(),
+        Manner::Elsewhere(to) => (StatusCode::FOUND, [(header::LOCATION, to)]).into_response(),
+        Manner::Text(text) => text.into_response(),
+        Manner::Silent => std::future::pending().await,
+        Manner::Endless => {
+            let bytes = futures_util::stream::repeat_with(|| {
+                Ok::<_, std::io::Error>(bytes::Bytes::from_static(&[b' '; 65_536]))
+            });
+            Body::from_stream(bytes).into_response()
+        }
+    }
+}
+
+fn good(stub: &Stub, path: &str, body: &str) -> Response {
+    let answer = stub.change(|inner| {
+        let address = &inner.address;
+        match path {
+            "/.well-known/openid-configuration" => {
+                let mut document = json!({
+                    "issuer": address,
+                    "authorization_endpoint": format!("{address}/authorize"),
+                    "token_endpoint": format!("{address}/token"),
+                    "jwks_uri": format!("{address}/keys"),
+                });
+                merge(&mut document, &inner.discovery);
+                Some(document)
+            }
+            "/keys" => Some(json!({ "keys": inner.shown })),
+            "/token" => {
+                // A code is the nonce of its sign-in; each is used once.
+                let code = body
+                    .split('&')
+                    .find_map(|pair| pair.strip_prefix("code="))
+                    .unwrap();
+                let used = inner
+                    .asked
+                    .iter()
+                    .filter(|one| one.1.contains(&format!("code={code}&")));
+                if used.count() > 1 {
+                    return None;
+                }
+                let claims = claims(inner, code);
+                let token = match inner.token {
+                    Some(make) => make(inner, &claims),
+                    None => inner.key.sign(&claims).unwrap(),
+                };
+                Some(
+                    json!({"id_token": token, "access_token": "at-sesame", "token_type": "Bearer"}),
+                )
+            }
+            "/userinfo" => Some(inner.user.clone()),
+            _ => None,
+        }
+    });
+    match answer {
+        Some(answer) => axum::Json(answer).into_response(),
+        None => (
+            StatusCode::BAD_REQUEST,
+            axum::Json(json!({"error": "invalid_grant"})),
+        )
+            .into_response(),
+    }
+}
+
+/// Waits a moment that a test of silence needs.
+pub(crate) const MOMENT: Duration = Duration::from_millis(100);
