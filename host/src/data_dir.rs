@@ -27,6 +27,7 @@ pub const LAYOUT: Layout = Layout {
         "lock",
         "content.lock",
         "serving.lock",
+        "operators.sock",
         "guests.status",
         "server.status",
         "backup.status",

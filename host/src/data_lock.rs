@@ -5,12 +5,19 @@ use std::io::{self, Read, Seek, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
 const FILE: &str = "lock";
 /// How the words of a holder begin that is a restore.
 const RESTORE: &str = "a restore";
+/// How the words of a holder begin that is an operator's command.
+const COMMAND: &str = "a command";
+/// How long a server waits for commands, which take milliseconds.
+const COMMANDS: Duration = Duration::from_secs(5);
+/// How long to wait between two looks.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Holds the data directory until it is dropped, or the process ends.
 #[derive(Debug)]
@@ -22,6 +29,20 @@ impl DataLock {
     /// # Errors
     /// When another server has it; the error says which.
     pub fn take(data: &Path) -> anyhow::Result<Self> {
+        let mut waited = Duration::ZERO;
+        loop {
+            match Self::try_take(data) {
+                Err(error) if waited < COMMANDS && is_command(data) => {
+                    tracing::debug!(%error, "waiting for a command");
+                    std::thread::sleep(LOOK);
+                    waited += LOOK;
+                }
+                taken => return taken,
+            }
+        }
+    }
+
+    fn try_take(data: &Path) -> anyhow::Result<Self> {
         make_private(data)
             .with_context(|| format!("making the data directory {}", data.display()))?;
         let path = data.join(FILE);
@@ -62,6 +83,16 @@ impl DataLock {
         }
     }
 
+    /// Takes the directory for a command, which has no server to ask; a server that starts meanwhile waits for it.
+    ///
+    /// # Errors
+    /// When somebody else has it; the error says who.
+    pub fn take_for_command(data: &Path) -> anyhow::Result<Self> {
+        let lock = Self::try_take(data)?;
+        lock.write_down(&format!("{COMMAND}, process {}", std::process::id()))?;
+        Ok(lock)
+    }
+
     /// Whether somebody has it, or had it.
     pub fn is_known(data: &Path) -> bool {
         data.join(FILE).exists()
@@ -93,6 +124,12 @@ impl DataLock {
         writeln!(file, "{holder}")?;
         Ok(())
     }
+}
+
+/// Whether the holder is a command, or has not said yet what it is.
+fn is_command(data: &Path) -> bool {
+    let holder = std::fs::read_to_string(data.join(FILE)).unwrap_or_default();
+    holder.is_empty() || holder.starts_with(COMMAND)
 }
 
 /// Refuses a data directory that a restore holds: what is changed in it now is about to be put aside. Beside a server
@@ -165,6 +202,22 @@ mod tests {
         );
         drop(lock);
         DataLock::take(directory.path()).unwrap();
+    }
+
+    #[test]
+    fn a_server_waits_for_a_command_and_a_command_for_nobody() {
+        let directory = tempfile::tempdir().unwrap();
+        let data = directory.path();
+        let command = DataLock::take_for_command(data).unwrap();
+        let refused = DataLock::take_for_command(data).unwrap_err().to_string();
+        assert!(refused.contains("a command, process"), "{refused}");
+        std::thread::scope(|scope| {
+            let server = scope.spawn(|| DataLock::take(data).unwrap());
+            std::thread::sleep(LOOK);
+            assert!(!server.is_finished());
+            drop(command);
+            server.join().unwrap();
+        });
     }
 
     #[test]

@@ -11,7 +11,8 @@ use tempfile::TempDir;
 use crate::account::text;
 use crate::svc;
 use crate::{
-    backend_crashes, backup_crashes, guest_crashes, live, members, payments, sharing_crashes,
+    backend_crashes, backup_crashes, commands, guest_crashes, live, members, payments,
+    sharing_crashes,
 };
 
 /// A server process, and the credential of the owner who calls it.
@@ -168,6 +169,7 @@ async fn whatever_the_point_of_death_what_follows_is_whole() {
     let others = [
         &backend_crashes::DEEDS[..],
         &backup_crashes::DEEDS,
+        &commands::DEEDS,
         &guest_crashes::DEEDS,
         &sharing_crashes::DEEDS,
         &members::crashes::DEEDS,

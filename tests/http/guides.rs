@@ -456,10 +456,8 @@ fn tables_are_as_the_code_makes_them() {
         "{stale:?} have stale tables: run this with UPDATE_GOLDEN=1"
     );
     made.sort();
-    assert_eq!(
-        made,
-        ["acts", "client commands", "commands", "errors", "limits"]
-    );
+    let expected = ["acts", "client commands", "commands", "errors", "limits"];
+    assert_eq!(made, expected);
 }
 
 fn table(name: &str) -> String {

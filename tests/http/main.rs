@@ -12,6 +12,7 @@ mod bindings;
 mod bounds;
 mod breadth;
 mod client;
+mod commands;
 mod crashes;
 mod ddl;
 mod diagrams;

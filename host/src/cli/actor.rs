@@ -1,21 +1,11 @@
 //! Who gives a command, for the log.
 
-use crate::control::events::Deed;
-
-/// A command as the log has it. What is secret is no part of it.
-pub(super) fn deed(command: impl Into<String>) -> Deed {
-    Deed {
-        command: command.into(),
-        actor: actor(),
-    }
-}
-
 /// The system's user, and who became that by `sudo`.
 #[allow(
     clippy::disallowed_methods,
     reason = "who the user was is the environment's to say"
 )]
-fn actor() -> String {
+pub(super) fn actor() -> String {
     let id = rustix::process::getuid().as_raw();
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     let name = name_of(&users, id).map_or_else(|| format!("user {id}"), str::to_owned);

@@ -1,26 +1,18 @@
 //! The command line: `serve`, what operators do to a data directory while the server runs, and the client's commands.
 
 mod actor;
-mod audit;
 mod backup;
 mod check;
 mod config;
-mod deployment;
 mod dev;
 mod guest;
-mod key;
 mod manual;
-mod namespace;
-mod payments;
 mod progress;
 mod project;
 mod provider;
-mod report;
 mod restore;
 mod serve;
 mod status;
-mod table;
-mod visitors;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -32,16 +24,12 @@ use serde::Serialize;
 
 use crate::backup as restores;
 use crate::client;
-use crate::clock::Clock;
 use crate::config::Settings;
-use crate::control::audit::{Act, Doer, done_by};
-use crate::control::{Control, events};
+use crate::control::Control;
 use crate::data_dir;
 use crate::data_lock::{DataLock, make_private, refuse_restore};
-use crate::http::request_ids::RequestIds;
+use crate::operators::{self, Answer, Operate, Operation};
 use crate::private;
-use crate::random::Random;
-use crate::workspaces::Workspaces;
 
 /// Hosting with a backend, for people and their agents.
 #[derive(Debug, Parser)]
@@ -59,37 +47,19 @@ enum Command {
     Config(config::ShowConfig),
     /// Say how the server does, what it holds, and how much of what it may
     Status(status::Status),
-    /// Make, list, change and delete namespaces, which own projects
-    #[command(subcommand)]
-    Namespace(namespace::Namespace),
-    /// Make, list and revoke the keys of a namespace
-    #[command(subcommand)]
-    Key(key::Key),
-    /// Look at deployments, take them down, or put them back
-    #[command(subcommand)]
-    Deployment(deployment::Deployment),
+    #[command(flatten)]
+    Operation(operators::Command),
     /// Look at projects, make, change and delete them
     #[command(subcommand)]
     Project(project::Project),
-    /// Look at what the payment provider has said, and derive from it anew
-    #[command(subcommand)]
-    Payments(payments::Payments),
     /// Serve the folder from a server of its own while you work on it; or do to a server under `serve --dev` what the world does
     Dev(dev::Developing),
-    /// List a project's visitors, and erase one
-    #[command(subcommand)]
-    Visitors(visitors::Visitors),
     /// Look at sign-in providers
     #[command(subcommand)]
     Provider(provider::ProviderCommand),
     /// Look at guests, install them, and put the ones before back
     #[command(subcommand)]
     Guest(guest::Guest),
-    /// Read what people report, and close what is done
-    #[command(subcommand)]
-    Report(report::Report),
-    /// Read who changed what
-    Audit(audit::Audit),
     /// Verify everything that is stored
     Check(check::Check),
     /// Copy everything that is stored, while the server runs
@@ -132,10 +102,24 @@ pub fn main() -> ExitCode {
     let done = runtime.context("starting the runtime").and_then(|runtime| {
         runtime.block_on(async {
             match arguments.command {
-                // What a server does by itself is nobody's deed.
                 Command::Serve(serve) => serve.run().await,
-                command if command.is_clients() => command.run().await,
-                command => Box::pin(done_by(operator()?, command.run())).await,
+                Command::Config(config) => config.run(),
+                Command::Status(status) => status.run().await,
+                Command::Operation(command) => {
+                    let (operate, operation) = command.split();
+                    let answer = operate.reach(operation).await?;
+                    operate.print(answer.document, answer.text)
+                }
+                Command::Dev(dev) => dev.run().await,
+                Command::Provider(provider) => provider.run().await,
+                Command::Project(project) => project.run().await,
+                Command::Guest(guest) => guest.run().await,
+                Command::Check(check) => check.run().await,
+                Command::Backup(backup) => backup.run().await,
+                Command::Restore(restore) => restore.run().await,
+                Command::Client(command) => Ok(command.run().await),
+                Command::Completions(completions) => completions.run(),
+                Command::Man(man) => man.run(),
             }
         })
     });
@@ -146,50 +130,6 @@ pub fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-impl Command {
-    async fn run(self) -> anyhow::Result<ExitCode> {
-        match self {
-            Self::Serve(serve) => serve.run().await,
-            Self::Config(config) => config.run(),
-            Self::Status(status) => status.run().await,
-            Self::Namespace(namespace) => namespace.run().await,
-            Self::Key(key) => key.run().await,
-            Self::Deployment(deployment) => deployment.run().await,
-            Self::Project(project) => project.run().await,
-            Self::Payments(payments) => payments.run().await,
-            Self::Visitors(visitors) => visitors.run().await,
-            Self::Provider(provider) => provider.run().await,
-            Self::Dev(dev) => dev.run().await,
-            Self::Guest(guest) => guest.run().await,
-            Self::Report(report) => report.run().await,
-            Self::Audit(audit) => audit.run().await,
-            Self::Check(check) => check.run().await,
-            Self::Backup(backup) => backup.run().await,
-            Self::Restore(restore) => restore.run().await,
-            Self::Client(command) => Ok(command.run().await),
-            Self::Completions(completions) => completions.run(),
-            Self::Man(man) => man.run(),
-        }
-    }
-}
-
-/// Who gives this command, with an id as that of a request.
-fn operator() -> anyhow::Result<Doer> {
-    let prefix = u32::from_le_bytes(Random::system().bytes()?);
-    Ok(Doer::operator(&RequestIds::new(prefix).next()))
-}
-
-/// What operator commands have in common.
-#[derive(Debug, clap::Args)]
-struct Operate {
-    /// The data directory [default: ./data]
-    #[arg(long, env = "SVC_DATA")]
-    data: Option<PathBuf>,
-    /// Answer with one JSON document
-    #[arg(long)]
-    json: bool,
 }
 
 impl Operate {
@@ -252,41 +192,28 @@ impl Operate {
         Ok(())
     }
 
-    /// Opens the control database.
+    /// Opens the control database beside the server, to read from it.
     fn control(&self) -> anyhow::Result<Control> {
         let data = self.installation()?;
         Control::open(&data).with_context(|| format!("opening {}", data.display()))
     }
 
-    /// The same of an installation that is begun with it if need be.
-    fn first_control(&self) -> anyhow::Result<Control> {
-        Ok(Control::open(&self.founded()?)?)
-    }
-
-    fn workspaces(&self, control: &Control) -> Workspaces {
-        Workspaces::new(control.clone(), Clock::system(), Random::system())
-    }
-
-    /// Tells the server's log what was done.
-    async fn note(&self, control: &Control, command: String) {
-        self.note_of(control, command, None).await;
-    }
-
-    /// Tells the server's log what was done, and the audit what was done to what.
-    async fn note_of(&self, control: &Control, command: String, act: Option<(Act, String)>) {
-        let deed = actor::deed(command);
-        if let Err(error) = events::note(control, deed, act, Clock::system().now()).await {
-            say(&format!("the server's log does not know of this: {error}"));
-        }
+    /// Runs an operation: by the server, if one runs.
+    async fn reach(&self, operation: Operation) -> anyhow::Result<Answer> {
+        let data = match operation.founds()? {
+            true => self.founded()?,
+            false => self.installation()?,
+        };
+        operators::reach(&data, operation, actor::actor()).await
     }
 
     /// Prints an answer: the document with `--json`, else the text.
     fn answer(&self, document: &impl Serialize, text: &str) -> anyhow::Result<ExitCode> {
-        let out = if self.json {
-            serde_json::to_string(document)?
-        } else {
-            text.trim_end().to_owned()
-        };
+        self.print(serde_json::to_string(document)?, text.trim_end().to_owned())
+    }
+
+    fn print(&self, document: String, text: String) -> anyhow::Result<ExitCode> {
+        let out = if self.json { document } else { text };
         // An empty list is nothing, and not an empty line.
         if !out.is_empty() {
             print(&out)?;

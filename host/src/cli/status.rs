@@ -7,10 +7,11 @@ use serde::Serialize;
 
 use super::Operate;
 use crate::backup::last::{self, Last};
-use crate::clock::{Clock, Timestamp};
+use crate::clock::Timestamp;
 use crate::config::Limits;
 use crate::guests::status::{is_served, read as read_guests};
 use crate::log::Logged;
+use crate::operators::{Operation, ShowCounts};
 use crate::overview::running::{self, Said};
 use crate::overview::sizes::{self, Sizes};
 use crate::overview::{self, Counts, Used};
@@ -69,9 +70,9 @@ struct Guest {
 
 impl Status {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let control = self.operate.control()?;
+        let counts = self.operate.reach(Operation::Counts(ShowCounts)).await?;
+        let counts: Counts = serde_json::from_str(&counts.document)?;
         let data = self.operate.data();
-        let counts = overview::counts(&control, Clock::system().now()).await?;
         let said = running::read(&data)?;
         // What the caps are is the server's to say; before the first one they are what they are by default.
         let limits = said

@@ -36,7 +36,6 @@ use self::output::{Out, say};
 use crate::sandbox::ContentType;
 
 pub use manifest::Dev;
-pub use output::grid;
 pub use profile::Remote;
 pub use projects::Change as ProjectChange;
 

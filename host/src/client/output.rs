@@ -5,6 +5,7 @@ use std::io::{IsTerminal as _, Write as _};
 use serde_json::Value;
 
 use super::error::{Failure, Result};
+pub(super) use crate::terminal::{grid, plain};
 
 /// Where answers go.
 #[derive(Clone, Copy, Debug)]
@@ -58,48 +59,6 @@ pub(super) fn print(bytes: &[u8], line: bool) -> Result<()> {
 pub(super) fn say(line: &str) {
     // There is nobody left to tell that standard error is closed.
     let _ = writeln!(std::io::stderr().lock(), "{line}");
-}
-
-/// A text that cannot steer a terminal: what is a control character, or turns the direction of writing, is spelt out.
-pub(super) fn plain(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    for c in text.chars() {
-        let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if turns || (c.is_control() && !matches!(c, '\n' | '\t')) {
-            plain.extend(c.escape_default());
-        } else {
-            plain.push(c);
-        }
-    }
-    plain
-}
-
-/// A table with a head; nothing where there are no rows.
-#[must_use]
-pub fn grid(head: &[&str], rows: &[Vec<String>]) -> String {
-    if rows.is_empty() {
-        return String::new();
-    }
-    // A cell is one line, whatever is in it.
-    let cell = |text: &str| plain(text).replace('\n', "\\n").replace('\t', "\\t");
-    let mut lines = vec![head.iter().map(|name| cell(name)).collect::<Vec<_>>()];
-    lines.extend(
-        rows.iter()
-            .map(|row| row.iter().map(|text| cell(text)).collect()),
-    );
-    let width = |column: usize| {
-        let cells = lines.iter().filter_map(|line| line.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..head.len()).map(width).collect();
-    let shown = lines.iter().map(|line| {
-        let cells = line.iter().zip(&widths);
-        let cells: Vec<_> = cells
-            .map(|(cell, width)| format!("{cell:width$}"))
-            .collect();
-        cells.join("  ").trim_end().to_owned()
-    });
-    shown.collect::<Vec<_>>().join("\n")
 }
 
 /// Names and values, one pair a line.

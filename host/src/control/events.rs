@@ -1,22 +1,17 @@
-//! What operators' commands tell the server: rows that stay until it has acted on them, after its next start if need be.
+//! What operators' commands did while no server ran: rows that stay until the next start has acted on them.
 
 use rusqlite::Connection;
 
-use super::audit::Act;
-use super::{Control, Error, Tx};
+use super::{Error, Tx};
 use crate::clock::Timestamp;
 
-/// Something that the server must act on.
+/// Something that the next start must act on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OperatorEvent {
-    /// Its number; later ones are larger.
-    pub id: i64,
-    /// What happened.
-    pub kind: String,
-    /// To what.
-    pub subject: String,
-    /// By which command of whom.
-    pub deed: Deed,
+pub enum Event {
+    /// A slug answers something else, which an edge in front is yet to forget.
+    SlugChanged(String),
+    /// An operator did something, which the log is yet to say.
+    Noted(Deed),
 }
 
 /// What an operator did.
@@ -28,77 +23,58 @@ pub struct Deed {
     pub actor: String,
 }
 
-/// The kind of event that says: forget what you hold in memory about this slug.
-pub const SLUG_CHANGED: &str = "slug_changed";
-/// The kind of event that says: a workspace is being deleted.
-pub const WORKSPACE_ENDED: &str = "workspace_ended";
-/// The kind of event that says: forget what you hold in memory about the visitors of this project.
-pub const VISITORS_CHANGED: &str = "visitors_changed";
-/// The kind of event that only says what was done.
-pub const NOTED: &str = "noted";
+const SLUG_CHANGED: &str = "slug_changed";
+const NOTED: &str = "noted";
 
-/// Tells the server.
+/// Says in the log what an operator did.
+pub fn log(deed: &Deed) {
+    tracing::info!(
+        command = deed.command,
+        by = deed.actor,
+        "an operator did something"
+    );
+}
+
+/// Tells the next start.
 ///
 /// # Errors
 /// The database's.
-pub fn tell(
-    tx: &Tx<'_>,
-    kind: &str,
-    subject: &str,
-    deed: &Deed,
-    now: Timestamp,
-) -> Result<(), Error> {
+pub fn tell(tx: &Tx<'_>, event: &Event, now: Timestamp) -> Result<(), Error> {
+    let (kind, subject, command, actor) = match event {
+        Event::SlugChanged(slug) => (SLUG_CHANGED, slug.as_str(), "", ""),
+        Event::Noted(deed) => (NOTED, "", deed.command.as_str(), deed.actor.as_str()),
+    };
     tx.execute(
         "INSERT INTO operator_events (kind, subject, at, command, actor) VALUES (?1, ?2, ?3, ?4, ?5)",
-        rusqlite::params![kind, subject, now, deed.command, deed.actor],
+        rusqlite::params![kind, subject, now, command, actor],
     )?;
     Ok(())
 }
 
-/// Tells the server what was done, for its log, and the audit what of it no transaction of its own has said.
-///
-/// # Errors
-/// The database's.
-pub async fn note(
-    control: &Control,
-    deed: Deed,
-    act: Option<(Act, String)>,
-    now: Timestamp,
-) -> Result<(), Error> {
-    control
-        .write(move |tx| {
-            tell(tx, NOTED, "", &deed, now)?;
-            match &act {
-                Some((act, target)) => tx.did(*act, None, target, now),
-                None => Ok(()),
-            }
-        })
-        .await
-}
-
-/// Events that the server has not acted on, oldest first; a row is there until it has.
-pub fn unhandled(c: &Connection) -> rusqlite::Result<Vec<OperatorEvent>> {
+/// Events that no start has acted on, oldest first, each with its number. Kinds that this version does not tell are none.
+pub fn unhandled(c: &Connection) -> rusqlite::Result<Vec<(i64, Option<Event>)>> {
     c.prepare_cached("SELECT id, kind, subject, command, actor FROM operator_events ORDER BY id")?
         .query_map([], |row| {
-            Ok(OperatorEvent {
-                id: row.get(0)?,
-                kind: row.get(1)?,
-                subject: row.get(2)?,
-                deed: Deed {
-                    command: row.get(3)?,
-                    actor: row.get(4)?,
-                },
-            })
+            let deed = Deed {
+                command: row.get(3)?,
+                actor: row.get(4)?,
+            };
+            let event = match row.get_ref(1)?.as_str()? {
+                SLUG_CHANGED => Some(Event::SlugChanged(row.get(2)?)),
+                NOTED => Some(Event::Noted(deed)),
+                _ => None,
+            };
+            Ok((row.get(0)?, event))
         })?
         .collect()
 }
 
-/// Notes that an event was acted on, in the transaction that did.
+/// Forgets an event, in the transaction that acted on it.
 ///
 /// # Errors
 /// The database's.
-pub fn handled(tx: &Tx<'_>, event: &OperatorEvent) -> Result<(), Error> {
-    tx.execute("DELETE FROM operator_events WHERE id = ?1", [event.id])?;
+pub fn handled(tx: &Tx<'_>, id: i64) -> Result<(), Error> {
+    tx.execute("DELETE FROM operator_events WHERE id = ?1", [id])?;
     Ok(())
 }
 

@@ -7,7 +7,6 @@ use super::{Deployments, store};
 use crate::clock::Timestamp;
 use crate::control::answers::Keep;
 use crate::control::audit::Act;
-use crate::control::events::{self, Deed};
 use crate::control::{Control, Error};
 use crate::ids::ReportId;
 use crate::random::NoRandomness;
@@ -139,13 +138,11 @@ pub async fn close(
     control: &Control,
     id: ReportId,
     now: Timestamp,
-    deed: Deed,
 ) -> Result<Option<Timestamp>, Error> {
     control
         .write(move |tx| {
             let closed = store::close_report(tx, &id, now)?;
             if closed.is_some() {
-                events::tell(tx, events::NOTED, "", &deed, now)?;
                 tx.did(Act::ReportClose, None, &id, now)?;
             }
             Ok(closed)

@@ -5,7 +5,7 @@ pub mod sizes;
 
 mod store;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
 use crate::config::Limits;
@@ -14,7 +14,7 @@ use crate::control::{Control, Error};
 use crate::ids::{BackendId, DeploymentId, ProjectId};
 
 /// How many there are of everything that is counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Shares and frontends, as their cap counts them.
     pub deployments: u64,

@@ -7,6 +7,7 @@ use url::Url;
 use crate::app::App;
 use crate::config::Config;
 use crate::guests::Folder;
+use crate::operators::warn_of_one_origin;
 use crate::sandbox::World;
 
 /// Says what serves, and warns of what is unsafe.
@@ -34,21 +35,7 @@ pub(super) async fn at_start(app: &App, ops: Option<SocketAddr>) -> anyhow::Resu
     for warning in warnings(config, ops) {
         tracing::warn!("{warning}");
     }
-    on_workspaces(app).await
-}
-
-/// Warns where owners who do not know each other share an origin.
-///
-/// # Errors
-/// The database's.
-pub(super) async fn on_workspaces(app: &App) -> anyhow::Result<()> {
-    if app.config.sites_domain.is_none() && app.workspaces.list().await?.len() > 1 {
-        tracing::warn!(
-            "several namespaces share one origin, since there is no `sites_domain`: the pages of each can act for the visitors of every other; \
-             set `sites_domain` unless all of them trust each other"
-        );
-    }
-    Ok(())
+    warn_of_one_origin(app).await
 }
 
 /// A path as it is from anywhere.

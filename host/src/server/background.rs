@@ -1,13 +1,12 @@
-//! What runs beside requests: views written down, what has expired swept, operators' commands noticed.
+//! What runs beside requests: views written down, what has expired swept, guests followed.
 
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::advice;
 use crate::app::{App, SharedApp};
-use crate::control::{audit, events};
+use crate::control::audit;
 use crate::deployments::rerender;
 use crate::guests::watch::Watch;
 use crate::overview::running::Said;
@@ -20,7 +19,7 @@ const TELL: Duration = Duration::from_millis(100);
 const COLLECT: Duration = Duration::from_secs(15);
 const TIDY: Duration = Duration::from_secs(60);
 const FORGET: Duration = Duration::from_secs(3600);
-/// Four times a second, so that a command takes effect within one.
+/// Four times a second, so that a guest that is installed serves within one.
 const LISTEN: Duration = Duration::from_millis(250);
 
 /// The application, and the end of it.
@@ -35,7 +34,7 @@ pub(super) fn start(
 ) -> Vec<JoinHandle<()>> {
     let task = || (app.clone(), stop.clone());
     let mut tasks = periodic(&task);
-    tasks.push(tokio::spawn(hear_operators(task())));
+    tasks.push(tokio::spawn(follow_operators(task())));
     tasks.push(tokio::spawn(mark_orphans(task())));
     tasks.push(tokio::spawn(watch_guests(guests, task())));
     tasks.push(tokio::spawn(rerender(task())));
@@ -194,59 +193,14 @@ async fn watch_guests(mut guests: Watch, (app, mut stop): Task) {
     }
 }
 
-/// Acts on operators' events: a look at a table that is empty when there are none. Those from before the start are
-/// among them, because the edge remembers what memory does not.
-async fn hear_operators((app, mut stop): Task) {
-    let mut ticks = tokio::time::interval(LISTEN);
-    loop {
+/// Follows what operators did while no server ran: the edge remembers what memory does not. What fails is tried again.
+async fn follow_operators((app, mut stop): Task) {
+    while let Err(error) = app.deployments.follow_operators().await {
+        tracing::error!(%error, "what operators did before the start is not followed yet");
         tokio::select! {
-            _ = ticks.tick() => {}
+            () = tokio::time::sleep(SWEEP) => {}
             _ = stop.wait_for(|stop| *stop) => return,
         }
-        match app.control.read(events::unhandled).await {
-            Ok(heard) => {
-                for event in heard {
-                    act(&app, event).await;
-                }
-            }
-            Err(error) => tracing::error!(%error, "operators' commands cannot be read"),
-        }
-    }
-}
-
-/// Does what an event asks for; one that fails is tried again in its turn.
-async fn act(app: &App, event: events::OperatorEvent) {
-    let deed = event.deed.clone();
-    let done = match event.kind.as_str() {
-        events::SLUG_CHANGED => Ok(()),
-        events::WORKSPACE_ENDED => app.teardown.run().await,
-        events::VISITORS_CHANGED => {
-            if let Ok(project) = event.subject.parse() {
-                app.visitors.look_again(project);
-            }
-            Ok(())
-        }
-        _ => advice::on_workspaces(app).await,
-    };
-    let handled = match done {
-        Ok(()) => app
-            .deployments
-            .handle_event(event)
-            .await
-            .map_err(Into::into),
-        failed => failed,
-    };
-    match handled {
-        Ok(()) => tracing::info!(
-            command = deed.command,
-            by = deed.actor,
-            "an operator did something"
-        ),
-        Err(error) => tracing::error!(
-            command = deed.command,
-            error = format!("{error:#}"),
-            "an operator's command could not be followed"
-        ),
     }
 }
 

@@ -24,6 +24,7 @@ use crate::config::Settings;
 use crate::data_dir::{self, Founding};
 use crate::data_lock::DataLock;
 use crate::guests::watch::Watch;
+use crate::operators::Listener;
 use crate::overview::running::Said;
 use crate::random::Random;
 use crate::router::Routers;
@@ -62,6 +63,8 @@ impl Server {
         backup::settle(&data)?;
         let address = listener.local_addr()?;
         lock.announce(address)?;
+        // Commands that come from now on wait here until the server is ready.
+        let operators = Listener::bind(&data)?;
         let config = settings.resolve(address)?;
         let app = App::open(config, clock, random).await?;
         let (stop, stopped) = watch::channel(false);
@@ -79,6 +82,7 @@ impl Server {
                 stopped.clone(),
             )));
         }
+        serving.push(tokio::spawn(operators.serve(app.clone(), stopped.clone())));
         let said = Said::of(&app.config, ops_address, app.clock.now());
         said.begin(&data)?;
         let watch = Watch::begin(&data, &app.config, app.sandbox.clone(), app.clock.clone())?;

@@ -1,9 +1,8 @@
-//! What operators do to visitors beside the server: list them, erase one.
+//! What operators do to visitors: list them, erase one.
 
 use super::model::Visitor;
 use super::store;
 use crate::clock::Timestamp;
-use crate::control::events::{self, Deed};
 use crate::control::{Control, Error};
 use crate::ids::ProjectId;
 
@@ -16,7 +15,7 @@ pub async fn list(control: &Control, project: ProjectId, most: u32) -> Result<Ve
     read.await
 }
 
-/// Erases what is known of a visitor, and tells the server; answers whether there was one.
+/// Erases what is known of a visitor; returns whether there was one.
 ///
 /// # Errors
 /// The database's.
@@ -25,21 +24,7 @@ pub async fn forget(
     project: ProjectId,
     id: String,
     now: Timestamp,
-    deed: Deed,
 ) -> Result<bool, Error> {
-    control
-        .write(move |tx| {
-            let gone = store::forget(tx, &project, &id, now)?;
-            if gone {
-                events::tell(
-                    tx,
-                    events::VISITORS_CHANGED,
-                    &project.to_string(),
-                    &deed,
-                    now,
-                )?;
-            }
-            Ok(gone)
-        })
-        .await
+    let write = control.write(move |tx| store::forget(tx, &project, &id, now));
+    write.await
 }

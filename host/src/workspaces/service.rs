@@ -12,7 +12,6 @@ use super::{store, subscriptions};
 use crate::clock::{Clock, Timestamp};
 use crate::content::Digest;
 use crate::control::audit::Act;
-use crate::control::events::{self, Deed};
 use crate::control::{Control, Error, Tx};
 use crate::ids::WorkspaceId;
 use crate::random::Random;
@@ -140,7 +139,6 @@ impl Workspaces {
     pub async fn begin_end(
         &self,
         name: &str,
-        deed: Deed,
         members: fn(&Tx<'_>, &WorkspaceId) -> Result<usize, Error>,
     ) -> Result<(Workspace, usize), WorkspaceError> {
         let workspace = self.named(name).await?;
@@ -151,9 +149,7 @@ impl Workspaces {
             if !subscriptions::living(tx, &id)?.is_empty() {
                 return Err(WorkspaceError::Subscribed(named));
             }
-            let members = end(tx, &id, now, members)?;
-            events::tell(tx, events::WORKSPACE_ENDED, &id.to_string(), &deed, now)?;
-            Ok(members)
+            Ok(end(tx, &id, now, members)?)
         });
         Ok((workspace, ended.await?))
     }

@@ -11,16 +11,16 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 
-use super::Operate;
+use super::actor::actor;
 use super::progress::Progress;
-use crate::clock::Clock;
 use crate::config::{Config, Settings};
 use crate::control::Control;
-use crate::deployments::rerender::{self, Progress as Rerender};
+use crate::deployments::rerender::Progress as Remade;
 use crate::disk;
 use crate::guests::Folder;
 use crate::guests::check::Bench;
 use crate::guests::status::{Said, is_served, read as read_said};
+use crate::operators::{self, Answer, Note, Operate, Operation, Rerender};
 use crate::sandbox::{GuestDigest, World};
 
 /// How often a command looks what the server does.
@@ -149,6 +149,21 @@ impl Site {
         Control::open(data).with_context(|| format!("opening {}", data.display()))
     }
 
+    /// Runs an operation on it: by the server, if one runs.
+    async fn reach(&self, operation: Operation) -> anyhow::Result<Answer> {
+        operators::reach(&self.data, operation, actor()).await
+    }
+
+    /// Tells the server's log what a command did to files.
+    async fn note(&self, command: String, switched: Option<String>) {
+        let note = Note { command, switched };
+        if let Err(error) = self.reach(Operation::Note(note)).await {
+            super::say(&format!(
+                "the server's log does not know of this: {error:#}"
+            ));
+        }
+    }
+
     fn folder(&self, world: World) -> Folder {
         Folder::new(&self.guests, world)
     }
@@ -206,12 +221,12 @@ impl Guest {
 /// Asks for a rerender, which the server does behind its other work.
 async fn rerender(wait: bool, place: &Place) -> anyhow::Result<ExitCode> {
     let site = place.site()?;
-    let control = site.control()?;
-    let mut done = rerender::request(&control, &Clock::system()).await?;
-    place
-        .operate
-        .note(&control, "guest rerender".to_owned())
-        .await;
+    let reach = async |wanted: Rerender| -> anyhow::Result<Option<Remade>> {
+        let answer = site.reach(Operation::Rerender(wanted)).await?;
+        Ok(serde_json::from_str(&answer.document)?)
+    };
+    let begun = reach(Rerender::Begin).await?;
+    let mut done = begun.context("no rerender has begun")?;
     let mut served = is_served(&site.data)?;
     if wait {
         let bar = Progress::new();
@@ -220,7 +235,7 @@ async fn rerender(wait: bool, place: &Place) -> anyhow::Result<ExitCode> {
             tokio::time::sleep(LOOK).await;
             // In this order, so that what a server did before it ended is seen.
             served = is_served(&site.data)?;
-            done = rerender::progress(&control).await?.unwrap_or(done);
+            done = reach(Rerender::Look).await?.unwrap_or(done);
         }
     }
     let text = if served || done.is_finished() {
@@ -238,7 +253,7 @@ async fn rerender(wait: bool, place: &Place) -> anyhow::Result<ExitCode> {
 }
 
 /// How far a rerender is.
-fn told(done: &Rerender) -> String {
+fn told(done: &Remade) -> String {
     let counts = format!(
         "{} changed, {} unchanged, {} failed and stay as they are, {} changed by somebody else",
         done.changed, done.unchanged, done.failed, done.skipped

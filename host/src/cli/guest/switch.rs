@@ -10,7 +10,6 @@ use super::check::{Report, examine};
 use super::status::told_change;
 use super::{LOOK, Place, Site};
 use crate::clock::{Clock, Timestamp};
-use crate::control::audit::Act;
 use crate::guests::replay::Differences;
 use crate::guests::status::{self, Serves, is_served};
 use crate::guests::{Record, RecordError};
@@ -256,9 +255,7 @@ async fn answer(
         Some(_) => format!("guest install: {digest} is to be {world}"),
         None => format!("guest rollback {world}: {digest} is to serve"),
     };
-    let act = (Act::GuestSwitch, world.to_string());
-    let control = site.control()?;
-    place.operate.note_of(&control, command, Some(act)).await;
+    site.note(command, Some(world.to_string())).await;
     let (effect, failures) = followed(site, &change).await?;
     let document = Answer {
         world: Some(change.world),

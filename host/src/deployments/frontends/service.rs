@@ -8,7 +8,7 @@ use super::model::{
 use super::store;
 use crate::control::answers::Keep;
 use crate::control::audit::Act;
-use crate::control::events::{self, OperatorEvent};
+use crate::control::events::{self, Event};
 use crate::control::{self, Tx};
 use crate::deployments::publication::{Address, announce, announce_slug};
 use crate::deployments::publish::{PageSource, Placement};
@@ -19,20 +19,28 @@ use crate::ids::{DeploymentId, ProjectId};
 use crate::projects::{self, Project};
 
 impl Deployments {
-    /// Acts on an operator's event, once: memory and the edge forget what they hold of the slug, and the event is gone.
+    /// Follows what operators did while no server ran: each event once.
     ///
     /// # Errors
-    /// The database's; the event is there still, then.
-    pub async fn handle_event(&self, event: OperatorEvent) -> Result<(), control::Error> {
-        let (config, now) = (Arc::clone(&self.config), self.clock.now());
-        self.control
-            .write(move |tx| {
-                if event.kind == events::SLUG_CHANGED {
-                    announce_slug(tx, &config, &event.subject, now)?;
-                }
-                events::handled(tx, &event)
-            })
-            .await
+    /// The database's; the events that it did not follow are there still, then.
+    pub async fn follow_operators(&self) -> Result<(), control::Error> {
+        for (id, event) in self.control.read(events::unhandled).await? {
+            if let Some(Event::Noted(deed)) = &event {
+                events::log(deed);
+            }
+            let (config, now) = (Arc::clone(&self.config), self.clock.now());
+            let followed: Result<(), control::Error> = self
+                .control
+                .write(move |tx| {
+                    if let Some(Event::SlugChanged(slug)) = event {
+                        announce_slug(tx, &config, &slug, now)?;
+                    }
+                    events::handled(tx, id)
+                })
+                .await;
+            followed?;
+        }
+        Ok(())
     }
 
     /// Publishes a frontend. Durable when it returns.

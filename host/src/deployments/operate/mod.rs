@@ -3,16 +3,19 @@
 mod store;
 
 use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
 
 use serde::Serialize;
 use store::Reference;
 
 use crate::clock::{Clock, Timestamp};
+use crate::config::Config;
 use crate::content::{Artifact, Content, Digest, OnceFiles};
 use crate::control::audit::Act;
-use crate::control::events::{self, Deed};
+use crate::control::events::{self, Event};
 use crate::control::{Control, Error, answers};
 use crate::deployments;
+use crate::deployments::publication::announce_slug;
 use crate::ids::DeploymentId;
 use crate::projects;
 use crate::sandbox::ContentType;
@@ -20,7 +23,8 @@ use crate::sandbox::ContentType;
 /// The route of deploys, as their kept answers have it.
 const DEPLOY: &str = "deploy/";
 
-/// Disables or enables a deployment and tells the server; answers whether there is such a slug.
+/// Disables or enables a deployment; returns whether there is such a slug. The server in this process, whose settings are
+/// `served`, follows at once; without one the next start tells the edge.
 ///
 /// # Errors
 /// The database's.
@@ -29,7 +33,7 @@ pub async fn set_disabled(
     clock: &Clock,
     slug: &str,
     disabled: bool,
-    deed: Deed,
+    served: Option<Arc<Config>>,
 ) -> Result<bool, Error> {
     let (slug, now) = (slug.to_owned(), clock.now());
     control
@@ -38,7 +42,10 @@ pub async fn set_disabled(
             let Some((id, project)) = changed else {
                 return Ok(false);
             };
-            events::tell(tx, events::SLUG_CHANGED, &slug, &deed, now)?;
+            match served {
+                Some(config) => announce_slug(tx, &config, &slug, now)?,
+                None => events::tell(tx, &Event::SlugChanged(slug), now)?,
+            }
             let act = match disabled {
                 true => Act::DeploymentDisable,
                 false => Act::DeploymentEnable,

@@ -9,7 +9,7 @@ mod store;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use store::Candidate;
 
 use super::publication::{Stored, announce};
@@ -30,7 +30,7 @@ const SHORTEST_REST: Duration = Duration::from_millis(5);
 const BUSY: Duration = Duration::from_secs(2);
 
 /// How far a rerender is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// When it was asked for.
     pub requested_at: Timestamp,

@@ -78,14 +78,11 @@ pub(super) fn revoke(
     key_id: &str,
     now: Timestamp,
 ) -> Result<Option<bool>, Error> {
-    let revoked = tx
-        .prepare_cached(
-            "UPDATE keys SET revoked_at = coalesce(revoked_at, ?3)
-             WHERE workspace_id = ?1 AND key_id = ?2 RETURNING revoked_at = ?3",
-        )?
-        .query_row(params![workspace, key_id, now], |row| row.get(0))
-        .optional()?;
-    Ok(revoked)
+    let sql = "UPDATE keys SET revoked_at = ?3 WHERE workspace_id = ?1 AND key_id = ?2 AND revoked_at IS NULL";
+    let revoked = tx.execute(sql, params![workspace, key_id, now])? == 1;
+    let sql = "SELECT 1 FROM keys WHERE workspace_id = ?1 AND key_id = ?2";
+    let is_there = tx.prepare_cached(sql)?.exists(params![workspace, key_id])?;
+    Ok(is_there.then_some(revoked))
 }
 
 /// A key that is neither revoked nor past its end.

@@ -1,34 +1,26 @@
 //! `svc payments rebuild|events`.
 
-use std::process::ExitCode;
+use serde::{Deserialize, Serialize};
 
-use anyhow::Context as _;
-use serde::Serialize;
-
-use super::Operate;
-use super::table::table;
-use crate::clock::{Clock, Timestamp};
-use crate::control::Control;
+use super::installation::{Answer, Installation};
+use crate::clock::Timestamp;
 use crate::ids::{ProjectId, SessionId};
-use crate::overview;
 use crate::payments;
 use crate::stripe::Fact;
+use crate::terminal::table;
 
-#[derive(Debug, clap::Subcommand)]
-pub(super) enum Payments {
+#[derive(Debug, clap::Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Payments {
     /// Derive all that is said of a project's payments anew from the ledger of events
     Rebuild {
         /// Its id, or the first part of its origin
         project: String,
-        #[command(flatten)]
-        operate: Operate,
     },
     /// List what the payment provider has said about a project's payments, in the order in which it arrived
     Events {
         /// Its id, or the first part of its origin
         project: String,
-        #[command(flatten)]
-        operate: Operate,
     },
 }
 
@@ -56,34 +48,30 @@ struct Told {
 }
 
 impl Payments {
-    pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
+    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
         match self {
-            Self::Rebuild { project, operate } => rebuild(&operate, &project).await,
-            Self::Events { project, operate } => events(&operate, &project).await,
+            Self::Rebuild { project } => rebuild(at, &project).await,
+            Self::Events { project } => events(at, &project).await,
         }
     }
 }
 
-async fn rebuild(operate: &Operate, named: &str) -> anyhow::Result<ExitCode> {
-    let control = operate.control()?;
-    let project = project(&control, named).await?;
-    let now = Clock::system().now();
-    let (sessions, changed) = payments::Payments::rebuild(&control, project, now).await?;
-    let command = format!("payments rebuild {project}");
-    operate.note(&control, command).await;
+async fn rebuild(at: &Installation, named: &str) -> anyhow::Result<Answer> {
+    let (project, now) = (at.project(named).await?, at.clock.now());
+    let (sessions, changed) = payments::Payments::rebuild(&at.control, project, now).await?;
     let rebuilt = Rebuilt {
         project,
         sessions,
         changed,
     };
     let text = format!("{sessions} sessions, {changed} of which said something else before");
-    operate.answer(&rebuilt, &text)
+    let answer = Answer::new(&rebuilt, text)?;
+    Ok(answer.of_deed(format!("payments rebuild {project}")))
 }
 
-async fn events(operate: &Operate, named: &str) -> anyhow::Result<ExitCode> {
-    let control = operate.control()?;
-    let project = project(&control, named).await?;
-    let found = payments::Payments::events(&control, project).await?;
+async fn events(at: &Installation, named: &str) -> anyhow::Result<Answer> {
+    let project = at.project(named).await?;
+    let found = payments::Payments::events(&at.control, project).await?;
     let events = found.into_iter().map(|(session, entry)| Told {
         session,
         id: entry.event.id,
@@ -104,14 +92,5 @@ async fn events(operate: &Operate, named: &str) -> anyhow::Result<ExitCode> {
         ]
     });
     let text = table(["received", "happened", "type", "session", "id"], rows);
-    operate.answer(&serde_json::json!({ "events": events }), &text)
-}
-
-async fn project(control: &Control, named: &str) -> anyhow::Result<ProjectId> {
-    let projects = overview::projects(control, Clock::system().now(), None).await?;
-    let mut projects = projects.into_iter();
-    let found = projects.find(|one| one.id.to_string() == named || one.host_label == named);
-    let found = found
-        .with_context(|| format!("there is no project `{named}`: name its id or its label"))?;
-    Ok(found.id)
+    Answer::new(&serde_json::json!({ "events": events }), text)
 }

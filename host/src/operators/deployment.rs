@@ -1,20 +1,18 @@
 //! `svc deployment list|show|disable|enable`.
 
-use std::path::Path;
-use std::process::ExitCode;
-
 use anyhow::{Context as _, bail};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::sync::Arc;
 
-use super::Operate;
-use super::actor::deed;
-use super::table::{or_dash, table};
-use crate::clock::Clock;
+use super::installation::{Answer, Installation};
 use crate::deployments::operate;
 use crate::overview::{self, Kind, Wanted, sizes};
+use crate::terminal::{or_dash, table};
 
-#[derive(Debug, clap::Subcommand)]
-pub(super) enum Deployment {
+#[derive(Debug, clap::Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Deployment {
     /// List shares and frontends, newest first
     List {
         /// Only those of one namespace
@@ -23,29 +21,21 @@ pub(super) enum Deployment {
         /// Only those that are taken down
         #[arg(long)]
         disabled: bool,
-        #[command(flatten)]
-        operate: Operate,
     },
     /// Say whose a deployment is, what it is made of, and how often it was looked at
     Show {
         /// Where it answers
         slug: String,
-        #[command(flatten)]
-        operate: Operate,
     },
     /// Take a deployment down: every route of its slug answers 403
     Disable {
         /// Where it answers
         slug: String,
-        #[command(flatten)]
-        operate: Operate,
     },
     /// Put a deployment back
     Enable {
         /// Where it answers
         slug: String,
-        #[command(flatten)]
-        operate: Operate,
     },
 }
 
@@ -84,37 +74,37 @@ impl Sized {
 }
 
 impl Deployment {
-    pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
+    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
         match self {
             Self::List {
                 namespace,
                 disabled,
-                operate,
-            } => list(&operate, namespace, disabled).await,
-            Self::Show { slug, operate } => show(&operate, slug).await,
-            Self::Disable { slug, operate } => switch(&operate, &slug, true).await,
-            Self::Enable { slug, operate } => switch(&operate, &slug, false).await,
+            } => list(at, namespace, disabled).await,
+            Self::Show { slug } => show(at, slug).await,
+            Self::Disable { slug } => switch(at, &slug, true).await,
+            Self::Enable { slug } => switch(at, &slug, false).await,
         }
     }
 }
 
 async fn list(
-    operate: &Operate,
+    at: &Installation,
     namespace: Option<String>,
     disabled: bool,
-) -> anyhow::Result<ExitCode> {
-    let control = operate.control()?;
+) -> anyhow::Result<Answer> {
     let wanted = Wanted {
         namespace,
         disabled,
         slug: None,
     };
-    let found = overview::deployments(&control, Clock::system().now(), wanted).await?;
-    let data = operate.data();
-    let sized = found
-        .into_iter()
-        .map(|deployment| Sized::of(&data, deployment))
-        .collect::<anyhow::Result<Vec<_>>>()?;
+    let found = overview::deployments(&at.control, at.clock.now(), wanted).await?;
+    let data = at.data.clone();
+    // A look at a file for each: nothing for a thread that serves.
+    let sized = tokio::task::spawn_blocking(move || {
+        let sized = found.into_iter().map(|one| Sized::of(&data, one));
+        sized.collect::<anyhow::Result<Vec<_>>>()
+    });
+    let sized = sized.await??;
     let rows = sized.iter().map(|sized| {
         let one = &sized.deployment;
         [
@@ -141,23 +131,22 @@ async fn list(
         "state",
     ];
     let text = table(head, rows);
-    operate.answer(&serde_json::json!({ "deployments": sized }), &text)
+    Answer::new(&serde_json::json!({ "deployments": sized }), text)
 }
 
-async fn show(operate: &Operate, slug: String) -> anyhow::Result<ExitCode> {
-    let control = operate.control()?;
+async fn show(at: &Installation, slug: String) -> anyhow::Result<Answer> {
     let wanted = Wanted {
         slug: Some(slug.clone()),
         ..Wanted::default()
     };
-    let found = overview::deployments(&control, Clock::system().now(), wanted).await?;
+    let found = overview::deployments(&at.control, at.clock.now(), wanted).await?;
     let one = found
         .into_iter()
         .next()
         .with_context(|| format!("nothing is deployed at `{slug}`"))?;
-    let history = overview::history(&control, &one).await?;
+    let history = overview::history(&at.control, &one).await?;
     let shown = Shown {
-        sized: Sized::of(&operate.data(), one)?,
+        sized: Sized::of(&at.data, one)?,
         history,
     };
     let one = &shown.sized.deployment;
@@ -185,18 +174,18 @@ async fn show(operate: &Operate, slug: String) -> anyhow::Result<ExitCode> {
     let text = lines
         .map(|(name, value)| format!("{name:10} {value}"))
         .join("\n");
-    operate.answer(&shown, &text)
+    Answer::new(&shown, text)
 }
 
-async fn switch(operate: &Operate, slug: &str, disabled: bool) -> anyhow::Result<ExitCode> {
-    let control = operate.control()?;
+async fn switch(at: &Installation, slug: &str, disabled: bool) -> anyhow::Result<Answer> {
     let verb = if disabled { "disable" } else { "enable" };
-    let deed = deed(format!("deployment {verb} {slug}"));
-    if !operate::set_disabled(&control, &Clock::system(), slug, disabled, deed).await? {
+    let served = at.server.as_ref().map(|app| Arc::clone(&app.config));
+    if !operate::set_disabled(&at.control, &at.clock, slug, disabled, served).await? {
         bail!("nothing is deployed at `{slug}`");
     }
     let document = serde_json::json!({ "slug": slug, "disabled": disabled });
-    operate.answer(&document, &format!("{verb}d {slug}"))
+    let answer = Answer::new(&document, format!("{verb}d {slug}"))?;
+    Ok(answer.of_deed(format!("deployment {verb} {slug}")))
 }
 
 fn kind(kind: Kind) -> &'static str {

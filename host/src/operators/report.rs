@@ -1,46 +1,40 @@
 //! `svc report list|close`.
 
-use std::fmt::Write as _;
-use std::process::ExitCode;
-
 use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+use std::fmt::Write as _;
 
-use super::Operate;
-use super::actor::deed;
-use crate::clock::Clock;
+use super::installation::{Answer, Installation};
 use crate::deployments::reports;
 use crate::ids::ReportId;
 
-#[derive(Debug, clap::Subcommand)]
-pub(super) enum Report {
+#[derive(Debug, clap::Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Report {
     /// List the reports that are open, newest first
     List {
         /// Those that were closed, too
         #[arg(long)]
         all: bool,
-        #[command(flatten)]
-        operate: Operate,
     },
     /// Close a report: it is listed no more
     Close {
         /// The report's id
         id: String,
-        #[command(flatten)]
-        operate: Operate,
     },
 }
 
 impl Report {
-    pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
+    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
         match self {
-            Self::List { all, operate } => list(&operate, all).await,
-            Self::Close { id, operate } => close(&operate, &id).await,
+            Self::List { all } => list(at, all).await,
+            Self::Close { id } => close(at, &id).await,
         }
     }
 }
 
-async fn list(operate: &Operate, all: bool) -> anyhow::Result<ExitCode> {
-    let reports = reports::list(&operate.control()?, all).await?;
+async fn list(at: &Installation, all: bool) -> anyhow::Result<Answer> {
+    let reports = reports::list(&at.control, all).await?;
     let mut text = String::new();
     for report in &reports {
         write!(
@@ -59,17 +53,16 @@ async fn list(operate: &Operate, all: bool) -> anyhow::Result<ExitCode> {
             }
         }
     }
-    operate.answer(&serde_json::json!({ "reports": reports }), &text)
+    Answer::new(&serde_json::json!({ "reports": reports }), text)
 }
 
-async fn close(operate: &Operate, id: &str) -> anyhow::Result<ExitCode> {
-    let control = operate.control()?;
+async fn close(at: &Installation, id: &str) -> anyhow::Result<Answer> {
     let none = || format!("there is no report `{id}`: `svc report list` has their ids");
     let report: ReportId = id.parse().ok().with_context(none)?;
-    let now = Clock::system().now();
-    let closed_at = reports::close(&control, report, now, deed(format!("report close {id}")))
+    let closed_at = reports::close(&at.control, report, at.clock.now())
         .await?
         .with_context(none)?;
     let document = serde_json::json!({ "id": report, "closed_at": closed_at });
-    operate.answer(&document, &format!("closed {id}"))
+    let answer = Answer::new(&document, format!("closed {id}"))?;
+    Ok(answer.of_deed(format!("report close {id}")))
 }

@@ -1,37 +1,32 @@
 //! `svc audit`.
 
-use std::process::ExitCode;
-
 use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
 
-use super::Operate;
-use super::table::table;
-use crate::clock::Clock;
+use super::installation::{Answer, Installation};
 use crate::control::audit;
 use crate::ids::WorkspaceId;
+use crate::terminal::table;
 use crate::workspaces::{WorkspaceError, Workspaces};
 
 /// Who changed what, newest first; entries are kept for 90 days.
-#[derive(Debug, clap::Args)]
-pub(super) struct Audit {
+#[derive(Debug, clap::Args, Serialize, Deserialize)]
+pub struct Audit {
     /// A workspace, by its name or id; without one, what operators did that is of no workspace
     workspace: Option<String>,
     /// How many entries at most
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     limit: u32,
-    #[command(flatten)]
-    operate: Operate,
 }
 
 impl Audit {
-    pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let control = self.operate.control()?;
+    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
         let workspace = match &self.workspace {
-            Some(name) => Some(found(&self.operate.workspaces(&control), name).await?),
+            Some(name) => Some(found(&at.workspaces(), name).await?),
             None => None,
         };
-        let now = Clock::system().now();
-        let found = audit::entries(&control, workspace, None, self.limit, now).await;
+        let now = at.clock.now();
+        let found = audit::entries(&at.control, workspace, None, self.limit, now).await;
         let entries = found.context("reading the audit")?.entries;
         let rows = entries.iter().map(|entry| {
             [
@@ -43,8 +38,7 @@ impl Audit {
             ]
         });
         let text = table(["at", "principal", "action", "target", "request"], rows);
-        self.operate
-            .answer(&serde_json::json!({ "entries": entries }), &text)
+        Answer::new(&serde_json::json!({ "entries": entries }), text)
     }
 }
 

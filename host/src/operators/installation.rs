@@ -1,0 +1,134 @@
+//! An installation as operations find it, and what they answer.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+
+use crate::app::SharedApp;
+use crate::clock::Clock;
+use crate::control::audit::Act;
+use crate::control::events::{self, Deed};
+use crate::control::{Control, Error};
+use crate::ids::ProjectId;
+use crate::overview;
+use crate::random::Random;
+use crate::workspaces::Workspaces;
+
+/// An installation: that of the server in this process, or the files of one that no server has.
+#[derive(Debug)]
+pub struct Installation {
+    /// The data directory.
+    pub data: PathBuf,
+    /// The control database.
+    pub control: Control,
+    /// The time.
+    pub clock: Clock,
+    /// Where ids and secrets come from.
+    pub random: Random,
+    /// The server, if one runs.
+    pub server: Option<SharedApp>,
+}
+
+impl Installation {
+    /// The installation of the server in this process.
+    pub(super) fn served(app: &SharedApp) -> Self {
+        Self {
+            data: app.config.data.clone(),
+            control: app.control.clone(),
+            clock: app.clock.clone(),
+            random: app.deployments.random.clone(),
+            server: Some(app.clone()),
+        }
+    }
+
+    /// Accounts and their keys.
+    pub(super) fn workspaces(&self) -> Workspaces {
+        Workspaces::new(
+            self.control.clone(),
+            self.clock.clone(),
+            self.random.clone(),
+        )
+    }
+
+    /// The project that an operator names.
+    pub(super) async fn project(&self, named: &str) -> anyhow::Result<ProjectId> {
+        let projects = overview::projects(&self.control, self.clock.now(), None).await?;
+        let mut projects = projects.into_iter();
+        let found = projects.find(|one| one.id.to_string() == named || one.host_label == named);
+        let found = found
+            .with_context(|| format!("there is no project `{named}`: name its id or its label"))?;
+        Ok(found.id)
+    }
+
+    /// Writes into the server's log what an operator did: at its next start, if none runs.
+    pub(super) async fn log(&self, deed: Deed) -> anyhow::Result<()> {
+        if self.server.is_some() {
+            events::log(&deed);
+            return Ok(());
+        }
+        let now = self.clock.now();
+        let told: Result<(), Error> = self
+            .control
+            .write(move |tx| events::tell(tx, &events::Event::Noted(deed), now))
+            .await;
+        Ok(told?)
+    }
+}
+
+/// What an operation answers.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Answer {
+    /// The answer as a JSON document.
+    pub document: String,
+    /// The answer for people; empty where there is nothing to list.
+    pub text: String,
+    /// The command for the log, if it changed something; it names no secret.
+    pub deed: Option<String>,
+}
+
+impl Answer {
+    /// The answer of an operation that changed nothing.
+    ///
+    /// # Errors
+    /// A document that is no JSON.
+    pub fn new(document: &impl Serialize, text: impl AsRef<str>) -> anyhow::Result<Self> {
+        Ok(Self {
+            document: serde_json::to_string(document)?,
+            text: text.as_ref().trim_end().to_owned(),
+            deed: None,
+        })
+    }
+
+    /// The same answer of an operation that changed something, as the log names it.
+    #[must_use]
+    pub fn of_deed(self, command: String) -> Self {
+        Self {
+            deed: Some(command),
+            ..self
+        }
+    }
+}
+
+/// Something that a command did to files.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Note {
+    /// The command for the log.
+    pub command: String,
+    /// The guest that it switched, for the audit.
+    pub switched: Option<String>,
+}
+
+impl Note {
+    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
+        if let Some(guest) = self.switched {
+            let now = at.clock.now();
+            let noted: Result<(), Error> = at
+                .control
+                .write(move |tx| tx.did(Act::GuestSwitch, None, &guest, now))
+                .await;
+            noted?;
+        }
+        Ok(Answer::new(&(), "")?.of_deed(self.command))
+    }
+}

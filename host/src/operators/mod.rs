@@ -1,0 +1,142 @@
+//! What operators do to an installation, each command once: the server runs it where one runs, else it works on the files.
+//!
+//! A command of the terminal becomes an [`Operation`]. [`reach`] sends it to the server over a socket in the data directory,
+//! and the server answers when the operation is in effect; where no server runs, `reach` holds the data directory's lock
+//! and runs it itself. To add a command, add its file here and its line in the table below.
+
+mod audit;
+mod deployment;
+mod figures;
+mod installation;
+mod key;
+mod namespace;
+mod payments;
+mod project;
+mod reach;
+mod report;
+mod rerender;
+mod socket;
+mod visitors;
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use serde::{Deserialize, Serialize};
+
+pub use figures::ShowCounts;
+pub use installation::{Answer, Installation, Note};
+pub use namespace::warn_of_one_origin;
+pub use project::Project;
+pub use reach::reach;
+pub use rerender::Rerender;
+pub use socket::{FILE, Listener};
+
+/// The arguments that all operators' commands have.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Operate {
+    /// The data directory [default: ./data]
+    #[arg(long, global = true, env = "SVC_DATA")]
+    pub data: Option<PathBuf>,
+    /// Answer with one JSON document
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// A group of commands with the arguments of all.
+#[derive(Debug, clap::Args)]
+pub struct Group<C: Subcommand> {
+    #[command(subcommand)]
+    command: C,
+    #[command(flatten)]
+    operate: Operate,
+}
+
+/// A command with the arguments of all.
+#[derive(Debug, clap::Args)]
+pub struct Single<C: clap::Args> {
+    #[command(flatten)]
+    command: C,
+    #[command(flatten)]
+    operate: Operate,
+}
+
+macro_rules! operations {
+    (
+        commands { $($(#[doc = $about:literal])* $name:ident($kind:ident<$arguments:ty>);)+ }
+        parts { $($(#[doc = $of:literal])* $part:ident($input:ty);)+ }
+    ) => {
+        /// The commands of the terminal that are operations.
+        #[derive(Debug, Subcommand)]
+        pub enum Command {
+            $($(#[doc = $about])* $name($kind<$arguments>),)+
+        }
+
+        impl Command {
+            /// What is to be done, and where.
+            pub fn split(self) -> (Operate, Operation) {
+                match self {
+                    $(Self::$name(one) => (one.operate, Operation::$name(one.command)),)+
+                }
+            }
+        }
+
+        /// An operation, as it is sent to the server.
+        #[derive(Debug, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum Operation {
+            $($(#[doc = $about])* $name($arguments),)+
+            $($(#[doc = $of])* $part($input),)+
+        }
+
+        impl Operation {
+            async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
+                match self {
+                    $(Self::$name(one) => one.run(at).await,)+
+                    $(Self::$part(one) => one.run(at).await,)+
+                }
+            }
+        }
+    };
+}
+
+operations! {
+    commands {
+        /// Make, list, change and delete namespaces, which own projects
+        Namespace(Group<namespace::Namespace>);
+        /// Make, list and revoke the keys of a namespace
+        Key(Group<key::Key>);
+        /// Look at deployments, take them down, or put them back
+        Deployment(Group<deployment::Deployment>);
+        /// Read what people report, and close what is done
+        Report(Group<report::Report>);
+        /// Look at what the payment provider has said, and derive from it anew
+        Payments(Group<payments::Payments>);
+        /// List a project's visitors, and erase one
+        Visitors(Group<visitors::Visitors>);
+        /// Read who changed what
+        Audit(Single<audit::Audit>);
+    }
+    parts {
+        /// Looks at projects: a part of `svc project`.
+        Project(project::Project);
+        /// Asks for a rerender, or for how far it is: a part of `svc guest rerender`.
+        Rerender(rerender::Rerender);
+        /// Counts what there is: a part of `svc status`.
+        Counts(figures::ShowCounts);
+        /// Writes into the server's log what a command did to files: a part of `svc guest`.
+        Note(installation::Note);
+    }
+}
+
+impl Operation {
+    /// Whether an installation may begin with it: the first namespace is made before the first start.
+    ///
+    /// # Errors
+    /// What is wrong with it, before anything is made.
+    pub fn founds(&self) -> anyhow::Result<bool> {
+        match self {
+            Self::Namespace(namespace) => namespace.founds(),
+            _ => Ok(false),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! `svc namespace create|list|plan|delete`.
+
+use serde::{Deserialize, Serialize};
+
+use super::installation::{Answer, Installation};
+use crate::app::App;
+use crate::projects;
+use crate::terminal::table;
+use crate::workspaces::{Plan, Workspaces};
+
+#[derive(Debug, clap::Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Namespace {
+    /// Make a namespace and print its credential, which is shown this once
+    Create {
+        /// 1 to 63 of a-z, 0-9 and -
+        name: String,
+        /// What it may have
+        #[arg(long, value_enum, default_value = "free")]
+        plan: Plan,
+    },
+    /// List the namespaces
+    List {},
+    /// Change what a namespace may have; the projects that it has already stay
+    Plan {
+        /// The namespace
+        name: String,
+        /// What it may have
+        #[arg(value_enum)]
+        plan: Plan,
+    },
+    /// Delete a namespace with its keys and all of its projects, for good
+    Delete {
+        /// The namespace
+        name: String,
+    },
+}
+
+impl Namespace {
+    /// Whether an installation may begin with it.
+    pub(super) fn founds(&self) -> anyhow::Result<bool> {
+        if let Self::Create { name, .. } = self {
+            Workspaces::check_name(name)?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
+        match self {
+            Self::Create { name, plan } => {
+                let made = at.workspaces().create(&name, plan).await?;
+                if let Some(app) = &at.server {
+                    warn_of_one_origin(app).await?;
+                }
+                let command = format!("namespace create {name} --plan {}", plan.as_str());
+                Ok(Answer::new(&made, &made.credential)?.of_deed(command))
+            }
+            Self::List {} => list(at).await,
+            Self::Plan { name, plan } => {
+                let changed = at.workspaces().set_plan(&name, plan).await?;
+                let plan = plan.as_str();
+                let answer = Answer::new(&changed, format!("{name} has the plan {plan}"))?;
+                Ok(answer.of_deed(format!("namespace plan {name} {plan}")))
+            }
+            Self::Delete { name } => delete(at, &name).await,
+        }
+    }
+}
+
+/// Warns where owners who do not know each other share an origin.
+///
+/// # Errors
+/// The database's.
+pub async fn warn_of_one_origin(app: &App) -> anyhow::Result<()> {
+    if app.config.sites_domain.is_none() && app.workspaces.list().await?.len() > 1 {
+        tracing::warn!(
+            "several namespaces share one origin, since there is no `sites_domain`: the pages of each can act for the visitors of every other; \
+             set `sites_domain` unless all of them trust each other"
+        );
+    }
+    Ok(())
+}
+
+async fn list(at: &Installation) -> anyhow::Result<Answer> {
+    let namespaces = at.workspaces().list().await?;
+    let rows = namespaces.iter().map(|namespace| {
+        [
+            namespace.slug.clone(),
+            namespace.plan.as_str().to_owned(),
+            namespace.id.to_string(),
+        ]
+    });
+    let text = table(["name", "plan", "id"], rows);
+    Answer::new(&serde_json::json!({ "namespaces": namespaces }), text)
+}
+
+async fn delete(at: &Installation, name: &str) -> anyhow::Result<Answer> {
+    let workspaces = at.workspaces();
+    let (deleted, projects) = workspaces.begin_end(name, projects::begin_ends).await?;
+    if let Some(app) = &at.server {
+        app.teardown.run().await?;
+    }
+    let served = at.server.is_some();
+    let document = serde_json::json!({
+        "id": deleted.id, "slug": name, "deleted": true, "projects": projects, "server_running": served,
+    });
+    let rest = match served {
+        true => "what they held is gone",
+        false => "no server runs: the next start removes what they held",
+    };
+    let text = format!("deleted {name} with its keys and {projects} projects; {rest}");
+    Ok(Answer::new(&document, text)?.of_deed(format!("namespace delete {name}")))
+}

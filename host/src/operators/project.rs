@@ -1,0 +1,155 @@
+//! `svc project list|show` of an installation.
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+
+use super::installation::{Answer, Installation};
+use crate::overview::{self, Wanted, sizes};
+use crate::terminal::{or_dash, table};
+
+/// Looks at projects: the part of `svc project` that works on an installation.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Project {
+    /// Lists projects, oldest first.
+    List {
+        /// Only those of one namespace.
+        namespace: Option<String>,
+    },
+    /// Says whose a project is, and what it has.
+    Show {
+        /// Its id, or the first part of its origin.
+        project: String,
+    },
+}
+
+/// Everything about a project.
+#[derive(Debug, Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    project: overview::Project,
+    /// Its frontends, newest first.
+    members: Vec<overview::Deployment>,
+    /// Its backend.
+    backend: Option<Backend>,
+}
+
+/// A backend with its sizes.
+#[derive(Debug, Serialize)]
+struct Backend {
+    #[serde(flatten)]
+    backend: overview::Backend,
+    /// Bytes of the database with its log.
+    bytes: u64,
+    /// Bytes of its history.
+    history_bytes: u64,
+}
+
+impl Project {
+    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
+        match self {
+            Self::List { namespace } => list(at, namespace).await,
+            Self::Show { project } => show(at, &project).await,
+        }
+    }
+}
+
+async fn list(at: &Installation, namespace: Option<String>) -> anyhow::Result<Answer> {
+    let projects = overview::projects(&at.control, at.clock.now(), namespace).await?;
+    let rows = projects.iter().map(|project| {
+        [
+            project.host_label.clone(),
+            project.namespace.clone(),
+            project.name.clone(),
+            project.frontends.to_string(),
+            project.visits.to_string(),
+            match project.backend_id {
+                Some(_) => "yes".to_owned(),
+                None => "-".to_owned(),
+            },
+            project.created_at.to_string(),
+            or_dash(project.expires_at),
+            project.id.to_string(),
+        ]
+    });
+    let head = [
+        "label",
+        "namespace",
+        "name",
+        "frontends",
+        "visits",
+        "backend",
+        "created",
+        "expires",
+        "id",
+    ];
+    let text = table(head, rows);
+    Answer::new(&serde_json::json!({ "projects": projects }), text)
+}
+
+async fn show(at: &Installation, named: &str) -> anyhow::Result<Answer> {
+    let now = at.clock.now();
+    let project = overview::projects(&at.control, now, None)
+        .await?
+        .into_iter()
+        .find(|one| one.id.to_string() == named || one.host_label == named)
+        .with_context(|| format!("there is no project `{named}`: name its id or its label"))?;
+    let wanted = Wanted {
+        namespace: Some(project.namespace.clone()),
+        ..Wanted::default()
+    };
+    let mut members = overview::deployments(&at.control, now, wanted).await?;
+    members.retain(|member| member.project_id == Some(project.id));
+    let backend = match project.backend_id {
+        Some(id) => overview::backend(&at.control, id).await?,
+        None => None,
+    };
+    let backend = match backend {
+        Some(backend) => {
+            let (bytes, history_bytes) = sizes::of_backend(&at.data, &backend.id)?;
+            Some(Backend {
+                backend,
+                bytes,
+                history_bytes,
+            })
+        }
+        None => None,
+    };
+    let shown = Shown {
+        project,
+        members,
+        backend,
+    };
+    Answer::new(&shown, text(&shown))
+}
+
+fn text(shown: &Shown) -> String {
+    let project = &shown.project;
+    let backend = shown.backend.as_ref().map(|one| {
+        format!(
+            "{} bytes and {} of history; {} migrations, {} actions",
+            one.bytes, one.history_bytes, one.backend.migrations, one.backend.actions
+        )
+    });
+    let lines = [
+        ("label", project.host_label.clone()),
+        ("name", project.name.escape_debug().to_string()),
+        ("namespace", project.namespace.clone()),
+        ("visits", project.visits.to_string()),
+        ("backend", or_dash(backend)),
+        ("created", project.created_at.to_string()),
+        ("expires", or_dash(project.expires_at)),
+        ("id", project.id.to_string()),
+    ];
+    let head = lines
+        .map(|(name, value)| format!("{name:10} {value}"))
+        .join("\n");
+    let rows = shown.members.iter().map(|member| {
+        [
+            member.slug.clone(),
+            member.visits.to_string(),
+            member.title.clone(),
+        ]
+    });
+    format!("{head}\n\n{}", table(["frontend", "visits", "title"], rows))
+}

@@ -1,0 +1,78 @@
+//! The way from a command to the installation: through the server where one runs, else by its files.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+
+use super::installation::{Answer, Installation};
+use super::{Operation, socket};
+use crate::clock::Clock;
+use crate::control::Control;
+use crate::control::audit::{Doer, done_by};
+use crate::control::events::Deed;
+use crate::data_lock::{DataLock, refuse_restore};
+use crate::fault;
+use crate::http::request_ids::RequestIds;
+use crate::random::Random;
+
+/// How long a server may take from its lock to its socket, or an earlier one to its end.
+const BEGINS: Duration = Duration::from_secs(20);
+/// How long to wait between two looks.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Runs an operation on the installation in `data`, as `actor`: by the server, if one runs.
+///
+/// # Errors
+/// The operation's, as a text for its operator; or a server that has the directory and does not answer.
+pub async fn reach(data: &Path, operation: Operation, actor: String) -> anyhow::Result<Answer> {
+    let mut waited = Duration::ZERO;
+    let lock = loop {
+        if let Some(answer) = socket::send(data, &operation, &actor).await? {
+            return Ok(answer);
+        }
+        refuse_restore(data)?;
+        match DataLock::take_for_command(data) {
+            Ok(lock) => break lock,
+            Err(error) if waited >= BEGINS => {
+                return Err(error.context(
+                    "the server does not answer commands: if it is of an earlier version, restart it",
+                ));
+            }
+            Err(_) => tokio::time::sleep(LOOK).await,
+        }
+        waited += LOOK;
+    };
+    let control = Control::open(data).with_context(|| format!("opening {}", data.display()))?;
+    let installation = Installation {
+        data: data.to_owned(),
+        control,
+        clock: Clock::system(),
+        random: Random::system(),
+        server: None,
+    };
+    let answer = run(operation, &installation, actor).await;
+    installation.control.close();
+    drop(lock);
+    answer
+}
+
+/// Runs an operation and has the log know of it.
+pub(super) async fn run(
+    operation: Operation,
+    at: &Installation,
+    actor: String,
+) -> anyhow::Result<Answer> {
+    // The audit knows a command by an id as that of a request.
+    let prefix = u32::from_le_bytes(at.random.bytes()?);
+    let doer = Doer::operator(&RequestIds::new(prefix).next());
+    let answer = done_by(doer, operation.run(at)).await?;
+    fault::point("operators.done");
+    if let Some(command) = answer.deed.clone() {
+        let logged = at.log(Deed { command, actor }).await;
+        if let Err(error) = logged {
+            bail!("it is done, and the server's log does not know of it: {error:#}");
+        }
+    }
+    Ok(answer)
+}

@@ -1,0 +1,230 @@
+//! The socket in the data directory, over which a running server takes operations: one a connection, as JSON.
+
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::installation::{Answer, Installation};
+use super::{Operation, reach};
+use crate::app::SharedApp;
+
+/// The name of the socket in the data directory.
+pub const FILE: &str = "operators.sock";
+/// It is its owner's alone.
+const MODE: u32 = 0o600;
+/// The longest path that every system takes for a socket, in bytes.
+const PATH_BYTES: usize = 100;
+/// The longest request, in bytes.
+const REQUEST_BYTES: u64 = 64 * 1024;
+/// How long a request or its answer may take on the way.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A request as it is written.
+#[derive(Debug, Serialize)]
+struct Asked<'a> {
+    version: &'a str,
+    actor: &'a str,
+    operation: &'a Operation,
+}
+
+/// A request as it is read: an operation of another version may have another form.
+#[derive(Debug, Deserialize)]
+struct Request {
+    version: String,
+    actor: String,
+    operation: Box<RawValue>,
+}
+
+/// What the server answers.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Reply {
+    Answer(Answer),
+    Error(String),
+}
+
+/// The server's end of the socket.
+#[derive(Debug)]
+pub struct Listener {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl Listener {
+    /// Listens in a data directory whose lock the caller holds, in the place of whoever had it before.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn bind(data: &Path) -> anyhow::Result<Self> {
+        let path = data.join(FILE);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(error).with_context(|| format!("removing {}", path.display()));
+            }
+            _ => {}
+        }
+        let listener = at(data, |path| UnixListener::bind(path))
+            .with_context(|| format!("listening for commands on {}", path.display()))?;
+        fs::set_permissions(&path, Permissions::from_mode(MODE))
+            .with_context(|| format!("closing {} to others", path.display()))?;
+        Ok(Self { listener, path })
+    }
+
+    /// Answers operations until `stop` becomes true, and finishes those that have begun.
+    pub async fn serve(self, app: SharedApp, mut stop: watch::Receiver<bool>) {
+        let mut connections = JoinSet::new();
+        loop {
+            tokio::select! {
+                accepted = self.listener.accept() => match accepted {
+                    Ok((stream, _)) => {
+                        connections.spawn(answer(stream, app.clone()));
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "a command could not be accepted");
+                        tokio::time::sleep(Duration::from_millis(100)).await;
+                    }
+                },
+                Some(_) = connections.join_next() => {}
+                () = stopped(&mut stop) => break,
+            }
+        }
+        // Whoever comes now finds no socket, and waits for the lock.
+        if let Err(error) = fs::remove_file(&self.path) {
+            tracing::warn!(%error, "the socket for commands is left behind");
+        }
+        drop(self.listener);
+        while connections.join_next().await.is_some() {}
+    }
+}
+
+/// Waits until `stop` becomes true.
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // Nobody who could stop it any more is as good as stopped.
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+/// Answers the one request of a connection.
+async fn answer(mut stream: UnixStream, app: SharedApp) {
+    let reply = match read(&mut stream).await {
+        Ok((operation, actor)) => {
+            let done = tokio::spawn(async move {
+                let at = Installation::served(&app);
+                reach::run(operation, &at, actor).await
+            });
+            match done.await {
+                Ok(Ok(answer)) => Reply::Answer(answer),
+                Ok(Err(error)) => Reply::Error(format!("{error:#}")),
+                // The panic has said so in the log.
+                Err(_) => Reply::Error("the server failed: its log says why".to_owned()),
+            }
+        }
+        Err(error) => Reply::Error(format!("{error:#}")),
+    };
+    let written = async {
+        let bytes = serde_json::to_vec(&reply)?;
+        stream.write_all(&bytes).await?;
+        stream.shutdown().await
+    };
+    if let Err(error) = tokio::time::timeout(PATIENCE, written).await {
+        tracing::debug!(%error, "a command did not take its answer");
+    }
+}
+
+/// Reads a request of the server's own user.
+async fn read(stream: &mut UnixStream) -> anyhow::Result<(Operation, String)> {
+    let (user, ours) = (
+        stream.peer_cred()?.uid(),
+        rustix::process::geteuid().as_raw(),
+    );
+    if user != ours && user != 0 {
+        bail!("the server runs as another user: run this as the user with the number {ours}");
+    }
+    let mut bytes = Vec::new();
+    let mut limited = stream.take(REQUEST_BYTES);
+    let reading = limited.read_to_end(&mut bytes);
+    tokio::time::timeout(PATIENCE, reading)
+        .await
+        .context("the request did not arrive in time")??;
+    let request: Request =
+        serde_json::from_slice(&bytes).context("the request is none of this server's")?;
+    let version = env!("CARGO_PKG_VERSION");
+    if request.version != version {
+        bail!(
+            "the server is svc {version}, and this command svc {}: use the server's program, or restart the server with this one",
+            request.version
+        );
+    }
+    let operation = serde_json::from_str(request.operation.get())
+        .context("the server does not know this command: restart it with this program")?;
+    Ok((operation, request.actor))
+}
+
+/// Sends an operation to the server that listens in a data directory; `None` if nobody does.
+///
+/// # Errors
+/// The operation's, or a server that ended before it answered.
+pub(super) async fn send(
+    data: &Path,
+    operation: &Operation,
+    actor: &str,
+) -> anyhow::Result<Option<Answer>> {
+    let stream = at(data, |path| std::os::unix::net::UnixStream::connect(path));
+    let stream = match stream {
+        Ok(stream) => stream,
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+            ) =>
+        {
+            return Ok(None);
+        }
+        Err(error) => return Err(error).context("reaching the server"),
+    };
+    stream.set_nonblocking(true)?;
+    let mut stream = UnixStream::from_std(stream)?;
+    let version = env!("CARGO_PKG_VERSION");
+    let asked = Asked {
+        version,
+        actor,
+        operation,
+    };
+    let request = serde_json::to_vec(&asked)?;
+    let ended =
+        "the server ended before it answered: look whether this was done, and run it again if not";
+    stream.write_all(&request).await.context(ended)?;
+    stream.shutdown().await.context(ended)?;
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).await.context(ended)?;
+    if bytes.is_empty() {
+        bail!(ended);
+    }
+    match serde_json::from_slice(&bytes).context(ended)? {
+        Reply::Answer(answer) => Ok(Some(answer)),
+        Reply::Error(error) => bail!("{error}"),
+    }
+}
+
+/// Does something with the path of the socket, by a shorter one where it is too long for a socket's address.
+fn at<T>(data: &Path, work: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
+    let path = data.join(FILE);
+    if path.as_os_str().len() <= PATH_BYTES {
+        return work(&path);
+    }
+    let directory = File::open(data)?;
+    work(Path::new(&format!(
+        "/proc/self/fd/{}/{FILE}",
+        directory.as_raw_fd()
+    )))
+}

@@ -1,0 +1,76 @@
+//! `svc visitors list|forget`.
+
+use anyhow::bail;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::installation::{Answer, Installation};
+use crate::terminal::table;
+use crate::visitors::operate;
+use crate::visitors::views::VisitorView;
+
+/// Visitors that a list has at most, if the command does not say.
+const MOST: u32 = 1_000;
+
+#[derive(Debug, clap::Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Visitors {
+    /// List the visitors who have signed in to a project, newest first
+    List {
+        /// The project's id, or the first part of its origin
+        project: String,
+        /// How many at most
+        #[arg(long, default_value_t = MOST)]
+        limit: u32,
+    },
+    /// Erase what is known of a visitor, and end the visitor's sessions
+    Forget {
+        /// The project's id, or the first part of its origin
+        project: String,
+        /// The visitor's id (usr_…)
+        user_id: String,
+    },
+}
+
+impl Visitors {
+    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
+        match self {
+            Self::List { project, limit } => list(at, &project, limit).await,
+            Self::Forget { project, user_id } => forget(at, &project, user_id).await,
+        }
+    }
+}
+
+async fn list(at: &Installation, project: &str, limit: u32) -> anyhow::Result<Answer> {
+    let project = at.project(project).await?;
+    let found = operate::list(&at.control, project, limit).await?;
+    let found: Vec<VisitorView> = found.into_iter().map(Into::into).collect();
+    let dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    let rows = found.iter().map(|one| {
+        [
+            one.id.clone(),
+            dash(&one.name),
+            dash(&one.email),
+            one.provider.clone(),
+            one.created_at.to_string(),
+            one.last_seen_at.to_string(),
+        ]
+    });
+    let head = ["id", "name", "email", "provider", "created", "last seen"];
+    let text = table(head, rows);
+    Answer::new(&json!({ "visitors": found }), text)
+}
+
+async fn forget(at: &Installation, project: &str, user_id: String) -> anyhow::Result<Answer> {
+    let (project, now) = (at.project(project).await?, at.clock.now());
+    if !operate::forget(&at.control, project, user_id.clone(), now).await? {
+        bail!(
+            "the project has no visitor `{user_id}`: `svc visitors list {project}` has their ids"
+        );
+    }
+    if let Some(app) = &at.server {
+        app.visitors.look_again(project);
+    }
+    let answer = Answer::new(&json!({ "id": user_id }), format!("forgot {user_id}"))?;
+    Ok(answer.of_deed(format!("visitors forget {project} {user_id}")))
+}

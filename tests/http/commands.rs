@@ -1,0 +1,346 @@
+//! Operators' commands as operations of the running server: each is in effect when it is answered, and nothing is lost
+//! between a command, the server and the files.
+
+use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use clap::Subcommand as _;
+use http::Method;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use svc_tests::{Ask, Output, Process, until};
+use tempfile::TempDir;
+
+use crate::svc;
+
+const SOCKET: &str = "operators.sock";
+/// What leads to the points of death that are tried here.
+pub(crate) const DEEDS: [&str; 1] = ["operators"];
+
+/// A server as a process, and commands beside it.
+struct Site {
+    data: TempDir,
+    server: Process,
+    /// The commands that were run, each as its path.
+    ran: BTreeSet<String>,
+}
+
+impl Site {
+    async fn start() -> Self {
+        let data = TempDir::new().unwrap();
+        let server = svc().serve(data.path(), &[]).await;
+        let ready = async || (server.get("/readyz").await.status == 200).then_some(());
+        until("the guests to load", ready).await;
+        let ran = BTreeSet::new();
+        Self { data, server, ran }
+    }
+
+    /// Runs a command that succeeds; returns its document.
+    async fn run(&mut self, arguments: &[&str]) -> Value {
+        let whole = arguments.join(" ");
+        let paths = operations().into_iter();
+        let path = paths.filter(|path| whole == *path || whole.starts_with(&format!("{path} ")));
+        self.ran.extend(path);
+        let arguments = [arguments, &["--json"]].concat();
+        svc().run(self.data.path(), &arguments).await.json()
+    }
+
+    /// Asks as the owner of a credential.
+    async fn ask(&self, credential: &str, method: Method, path: &str, body: &Value) -> u16 {
+        let url = self.server.url(path);
+        let request = self.server.client().request(method, url);
+        let request = request.bearer_auth(credential);
+        let request = match body {
+            Value::Null => request,
+            body => request.json(body),
+        };
+        request.answer().await.status
+    }
+
+    async fn makes_project(&self, credential: &str) -> u16 {
+        let body = json!({ "name": "Shop" });
+        let path = "/api/v1/projects";
+        self.ask(credential, Method::POST, path, &body).await
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap()
+}
+
+#[tokio::test]
+async fn every_command_is_in_effect_when_it_is_answered() {
+    let mut site = Site::start().await;
+    let made = site.run(&["namespace", "create", "acme"]).await;
+    let first = text(&made["credential"]).to_owned();
+    let named = site.run(&["namespace", "list"]).await;
+    assert_eq!(named["namespaces"][0]["slug"], "acme");
+    assert_eq!(site.makes_project(&first).await, 201);
+    assert_eq!(site.makes_project(&first).await, 403);
+    site.run(&["namespace", "plan", "acme", "pro"]).await;
+    assert_eq!(site.makes_project(&first).await, 201);
+
+    let key = site.run(&["key", "create", "acme"]).await;
+    let second = text(&key["credential"]).to_owned();
+    let projects = "/api/v1/projects";
+    let ask = async |site: &Site, with: &str| {
+        let none = &Value::Null;
+        site.ask(with, Method::GET, projects, none).await
+    };
+    assert_eq!(ask(&site, &second).await, 200);
+    let revoke = ["key", "revoke", "acme", text(&key["key_id"])];
+    site.run(&revoke).await;
+    assert_eq!(ask(&site, &second).await, 401);
+    let listed = site.run(&["key", "list", "acme"]).await;
+    assert_eq!(listed["keys"].as_array().unwrap().len(), 2);
+    assert!(listed["keys"][1]["revoked_at"].is_string());
+
+    let listed = site.run(&["project", "list"]).await;
+    let project = text(&listed["projects"][0]["id"]).to_owned();
+    let body = json!({ "type": "html", "content": "<p>Hello", "requested_slug": "page" });
+    let path = format!("{projects}/{project}/frontends");
+    let published = site.ask(&first, Method::POST, &path, &body).await;
+    assert_eq!(published, 201);
+    site.server.get("/page").await.expect(200);
+    site.run(&["deployment", "disable", "page"]).await;
+    site.server.get("/page").await.expect(403);
+    let listed = site.run(&["deployment", "list", "--disabled"]).await;
+    assert_eq!(listed["deployments"][0]["slug"], "page");
+    site.run(&["deployment", "enable", "page"]).await;
+    site.server.get("/page").await.expect(200);
+    let shown = site.run(&["deployment", "show", "page"]).await;
+    assert!(shown["page_bytes"].as_u64() > Some(0), "{shown}");
+    let shown = site.run(&["project", "show", &project]).await;
+    assert_eq!(shown["members"][0]["slug"], "page");
+
+    let report = json!({ "slug": "page", "reason": "other" });
+    site.server
+        .json("/api/v1/reports", &report)
+        .await
+        .expect(202);
+    let open = site.run(&["report", "list"]).await;
+    let report = text(&open["reports"][0]["id"]).to_owned();
+    site.run(&["report", "close", &report]).await;
+    let open = site.run(&["report", "list"]).await;
+    assert_eq!(open, json!({ "reports": [] }));
+
+    let rebuilt = site.run(&["payments", "rebuild", &project]).await;
+    assert_eq!(rebuilt["sessions"], 0, "{rebuilt}");
+    let events = site.run(&["payments", "events", &project]).await;
+    assert_eq!(events, json!({ "events": [] }));
+    let visitors = site.run(&["visitors", "list", &project]).await;
+    assert_eq!(visitors, json!({ "visitors": [] }));
+    // Who is erased, and that it is at once, is shown where visitors sign in.
+    let forget = ["visitors", "forget", &project, "usr_nobody"];
+    let nobody = svc().run(site.data.path(), &forget).await;
+    assert!(nobody.stderr.contains("has no visitor"), "{nobody:?}");
+    site.ran.insert("visitors forget".to_owned());
+    let audit = site.run(&["audit", "acme"]).await;
+    let did = |action: &str| {
+        let mut entries = audit["entries"].as_array().unwrap().iter();
+        let found = entries.find(|entry| entry["action"] == action);
+        found.unwrap_or_else(|| panic!("{action} in {audit}"))
+    };
+    for action in [
+        "workspace.create",
+        "deployment.disable",
+        "key.revoke",
+        "payments.rebuild",
+    ] {
+        assert_eq!(did(action)["principal"], "operator");
+    }
+    assert_ne!(did("project.create")["principal"], "operator");
+
+    let deleted = site.run(&["namespace", "delete", "acme"]).await;
+    assert_eq!(
+        (&deleted["projects"], &deleted["server_running"]),
+        (&json!(2), &json!(true))
+    );
+    site.server.get("/page").await.expect(404);
+    assert_eq!(ask(&site, &first).await, 401);
+    let named = site.run(&["namespace", "list"]).await;
+    assert_eq!(named, json!({ "namespaces": [] }));
+
+    assert_eq!(site.ran, operations(), "each command is tried here");
+    let log = site.server.stderr();
+    for said in [
+        "namespace create acme --plan free",
+        "deployment disable page",
+        "namespace delete acme",
+    ] {
+        assert!(log.contains(said), "{said} in {log}");
+    }
+    assert!(!log.contains("deployment list"), "looking is not doing");
+    assert!(!log.contains(&first) && !log.contains(&second));
+}
+
+/// The commands that are operations, each as its path.
+fn operations() -> BTreeSet<String> {
+    let all = svc::operators::Command::augment_subcommands(clap::Command::new("svc"));
+    let projects = ["project list", "project show"].map(str::to_owned);
+    let paths = all.get_subcommands().flat_map(|one| {
+        let below = one.get_subcommands().map(|below| below.get_name());
+        let below: Vec<_> = below.filter(|name| *name != "help").collect();
+        match below.is_empty() {
+            true => vec![one.get_name().to_owned()],
+            false => {
+                let paths = below
+                    .iter()
+                    .map(|name| format!("{} {name}", one.get_name()));
+                paths.collect()
+            }
+        }
+    });
+    paths.chain(projects).collect()
+}
+
+#[tokio::test]
+async fn the_socket_is_its_owners_and_ends_with_the_server() {
+    let mut site = Site::start().await;
+    let path = site.data.path().join(SOCKET);
+    let socket = std::fs::metadata(&path).unwrap();
+    assert!(socket.file_type().is_socket());
+    assert_eq!(socket.permissions().mode() & 0o777, 0o600);
+    // A server that was killed leaves its socket, which is in nobody's way.
+    site.server.kill().await;
+    assert!(path.exists());
+    let run = async |site: &Path| {
+        svc()
+            .run(site, &["namespace", "create", "acme", "--json"])
+            .await
+    };
+    run(site.data.path()).await.json();
+    site.server = svc().serve(site.data.path(), &[]).await;
+    let named = svc()
+        .run(site.data.path(), &["namespace", "list", "--json"])
+        .await
+        .json();
+    assert_eq!(named["namespaces"][0]["slug"], "acme");
+    site.server.signal(Signal::TERM);
+    let (status, _) = site.server.ended().await;
+    assert!(status.success());
+    assert!(!path.exists(), "it is gone");
+}
+
+/// Says something to the socket; returns what is answered.
+fn say(data: &Path, request: &[u8]) -> Value {
+    let mut stream = UnixStream::connect(data.join(SOCKET)).unwrap();
+    stream.write_all(request).unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    serde_json::from_str(&answer).unwrap()
+}
+
+#[tokio::test]
+async fn what_is_no_request_of_this_version_is_told_why() {
+    let site = Site::start().await;
+    let version = env!("CARGO_PKG_VERSION");
+    let ask = |version: &str, operation: Value| {
+        let asked = json!({ "version": version, "actor": "me", "operation": operation });
+        say(site.data.path(), asked.to_string().as_bytes())
+    };
+    let list = json!({ "namespace": { "list": {} } });
+    let answered = ask(version, list.clone());
+    assert_eq!(answered["answer"]["document"], "{\"namespaces\":[]}");
+    let cases = [
+        (ask("0.0.1", list), "this command svc 0.0.1"),
+        (
+            ask(version, json!({ "nothing": {} })),
+            "does not know this command",
+        ),
+        (
+            say(site.data.path(), b"GET / HTTP/1.1\r\n\r\n"),
+            "none of this server's",
+        ),
+        (say(site.data.path(), b""), "none of this server's"),
+        (
+            say(site.data.path(), &vec![b'['; 1 << 16]),
+            "none of this server's",
+        ),
+    ];
+    for (answer, says) in cases {
+        assert!(text(&answer["error"]).contains(says), "{says}: {answer}");
+    }
+    site.server.get("/healthz").await.expect(200);
+}
+
+/// A server that dies behind an operation, before it answers.
+#[tokio::test]
+async fn a_server_that_dies_before_it_answers_has_done_it() {
+    let data = TempDir::new().unwrap();
+    let server = svc().serve(data.path(), &[]).await;
+    let body = json!({ "content": "x", "name": "page" });
+    server.json("/api/v1/deploy", &body).await.expect(201);
+    server.kill().await;
+    let dying = svc()
+        .serve_until(Some("operators.done"), data.path(), &[])
+        .await;
+    let disabled = svc()
+        .run(data.path(), &["deployment", "disable", "page"])
+        .await;
+    assert!(!disabled.success);
+    assert!(
+        disabled.stderr.contains("ended before it answered"),
+        "{disabled:?}"
+    );
+    let (status, _) = dying.ended().await;
+    assert!(!status.success());
+    let server = svc().serve(data.path(), &[]).await;
+    server.get("/page").await.expect(403);
+}
+
+#[tokio::test]
+async fn commands_without_a_server_wait_for_each_other_and_are_told_to_the_next() {
+    let data = TempDir::new().unwrap();
+    let run = async |arguments: &[&str]| svc().run(data.path(), arguments).await;
+    run(&["namespace", "create", "first"]).await;
+    let names = ["a", "b", "c", "d", "e"];
+    let made = names.map(|name| {
+        let data = data.path().to_owned();
+        tokio::spawn(async move { svc().run(&data, &["namespace", "create", name]).await })
+    });
+    for made in made {
+        let made: Output = made.await.unwrap();
+        assert!(made.success, "{made:?}");
+    }
+    let listed = run(&["namespace", "list", "--json"]).await.json();
+    assert_eq!(listed["namespaces"].as_array().unwrap().len(), 6);
+    let server = svc().serve(data.path(), &[]).await;
+    let said = async || {
+        let log = server.stderr();
+        let all = names
+            .iter()
+            .all(|name| log.contains(&format!("namespace create {name} ")));
+        all.then_some(())
+    };
+    until("the log to name each command", said).await;
+    server.kill().await;
+    // Each was said once.
+    let server = svc().serve(data.path(), &[]).await;
+    server.get("/healthz").await.expect(200);
+    run(&["namespace", "create", "last"]).await;
+    let said = async || server.stderr().contains("create last").then_some(());
+    until("the last command", said).await;
+    assert!(!server.stderr().contains("namespace create a "));
+}
+
+#[tokio::test]
+async fn a_path_that_is_too_long_for_a_socket_is_none_for_a_command() {
+    let root = TempDir::new().unwrap();
+    let data = root.path().join("d".repeat(60)).join("e".repeat(60));
+    std::fs::create_dir_all(&data).unwrap();
+    let server = svc().serve(&data, &[]).await;
+    let made = svc().run(&data, &["namespace", "create", "acme"]).await;
+    assert!(made.success, "{made:?}");
+    let said = async || {
+        server
+            .stderr()
+            .contains("namespace create acme")
+            .then_some(())
+    };
+    until("the server to say so", said).await;
+}
