@@ -12,7 +12,7 @@ use crate::account::text;
 use crate::svc;
 use crate::{
     backend_crashes, backup_crashes, commands, guest_crashes, live, members, payments,
-    sharing_crashes,
+    sharing_crashes, visitors,
 };
 
 /// A server process, and the credential of the owner who calls it.
@@ -174,6 +174,7 @@ async fn whatever_the_point_of_death_what_follows_is_whole() {
         &sharing_crashes::DEEDS,
         &members::crashes::DEEDS,
         &payments::crashes::DEEDS,
+        &visitors::crashes::DEEDS,
         &live::DEEDS,
     ]
     .concat();

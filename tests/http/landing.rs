@@ -415,6 +415,7 @@ async fn a_page_is_reported_by_a_form() {
         said,
         [
             (&json!("other"), &Value::Null),
+            (&json!("malware"), &Value::Null),
             (&json!("malware"), &Value::Null)
         ]
     );

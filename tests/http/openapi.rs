@@ -81,7 +81,10 @@ impl Furnished {
 
     fn filled(&self, path: &str, slug: &str) -> String {
         // A backend answers through the pages of its own project alone.
-        let through = calls_backend(path) || matches!(path, "/{slug}/ws" | "/{slug}/mcp");
+        let through = calls_backend(path)
+            || matches!(path, "/{slug}/ws" | "/{slug}/mcp")
+            || path.starts_with("/{slug}/auth/")
+            || path.starts_with("/{slug}/payments/");
         let slug = if through { "room" } else { slug };
         let path = filled(path, slug);
         self.fill

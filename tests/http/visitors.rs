@@ -1,6 +1,7 @@
 //! Visitors who are somebody: sign-in, sessions, and actions that know who calls.
 
 mod allowed;
+pub(crate) mod crashes;
 mod developing;
 mod lies;
 mod others;

@@ -6,6 +6,11 @@ pub fn is_data(path: &str) -> bool {
     is_platform(first) || matches!(second, "api" | "mcp" | "raw")
 }
 
+/// Whether people send forms to a path of the API, from the platform's own pages.
+pub fn takes_forms(path: &str) -> bool {
+    path == "/api/v1/reports" || path.starts_with("/api/v1/auth/")
+}
+
 /// Whether only pages of its own origin may read what a path answers.
 pub fn is_private(path: &str) -> bool {
     let (first, second) = first_segments(path);

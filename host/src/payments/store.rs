@@ -307,7 +307,7 @@ pub(super) fn recognise(
         add(paid_by_cookie(c, deployment, &cookie)?, MatchedBy::Cookie);
     }
     // Ids are ordered by time.
-    found.sort_by(|(a, _), (b, _)| b.id.cmp(&a.id));
+    found.sort_by_key(|(session, _)| std::cmp::Reverse(session.id));
     Ok(found)
 }
 

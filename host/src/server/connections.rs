@@ -116,7 +116,7 @@ async fn given_up(mut stop: watch::Receiver<bool>, streams: &AtomicBool) {
     let _ = stop.wait_for(|stop| *stop).await;
     tokio::time::sleep(STREAM_TIME).await;
     if !streams.load(Ordering::Relaxed) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

@@ -158,8 +158,8 @@ impl Shape {
     fn of(request: &Request) -> Self {
         let (path, headers) = (request.uri().path(), request.headers());
         // Who sends a form in a browser is shown a page, wherever the form goes.
-        let is_form = request.method() == Method::POST && extract::is_form(headers);
-        let is_page = !paths::is_data(path) || is_form;
+        let is_page =
+            !paths::is_data(path) || (paths::takes_forms(path) && extract::is_form(headers));
         Self {
             options: request.method() == Method::OPTIONS,
             head: request.method() == Method::HEAD,

@@ -26,7 +26,7 @@ pub struct Received {
     operation_id = "receive_webhook",
     post, path = "/_svc/webhooks/stripe", tag = "operation",
     params(("Stripe-Signature" = String, Header, description = "`t=<seconds>,v1=<HMAC-SHA256 in hexadecimal>`; at most 300 seconds old.")),
-    request_body(content((String = "application/json"))),
+    request_body(content((serde_json::Value = "application/json"))),
     responses((status = 200, description = "Taken in, and durable.", body = Received)),
     extensions(("x-problems" = json!("invalid_request payload_too_large unsupported_media_type timeout payments_unconfigured capacity_reached")))
 )]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use svc_base::names::is_slug;
 
+use super::failures::{fail, no_such_provider, not_offered, said_no, unconfigured, unknown};
 use super::model::{AuthError, Failure, SessionKey, SignedIn};
 use super::oidc::Asking;
 use super::providers::Provider;
@@ -370,68 +371,6 @@ impl Visitors {
     fn failed(&self, origin: &str, sign_in: &SignIn, failure: &Failure) -> String {
         fail(origin, &sign_in.return_to, &sign_in.provider, failure)
     }
-}
-
-/// Logs why a sign-in failed; answers where it leads back to.
-fn fail(origin: &str, back: &str, provider: &str, failure: &Failure) -> String {
-    let (error, cause) = (failure.error.code(), failure.cause.as_str());
-    tracing::warn!(provider, error, cause, "a sign-in failed");
-    return_to::with_error(origin, back, error)
-}
-
-/// What an error of a provider's means (RFC 6749, section 4.1.2.1, and OpenID Connect Core, section 3.1.2.6).
-fn said_no(error: &str) -> Failure {
-    const NO: [&str; 6] = [
-        "access_denied",
-        "login_required",
-        "interaction_required",
-        "consent_required",
-        "account_selection_required",
-        "user_cancelled_login",
-    ];
-    match error {
-        no if NO.contains(&no) => Failure::new(
-            AuthError::AccessDenied,
-            "the visitor or the provider said no",
-        ),
-        "temporarily_unavailable" => Failure::new(
-            AuthError::ProviderUnavailable,
-            "it says that it is not available",
-        ),
-        _ => Failure::new(AuthError::ProviderError, "it answered with an error"),
-    }
-}
-
-fn not_offered() -> Failure {
-    Failure::new(
-        AuthError::ProviderNotAllowed,
-        "the project does not offer it",
-    )
-}
-
-fn unconfigured() -> Problem {
-    Problem::new(
-        Code::IdentityUnconfigured,
-        "This page has no sign-in: the operator of the server has set up no provider that its project offers.",
-    )
-}
-
-fn no_such_provider(name: &str, offered: &[Arc<Provider>]) -> Problem {
-    let names: Vec<_> = offered
-        .iter()
-        .map(|one| format!("`{}`", one.settings.name))
-        .collect();
-    let shown: String = name.chars().take(64).collect();
-    invalid(format!(
-        "There is no provider `{}`: choose one of {}, or leave `provider` out.",
-        shown.escape_debug(),
-        names.join(", ")
-    ))
-}
-
-/// The problem of what comes back from a provider and belongs to no sign-in: nothing says where to lead back to.
-fn unknown() -> Problem {
-    invalid("This sign-in was not begun here. Go back to the page and sign in again.")
 }
 
 /// The address with which a browser asks the frontend's own origin for the same.

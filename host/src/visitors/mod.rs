@@ -16,6 +16,7 @@ pub mod scope;
 pub mod views;
 
 mod cookies;
+mod failures;
 mod flow;
 mod github;
 mod oidc;

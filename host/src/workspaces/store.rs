@@ -116,7 +116,7 @@ pub(super) fn seen_by(
     c.prepare_cached(&format!(
         "SELECT w.id, w.slug, w.display_name, w.plan, w.created_at, {PROJECTS}, m.role
          FROM memberships m JOIN workspaces w ON w.id = m.workspace_id
-         WHERE m.user_id = ?1 AND w.state = 'active' ORDER BY w.id"
+         WHERE m.user_id = ?1 AND w.state = 'active' ORDER BY w.created_at, w.slug"
     ))?
     .query_map(params![user.as_str(), now], |row| {
         let role: String = row.get(6)?;

@@ -24,7 +24,7 @@ impl Steps {
             (price(json!({})), 201),
             (price(json!({ "amount": 0 })), 400),
             (price(json!({ "currency": "xxx" })), 400),
-            (price(json!({ "label": null })), 400),
+            (price(json!({ "label": "" })), 400),
             (price(json!({ "colour": "red" })), 400),
         ] {
             self.sell("add_price", Method::POST, "catalog", body, status);

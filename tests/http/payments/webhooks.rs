@@ -7,7 +7,6 @@ use svc_tests::Ask;
 use super::Shop;
 use super::provider::{charge, checkout, event};
 use crate::account::text;
-use svc_tests::Ask as _;
 
 #[tokio::test]
 async fn who_has_paid_is_recognised_by_the_cookie_until_the_money_goes_back() {

@@ -153,7 +153,7 @@ pub(super) fn workspaces_of(
 ) -> rusqlite::Result<Vec<(WorkspaceId, String)>> {
     c.prepare_cached(
         "SELECT w.id, w.slug FROM memberships m JOIN workspaces w ON w.id = m.workspace_id
-         WHERE m.user_id = ?1 AND w.state = 'active' ORDER BY w.id LIMIT ?2",
+         WHERE m.user_id = ?1 AND w.state = 'active' ORDER BY w.created_at, w.slug LIMIT ?2",
     )?
     .query_map(
         params![user.as_str(), i64::try_from(most).unwrap_or(i64::MAX)],
