@@ -74,7 +74,7 @@ async fn each_visitor_is_told_their_own() {
         first(socket, "all", "all", &json!({})).await;
     }
     sign(&place, &mut ada, "of ada").await;
-    let mut told = vec![for_ada.envelope().await, for_ada.envelope().await];
+    let mut told = [for_ada.envelope().await, for_ada.envelope().await];
     told.sort_by_key(|frame| frame["id"].to_string());
     assert_eq!(words(&told[0]["result"]["rows"]), ["of ada"]);
     assert_eq!(told[1]["result"]["rows"][0]["email"], "ada@example.com");
@@ -82,7 +82,7 @@ async fn each_visitor_is_told_their_own() {
     assert_eq!(words(&rows(&mut for_bob, "all", 2).await), ["of ada"]);
     lives(&mut for_bob).await;
     sign(&place, &mut bob, "of bob").await;
-    let mut told = vec![for_bob.envelope().await, for_bob.envelope().await];
+    let mut told = [for_bob.envelope().await, for_bob.envelope().await];
     told.sort_by_key(|frame| frame["id"].to_string());
     assert_eq!(words(&told[1]["result"]["rows"]), ["of bob"]);
     // Nobody is nobody.

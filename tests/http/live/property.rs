@@ -52,8 +52,11 @@ fn schema(numbers: &mut Numbers) -> String {
     ddl
 }
 
+/// Actions by name and SQL, and calls that read by name and params.
+type Actions = (Vec<(String, String)>, Vec<(String, Value)>);
+
 /// Reads and writes on it.
-fn actions() -> (Vec<(String, String)>, Vec<(String, Value)>) {
+fn actions() -> Actions {
     let (mut actions, mut queries) = (Vec::new(), Vec::new());
     let mut read = |name: String, sql: String, params: Value| {
         actions.push((name.clone(), sql));

@@ -146,7 +146,7 @@ async fn everybody_is_told_with_a_number_of_their_own() {
         .done("vote", &json!({ "poll": 1, "choice": "tea" }))
         .await;
     assert_eq!(rows(&mut ada, "a", 3).await, json!([{ "n": 2 }]));
-    let mut both = vec![bob.envelope().await, bob.envelope().await];
+    let mut both = [bob.envelope().await, bob.envelope().await];
     both.sort_by_key(|frame| frame["id"].to_string());
     for (frame, id) in both.iter().zip(["b", "c"]) {
         assert_eq!((&frame["id"], &frame["seq"]), (&json!(id), &json!(2)));
@@ -237,7 +237,7 @@ async fn a_query_that_fails_later_ends_with_its_problem() {
     house
         .done("set", &json!({ "k": "a", "v": "no json" }))
         .await;
-    let mut ended = vec![socket.envelope().await, socket.envelope().await];
+    let mut ended = [socket.envelope().await, socket.envelope().await];
     ended.sort_by_key(|frame| frame["id"].to_string());
     for (frame, code) in ended.iter().zip(["statement_failed", "query_timeout"]) {
         assert_eq!(frame["problem"]["code"], code, "{frame}");

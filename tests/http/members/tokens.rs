@@ -24,7 +24,7 @@ fn base64(text: &str) -> String {
 #[tokio::test]
 async fn the_metadata_names_the_issuer() {
     let house = House::with(TestServer::builder(), |oauth| {
-        oauth.scopes = vec!["svc".into()]
+        oauth.scopes = vec!["svc".into()];
     })
     .await;
     let base = format!("http://localhost:{}", house.server.address().port());
@@ -199,7 +199,7 @@ async fn a_token_that_was_taken_is_refused_from_its_end_on() {
 #[tokio::test]
 async fn a_scope_is_asked_for_where_the_operator_does() {
     let house = House::with(TestServer::builder(), |oauth| {
-        oauth.scopes = vec!["svc".into()]
+        oauth.scopes = vec!["svc".into()];
     })
     .await;
     for (scope, taken) in [

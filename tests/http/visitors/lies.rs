@@ -423,7 +423,7 @@ async fn an_address_that_nobody_has_checked_is_nobodys() {
 async fn issuers_are_not_mixed_up() {
     let (good, evil) = (Stub::start().await, Stub::start().await);
     evil.change(|inner| {
-        inner.discovery = json!({"authorization_response_iss_parameter_supported": true})
+        inner.discovery = json!({"authorization_response_iss_parameter_supported": true});
     });
     let place = Place::with_issuers(&[("good", &good), ("evil", &evil)]).await;
     let mut browser = place.browser();

@@ -213,6 +213,7 @@ impl House {
             },
             sql: format!("-- {version}"),
             made_at: self.clock.now(),
+            made_by: None,
         };
         let plan = Plan {
             later: Vec::new(),
