@@ -151,9 +151,25 @@ struct Running {
 }
 
 impl Running {
-    fn start(mut command: Command) -> Self {
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+    /// Starts it with ears for Ctrl-C, which what a shell runs in the background ignores, and its children.
+    fn start(command: Command) -> Self {
+        let mut heard = Command::new("/usr/bin/env");
+        heard
+            .arg("--default-signal=INT")
+            .arg(command.get_program())
+            .args(command.get_args())
+            .envs(
+                command
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        if let Some(folder) = command.get_current_dir() {
+            heard.current_dir(folder);
+        }
+        let mut child = heard.spawn().unwrap();
         Self {
             stdout: listen(child.stdout.take().unwrap()),
             stderr: listen(child.stderr.take().unwrap()),
