@@ -158,14 +158,15 @@ impl Running {
             .arg("--default-signal=INT")
             .arg(command.get_program())
             .args(command.get_args())
-            .envs(
-                command
-                    .get_envs()
-                    .filter_map(|(name, value)| Some((name, value?))),
-            )
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => heard.env(name, value),
+                None => heard.env_remove(name),
+            };
+        }
         if let Some(folder) = command.get_current_dir() {
             heard.current_dir(folder);
         }

@@ -17,6 +17,7 @@ mod parity_order;
 mod parity_payments;
 mod parity_rooms;
 mod parity_twins;
+mod parity_visitors;
 mod parity_workspaces;
 mod ranges;
 mod written;

@@ -28,6 +28,7 @@ pub const COOKIE_SECONDS: i64 = 30 * 24 * 3600;
 /// What became of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = PaymentStatus)]
 pub enum Status {
     /// Nobody has paid yet.
     Open,

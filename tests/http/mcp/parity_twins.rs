@@ -34,6 +34,7 @@ pub(super) fn steps() -> Vec<Step> {
     steps.restores();
     steps.rooms();
     steps.payments();
+    steps.visitors();
     steps.workspaces();
     steps.ends();
     steps.0
