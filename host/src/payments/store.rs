@@ -143,7 +143,10 @@ pub(super) fn set_hosted(
 ) -> Result<(), Error> {
     let change = next_change(tx, &session.project)?;
     tx.prepare_cached(
-        "UPDATE payment_sessions SET provider_id = ?2, provider_url = ?3, change = ?4 WHERE id = ?1",
+        // An id that another session has is no name of this one.
+        "UPDATE payment_sessions SET provider_url = ?3, change = ?4,
+            provider_id = iif(EXISTS (SELECT 1 FROM payment_sessions o WHERE o.provider_id = ?2 AND o.id <> ?1), NULL, ?2)
+         WHERE id = ?1",
     )?
     .execute(params![session.id, provider_id, url, change])?;
     Ok(())

@@ -77,8 +77,9 @@ impl Terms {
     /// the reference that we gave it.
     fn own(&self, checkout: &Checkout) -> bool {
         let named = matches!(&checkout.subject, Some(Subject::Session(id)) if *id == self.id);
+        let another = !named && matches!(checkout.subject, Some(Subject::Session(_)));
         match &self.provider_id {
-            Some(id) => *id == checkout.id || named,
+            Some(id) => named || (*id == checkout.id && !another),
             None => named || checkout.reference.as_ref() == Some(&self.id),
         }
     }
@@ -162,9 +163,11 @@ impl<'e> Purchase<'e> {
 
     /// Whether all the money was returned: of a subscription, that of its latest paid invoice.
     fn is_returned(&self, ledger: &[&Event]) -> bool {
-        if self.subscriptions.is_empty() && self.invoices.is_empty() {
+        if self.subscriptions.is_empty() {
             let named = |charge: &crate::stripe::Charge| self.is_for(charge.subject.as_ref());
-            return returned(ledger, &self.payments, named);
+            if returned(ledger, &self.payments, named) {
+                return true;
+            }
         }
         let Some((_, invoice)) = self.invoices.last() else {
             return false;

@@ -27,14 +27,14 @@ pub(super) fn event(body: &[u8]) -> Result<Option<Event>, NoEvent> {
     let document: Value = serde_json::from_slice(body).map_err(|e| NoEvent(e.to_string()))?;
     let kind = document["type"].as_str();
     let kind = kind.ok_or_else(|| missing("type"))?;
-    let id = id_in(&document, "id").ok_or_else(|| missing("id"))?;
-    let at = document["created"].as_i64();
-    let at = at.ok_or_else(|| missing("created"))?;
-    let at = Timestamp(at.checked_mul(1000).ok_or_else(|| missing("created"))?);
     let object = &document["data"]["object"];
     let Some(fact) = fact(kind, object) else {
         return Ok(None);
     };
+    let id = id_in(&document, "id").ok_or_else(|| missing("id"))?;
+    let at = document["created"].as_i64();
+    let at = at.ok_or_else(|| missing("created"))?;
+    let at = Timestamp(at.checked_mul(1000).ok_or_else(|| missing("created"))?);
     Ok(Some(Event {
         id,
         kind: kind.to_owned(),
@@ -62,7 +62,7 @@ fn fact(kind: &str, object: &Value) -> Option<Result<Fact, NoEvent>> {
         "customer.subscription.deleted" => subscription(object, true),
         "invoice.paid" | "invoice.payment_succeeded" => invoice(object, true),
         "invoice.payment_failed" => invoice(object, false),
-        "invoice_payment.paid" => invoice_payment(object),
+        "invoice_payment.paid" => return invoice_payment(object).transpose(),
         "charge.refunded" => charge(object),
         "refund.created" | "refund.updated" | "refund.failed" | "charge.refund.updated" => {
             refund(object)
@@ -154,13 +154,11 @@ fn paid_by(payment: &Value) -> Option<String> {
     id_in(payment, "payment_intent").or_else(|| id_in(payment, "charge"))
 }
 
-fn invoice_payment(object: &Value) -> Result<Fact, NoEvent> {
-    let invoice = id_in(object, "invoice");
+/// Which payment has paid an invoice; `None` if it was paid otherwise, as by a payment record.
+fn invoice_payment(object: &Value) -> Result<Option<Fact>, NoEvent> {
+    let invoice = id_in(object, "invoice").ok_or_else(|| missing("data.object.invoice"))?;
     let payment = paid_by(&object["payment"]);
-    Ok(Fact::InvoicePayment(InvoicePayment {
-        invoice: invoice.ok_or_else(|| missing("data.object.invoice"))?,
-        payment: payment.ok_or_else(|| missing("data.object.payment"))?,
-    }))
+    Ok(payment.map(|payment| Fact::InvoicePayment(InvoicePayment { invoice, payment })))
 }
 
 fn charge(object: &Value) -> Result<Fact, NoEvent> {
