@@ -152,7 +152,7 @@ struct Running {
 
 impl Running {
     /// Starts it with ears for Ctrl-C, which what a shell runs in the background ignores, and its children.
-    fn start(command: Command) -> Self {
+    fn start(command: &Command) -> Self {
         let mut heard = Command::new("/usr/bin/env");
         heard
             .arg("--default-signal=INT")

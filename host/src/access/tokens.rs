@@ -15,7 +15,7 @@ use crate::workspaces;
 
 /// Tokens whose signatures are remembered: checking one costs as much as the rest of a call.
 const REMEMBERED: usize = 4_096;
-/// For so long a signature is not checked again, in milliseconds: a key that its issuer takes back counts for that much longer.
+/// For so long a signature is not checked again, in milliseconds, unless the issuer's keys are asked for meanwhile.
 const FRESH: i64 = 60_000;
 /// The longest address that is kept, in bytes.
 const EMAIL: usize = 320;
@@ -27,8 +27,8 @@ pub struct Tokens {
     audience: String,
     scopes: Vec<String>,
     clock: Clock,
-    /// By the digest of the token: who it stands for, and until when that is not looked at again.
-    checked: Cache<Digest, (Arc<Person>, Timestamp)>,
+    /// By the digest of the token: who it stands for, until when that is not looked at again, and of which set of keys that is true.
+    checked: Cache<Digest, (Arc<Person>, Timestamp, u64)>,
 }
 
 /// Why a token does not identify anybody.
@@ -89,8 +89,10 @@ impl Tokens {
     /// Checks a token.
     pub(super) async fn check(&self, token: &str) -> Result<Arc<Person>, Refused> {
         let (name, now) = (Digest::of(token.as_bytes()), self.clock.now());
+        // Before the check: a set that comes during it counts as a later one.
+        let asked = self.issuer.asked();
         match self.checked.get(&name) {
-            Some((person, until)) if now < until => return Ok(person),
+            Some((person, until, of)) if now < until && of == asked => return Ok(person),
             _ => {}
         }
         let checked = self.issuer.access_token(token, &self.audience).await;
@@ -113,7 +115,8 @@ impl Tokens {
             subject: claims.subject,
             email: claims.email.filter(|email| email.len() <= EMAIL),
         });
-        self.checked.insert(name, (Arc::clone(&person), until));
+        self.checked
+            .insert(name, (Arc::clone(&person), until, asked));
         Ok(person)
     }
 

@@ -110,7 +110,7 @@ limits! {
     /// Projects of a workspace on the pro plan.
     projects_pro = 5, 0;
     /// Workspaces that a user owns.
-    workspaces_per_user = 20, 1;
+    workspaces_per_user = 1_000, 1;
     /// WebSockets of a backend.
     sockets_per_backend = 100, 0;
     /// WebSockets of a client.

@@ -64,10 +64,10 @@ pub(super) fn checked(providers: Vec<Provider>) -> anyhow::Result<Vec<Provider>>
             && !name.starts_with('-')
             && name
                 .bytes()
-                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_".contains(&b));
         if !shaped {
             bail!(
-                "providers[{index}].name must have 1 to {NAME} characters of a-z, 0-9 and `-`: {name:?}"
+                "providers[{index}].name must have 1 to {NAME} characters of a-z, 0-9, `-` and `_`: {name:?}"
             );
         }
         if checked.iter().any(|known| known.name == *name) {

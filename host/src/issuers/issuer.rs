@@ -79,6 +79,11 @@ impl Issuer {
         &self.address
     }
 
+    /// Counts the times that its keys were asked for: what an earlier set has signed may be refused since.
+    pub fn asked(&self) -> u64 {
+        self.keys.ended.load(Ordering::Acquire)
+    }
+
     /// Returns what it says of itself.
     ///
     /// # Errors

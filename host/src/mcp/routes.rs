@@ -1,10 +1,10 @@
 //! The route of the tool endpoint.
 
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 
-use super::auth::{self, Refusal};
+use super::auth::{self, Client, Refusal};
 use super::handler::Handler;
 use super::{Tools, framing, transport};
 use crate::http::context::Context;
@@ -39,14 +39,21 @@ pub struct RpcMessage;
 pub async fn serve(
     State(services): State<Tools>,
     context: Context,
-    body: UnreadBody,
+    request: Request,
 ) -> Result<Response, Problem> {
-    let (parts, body) = body.raw().await?;
-    let mut message = match framing::look(body) {
-        Ok(message) => message,
-        Err(refused) => return Ok(refused.into_response()),
+    let client = auth::identify(&services, request.headers()).await;
+    // A credential that is not valid comes before whatever is wrong with the body.
+    let first = |problem: Problem| match &client {
+        Client::Refused(refused) => refused.clone(),
+        _ => problem,
     };
-    let client = auth::identify(&services, &parts.headers).await;
+    let body = UnreadBody::of(request, services.config.limits.body_bytes).map_err(first)?;
+    let (parts, body) = body.raw().await.map_err(first)?;
+    let mut message = match (framing::look(body), &client) {
+        (Ok(message), _) => message,
+        (Err(_), Client::Refused(problem)) => return Err(problem.clone()),
+        (Err(refused), _) => return Ok(refused.into_response()),
+    };
     let refusal = auth::refusal(&services, &client, message.tool.as_deref());
     let most = services.config.limits.body_bytes;
     let handler = Handler::new(services, client, &context, message.arguments.take());

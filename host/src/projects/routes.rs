@@ -13,6 +13,7 @@ use crate::access::idempotency::{Repeatable, Route};
 use crate::access::{Asking, Editor, Viewer, to_the_end};
 use crate::http::extract::{DeclaredLength, Query, UnreadBody};
 use crate::http::problem::Problem;
+use crate::workspaces::WorkspaceError;
 
 /// Make a project
 #[utoipa::path(
@@ -38,6 +39,12 @@ pub async fn create(
             parent: "",
         },
     );
+    // A role is read on every request, the repeated one too.
+    let named = body.value.workspace.as_deref();
+    match by.workspace(projects.workspaces(), named).await {
+        Ok(_) | Err(WorkspaceError::Several(_)) => {}
+        Err(error) => return Err(error.into()),
+    }
     let work = |keep| operations::create(projects, by, body.value, keep);
     request
         .once(Some(&caller), route, &body.raw, StatusCode::CREATED, work)

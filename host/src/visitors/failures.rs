@@ -1,9 +1,6 @@
 //! How sign-ins fail: what is said, and where they lead back to.
 
-use std::sync::Arc;
-
 use super::model::{AuthError, Failure};
-use super::providers::Provider;
 use super::return_to;
 use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
@@ -54,21 +51,9 @@ pub(super) fn unconfigured() -> Problem {
     )
 }
 
-/// Of a provider that nobody knows.
-pub(super) fn no_such_provider(name: &str, offered: &[Arc<Provider>]) -> Problem {
-    let names: Vec<_> = offered
-        .iter()
-        .map(|one| format!("`{}`", one.settings.name))
-        .collect();
-    let shown: String = name.chars().take(64).collect();
-    invalid(format!(
-        "There is no provider `{}`: choose one of {}, or leave `provider` out.",
-        shown.escape_debug(),
-        names.join(", ")
-    ))
-}
-
 /// The problem of what comes back from a provider and belongs to no sign-in: nothing says where to lead back to.
 pub(super) fn unknown() -> Problem {
-    invalid("This sign-in was not begun here. Go back to the page and sign in again.")
+    invalid(
+        "`state_invalid`: this sign-in was not begun here. Go back to the page and sign in again.",
+    )
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use svc_base::names::is_slug;
 
-use super::failures::{fail, no_such_provider, not_offered, said_no, unconfigured, unknown};
+use super::failures::{fail, not_offered, said_no, unconfigured, unknown};
 use super::model::{AuthError, Failure, SessionKey, SignedIn};
 use super::oidc::Asking;
 use super::providers::Provider;
@@ -100,30 +100,26 @@ impl Visitors {
     /// Begins a sign-in from `browser`, which may be known from another one under way.
     ///
     /// # Errors
-    /// `identity_unconfigured`; `invalid_request` for a provider that there is not, or a place that cannot be led back to.
+    /// `identity_unconfigured`; `invalid_request` for a place that cannot be led back to.
     pub(super) async fn begin(
         &self,
         place: &Place,
         wanted: Wanted,
         browser: Option<&str>,
     ) -> Result<Begun, Problem> {
-        let offered = self.offered(&place.project);
-        if offered.is_empty() {
-            return Err(unconfigured());
-        }
-        let back = self.back(place, wanted.return_to.as_deref())?;
+        let (offered, back) = self.beginning(place, &wanted)?;
         let provider = match wanted.provider {
             None if offered.len() > 1 => return Ok(Begun::Choose(offered, back)),
             None => Arc::clone(&offered[0]),
-            Some(name) => match self.providers.named(&name) {
-                Some(provider) if offered.iter().any(|one| one.settings.name == name) => {
-                    Arc::clone(provider)
-                }
-                Some(_) => {
-                    let back = fail(&place.origin, &back, &name, &not_offered());
+            Some(name) => match offered.iter().find(|one| one.settings.name == name) {
+                Some(provider) => Arc::clone(provider),
+                None => {
+                    // What nobody configured is a visitor's text, and no matter for the log.
+                    let known = self.providers.named(&name);
+                    let name = known.map_or("-", |one| one.settings.name.as_str());
+                    let back = fail(&place.origin, &back, name, &not_offered());
                     return Ok(Begun::Back(back));
                 }
-                None => return Err(no_such_provider(&name, &offered)),
             },
         };
         let browser = match browser {
@@ -146,6 +142,23 @@ impl Visitors {
             Ok(away) => Ok(Begun::Away(away, browser)),
             Err(failure) => Ok(Begun::Back(self.failed(&place.origin, &sign_in, &failure))),
         }
+    }
+
+    /// The providers that a sign-in may begin with, and where it leads back to.
+    ///
+    /// # Errors
+    /// `identity_unconfigured`; `invalid_request` for a place that cannot be led back to.
+    pub(super) fn beginning(
+        &self,
+        place: &Place,
+        wanted: &Wanted,
+    ) -> Result<(Vec<Arc<Provider>>, String), Problem> {
+        let offered = self.offered(&place.project);
+        if offered.is_empty() {
+            return Err(unconfigured());
+        }
+        let back = self.back(place, wanted.return_to.as_deref())?;
+        Ok((offered, back))
     }
 
     fn back(&self, place: &Place, wanted: Option<&str>) -> Result<String, Problem> {

@@ -51,15 +51,17 @@ pub async fn login(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let place = visitors.place(&context.host, &slug).await?;
+    let wanted = Wanted {
+        provider: one(uri.query(), "provider")?.filter(|name| !name.is_empty()),
+        return_to: one(uri.query(), "return_to")?,
+    };
     if !sessions::is_at_home(&visitors.config, &context.host, &place.page) {
+        // What cannot begin there is refused here already.
+        visitors.beginning(&place, &wanted)?;
         return Ok(leads(&flow::at_home(&place.origin, &slug, uri.query())));
     }
     let secure = visitors.config.secure;
     let browser = cookies::browser_of(&headers, secure);
-    let wanted = Wanted {
-        provider: one(uri.query(), "provider")?,
-        return_to: one(uri.query(), "return_to")?,
-    };
     Ok(match visitors.begin(&place, wanted, browser).await? {
         Begun::Choose(offered, back) => page(&pages::chooser(&slug, &offered, &back)),
         Begun::Back(location) => leads(&location),
@@ -94,11 +96,17 @@ pub async fn callback(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    let said = |name| one(uri.query(), name);
+    // What says something twice is no answer that can be used (RFC 6749, section 3.1).
+    let (code, iss, error) = match (said("code"), said("iss"), said("error")) {
+        (Ok(code), Ok(iss), Ok(error)) => (code, iss, error),
+        _ => (None, None, None),
+    };
     let answered = Answered {
-        state: one(uri.query(), "state")?,
-        code: one(uri.query(), "code")?,
-        iss: one(uri.query(), "iss")?,
-        error: one(uri.query(), "error")?,
+        state: said("state")?,
+        code,
+        iss,
+        error,
     };
     let browser = cookies::browser_of(&headers, visitors.config.secure).map(str::to_owned);
     // A browser that hangs up leaves no sign-in half done at the provider.
@@ -131,7 +139,8 @@ pub async fn complete(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let place = visitors.place(&context.host, &slug).await?;
-    let ticket = one(uri.query(), "ticket")?;
+    // One that is sent twice is none.
+    let ticket = one(uri.query(), "ticket").unwrap_or_default();
     let secure = visitors.config.secure;
     let browser = cookies::browser_of(&headers, secure).map(str::to_owned);
     let name = cookies::session_name(&place.page.id);

@@ -21,7 +21,7 @@ async fn a_folder_is_served_and_applied_again_on_save() {
     desk.write("actions/all.sql", "SELECT text FROM notes");
     let mut command = desk.bare(&["dev", "--json"]);
     command.env("TMPDIR", desk.home.path());
-    let mut dev = Running::start(command);
+    let mut dev = Running::start(&command);
     let told: Value = serde_json::from_str(&dev.lines(1).await[0]).unwrap();
     let server = told["server"]
         .as_str()

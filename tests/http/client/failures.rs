@@ -212,7 +212,7 @@ async fn a_server_without_room_is_waited_for_only_by_long_work() {
     desk.write("svc.toml", "project = \"A\"");
     let mut command = desk.command(&["apply"]);
     command.env("SVC_SERVER", format!("http://{full}"));
-    let waiting = Running::start(command);
+    let waiting = Running::start(&command);
     waiting.hears("waiting for 1 s").await;
 }
 
@@ -227,7 +227,7 @@ async fn ctrl_c_ends_a_command_in_the_middle() {
         "SVC_SERVER",
         format!("http://{}", silent.local_addr().unwrap()),
     );
-    let mut running = Running::start(command);
+    let mut running = Running::start(&command);
     let _connection = silent.accept().await.unwrap();
     running.signal(Signal::INT);
     assert_eq!(
@@ -256,7 +256,7 @@ async fn ctrl_c_ends_a_command_in_the_middle() {
         .route("/api/v1/projects/{id}/backend/export", get(half));
     let mut command = desk.command(&["backend", "export"]);
     command.env("SVC_SERVER", format!("http://{}", stub(slow).await));
-    let mut running = Running::start(command);
+    let mut running = Running::start(&command);
     until("the first bytes of a copy", async || {
         let names = files(desk.folder.path());
         names.iter().any(|name| name != "a.md").then_some(())

@@ -139,7 +139,7 @@ async fn projects_and_pages_are_listed_changed_and_deleted() {
 #[tokio::test]
 async fn a_file_that_is_watched_is_published_on_save() {
     let desk = shop().await;
-    let mut watching = Running::start(desk.command(&["watch", "shop.md"]));
+    let mut watching = Running::start(&desk.command(&["watch", "shop.md"]));
     let url = watching.lines(1).await[0].clone();
     assert!(url.ends_with("/shop"), "{url}");
     let shows = async |text: &str| {
@@ -160,7 +160,7 @@ async fn a_file_that_is_watched_is_published_on_save() {
     assert!(!watching.ended().await.success());
     // A new page is made by it, and somebody else's release is never overwritten.
     desk.write("new.md", "# New\n");
-    let mut watching = Running::start(desk.command(&["watch", "new.md"]));
+    let mut watching = Running::start(&desk.command(&["watch", "new.md"]));
     watching.lines(1).await;
     desk.write("other.md", "# Other\n");
     desk.said(&["push", "other.md", "--slug", "new"]).await;

@@ -9,7 +9,7 @@ mod manage_payments;
 mod manage_project;
 mod manage_workspace;
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use rmcp::model::{Tool as Description, ToolAnnotations};
 use serde::Serialize;
@@ -64,7 +64,7 @@ pub(super) struct Outcome {
 
 /// Whether a tool may be called without a credential.
 pub(super) fn is_open(name: &str) -> bool {
-    Tool::named(name).is_none_or(|tool| tool == Tool::DeployAsset)
+    Tool::named(name) == Some(Tool::DeployAsset)
 }
 
 /// All tools as they are listed, with the numbers of the settings.
@@ -73,6 +73,14 @@ pub(super) fn listed(limits: &Limits) -> Vec<Description> {
         let mut tool = tool.clone();
         let text = tool.description.as_deref();
         tool.description = text.map(|text| limits.said(text).into());
+        let schema = Arc::make_mut(&mut tool.input_schema);
+        if let Some(Value::Object(arguments)) = schema.get_mut("properties") {
+            for argument in arguments.values_mut() {
+                if let Some(Value::String(about)) = argument.get_mut("description") {
+                    *about = limits.said(about);
+                }
+            }
+        }
         tool
     };
     all().iter().map(said).collect()

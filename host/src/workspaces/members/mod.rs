@@ -18,7 +18,7 @@ use crate::ids::WorkspaceId;
 /// The most members of a workspace.
 const MOST: u64 = 1_000;
 /// How many workspaces a caller without a choice is told of.
-const TOLD: u64 = 20;
+const TOLD: u64 = 1_000;
 /// Users whose ids are kept in memory.
 const KNOWN: usize = 10_000;
 /// A user's address is written down at most this often, in milliseconds.
