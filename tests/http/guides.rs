@@ -107,7 +107,7 @@ impl Document {
         let texts = blocks.filter_map(|Block { info, text }| match info {
             "sh" => Some(text),
             "sh lasting" => Some(format!(
-                "coproc {{ exec {} ; }}\nread -r line <&\"${{COPROC[0]}}\"; echo \"$line\"; kill -INT $COPROC_PID; wait $COPROC_PID || true\n",
+                "coproc {{ exec /usr/bin/env --default-signal=INT {} ; }}\nread -r line <&\"${{COPROC[0]}}\"; echo \"$line\"; kill -INT $COPROC_PID; wait $COPROC_PID || true\n",
                 text.trim()
             )),
             _ => None,

@@ -304,7 +304,8 @@ async fn read_body(body: Body, limit: u64) -> Result<Bytes, Problem> {
     }
 }
 
-fn too_large(limit: u64) -> Problem {
+/// The 413 of a body that is larger than its route takes.
+pub fn too_large(limit: u64) -> Problem {
     Problem::new(
         Code::PayloadTooLarge,
         format!("The request body is larger than {limit} bytes, which is all this route takes."),

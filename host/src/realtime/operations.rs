@@ -7,6 +7,7 @@ use super::requests::{SendMessage, room_id};
 use super::scope::RoomsScope;
 use super::views::{RoomList, SentView};
 use crate::access::{Editor, Viewer};
+use crate::http::extract::too_large;
 use crate::http::problem::Problem;
 
 /// Lists the rooms that somebody is in.
@@ -20,12 +21,16 @@ pub async fn list(realtime: Arc<Realtime>, at: RoomsScope<Viewer>) -> Result<Roo
 /// Says something in a room, in the name of the backend's owner.
 ///
 /// # Errors
-/// `invalid_room`, `invalid_request`.
+/// `payload_too_large`, `invalid_room`, `invalid_request`.
 pub async fn send(
     realtime: Arc<Realtime>,
     at: RoomsScope<Editor>,
     (room, input): (String, SendMessage),
 ) -> Result<SentView, Problem> {
+    let most = realtime.frame_bytes();
+    if input.bytes() > most {
+        return Err(too_large(most));
+    }
     let room = room_id(&room)?;
     let seq = realtime.send(&at.at.backend.id, room, &input.checked()?);
     Ok(SentView { seq })

@@ -24,6 +24,15 @@ pub struct SendMessage {
 }
 
 impl SendMessage {
+    /// How long it is as a body, at least: a tool's arguments have none of their own.
+    pub(super) fn bytes(&self) -> u64 {
+        let data = self
+            .data
+            .as_ref()
+            .map_or(0, |data| r#","data":"#.len() + data.get().len());
+        (r#"{"type":""}"#.len() + self.kind.len() + data) as u64
+    }
+
     /// The message that is asked for.
     ///
     /// # Errors

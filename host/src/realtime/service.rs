@@ -155,6 +155,11 @@ impl Realtime {
         )))
     }
 
+    /// The most that a message may have, in bytes.
+    pub(super) fn frame_bytes(&self) -> u64 {
+        self.hub.limits.frame_bytes
+    }
+
     /// The rooms of a backend that somebody is in, by id.
     pub fn rooms(&self, backend: &BackendId) -> Vec<Summary> {
         self.hub.rooms(backend)

@@ -27,6 +27,11 @@ impl Steps {
             ("lobby", json!({ "data": 1 }), 400),
             ("lobby", json!({ "type": "a", "dta": 1 }), 400),
             (".lobby", json!({ "type": "a" }), 400),
+            (
+                "lobby",
+                json!({ "type": "a", "data": "x".repeat(16 << 10) }),
+                413,
+            ),
         ] {
             self.said(room, body, status);
         }
