@@ -68,7 +68,7 @@ ids! {
     ProjectId,
     /// A complaint about a deployment.
     ReportId,
-    /// What a visitor went to pay.
+    /// The checkout that a visitor began.
     SessionId,
     /// One state of a frontend's content.
     RevisionId,

@@ -30,7 +30,7 @@ pub fn numbered(name: &str) -> impl Iterator<Item = String> {
     (2..=NUMBERED).map(move |number| with_suffix(name, &number.to_string()))
 }
 
-/// What of a text can be in a slug: letters and digits of ASCII in lower case, with one hyphen for whatever is between them.
+/// Makes a slug of a text: its ASCII letters and digits in lower case, with one hyphen for whatever is between them.
 pub fn slugified(text: &str) -> String {
     let mut slug = String::with_capacity(text.len().min(LENGTH));
     for c in text.chars() {

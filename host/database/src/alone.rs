@@ -24,7 +24,7 @@ impl Database {
         self.with_writer_that(Touched::All, work).await
     }
 
-    /// The same for work that changes nothing of what tenants see.
+    /// Runs work with the writer that changes nothing of what tenants see.
     ///
     /// # Errors
     /// The work's own, `Busy`, or `Closed`.

@@ -6,9 +6,7 @@ use super::model::{Action, BackendError, Detail, requires_identity};
 use super::service::Backends;
 use super::store;
 use crate::control;
-use crate::control::audit::Act;
 use crate::ids::{BackendId, ProjectId};
-use crate::projects;
 
 impl Backends {
     /// Makes the actions of a project's backend tools for agents of visitors, or no longer.
@@ -20,22 +18,8 @@ impl Backends {
         project: ProjectId,
         agents: bool,
     ) -> Result<Detail, BackendError> {
-        let id = self.required(project).await?.id;
-        let now = self.clock.now();
-        let there = self
-            .control
-            .write(move |tx| {
-                let there = store::set_agents(tx, &id, agents)?;
-                if there {
-                    projects::did(tx, &project, Act::BackendUpdate, &id, now)?;
-                }
-                Ok::<_, control::Error>(there)
-            })
-            .await?;
-        if !there {
-            return Err(BackendError::NotFound);
-        }
-        self.detail(project).await
+        self.switch(project, move |tx, id| store::set_agents(tx, id, agents))
+            .await
     }
 
     /// Whether agents of visitors may call a backend; one that is gone they may not.

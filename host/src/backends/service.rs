@@ -14,7 +14,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::control::answers::Keep;
 use crate::control::audit::Act;
-use crate::control::{self, Control};
+use crate::control::{self, Control, Tx};
 use crate::deployments::publish::PublishError;
 use crate::deployments::{self, Deployments};
 use crate::fault;
@@ -284,12 +284,25 @@ impl Backends {
         project: ProjectId,
         realtime: bool,
     ) -> Result<Detail, BackendError> {
+        self.switch(project, move |tx, id| store::set_realtime(tx, id, realtime))
+            .await
+    }
+
+    /// Switches something of a project's backend on or off by `set`, which answers whether the backend is there.
+    ///
+    /// # Errors
+    /// `NotFound` if it has none.
+    pub(super) async fn switch(
+        &self,
+        project: ProjectId,
+        set: impl FnOnce(&Tx<'_>, &BackendId) -> Result<bool, control::Error> + Send + 'static,
+    ) -> Result<Detail, BackendError> {
         let id = self.required(project).await?.id;
         let now = self.clock.now();
         let there = self
             .control
             .write(move |tx| {
-                let there = store::set_realtime(tx, &id, realtime)?;
+                let there = set(tx, &id)?;
                 if there {
                     projects::did(tx, &project, Act::BackendUpdate, &id, now)?;
                 }

@@ -113,7 +113,7 @@ pub struct NewPrice {
     pub recurring: bool,
 }
 
-/// What a visitor went to pay.
+/// The checkout that a visitor began.
 #[derive(Clone, Debug)]
 pub struct Session {
     /// Its identity.

@@ -77,7 +77,7 @@ pub struct SessionList {
     sessions: Vec<SessionView>,
 }
 
-/// What a visitor went to pay.
+/// The checkout that a visitor began.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SessionView {
     /// Its identity.

@@ -60,7 +60,7 @@ impl<'a> Writer<'a> {
         self.sheet.palette.write(&mut self.out, &id, is_dark);
         self.out.push_str(rules);
         if kind == "C4 diagram" {
-            // What a relation says may lie across what it relates: it is read on a rim of the figure's ground.
+            // A relation's label may lie across a box: it is read on a rim of the figure's ground.
             let _ = write!(
                 self.out,
                 "#{id} text[dominant-baseline]{{stroke:var(--soft,#fff);stroke-width:4px;stroke-linejoin:round;paint-order:stroke}}"
