@@ -9,13 +9,13 @@ use crate::visitors::Session;
 /// A client.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Client {
-    /// Its id, a name.
+    /// The id, a name.
     id: Box<str>,
-    /// Who it is, as JSON that follows another member: `,"user":{…}`, or nothing.
+    /// The visitor as JSON that follows another member: `,"user":{…}`, or nothing.
     user: Box<str>,
 }
 
-/// What the others are told of a visitor.
+/// A visitor as the others are told.
 #[derive(Serialize)]
 struct User<'a> {
     id: &'a str,
@@ -34,7 +34,7 @@ impl Client {
         }
     }
 
-    /// The same client, as the visitor of a session.
+    /// Returns the client as the visitor of a session.
     #[must_use]
     pub(super) fn known(self, session: Option<&Session>) -> Self {
         let user = session.map(|session| {
@@ -53,7 +53,7 @@ impl Client {
         }
     }
 
-    /// Who it is, as JSON that follows another member.
+    /// The visitor as JSON that follows another member, or nothing.
     pub(super) fn user(&self) -> &str {
         &self.user
     }

@@ -23,7 +23,7 @@ const SMALL: usize = 32;
 const WAIT: Duration = Duration::from_millis(1);
 /// The longest wait; what is right "within two seconds" has one more for the rest of the way.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
-/// What an event takes, about, in bytes.
+/// About the size of an event, in bytes.
 const EVENT: usize = 128;
 
 /// Now: on the clock that never runs backwards, and on the wall.
@@ -65,7 +65,7 @@ impl Life {
 /// A socket in a room.
 #[derive(Debug)]
 pub(super) struct Member {
-    /// What the others see of it.
+    /// The client as the others see it.
     pub(super) id: Arc<Client>,
     pub(super) outbox: Arc<Outbox>,
     pub(super) page: Page,
@@ -85,12 +85,12 @@ pub struct Summary {
     pub seq: u64,
 }
 
-/// What telling members came to, for the numbers.
+/// Counts of what members were told, for the numbers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
     /// Messages that were put into a queue.
     pub(super) delivered: u64,
-    /// What was thrown away because a queue was full.
+    /// Frames thrown away because a queue was full.
     pub(super) dropped: u64,
     /// The longest queue.
     pub(super) longest: usize,
@@ -110,9 +110,9 @@ struct State {
     /// The number of the last message.
     seq: u64,
     members: Vec<Member>,
-    /// Those whom nobody knows of yet, themselves included.
+    /// Members that have come, and of whom nobody is told yet: they themselves neither.
     coming: Vec<Member>,
-    /// Those who went, and whom the members were told of when they came.
+    /// Members that have gone, and of whose coming the others were told.
     gone: Vec<Arc<Client>>,
     /// When the members were last told.
     told: Duration,

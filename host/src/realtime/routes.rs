@@ -29,7 +29,7 @@ use crate::visitors::Visitors;
 pub struct Rooms {
     /// Rooms.
     pub realtime: Arc<Realtime>,
-    /// Whose they are.
+    /// Backends that have rooms.
     pub backends: Arc<Backends>,
     /// Pages that sockets are opened from.
     pub deployments: Arc<Deployments>,

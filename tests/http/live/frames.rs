@@ -176,6 +176,7 @@ async fn a_socket_has_so_many_subscriptions() {
     socket.send(subscribe("more", "total", &json!({}))).await;
     let told = error(&mut socket, Some("more"), "rate_limited").await;
     assert_eq!(told["problem"]["status"], 429);
+    assert_eq!(told["problem"]["live_per_socket"], 20);
     socket.send(unsubscribe("s7")).await;
     first(&mut socket, "more", "total", &json!({})).await;
 }

@@ -51,7 +51,7 @@ struct State {
     listeners: usize,
 }
 
-/// What has happened since somebody last looked.
+/// News since somebody last looked.
 #[derive(Debug, Default)]
 struct News {
     touched: Touched,
@@ -72,7 +72,7 @@ struct Entry {
     /// Whether that took long.
     is_heavy: bool,
     turn: Turn,
-    /// What has changed while it is evaluated: which tables the new answer is made of is known only with it.
+    /// Changes since its evaluation began: which tables the new answer is made of is known only with the answer.
     meanwhile: Touched,
 }
 
@@ -311,7 +311,7 @@ impl State {
     fn add(&mut self, key: Key, query: Query) -> u64 {
         self.next += 1;
         let entry = Entry {
-            key: key.clone(),
+            key,
             query: Arc::new(query),
             subscribers: Vec::new(),
             tables: None,

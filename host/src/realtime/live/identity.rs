@@ -1,4 +1,4 @@
-//! Who listens: a session, looked at when a connection is opened and from then on, until it ends.
+//! The visitor who listens: a session, looked at when a connection is opened and from then on, until it ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ pub(super) struct SignIn {
 }
 
 impl SignIn {
-    /// That of a session.
+    /// The sign-in of a session.
     pub(super) fn of(session: Arc<Session>) -> Self {
         Self {
             identity: Arc::new(session.identity()),
@@ -23,7 +23,7 @@ impl SignIn {
         }
     }
 
-    /// Who is signed in, until that is over.
+    /// The visitor, until the session is over.
     pub(super) fn visitor(&self) -> Option<Arc<Identity>> {
         (!self.is_over()).then(|| Arc::clone(&self.identity))
     }

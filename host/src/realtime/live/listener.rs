@@ -22,6 +22,7 @@ use crate::content::Digest;
 use crate::http::problem::Problem;
 use crate::http::websocket::{Close, frame};
 use crate::ids::BackendId;
+use crate::realtime::problems;
 use crate::realtime::room::{Life, Page};
 use crate::visitors::Identity;
 
@@ -35,7 +36,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A connection.
 #[derive(Debug)]
 pub(super) struct Listener {
-    /// Whose queries it listens to.
+    /// The backend whose queries it listens to.
     pub(super) backend: BackendId,
     pub(super) life: Life,
     opened: Opened,
@@ -50,14 +51,14 @@ pub(super) struct State {
     pub(super) subscriptions: HashMap<Arc<str>, Subscription>,
     /// The next subscription's number.
     next: u64,
-    /// Those that are behind, or have a problem to be told, in the order of that.
+    /// Subscriptions that are behind, or have a problem to be told, oldest first.
     pub(super) late: VecDeque<(Arc<str>, u64)>,
     /// Bytes on their way.
     sent: usize,
     /// Whether a large one is among them, and since when that is known.
     large: Option<Option<Duration>>,
     next_ping: Duration,
-    /// What the kernel had taken when that was last another, and when that was.
+    /// Bytes that the kernel had taken when it last took some, and when that was.
     progress: (u64, Duration),
 }
 
@@ -188,7 +189,7 @@ impl Listener {
         &self.opened.page
     }
 
-    /// Whose queries it listens to.
+    /// The queries that it listens to.
     pub(super) fn board(&self) -> &Arc<Board> {
         &self.board
     }
@@ -198,7 +199,7 @@ impl Listener {
         self.opened.sign_in.as_ref()
     }
 
-    /// Who is signed in.
+    /// The visitor who is signed in.
     pub(super) fn visitor(&self) -> Option<Arc<Identity>> {
         self.sign_in().and_then(SignIn::visitor)
     }
@@ -313,8 +314,14 @@ impl Listener {
         let mut state = self.state();
         match &state.way {
             Some(Way::Socket(outbox)) => outbox.close(close),
-            // It ends where its sender does.
-            Some(Way::Stream(_)) => state.way = None,
+            Some(Way::Stream(events)) => {
+                if let Some(problem) = problems::of_end(close) {
+                    // One that nobody reads any more has ended already.
+                    let _ = events.send(Event::Error(Arc::new(problem)));
+                }
+                // A stream ends with its sender.
+                state.way = None;
+            }
             None => {}
         }
     }

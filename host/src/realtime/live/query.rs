@@ -1,4 +1,4 @@
-//! What a live query is, and what comes of looking at it.
+//! Live queries, and the outcomes of their evaluations.
 
 use std::sync::Arc;
 
@@ -10,22 +10,22 @@ use crate::content::Digest;
 use crate::http::problem::Problem;
 use crate::visitors::Identity;
 
-/// What tells one query of a backend from another.
+/// A query of a backend.
 #[derive(Clone, Debug)]
 pub(super) struct Query {
     /// The action's name.
     pub(super) action: String,
-    /// Its params.
+    /// Values of the action's params.
     pub(super) params: Params,
     /// The visitor whose own answer it is.
     pub(super) visitor: Option<Arc<Identity>>,
 }
 
-/// The same in a form that can be compared.
-pub(super) type Key = Vec<u8>;
+/// The digest of a query: equal queries have equal ones, and nobody finds two others that do.
+pub(super) type Key = Digest;
 
 impl Query {
-    /// The same in a form that can be compared.
+    /// Returns the digest by which the query is found.
     pub(super) fn key(&self) -> Key {
         let mut key = Vec::new();
         let mut put = |tag: u8, bytes: &[u8]| {
@@ -53,7 +53,7 @@ impl Query {
                 Value::Blob(bytes) => put(b'b', bytes),
             }
         }
-        key
+        Digest::of(&key)
     }
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Answer {
     pub(super) digest: Digest,
 }
 
-/// What an evaluation came to.
+/// The outcome of an evaluation.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// An answer.

@@ -43,7 +43,7 @@ pub struct LiveQueries {
     pub deployments: Arc<Deployments>,
 }
 
-/// What a stream is asked for.
+/// The query string of a stream.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Question {
@@ -51,7 +51,7 @@ struct Question {
     params: Option<String>,
 }
 
-/// The same of a request that does not say in which way it listens.
+/// The query string of a request that names neither way to listen.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Unasked {

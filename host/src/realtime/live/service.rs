@@ -1,4 +1,4 @@
-//! What live queries offer to routes: a seat, a subscription, and the tasks that evaluate.
+//! The service of live queries, for routes: a seat, a subscription, and the tasks that evaluate.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use svc_base::Stopwatch;
 
 /// How many queries of a backend are evaluated at once: a call of the same backend waits for no more than these.
 const AT_ONCE: usize = 2;
-/// What the log knows evaluations by, which are of no request.
+/// The name of evaluations in the log, where requests have ids.
 const EVALUATION: &str = "live query";
 
 /// Live queries.
@@ -45,7 +45,7 @@ pub struct Live {
     watch: Stopwatch,
 }
 
-/// What a subscription asks for.
+/// A subscription as it is asked for.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) id: Arc<str>,
@@ -81,7 +81,7 @@ impl Live {
         }
     }
 
-    /// Who opens a connection from a page.
+    /// Returns the sign-in of whoever opens a connection from a page.
     ///
     /// # Errors
     /// The database's.
@@ -179,9 +179,11 @@ impl Live {
             Err(NotNow::Full) => Err(Problem::new(
                 Code::RateLimited,
                 format!(
-                    "A socket has {most} live queries at most. Unsubscribe from one of them first."
+                    "A socket has {most} live queries at most. Stop one of them, then subscribe again."
                 ),
-            )),
+            )
+            // Tells it from a bucket that is empty: to try again does not help.
+            .with("live_per_socket", most)),
         };
         let board = listener.board();
         if !query.as_ref().is_ok_and(|query| board.serves(query)) {

@@ -18,7 +18,7 @@ use crate::realtime::meter::{Draw, Meter};
 /// More frames than are on their way to a client at once.
 const SPARE: usize = 64;
 
-/// What a client asked for, in its order.
+/// A client's wish, or the refusal of one; both are answered in the order of their coming.
 type Asked = Result<Frame, Refusal>;
 
 /// Serves a socket whose handshake has been answered.
@@ -84,7 +84,7 @@ async fn answer(
     }
 }
 
-/// Whoever is at the other end.
+/// The page at the other end.
 struct Page<'a> {
     listener: &'a Listener,
     meter: Meter,
