@@ -3,6 +3,7 @@
 mod backends;
 mod guests;
 mod rooms;
+mod thrown;
 
 use svc_tests::{Binary, Installation};
 

@@ -1,8 +1,12 @@
-//! Whatever several writers do: every subscriber ends with what a call answers, and never hears of something older.
+//! Whatever several writers do: every subscriber ends with what a call answers, never hears of something older than before, and
+//! waits for no change longer than a second.
+
+mod past;
+mod world;
 
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 use http::Method;
 use serde_json::{Value, json};
@@ -10,155 +14,30 @@ use svc_tests::{Heard, Numbers, Socket, TestServer};
 
 use super::subscribe;
 use crate::house::House;
+use past::{Label, Past};
+use world::World;
 
-const TABLES: usize = 4;
 const WRITERS: u64 = 3;
-const STEPS: u64 = 25;
+const STEPS: u64 = 30;
+/// How long a change may be on its way.
+const SOON: Duration = Duration::from_secs(1);
 
-/// A schema whose tables refer to each other, some without rowids, with a counter that only grows.
-fn schema(numbers: &mut Numbers) -> String {
-    let mut ddl = "CREATE TABLE ticks (id INTEGER PRIMARY KEY, n INTEGER NOT NULL); INSERT INTO ticks VALUES (1, 0);".to_owned();
-    for table in 0..TABLES {
-        let parent = if table == 0 {
-            String::new()
-        } else {
-            let deletes = ["CASCADE", "SET NULL"][numbers.draw() as usize % 2];
-            format!(
-                ", up INTEGER REFERENCES t{} ON DELETE {deletes}",
-                numbers.draw() as usize % table
-            )
-        };
-        let parent = if parent.is_empty() {
-            ", up INTEGER".to_owned()
-        } else {
-            parent
-        };
-        let (key, tail) = if numbers.draw().is_multiple_of(2) {
-            ("id INTEGER PRIMARY KEY", "")
-        } else {
-            ("id INTEGER NOT NULL PRIMARY KEY", " WITHOUT ROWID")
-        };
-        ddl += &format!("CREATE TABLE t{table} ({key}, a INTEGER{parent}){tail};");
-    }
-    for view in 0..TABLES {
-        let (one, two) = (
-            numbers.draw() as usize % TABLES,
-            numbers.draw() as usize % TABLES,
-        );
-        ddl += &format!(
-            "CREATE VIEW v{view} AS SELECT x.id, x.a, (SELECT count(*) FROM t{two} y WHERE y.up = x.id) AS m FROM t{one} x;"
-        );
-    }
-    ddl
+/// What a subscriber has heard of a query.
+#[derive(Default)]
+struct Told {
+    last: Value,
+    /// The labels of its results, and when they came.
+    labels: Vec<(Instant, Label)>,
 }
 
-/// Actions by name and SQL, and calls that read by name and params.
-type Actions = (Vec<(String, String)>, Vec<(String, Value)>);
+type Heeded = Arc<Mutex<HashMap<String, Told>>>;
 
-/// Reads and writes on it.
-fn actions() -> Actions {
-    let (mut actions, mut queries) = (Vec::new(), Vec::new());
-    let mut read = |name: String, sql: String, params: Value| {
-        actions.push((name.clone(), sql));
-        queries.push((name, params));
-    };
-    for n in 0..TABLES {
-        read(
-            format!("all{n}"),
-            format!("SELECT id, a, up, (SELECT n FROM ticks) AS tick FROM t{n} ORDER BY id"),
-            json!({}),
-        );
-        read(
-            format!("view{n}"),
-            format!(
-                "SELECT v.*, (SELECT n FROM ticks) AS tick FROM v{n} v WHERE a >= :least ORDER BY id"
-            ),
-            json!({ "least": 3 }),
-        );
-        read(
-            format!("plain{n}"),
-            format!("SELECT count(*) AS n, total(a) AS sum FROM v{n}"),
-            json!({}),
-        );
-    }
-    for n in 0..TABLES {
-        actions.push((
-            format!("put{n}"),
-            format!("INSERT OR REPLACE INTO t{n} (id, a) VALUES (:id, :a)"),
-        ));
-        actions.push((
-            format!("link{n}"),
-            format!("UPDATE t{n} SET up = :up WHERE id = :id"),
-        ));
-        actions.push((
-            format!("drop{n}"),
-            format!("DELETE FROM t{n} WHERE id = :id"),
-        ));
-        actions.push((format!("clear{n}"), format!("DELETE FROM t{n}")));
-    }
-    actions.push(("tick".to_owned(), "UPDATE ticks SET n = n + 1".to_owned()));
-    (actions, queries)
+fn lock(heeded: &Heeded) -> MutexGuard<'_, HashMap<String, Told>> {
+    heeded.lock().unwrap()
 }
 
-/// Something that a visitor writes.
-fn write(numbers: &mut Numbers) -> Value {
-    let table = numbers.draw() as usize % TABLES;
-    let (id, a) = (numbers.draw() % 6, numbers.draw() % 9);
-    match numbers.draw() % 10 {
-        0..5 => json!({ "action": format!("put{table}"), "params": { "id": id, "a": a } }),
-        5..7 => json!({ "action": format!("link{table}"), "params": { "id": id, "up": a } }),
-        7..9 => json!({ "action": format!("drop{table}"), "params": { "id": id } }),
-        _ => json!({ "action": format!("clear{table}") }),
-    }
-}
-
-/// One writer: calls, batches, and now and then a migration, an action's new version or a restore.
-async fn write_on(house: Arc<House>, seed: u64) {
-    let mut numbers = Numbers::new(seed);
-    for step in 0..STEPS {
-        match numbers.draw() % 12 {
-            0 if seed.is_multiple_of(WRITERS) => {
-                let ddl = format!(
-                    "CREATE TABLE extra{step} (a); INSERT OR IGNORE INTO t0 (id, a) VALUES ({}, 7)",
-                    step % 6
-                );
-                house.migrate(&ddl).await.expect(200);
-            }
-            1 if seed.is_multiple_of(WRITERS) => {
-                let path = format!("/{}/backend/history", house.project);
-                let history = house
-                    .owner
-                    .get(&house.server, &path)
-                    .await
-                    .expect(200)
-                    .json();
-                let moments = history["moments"].as_array().unwrap();
-                let moment = &moments[numbers.draw() as usize % moments.len()];
-                // One before a migration may not be compatible with what is there now; then nothing happens.
-                house.send(Method::POST, "/restore", moment).await;
-            }
-            2 => {
-                let n = numbers.draw() as usize % TABLES;
-                let sql = format!("SELECT count(*) AS n, {step} AS sum FROM t{n}");
-                house.define(&[(&format!("plain{n}"), &sql)]).await;
-            }
-            3..6 => {
-                let ops: Vec<Value> = (0..=numbers.draw() % 4)
-                    .map(|_| write(&mut numbers))
-                    .collect();
-                // A key that does not hold undoes all of it.
-                house.call("room", &json!({ "ops": ops })).await;
-            }
-            _ => {
-                house.call("room", &write(&mut numbers)).await;
-                house.done("tick", &json!({})).await;
-            }
-        }
-    }
-}
-
-/// What a listener has heard last of each query.
-async fn listen(mut socket: Socket, last: Arc<std::sync::Mutex<HashMap<String, Value>>>) {
+/// Hears results until the end.
+async fn listen(mut socket: Socket, heeded: Heeded) {
     let mut seqs: HashMap<String, u64> = HashMap::new();
     while let Heard::Text(mut frame) = socket.next().await {
         assert_eq!(frame["type"], "result", "{frame}");
@@ -166,63 +45,181 @@ async fn listen(mut socket: Socket, last: Arc<std::sync::Mutex<HashMap<String, V
         let seq = seqs.entry(id.clone()).or_default();
         *seq += 1;
         assert_eq!(frame["seq"], *seq, "{frame}");
-        let before = last.lock().unwrap().insert(id, frame["result"].take());
-        assert_ne!(
-            before.as_ref(),
-            last.lock().unwrap().get(frame["id"].as_str().unwrap()),
-            "an equal answer was sent"
-        );
+        let result = frame["result"].take();
+        let mut heeded = lock(&heeded);
+        let told = heeded.entry(id).or_default();
+        assert_ne!(told.last, result, "an equal answer was sent");
+        if let Some(label) = Label::of(&result["rows"][0]) {
+            told.labels.push((Instant::now(), label));
+        }
+        told.last = result;
+    }
+}
+
+/// One of those who write at once.
+struct Writer {
+    house: Arc<House>,
+    world: Arc<World>,
+    past: Arc<Past>,
+    numbers: Numbers,
+    /// Whether it also migrates, restores, and changes actions.
+    is_owner: bool,
+}
+
+impl Writer {
+    fn below(&mut self, n: u64) -> u64 {
+        self.numbers.draw() % n
+    }
+
+    async fn write(mut self) {
+        for step in 0..STEPS {
+            match self.below(12) {
+                0 if self.is_owner => self.migrate(step).await,
+                1 if self.is_owner => self.restore(step).await,
+                2 if self.is_owner => self.define(step).await,
+                _ => self.call().await,
+            }
+        }
+    }
+
+    /// Some writes, and a tick that labels them, in one transaction or one after another.
+    async fn call(&mut self) {
+        let writes = 1 + self.below(3);
+        let mut ops: Vec<Value> = (0..writes)
+            .map(|_| self.world.write(&mut self.numbers))
+            .collect();
+        ops.push(json!({ "action": "tick" }));
+        let together = self.below(2) == 0;
+        let _shared = self.past.shared().await;
+        if together {
+            // A key that does not hold undoes all of it.
+            let answer = self.timed(&json!({ "ops": ops })).await;
+            if let Some(results) = answer {
+                self.past.ticked(&results["results"][ops.len() - 1]);
+            }
+        } else {
+            for op in &ops {
+                let answer = self.timed(op).await;
+                if let Some(result) = answer.filter(|_| op["action"] == "tick") {
+                    self.past.ticked(&result);
+                }
+            }
+        }
+    }
+
+    /// Calls; answers what was done, unless a constraint stands against it.
+    async fn timed(&self, body: &Value) -> Option<Value> {
+        let began = Instant::now();
+        let answer = self.house.call("room", body).await;
+        self.past.took(began.elapsed());
+        match answer.status {
+            200 => Some(answer.json()),
+            409 => None,
+            other => panic!("{other}: {}", answer.text()),
+        }
+    }
+
+    async fn migrate(&mut self, step: u64) {
+        let (table, id) = (self.below(World::TABLES), self.below(6));
+        let ddl = match self.below(3) {
+            0 => {
+                format!(
+                    "CREATE TABLE extra{step} (a); INSERT OR IGNORE INTO t{table} (id, a) VALUES ({id}, 7)"
+                )
+            }
+            1 => format!("ALTER TABLE t{table} ADD COLUMN extra{step} INTEGER DEFAULT 3"),
+            _ => format!("CREATE INDEX extra{step} ON t{table} (a)"),
+        };
+        let _shared = self.past.shared().await;
+        self.house.migrate(&ddl).await.expect(200);
+    }
+
+    async fn define(&mut self, step: u64) {
+        let (table, of) = (self.below(World::TABLES), self.below(World::TABLES));
+        let sql = format!("SELECT count(*) AS n, {step} AS sum FROM t{of}");
+        self.house.define(&[(&format!("plain{table}"), &sql)]).await;
+    }
+
+    /// Goes back to some moment, alone, so that what is committed before and after it can be told apart.
+    async fn restore(&mut self, step: u64) {
+        let path = format!("/{}/backend/history", self.house.project);
+        let history = self.house.owner.get(&self.house.server, &path).await;
+        let history = history.expect(200).json();
+        let moments = history["moments"].as_array().unwrap();
+        let at = usize::try_from(self.below(moments.len() as u64)).unwrap();
+        let _alone = self.past.alone().await;
+        let restored = self.house.send(Method::POST, "/restore", &moments[at]);
+        // One before a migration may not be compatible with what is there now; then nothing happens.
+        if restored.await.status != 200 {
+            return;
+        }
+        let label = self.house.done("label", &json!({})).await;
+        let age = json!({ "epoch": step + 1 });
+        self.house.done("age", &age).await;
+        self.past.restored(&label, step + 1);
     }
 }
 
 async fn holds(seed: u64) {
-    let mut numbers = Numbers::new(seed);
     let builder = TestServer::builder().system_clock().limits(|limits| {
         limits.live_per_socket = 100;
         limits.messages_per_second = 1_000;
         limits.live_per_second = 20;
     });
-    let house = Arc::new(House::on(builder.start().await, &schema(&mut numbers)).await);
-    let (actions, queries) = actions();
-    let named: Vec<_> = actions
-        .iter()
-        .map(|(name, sql)| (name.as_str(), sql.as_str()))
-        .collect();
-    house.define(&named).await;
+    let world = Arc::new(World::new(seed));
+    let house = House::on(builder.start().await, &world.schema).await;
+    house.put(&world.actions()).await.expect(200);
+    let (house, past) = (Arc::new(house), Arc::new(Past::default()));
     let mut heard = Vec::new();
     for _ in 0..3 {
         let mut socket = house.server.socket("/room/api/live", &[]).await.unwrap();
-        for (name, params) in &queries {
+        for (name, params) in &world.queries {
             socket.send(subscribe(name, name, params)).await;
         }
-        let last: Arc<std::sync::Mutex<HashMap<String, Value>>> = Arc::default();
-        heard.push(Arc::clone(&last));
-        tokio::spawn(listen(socket, last));
+        let heeded = Heeded::default();
+        heard.push(Arc::clone(&heeded));
+        tokio::spawn(listen(socket, heeded));
     }
-    let writers =
-        (0..WRITERS).map(|n| tokio::spawn(write_on(Arc::clone(&house), seed * WRITERS + n)));
+    let writers = (0..WRITERS).map(|n| Writer {
+        house: Arc::clone(&house),
+        world: Arc::clone(&world),
+        past: Arc::clone(&past),
+        numbers: Numbers::new(seed * WRITERS + n),
+        is_owner: n == 0,
+    });
+    let writers = writers.map(|writer| tokio::spawn(writer.write()));
     for writer in writers.collect::<Vec<_>>() {
         writer.await.unwrap();
     }
-    // Every last change arrives, and soon.
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    for (name, params) in &queries {
+    // The last change arrives, and soon.
+    tokio::time::sleep(SOON).await;
+    for (name, params) in &world.queries {
         let called = house.done(name, params).await;
-        for last in &heard {
-            let last = last.lock().unwrap();
-            assert_eq!(last.get(name), Some(&called), "seed {seed}: {name}");
+        for heeded in &heard {
+            let heeded = lock(heeded);
+            let told = &heeded[name];
+            assert_eq!(told.last, called, "seed {seed}: {name}");
+            let order = past.in_order(&told.labels);
+            let order = order.unwrap_or_else(|why| panic!("seed {seed}: {name}: {why}"));
+            if name == "label" {
+                past.is_told(&order, SOON);
+            }
         }
     }
+    assert!(
+        past.ticks() > STEPS as usize,
+        "seed {seed}: too little happened"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn everybody_ends_with_what_a_call_answers() {
-    for seed in 1..=4 {
+async fn everybody_hears_every_change_soon_and_in_its_order() {
+    for seed in 1..=5 {
         holds(seed).await;
     }
 }
 
-/// Ticks only grow, so an older answer would show.
+/// Votes only grow, so an older answer would show.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_hears_of_something_older_than_before() {
     let house = super::house_on(
