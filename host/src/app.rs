@@ -10,14 +10,13 @@ use crate::access::idempotency::Idempotency;
 use crate::access::{Callers, Tokens};
 use crate::accounts::{Accounts, Billing, Plans};
 use crate::backends::Backends;
-use crate::backends::operate::routes::Calls;
-use crate::clock::Clock;
+use crate::backends::calls::routes::Calls;
 use crate::config::Config;
 use crate::content::{Content, OnceFiles};
 use crate::control::{Change, Control, Secrets};
 use crate::deployments::Deployments;
 use crate::deployments::pages::Pages;
-use crate::deployments::parts::Parts;
+use crate::deployments::timings::Timings;
 use crate::deployments::visits::Visits;
 use crate::edge::Purger;
 use crate::envelope::Teardown;
@@ -33,12 +32,10 @@ use crate::outbound::Outbound;
 use crate::payments::Payments;
 use crate::payments::routes::Till;
 use crate::projects::Projects;
-use crate::random::Random;
 use crate::realtime::Realtime;
 use crate::realtime::live::Live;
 use crate::realtime::live::routes::LiveQueries;
 use crate::realtime::routes::Rooms;
-use crate::sandbox::{Sandbox, SandboxConfig};
 use crate::stripe::dev::{self, DevProvider};
 use crate::stripe::{Consumer, Receiver, Stripe};
 use crate::telemetry::Metrics;
@@ -46,6 +43,9 @@ use crate::visitors::dev::DevIssuer;
 use crate::visitors::dev::routes::MaybeIssuer;
 use crate::visitors::{Visitors, end_not_allowed};
 use crate::workspaces::Workspaces;
+use svc_base::clock::Clock;
+use svc_base::random::Random;
+use svc_sandbox::{Sandbox, SandboxConfig};
 
 /// The application as handlers share it: each takes the services that it uses.
 #[derive(Clone, Debug)]
@@ -179,7 +179,7 @@ impl App {
             secrets,
             runtime: OnceCell::new(),
             reservations: Arc::default(),
-            parts: Parts::default(),
+            timings: Timings::default(),
             pages,
             visits: Visits::new(seed),
         });

@@ -6,11 +6,11 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-use crate::clock::Timestamp;
 use crate::config::Config;
 use crate::control::Control;
 use crate::deployments::Deployments;
 use crate::overview::{self, Used, sizes};
+use svc_base::clock::Timestamp;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByLimit {

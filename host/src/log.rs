@@ -12,8 +12,8 @@ use tracing_subscriber::layer::{Context, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer};
 
-use crate::clock::{Clock, Timestamp};
 use crate::config::LogFormat;
+use svc_base::clock::{Clock, Timestamp};
 
 /// What the lines of the access log are filtered by.
 pub const ACCESS: &str = "access";

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
-use svc::sandbox::{Calls, ContentType, Cost, Purpose, Source};
+use svc_sandbox::{Calls, ContentType, Cost, Purpose, Source};
 
 use super::report::{Goals, quantile, say, title};
 use super::server::Bench;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
-use svc::sandbox::{World, built_in};
+use svc_sandbox::{World, built_in};
 use svc_tests::guests::again;
 
 use super::report::{Goals, median, quantile, say, title};

@@ -61,7 +61,7 @@ impl Binary {
         finish(command).await
     }
 
-    /// The same, dying at a fault point (`svc::fault`).
+    /// The same, dying at a fault point (`svc_base::fault`).
     pub async fn run_until(&self, fault: &str, data: &Path, arguments: &[&str]) -> Output {
         let mut command = self.command();
         command.env("SVC_FAULT", fault).env("SVC_DATA", data);
@@ -74,7 +74,7 @@ impl Binary {
         self.serve_until(None, data, arguments).await
     }
 
-    /// The same, with a server that dies at a fault point (`svc::fault`).
+    /// The same, with a server that dies at a fault point (`svc_base::fault`).
     pub async fn serve_until(
         &self,
         fault: Option<&str>,

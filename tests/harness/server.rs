@@ -8,9 +8,9 @@ use std::time::Duration;
 use http::Method;
 use reqwest::{Client, RequestBuilder};
 use serde_json::Value;
-use svc::clock::{Clock, Timestamp};
 use svc::config::{Limits, Settings};
 use svc::server::Server;
+use svc_base::clock::{Clock, Timestamp};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use http::Method;
 use serde_json::{Value, json};
 use svc::config::Edge;
-use svc::sandbox::{World, built_in};
+use svc_sandbox::{World, built_in};
 use svc_tests::guests::{Manners, again, write};
 use svc_tests::{Ask, TestServer, until};
 use tempfile::TempDir;

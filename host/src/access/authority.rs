@@ -10,8 +10,8 @@ use http::request::Parts;
 
 use super::identity::Authenticated;
 use crate::http::problem::Problem;
-use crate::ids::WorkspaceId;
 use crate::workspaces::{Caller, Role, WorkspaceError, Workspaces};
+use svc_base::ids::WorkspaceId;
 
 /// The least role that an operation takes, as a type.
 pub trait Floor: Clone + Copy + std::fmt::Debug + Send + Sync + 'static {

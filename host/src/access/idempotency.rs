@@ -14,12 +14,12 @@ use ring::hmac;
 use serde::{Deserialize, Serialize};
 
 use super::operation::to_the_end;
-use crate::clock::Clock;
 use crate::control::answers::{self, AnswerKey, Keep, KeptAnswer};
 use crate::control::{self, Control};
 use crate::http::context::Context;
 use crate::http::problem::{Code, Problem};
 use crate::workspaces::Caller;
+use svc_base::clock::Clock;
 
 const HEADER: &str = "idempotency-key";
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");

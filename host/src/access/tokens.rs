@@ -5,13 +5,13 @@ use std::sync::Arc;
 use http::{HeaderValue, header};
 use quick_cache::sync::Cache;
 
-use crate::clock::{Clock, Timestamp};
 use crate::config::Oauth;
 use crate::content::Digest;
 use crate::http::problem::{Code, Problem};
 use crate::issuers::{AccessClaims, Address, AddressError, Issuer, IssuerError};
 use crate::outbound::Outbound;
 use crate::workspaces;
+use svc_base::clock::{Clock, Timestamp};
 
 /// Tokens whose signatures are remembered: checking one costs as much as the rest of a call.
 const REMEMBERED: usize = 4_096;

@@ -6,10 +6,10 @@ use utoipa::ToSchema;
 
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::{Code, Problem};
-use crate::ids::WorkspaceId;
-use crate::numbers::whole;
 use crate::workspaces::model::MACHINE;
 use crate::workspaces::{Changes, KeyWanted, Plan, Role, UserId};
+use svc_base::ids::WorkspaceId;
+use svc_base::numbers::whole;
 
 /// The longest display name, in characters.
 const NAME: usize = 100;

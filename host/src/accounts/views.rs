@@ -3,10 +3,10 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::clock::Timestamp;
-use crate::ids::WorkspaceId;
 use crate::workspaces::model::Key;
 use crate::workspaces::{Caller, Member, NewKey, Plan, Role, Seen, UserId};
+use svc_base::clock::Timestamp;
+use svc_base::ids::WorkspaceId;
 
 /// A workspace, as the caller sees it.
 #[derive(Debug, Serialize, ToSchema)]

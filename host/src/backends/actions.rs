@@ -6,7 +6,6 @@ use std::sync::Arc;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-use super::database::RunError;
 use super::model::{
     Action, ActionRow, BATCH, BackendError, BadAction, NOTE, NewAction, is_action_name,
 };
@@ -15,11 +14,12 @@ use super::{store, verdicts};
 use crate::content::Digest;
 use crate::control;
 use crate::control::audit::Act;
-use crate::fault;
-use crate::ids::{BackendId, ProjectId};
-use crate::memory_cache;
 use crate::projects;
-use crate::sandbox::{Purpose, STATEMENT_BYTES, Statement};
+use svc_base::fault;
+use svc_base::ids::{BackendId, ProjectId};
+use svc_base::memory_cache;
+use svc_database::RunError;
+use svc_sandbox::{Purpose, STATEMENT_BYTES, Statement};
 
 /// Of how many backends the actions are kept in memory, about.
 const CACHED: usize = 1024;

@@ -6,7 +6,7 @@ use super::model::{Action, BackendError, Detail, requires_identity};
 use super::service::Backends;
 use super::store;
 use crate::control;
-use crate::ids::{BackendId, ProjectId};
+use svc_base::ids::{BackendId, ProjectId};
 
 impl Backends {
     /// Makes the actions of a project's backend tools for agents of visitors, or no longer.

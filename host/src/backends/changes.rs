@@ -3,7 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::database::{Column, Index, Schema, Table, View};
+use svc_database::{Column, Index, Schema, Table, View};
 
 /// What a schema has after a change, and had not before.
 #[derive(Debug, Serialize, ToSchema)]

@@ -1,9 +1,9 @@
 //! Whether backends are whole: their files sound, and what the ledger says in them.
 
-use super::database::{Examined, Files, examine};
 use super::store;
 use crate::control::Control;
-use crate::ids::BackendId;
+use svc_base::ids::BackendId;
+use svc_database::{Examined, Files, examine};
 
 /// What a check of the backends found.
 #[derive(Clone, Debug, Default)]

@@ -2,8 +2,8 @@
 
 use super::store;
 use crate::control::{Control, Error};
-use crate::ids::BackendId;
-use crate::sandbox::Purpose;
+use svc_base::ids::BackendId;
+use svc_sandbox::Purpose;
 
 /// A piece of SQL that is kept.
 #[derive(Clone, Debug)]

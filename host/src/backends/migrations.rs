@@ -3,17 +3,17 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::database::{Migrated, RunError, Script, ScriptError};
 use super::model::{BackendError, LedgerEntry, MigrationResult, MigrationStatus};
 use super::service::Backends;
 use super::{store, verdicts};
 use crate::content::Digest;
 use crate::control;
 use crate::control::audit::Act;
-use crate::fault;
-use crate::ids::{BackendId, ProjectId};
 use crate::projects;
-use crate::sandbox::{Purpose, SCRIPT_BYTES};
+use svc_base::fault;
+use svc_base::ids::{BackendId, ProjectId};
+use svc_database::{Migrated, RunError, Script, ScriptError};
+use svc_sandbox::{Purpose, SCRIPT_BYTES};
 
 /// Whose turn it is to migrate a backend.
 pub(super) type Turns = Mutex<HashMap<BackendId, Arc<tokio::sync::Mutex<()>>>>;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::database::{Inventory, Pace, RunError, Schema, SchemaWarning};
 use super::occupancy::Occupancy;
-use crate::clock::Timestamp;
 use crate::control;
-use crate::ids::{BackendId, ProjectId};
-use crate::sandbox::{GateFailure, Refusal, Statement, StatementKind};
+use svc_base::clock::Timestamp;
+use svc_base::ids::{BackendId, ProjectId};
+use svc_database::{Inventory, Pace, RunError, Schema, SchemaWarning};
+use svc_sandbox::{GateFailure, Refusal, Statement, StatementKind};
 
 /// The bind that is a signed-in visitor's id.
 pub const USER_ID: &str = "svc_user_id";

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use super::model::BackendError;
 use super::service::Backends;
 use super::verdicts;
-use crate::ids::BackendId;
-use crate::sandbox::{NamedTable, Purpose, Statement};
+use svc_base::ids::BackendId;
+use svc_sandbox::{NamedTable, Purpose, Statement};
 
 /// The most tables and views that a view may stand for.
 const MOST: u32 = 32;

@@ -6,8 +6,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{ActionRow, Backend, LedgerEntry};
 use crate::control::{Change, Error, Tx};
-use crate::ids::{BackendId, ProjectId, WorkspaceId};
-use crate::sandbox::Statement;
+use svc_base::ids::{BackendId, ProjectId, WorkspaceId};
+use svc_sandbox::Statement;
 
 const BACKEND: &str = "SELECT id, project_id, realtime, agents, created_at FROM backends";
 

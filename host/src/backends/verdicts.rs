@@ -5,9 +5,9 @@ use std::sync::Arc;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-use super::database::Pace;
 use super::model::BackendError;
-use crate::sandbox::{GuestDigest, Position, Purpose, Refusal, Sandbox, Statement};
+use svc_database::Pace;
+use svc_sandbox::{GuestDigest, Position, Purpose, Refusal, Sandbox, Statement};
 
 /// How many queries are remembered, about.
 const QUERIES: usize = 512;

@@ -4,13 +4,13 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::changes::SchemaDifference;
-use super::database::{Inventory, Schema, SchemaWarning, TableRows};
 use super::model::{ActionRow, Detail, DryRun, LedgerEntry, MigrationResult, MigrationStatus};
 use super::model::{params, requires_identity};
-use crate::clock::Timestamp;
 use crate::config::Config;
-use crate::ids::BackendId;
-use crate::sandbox::StatementKind;
+use svc_base::clock::Timestamp;
+use svc_base::ids::BackendId;
+use svc_database::{Inventory, Schema, SchemaWarning, TableRows};
+use svc_sandbox::StatementKind;
 
 /// The form of backends' descriptions.
 const SPEC_VERSION: u32 = 1;

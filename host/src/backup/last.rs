@@ -6,8 +6,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::make::Made;
-use crate::clock::Timestamp;
 use crate::overview::running;
+use svc_base::clock::Timestamp;
 
 /// The name of the file in the data directory. A restore leaves it as it is.
 const FILE: &str = "backup.status";

@@ -11,18 +11,18 @@ use super::manifest::{Entry, FORMAT, Manifest};
 use super::place::{Place, check_apart};
 use super::{Stage, Watch, millis};
 use crate::backends::copies::Sources;
-use crate::backends::database::Files;
 use crate::check::{Findings, Parts};
-use crate::clock::{Clock, Timestamp};
 use crate::content::{Content, Digest, Hold, PutError, Shelf};
 use crate::control::{self, Control, Snapshot};
 use crate::data_dir::is_unfinished;
-use crate::deployments::operate;
+use crate::deployments::operators;
 use crate::guests::{self, Folder};
-use crate::ids::BackendId;
-use crate::sandbox::World;
-use crate::{disk, fault};
 use svc_base::Stopwatch;
+use svc_base::clock::{Clock, Timestamp};
+use svc_base::ids::BackendId;
+use svc_base::{disk, fault};
+use svc_database::Files;
+use svc_sandbox::World;
 
 /// The name of the control database in a backup.
 pub(super) const CONTROL: &str = "control.db";
@@ -151,8 +151,8 @@ async fn copy(
     let (at, ids) = copy_databases(data, place, state, clock, watch)?;
     fault::point("backup.databases");
     let control = Control::open(&directory)?;
-    let one_time_left_out = operate::forget_one_time(&control, at).await?;
-    let wanted = operate::contents(&control).await?;
+    let one_time_left_out = operators::forget_one_time(&control, at).await?;
+    let wanted = operators::contents(&control).await?;
     let source = Objects {
         // An installation that never served has none.
         from: Shelf::new(disk::subdirectory(&disk::open(data)?, CONTENT)?),

@@ -22,7 +22,7 @@ use super::manifest::{Entry, Manifest};
 use crate::content::{Digest, Shelf};
 use crate::data_lock::make_private;
 use crate::private::{self, Layout};
-use crate::{disk, fault};
+use svc_base::{disk, fault};
 
 const MANIFEST: &str = "backup.json";
 const LOCK: &str = "backup.lock";

@@ -11,9 +11,9 @@ use anyhow::{Context as _, bail};
 use cap_std::fs::{Dir, MetadataExt};
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Timestamp;
 use crate::data_dir::{JOURNAL, is_unfinished};
-use crate::{disk, fault};
+use svc_base::clock::Timestamp;
+use svc_base::{disk, fault};
 
 /// Where the new state is made, in the data directory.
 pub(super) const NEW: &str = "restoring";

@@ -28,7 +28,7 @@ use crate::config::Settings;
 use crate::control::Control;
 use crate::data_dir;
 use crate::data_lock::{DataLock, make_private, refuse_restore};
-use crate::operators::{self, Answer, Operate, Operation};
+use crate::operators::{self, Answer, Operation, OperatorArgs};
 use crate::private;
 
 /// Hosting with a backend, for people and their agents.
@@ -106,9 +106,9 @@ pub fn main() -> ExitCode {
                 Command::Config(config) => config.run(),
                 Command::Status(status) => status.run().await,
                 Command::Operation(command) => {
-                    let (operate, operation) = command.split();
-                    let answer = operate.reach(operation).await?;
-                    operate.print(answer.document, answer.text)
+                    let (args, operation) = command.split();
+                    let answer = args.reach(operation).await?;
+                    args.print(answer.document, answer.text)
                 }
                 Command::Dev(dev) => dev.run().await,
                 Command::Provider(provider) => provider.run().await,
@@ -132,7 +132,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-impl Operate {
+impl OperatorArgs {
     fn data(&self) -> PathBuf {
         Settings {
             data: self.data.clone(),

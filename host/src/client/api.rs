@@ -14,7 +14,7 @@ use super::calls::{self, Call};
 use super::error::{Exit, Failure, Result};
 use super::output::say;
 use super::profile::{Remote, Target};
-use crate::random::Random;
+use svc_base::random::Random;
 
 /// How long a connection may take to be made.
 const CONNECT_TIME: Duration = Duration::from_secs(10);

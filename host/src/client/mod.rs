@@ -33,7 +33,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use self::error::{Exit, Failure, Result};
 use self::output::{Out, say};
-use crate::sandbox::ContentType;
+use svc_sandbox::ContentType;
 
 pub use manifest::Dev;
 pub use profile::Remote;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::{Failure, Result};
 use crate::deployments::sharing::upload;
-use crate::sandbox::ContentType;
+use svc_sandbox::ContentType;
 
 /// What stands for standard input among files.
 pub(super) const STDIN: &str = "-";

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
 use super::{Error, Tx};
-use crate::clock::Timestamp;
+use svc_base::clock::Timestamp;
 
 /// What names an answer: who asked, where, with which key, and for what.
 #[derive(Clone)]

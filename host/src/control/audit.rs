@@ -12,8 +12,8 @@ use rusqlite::{Connection, Row, params};
 use serde::Serialize;
 
 use super::{Control, Error, Tx};
-use crate::clock::Timestamp;
-use crate::ids::WorkspaceId;
+use svc_base::clock::Timestamp;
+use svc_base::ids::WorkspaceId;
 
 /// How long entries are kept, in seconds.
 pub const KEPT: i64 = 90 * 24 * 3600;

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::pool::FILE;
 use super::{Control, Error};
-use crate::sqlite;
+use svc_base::sqlite;
 
 /// How often the lock of writers is asked for; they let it go for some tens of microseconds between two commits.
 const ASK: Duration = Duration::from_micros(250);

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 use super::{Error, Tx};
-use crate::clock::Timestamp;
+use svc_base::clock::Timestamp;
 
 /// Something that the next start must act on.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,11 +8,11 @@ use super::Deployments;
 use super::pages::{self, Page};
 use super::publish::PublishError;
 use super::serve::RawSource;
-use crate::clock::Timestamp;
 use crate::content::{Digest, Encoding, encoded_quickly};
 use crate::http::document;
 use crate::http::problem::Problem;
-use crate::sandbox::ContentType;
+use svc_base::clock::Timestamp;
+use svc_sandbox::ContentType;
 
 /// The longest that an edge is told to keep a page, in seconds.
 const EDGE_SECONDS: i64 = 31_536_000;

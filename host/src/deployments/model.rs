@@ -1,10 +1,10 @@
 //! What a deployment is.
 
 use super::publication::Address;
-use crate::clock::Timestamp;
 use crate::content::Digest;
-use crate::ids::{BackendId, DeploymentId};
-use crate::sandbox::ContentType;
+use svc_base::clock::Timestamp;
+use svc_base::ids::{BackendId, DeploymentId};
+use svc_sandbox::ContentType;
 
 /// Slugs that the service keeps for itself.
 const RESERVED: [&str; 8] = [

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::clock::Timestamp;
-use crate::sandbox::{ContentType, Undrawn};
+use svc_base::clock::Timestamp;
+use svc_sandbox::{ContentType, Undrawn};
 
 /// Something about a page that is published all the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]

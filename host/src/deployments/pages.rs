@@ -10,12 +10,12 @@ use quick_cache::sync::Cache;
 
 use super::model::Deployment;
 use super::visits::Counter as Visits;
-use crate::clock::Timestamp;
 use crate::content::{Artifact, Digest, Encoding};
 use crate::http::document;
-use crate::ids::{BackendId, DeploymentId};
-use crate::memory_cache;
-use crate::sandbox::ContentType;
+use svc_base::clock::Timestamp;
+use svc_base::ids::{BackendId, DeploymentId};
+use svc_base::memory_cache;
+use svc_sandbox::ContentType;
 
 /// What an entry weighs beside its bytes: headers, strings, the map's own.
 const ENTRY_BYTES: u64 = 2048;

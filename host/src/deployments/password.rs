@@ -6,8 +6,8 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::hmac;
 
-use crate::clock::Timestamp;
-use crate::ids::DeploymentId;
+use svc_base::clock::Timestamp;
+use svc_base::ids::DeploymentId;
 
 /// The longest password, in bytes.
 pub const PASSWORD_BYTES: usize = 1024;
@@ -68,8 +68,8 @@ fn signed(page: &DeploymentId, hash: &str, until: Timestamp) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Clock;
-    use crate::random::Random;
+    use svc_base::clock::Clock;
+    use svc_base::random::Random;
 
     #[test]
     fn a_password_verifies_against_its_hash_alone() {

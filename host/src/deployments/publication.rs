@@ -12,15 +12,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::frontends;
-use super::parts::Part;
 use super::publish::{Made, MadeBy, PublishError};
+use super::timings::Stage;
 use super::{Deployments, store};
-use crate::clock::Timestamp;
 use crate::config::Config;
 use crate::content::{Digest, Pin};
 use crate::control::{self, Change, Tx};
 use crate::edge;
-use crate::ids::ProjectId;
+use svc_base::clock::Timestamp;
+use svc_base::ids::ProjectId;
 
 /// Where a deployment answers.
 #[derive(Clone, Debug)]
@@ -102,7 +102,7 @@ impl Deployments {
             announce(tx, &config, &address, now)?;
             Ok(changed)
         });
-        let committed = self.parts.time(Part::Commit, committing).await;
+        let committed = self.timings.time(Stage::Commit, committing).await;
         // The rows hold the content from here on.
         drop(stored);
         committed

@@ -5,16 +5,16 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::model::{Deployment, shown_title};
-use super::parts::Part;
 use super::password;
 use super::publish::{Made, MadeBy, PageSource, Placement, PublishError, Warning};
 use super::sharing::DeleteToken;
+use super::timings::Stage;
 use super::{Deployments, store};
-use crate::clock::Timestamp;
 use crate::control::answers::Keep;
 use crate::control::{self, Change, Tx};
-use crate::ids::DeploymentId;
-use crate::sandbox::ContentType;
+use svc_base::clock::Timestamp;
+use svc_base::ids::DeploymentId;
+use svc_sandbox::ContentType;
 
 /// What to publish; its fields are within their bounds.
 #[derive(Clone, Debug)]
@@ -163,7 +163,7 @@ impl Deployments {
             keep.keep(tx, &deployed)?;
             Ok(deployed)
         });
-        let added = self.parts.time(Part::Commit, committing).await;
+        let added = self.timings.time(Stage::Commit, committing).await;
         if added.is_err() {
             self.burn_file(id).await?;
         }

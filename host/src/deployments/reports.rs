@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Deployments, store};
-use crate::clock::Timestamp;
 use crate::control::answers::Keep;
 use crate::control::audit::Act;
 use crate::control::{Control, Error};
-use crate::ids::ReportId;
-use crate::random::NoRandomness;
+use svc_base::clock::Timestamp;
+use svc_base::ids::ReportId;
+use svc_base::random::NoRandomness;
 
 /// Why somebody complains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

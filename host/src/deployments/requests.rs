@@ -8,9 +8,9 @@ use super::quick_share::NewShare;
 use crate::config::Limits;
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::Problem;
-use crate::numbers::whole;
-use crate::sandbox::ContentType;
 use svc_base::names::is_slug;
+use svc_base::numbers::whole;
+use svc_sandbox::ContentType;
 
 /// The shortest life that a share may be given, in seconds.
 const LIFE_LEAST: u64 = 60;

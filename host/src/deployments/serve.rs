@@ -11,11 +11,11 @@ use super::pages::{Guard, Kind, Page, Policy};
 use super::password;
 use super::publish::PublishError;
 use super::{Deployments, store};
-use crate::clock::Timestamp;
 use crate::content::{Artifact, Digest};
 use crate::http::hosts::Host;
-use crate::ids::DeploymentId;
-use crate::sandbox::Workers;
+use svc_base::clock::Timestamp;
+use svc_base::ids::DeploymentId;
+use svc_sandbox::Workers;
 
 /// Why there is nothing to show.
 #[derive(Debug, thiserror::Error)]

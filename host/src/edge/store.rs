@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, params};
 
-use crate::clock::Timestamp;
 use crate::control::{Error, Tx};
+use svc_base::clock::Timestamp;
 
 /// A prefix to purge.
 #[derive(Clone, Debug, PartialEq, Eq)]

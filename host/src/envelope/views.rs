@@ -5,10 +5,10 @@ use utoipa::ToSchema;
 
 use crate::config::Config;
 use crate::deployments::frontends::{FrontendState, MemberSummary};
-use crate::ids::DeploymentId;
 use crate::projects::Project;
 use crate::projects::views::ProjectView;
-use crate::sandbox::ContentType;
+use svc_base::ids::DeploymentId;
+use svc_sandbox::ContentType;
 
 /// A project with what is in it.
 #[derive(Debug, Serialize, ToSchema)]

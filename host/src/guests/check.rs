@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::contract;
 use super::corpus::{self, GateCase, RenderCase};
-use crate::sandbox::{
+use svc_sandbox::{
     Choice, Choices, Foot, GateFailure, GuestLimits, Inspection, Origin, RenderFailure,
     RuntimeScript, Sandbox, SandboxConfig, Source, Statement, World, inspect,
 };

@@ -3,7 +3,7 @@
 use html5gum::emitters::default::DefaultEmitter;
 use html5gum::{StartTag, Token, Tokenizer};
 
-use crate::sandbox::{ContentType, RuntimeScript, Source};
+use svc_sandbox::{ContentType, RuntimeScript, Source};
 
 /// Elements that no page of text or data has: they load, frame or run something.
 const FORBIDDEN: [&str; 9] = [

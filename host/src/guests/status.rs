@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Timestamp;
-use crate::disk;
-use crate::sandbox::{GuestDigest, Usage, World};
+use svc_base::clock::Timestamp;
+use svc_base::disk;
+use svc_sandbox::{GuestDigest, Usage, World};
 
 /// The name of the file; what is in it is of use while its server runs, and a look back after.
 const FILE: &str = "guests.status";

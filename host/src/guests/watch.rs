@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::record::{Folder, Record, RecordError};
 use super::status::{self, Paths, Presence, Said, Serves};
-use crate::clock::{Clock, Timestamp};
 use crate::config::Config;
-use crate::sandbox::{Fallen, GuestDigest, Origin, Sandbox, World};
+use svc_base::clock::{Clock, Timestamp};
+use svc_sandbox::{Fallen, GuestDigest, Origin, Sandbox, World};
 
 /// How long nothing is said of calls after something was, in milliseconds.
 const QUIET: i64 = 1000;

@@ -19,9 +19,9 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::context::Context;
 use super::problem::{Code, Problem};
-use crate::clock::Clock;
 use crate::config::Limits;
-use crate::ids::DeploymentId;
+use svc_base::clock::Clock;
+use svc_base::ids::DeploymentId;
 
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const STATE: HeaderName = HeaderName::from_static("ratelimit");

@@ -14,9 +14,9 @@ use url::Url;
 use super::keys::Keys;
 use super::metadata::Metadata;
 use super::tokens::{AccessClaims, IdClaims, Token, TokenError};
-use crate::clock::Clock;
 use crate::config::Address;
 use crate::outbound::{Outbound, OutboundError};
+use svc_base::clock::Clock;
 
 /// How long an issuer may take for a whole answer.
 pub const CALL_TIME: Duration = Duration::from_secs(5);

@@ -6,7 +6,7 @@ use ring::hmac;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::clock::Timestamp;
+use svc_base::clock::Timestamp;
 
 const NOW: i64 = 1_795_262_400;
 const ISSUER: &str = "https://a.example";

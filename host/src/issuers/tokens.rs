@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::cryptography;
 use super::keys::Keys;
 use super::metadata::Metadata;
-use crate::clock::Timestamp;
+use svc_base::clock::Timestamp;
 
 /// How far clocks may be apart, in seconds.
 const LEEWAY: f64 = 60.0;

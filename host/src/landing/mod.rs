@@ -20,9 +20,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use maud::{DOCTYPE, PreEscaped, html};
 use tokio::sync::OnceCell;
 
-use crate::backends::database::FUNCTIONS;
 use crate::config::Config;
 use crate::http::document::{Document, REVALIDATE};
+use svc_database::FUNCTIONS;
 
 /// The origin that stands in the texts of `host/assets`, which show commands as people run them at home.
 const SAMPLE_ORIGIN: &str = "http://localhost:8080";

@@ -16,7 +16,7 @@ use crate::http::context::Context;
 use crate::http::extract::{UnreadBody, check_characters};
 use crate::http::hosts::Host;
 use crate::http::problem::Problem;
-use crate::sandbox::ContentType;
+use svc_sandbox::ContentType;
 
 /// What to look at before it is published.
 #[derive(Clone, Debug, Deserialize, ToSchema)]

@@ -21,7 +21,6 @@ use std::sync::Arc;
 use crate::access::Callers;
 use crate::accounts::Accounts;
 use crate::backends::Backends;
-use crate::clock::Clock;
 use crate::config::Config;
 use crate::deployments::Deployments;
 use crate::envelope::Teardown;
@@ -30,6 +29,7 @@ use crate::projects::Projects;
 use crate::realtime::Realtime;
 use crate::telemetry::Metrics;
 use crate::visitors::Visitors;
+use svc_base::clock::Clock;
 
 /// Services that tools are shells over.
 #[derive(Clone, Debug)]

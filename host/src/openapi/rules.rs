@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::parts;
 use crate::access::idempotency;
-use crate::backends::operate::requests::OPS;
+use crate::backends::calls::requests::OPS;
 
 /// What a text that says something has somewhere: a character that is no white space (Unicode's `White_Space`).
 const SAYS_SOMETHING: &str =

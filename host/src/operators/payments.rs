@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::installation::{Answer, Installation};
-use crate::clock::Timestamp;
-use crate::ids::{ProjectId, SessionId};
 use crate::payments;
 use crate::stripe::Fact;
 use crate::terminal::table;
+use svc_base::clock::Timestamp;
+use svc_base::ids::{ProjectId, SessionId};
 
 #[derive(Debug, clap::Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -7,11 +7,11 @@ mod store;
 
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Timestamp;
 use crate::config::Limits;
 use crate::content::Digest;
 use crate::control::{Control, Error};
-use crate::ids::{BackendId, DeploymentId, ProjectId};
+use svc_base::clock::Timestamp;
+use svc_base::ids::{BackendId, DeploymentId, ProjectId};
 
 /// How many there are of everything that is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,9 +9,9 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Timestamp;
 use crate::config::{Config, Limits};
 use crate::log::{self, Logged};
+use svc_base::clock::Timestamp;
 
 /// The name of the file; it stays when its server ends.
 const FILE: &str = "server.status";

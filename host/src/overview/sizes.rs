@@ -6,10 +6,10 @@ use std::path::Path;
 use cap_std::fs::Dir;
 use serde::Serialize;
 
-use crate::backends::database::Files;
 use crate::content::{Digest, Shelf};
-use crate::disk;
-use crate::ids::{BackendId, DeploymentId};
+use svc_base::disk;
+use svc_base::ids::{BackendId, DeploymentId};
+use svc_database::Files;
 
 /// Bytes on the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

@@ -3,8 +3,8 @@
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::{Backend, Counts, Deployment, History, Kind, Project, Wanted};
-use crate::clock::Timestamp;
-use crate::ids::{BackendId, DeploymentId, ProjectId};
+use svc_base::clock::Timestamp;
+use svc_base::ids::{BackendId, DeploymentId, ProjectId};
 
 fn number(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<u64> {
     row.get::<_, i64>(column).map(i64::unsigned_abs)

@@ -10,14 +10,14 @@ use super::service::{Payments, settle};
 use super::store;
 use super::views::CheckoutView;
 use super::visitor::{Visitor, hash};
-use crate::clock::Timestamp;
 use crate::deployments::pages::Page;
-use crate::fault;
-use crate::ids::SessionId;
 use crate::projects;
 use crate::stripe::{NewCheckout, Purchase, Stripe, StripeError};
 use crate::visitors::return_to;
 use crate::workspaces::credential;
+use svc_base::clock::Timestamp;
+use svc_base::fault;
+use svc_base::ids::SessionId;
 
 /// How long a second click on the same button means the same purchase, in seconds.
 const DOUBLE_CLICK: i64 = 60;

@@ -11,11 +11,11 @@ use super::Payments;
 use super::model::{Session, Status};
 use super::store::{self, Lagging};
 use crate::backends::Backends;
-use crate::backends::database::Payment;
-use crate::clock::Clock;
 use crate::control::Control;
-use crate::fault;
-use crate::ids::BackendId;
+use svc_base::clock::Clock;
+use svc_base::fault;
+use svc_base::ids::BackendId;
+use svc_database::Payment;
 
 /// How many rows are written in one transaction.
 const ROWS: u32 = 500;

@@ -4,11 +4,11 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::verdict::Terms;
-use crate::clock::Timestamp;
 use crate::control;
 use crate::deployments::serve::LookupError;
-use crate::ids::{DeploymentId, ProjectId, SessionId};
-use crate::random::NoRandomness;
+use svc_base::clock::Timestamp;
+use svc_base::ids::{DeploymentId, ProjectId, SessionId};
+use svc_base::random::NoRandomness;
 
 /// The longest name of a product, and label of a price, in characters.
 pub const NAME: usize = 200;

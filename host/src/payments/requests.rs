@@ -6,8 +6,8 @@ use utoipa::{IntoParams, ToSchema};
 use super::model::{AMOUNT, DESCRIPTION, NAME, NewPrice, SESSIONS, SESSIONS_MOST};
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::Problem;
-use crate::numbers::{Whole, whole};
 use crate::stripe::currencies;
+use svc_base::numbers::{Whole, whole};
 
 /// A price to put into the catalog.
 #[derive(Debug, Deserialize, ToSchema)]

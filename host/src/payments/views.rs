@@ -4,8 +4,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::model::{Price, Product, Session, Status};
-use crate::clock::Timestamp;
-use crate::ids::SessionId;
+use svc_base::clock::Timestamp;
+use svc_base::ids::SessionId;
 
 /// A project's catalog.
 #[derive(Debug, Serialize, ToSchema)]

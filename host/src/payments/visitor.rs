@@ -6,8 +6,8 @@ use ring::digest::{SHA256, digest};
 use crate::control;
 use crate::deployments::pages::Page;
 use crate::http::hosts::Host;
-use crate::ids::DeploymentId;
 use crate::visitors::{Identity, Visitors, token_of};
+use svc_base::ids::DeploymentId;
 
 /// What is known of a visitor.
 #[derive(Clone, Debug, Default)]

@@ -3,11 +3,11 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::clock::Timestamp;
 use crate::control;
-use crate::ids::{BackendId, ProjectId, WorkspaceId};
-use crate::random::NoRandomness;
 use crate::workspaces::WorkspaceError;
+use svc_base::clock::Timestamp;
+use svc_base::ids::{BackendId, ProjectId, WorkspaceId};
+use svc_base::random::NoRandomness;
 
 /// The longest name, in characters.
 pub const NAME: usize = 100;

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use super::model::{DESCRIPTION, NAME, NewProject, ProjectChanges, TTL_LEAST, TTL_MOST};
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::{Code, Problem};
-use crate::numbers::whole;
+use svc_base::numbers::whole;
 
 /// A project to make.
 #[derive(Debug, Deserialize, ToSchema)]

@@ -9,14 +9,14 @@ use super::model::{NewProject, OwnerRef, Project, ProjectChanges, ProjectError};
 use super::scope::ProjectScope;
 use super::store;
 use crate::access::{Authority, Floor};
-use crate::clock::Clock;
 use crate::config::Config;
 use crate::control::answers::Keep;
 use crate::control::audit::Act;
 use crate::control::{Control, Error, Tx};
-use crate::ids::{ProjectId, WorkspaceId};
-use crate::random::Random;
 use crate::workspaces::{Caller, WorkspaceError, Workspaces};
+use svc_base::clock::Clock;
+use svc_base::ids::{ProjectId, WorkspaceId};
+use svc_base::random::Random;
 
 /// Ends sessions of a project's visitors with other providers than these, in the transaction that says so.
 pub type EndSessions = fn(&Tx<'_>, &ProjectId, Option<&[String]>) -> Result<(), Error>;

@@ -6,10 +6,10 @@ use std::fmt::Display;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{OwnerRef, Project};
-use crate::clock::Timestamp;
 use crate::control::audit::{Act, Doer};
 use crate::control::{Control, Error, Tx};
-use crate::ids::{ProjectId, WorkspaceId};
+use svc_base::clock::Timestamp;
+use svc_base::ids::{ProjectId, WorkspaceId};
 
 const SELECT: &str = "SELECT p.id, w.id, w.slug, p.name, p.description, p.host_label, \
     p.allowed_providers, p.created_at, p.updated_at, p.expires_at, \

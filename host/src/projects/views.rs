@@ -4,9 +4,9 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::model::{OwnerRef, Project};
-use crate::clock::Timestamp;
 use crate::config::Config;
-use crate::ids::{BackendId, ProjectId};
+use svc_base::clock::Timestamp;
+use svc_base::ids::{BackendId, ProjectId};
 
 /// A project.
 #[derive(Debug, Serialize, ToSchema)]

@@ -13,9 +13,9 @@ use bytes::{Bytes, BytesMut};
 
 use super::client::Client;
 use super::protocol::{self, Message};
-use crate::clock::Timestamp;
 use crate::http::websocket::{Close, Outbox, frame};
-use crate::ids::DeploymentId;
+use svc_base::clock::Timestamp;
+use svc_base::ids::DeploymentId;
 
 /// A room of so many members is told at once.
 const SMALL: usize = 32;

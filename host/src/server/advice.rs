@@ -8,7 +8,7 @@ use crate::app::App;
 use crate::config::Config;
 use crate::guests::Folder;
 use crate::operators::warn_of_one_origin;
-use crate::sandbox::World;
+use svc_sandbox::World;
 
 /// Says what serves, and warns of what is unsafe.
 ///

@@ -10,7 +10,7 @@ use crate::control::audit;
 use crate::deployments::rerender;
 use crate::guests::watch::Watch;
 use crate::overview::running::Said;
-use crate::sandbox::{GuestDigest, World};
+use svc_sandbox::{GuestDigest, World};
 
 const FLUSH_VISITS: Duration = Duration::from_secs(2);
 const SWEEP: Duration = Duration::from_secs(1);

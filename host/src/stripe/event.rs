@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Timestamp;
+use svc_base::clock::Timestamp;
 
 /// A verified event.
 #[derive(Clone, Debug, PartialEq, Eq)]

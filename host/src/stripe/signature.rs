@@ -2,7 +2,7 @@
 
 use ring::hmac;
 
-use crate::clock::Timestamp;
+use svc_base::clock::Timestamp;
 
 /// How old a signature may be, and how far ahead its clock, in seconds.
 const TOLERANCE: i64 = 300;

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use rusqlite::{Connection, Row, params};
 
 use super::event::{Event, Reference};
-use crate::clock::Timestamp;
 use crate::control::{Error, Tx};
+use svc_base::clock::Timestamp;
 
 /// An entry of the ledger.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::store;
 use crate::control::{Control, Error};
-use crate::ids::{DeploymentId, ProjectId};
+use svc_base::ids::{DeploymentId, ProjectId};
 
 /// What a check found.
 #[derive(Clone, Debug, Default)]

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::clock::Timestamp;
 use crate::control;
-use crate::ids::{DeploymentId, ProjectId};
-use crate::random::{NoRandomness, Random};
 use crate::workspaces::credential;
+use svc_base::clock::Timestamp;
+use svc_base::ids::{DeploymentId, ProjectId};
+use svc_base::random::{NoRandomness, Random};
 
 /// How long a session lives, in seconds: 30 days, whatever its visitor does.
 pub const SESSION_SECONDS: i64 = 30 * 24 * 3600;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use crate::clock::Clock;
 use crate::config::{Address, AddressError, Provider as Settings, ProviderKind};
 use crate::issuers::Issuer;
 use crate::outbound::Outbound;
+use svc_base::clock::Clock;
 
 /// How many sign-ins may wait for one provider at once.
 const WAITING: usize = 64;

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
-use crate::numbers::whole;
+use svc_base::numbers::whole;
 
 /// Visitors on a page of the list, if the request does not say.
 const PAGE: u32 = 50;

@@ -10,9 +10,9 @@ use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundK
 use ring::{digest, hmac};
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Timestamp;
-use crate::ids::DeploymentId;
-use crate::random::{NoRandomness, Random};
+use svc_base::clock::Timestamp;
+use svc_base::ids::DeploymentId;
+use svc_base::random::{NoRandomness, Random};
 
 /// How long a sign-in may take, in milliseconds.
 const LIFE: i64 = 600_000;
@@ -158,7 +158,7 @@ pub(super) fn hashed(text: &str) -> String {
 mod as_text {
     use serde::{Deserialize, Deserializer, Serializer};
 
-    use crate::ids::DeploymentId;
+    use svc_base::ids::DeploymentId;
 
     pub(super) fn serialize<S: Serializer>(id: &DeploymentId, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(id)
@@ -176,7 +176,7 @@ mod as_text {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Clock;
+    use svc_base::clock::Clock;
 
     fn sign_in(at: i64) -> SignIn {
         let (clock, random) = (Clock::manual(Timestamp(at)), Random::system());

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use super::model::{SessionKey, SignedIn};
 use super::sessions::key_of;
 use super::state::SignIn;
-use crate::clock::Timestamp;
+use svc_base::clock::Timestamp;
 
 /// How long a ticket may take to be used, in milliseconds.
 const LIFE: i64 = 60_000;

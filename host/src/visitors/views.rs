@@ -4,8 +4,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::model::{Session, Visitor};
-use crate::clock::Timestamp;
 use crate::config::Provider;
+use svc_base::clock::Timestamp;
 
 /// Who is signed in.
 #[derive(Debug, Serialize, ToSchema)]

@@ -2,7 +2,7 @@
 //!
 //! The prefix and the checksum let secret scanners find one that has leaked, without asking us.
 
-use crate::random::{NoRandomness, Random};
+use svc_base::random::{NoRandomness, Random};
 
 const BASE62: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const KEY_ID_LENGTH: usize = 8;

@@ -2,7 +2,7 @@
 
 use super::model::{Role, UserId};
 use crate::control;
-use crate::random::NoRandomness;
+use svc_base::random::NoRandomness;
 
 /// Why something about a workspace could not be done.
 #[derive(Debug, thiserror::Error)]

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::clock::Timestamp;
 use crate::config::Limits;
-use crate::ids::WorkspaceId;
-use crate::random::{NoRandomness, Random};
+use svc_base::clock::Timestamp;
+use svc_base::ids::WorkspaceId;
+use svc_base::random::{NoRandomness, Random};
 
 /// What a workspace pays for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema, clap::ValueEnum)]

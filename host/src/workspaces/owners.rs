@@ -11,7 +11,7 @@ use super::{store, subscriptions};
 use crate::control::answers::Keep;
 use crate::control::audit::Act;
 use crate::control::{Error, Tx};
-use crate::ids::WorkspaceId;
+use svc_base::ids::WorkspaceId;
 
 /// The slug of a name that leaves nothing usable.
 const NAMELESS: &str = "workspace";

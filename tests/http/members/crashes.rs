@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use http::Method;
 use serde_json::{Value, json};
-use svc::clock::Timestamp;
+use svc_base::clock::Timestamp;
 use svc_tests::{AUDIENCE, Answer, Ask, Process, TokenIssuer, until};
 use tempfile::TempDir;
 

@@ -9,8 +9,8 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
-use svc::clock::Timestamp;
 use svc::config::{Stripe, WebhookSecrets};
+use svc_base::clock::Timestamp;
 use svc_tests::{Answer, Ask, TestServer};
 
 /// What webhooks are signed with.

@@ -2,16 +2,16 @@
 
 pub mod routes;
 
-use crate::clock::Timestamp;
 use crate::config::Config;
 use crate::control::{self, Tx};
 use crate::http::problem::{Code, Problem};
-use crate::ids::WorkspaceId;
-use crate::random::{NoRandomness, Random};
 use crate::stripe::{
     CheckoutOutcome, Consumer, Event, Fact, Found, PlanCheckout, Stripe, StripeError,
 };
 use crate::workspaces::subscriptions::{self, Subscription, Told};
+use svc_base::clock::Timestamp;
+use svc_base::ids::WorkspaceId;
+use svc_base::random::{NoRandomness, Random};
 
 /// The provider, and what is sold.
 #[derive(Clone, Debug)]

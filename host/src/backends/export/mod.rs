@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 
 use super::Backends;
-use super::database::RunError;
 use super::model::BackendError;
-use crate::ids::{BackendId, ProjectId};
 use crate::projects::Project;
+use svc_base::ids::{BackendId, ProjectId};
+use svc_database::RunError;
 
 /// What the file is.
 pub const MEDIA_TYPE: &str = "application/vnd.sqlite3";
@@ -100,8 +100,8 @@ impl Backends {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::{Clock, Timestamp};
-    use crate::random::Random;
+    use svc_base::clock::{Clock, Timestamp};
+    use svc_base::random::Random;
 
     #[test]
     fn places_are_few_and_come_back() {

@@ -6,19 +6,19 @@ pub mod views;
 
 use std::time::Duration;
 
-use super::database::{Marker, Past, Plan, RestoreRecord, RewindError, Rewound, RunError, Script};
 use super::migrations;
 use super::model::{BackendError, LedgerEntry};
 use super::service::Backends;
 use super::store;
-use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::control;
 use crate::control::audit::{self, Act, Doer};
-use crate::fault;
-use crate::ids::{BackendId, ProjectId};
 use crate::projects;
-use crate::sandbox::{Purpose, StatementKind};
+use svc_base::clock::Timestamp;
+use svc_base::fault;
+use svc_base::ids::{BackendId, ProjectId};
+use svc_database::{Marker, Past, Plan, RestoreRecord, RewindError, Rewound, RunError, Script};
+use svc_sandbox::{Purpose, StatementKind};
 
 /// How many restores may be under way at once, and how long one waits to begin.
 pub(super) const AT_ONCE: usize = 2;

@@ -4,9 +4,9 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::Part;
-use crate::clock::Timestamp;
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
+use svc_base::clock::Timestamp;
 
 /// Moments of an answer, unless it is said how many.
 const PAGE: u32 = 100;

@@ -4,8 +4,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Restored;
-use crate::backends::database::Past;
-use crate::clock::Timestamp;
+use svc_base::clock::Timestamp;
+use svc_database::Past;
 
 /// The moments that a backend can be restored to.
 #[derive(Debug, Serialize, ToSchema)]

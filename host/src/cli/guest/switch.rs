@@ -9,11 +9,11 @@ use serde::Serialize;
 use super::check::{Report, examine};
 use super::status::told_change;
 use super::{LOOK, Place, Site};
-use crate::clock::{Clock, Timestamp};
 use crate::guests::replay::Differences;
 use crate::guests::status::{self, Serves, is_served};
 use crate::guests::{Record, RecordError};
-use crate::sandbox::{GuestDigest, World, built_in, read};
+use svc_base::clock::{Clock, Timestamp};
+use svc_sandbox::{GuestDigest, World, built_in, read};
 
 /// How often the server is looked at: ten seconds. It needs one at most, where the component is compiled.
 const LOOKS: u32 = 200;
@@ -158,7 +158,7 @@ fn refused(place: &Place, report: Report) -> anyhow::Result<ExitCode> {
         failures: report.reasons(),
         check: Some(report),
     };
-    place.operate.answer(&document, &text)?;
+    place.args.answer(&document, &text)?;
     Ok(document.effect.exit())
 }
 
@@ -214,7 +214,7 @@ fn too_late(
         failures: vec![why],
         check: None,
     };
-    place.operate.answer(&document, &text)?;
+    place.args.answer(&document, &text)?;
     Ok(document.effect.exit())
 }
 
@@ -268,7 +268,7 @@ async fn answer(
         check,
     };
     place
-        .operate
+        .args
         .answer(&document, &told(&document, change.world))?;
     Ok(effect.exit())
 }

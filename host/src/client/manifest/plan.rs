@@ -333,7 +333,7 @@ fn pending(folder: &Folder, applied: &[super::state::Applied]) -> Result<Vec<usi
     }
 }
 
-fn check_type(page: &LocalPage, there: crate::sandbox::ContentType) -> Result<()> {
+fn check_type(page: &LocalPage, there: svc_sandbox::ContentType) -> Result<()> {
     if page.source.content_type == there {
         return Ok(());
     }

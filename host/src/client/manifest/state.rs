@@ -8,8 +8,8 @@ use crate::client::api::Api;
 use crate::client::calls;
 use crate::client::error::{Exit, Failure, Result};
 use crate::client::projects::{self, Project};
-use crate::sandbox::ContentType;
 use svc_base::names::with_suffix;
+use svc_sandbox::ContentType;
 
 /// The least length of a random suffix.
 const RANDOM: usize = 6;

@@ -6,12 +6,12 @@ use std::str::FromStr;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::control;
 use crate::deployments::publish::{PublishError, Warning};
-use crate::ids::{DeploymentId, RevisionId};
-use crate::sandbox::ContentType;
+use svc_base::clock::Timestamp;
+use svc_base::ids::{DeploymentId, RevisionId};
+use svc_sandbox::ContentType;
 
 /// Where a frontend is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -159,8 +159,8 @@ impl From<control::Error> for FrontendError {
     }
 }
 
-impl From<crate::random::NoRandomness> for FrontendError {
-    fn from(error: crate::random::NoRandomness) -> Self {
+impl From<svc_base::random::NoRandomness> for FrontendError {
+    fn from(error: svc_base::random::NoRandomness) -> Self {
         Self::Publish(error.into())
     }
 }

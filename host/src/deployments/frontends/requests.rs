@@ -9,7 +9,7 @@ use crate::deployments::requests::{TITLE, check_content, check_slug};
 use crate::deployments::revisions::WantedSource;
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::Problem;
-use crate::sandbox::ContentType;
+use svc_sandbox::ContentType;
 
 /// A frontend to make.
 #[derive(Debug, Deserialize, ToSchema)]

@@ -4,14 +4,14 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{Frontend, FrontendState};
-use crate::clock::Timestamp;
 use crate::config::Config;
 use crate::deployments::model::shown_title;
 use crate::deployments::publish::Warning;
 use crate::deployments::revisions::FoundSource;
-use crate::ids::{DeploymentId, RevisionId};
 use crate::projects::Project;
-use crate::sandbox::ContentType;
+use svc_base::clock::Timestamp;
+use svc_base::ids::{DeploymentId, RevisionId};
+use svc_sandbox::ContentType;
 
 /// A frontend.
 #[derive(Debug, Serialize, ToSchema)]

@@ -15,13 +15,13 @@ use store::Candidate;
 use super::publication::{Stored, announce};
 use super::publish::{Made, MadeBy, PageSource, Placement, PublishError};
 use super::runtime;
-use crate::clock::{Clock, Timestamp};
 use crate::control::{self, Control};
 use crate::deployments::Deployments;
-use crate::fault;
-use crate::ids::DeploymentId;
-use crate::sandbox::GuestDigest;
 use svc_base::Stopwatch;
+use svc_base::clock::{Clock, Timestamp};
+use svc_base::fault;
+use svc_base::ids::DeploymentId;
+use svc_sandbox::GuestDigest;
 
 /// How long nothing is done after a page, in times of what it took: a fifth of one thread is used at most.
 const RESTS: u32 = 4;

@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::deployments::frontends::Frontend;
-use crate::ids::{DeploymentId, RevisionId};
-use crate::numbers::whole;
+use svc_base::clock::Timestamp;
+use svc_base::ids::{DeploymentId, RevisionId};
+use svc_base::numbers::whole;
 
 /// How a revision last became what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]

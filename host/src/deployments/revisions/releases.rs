@@ -2,16 +2,16 @@
 
 use super::model::{Revision, RevisionKind, RevisionState};
 use super::store;
-use crate::clock::Timestamp;
 use crate::control::audit::Act;
 use crate::control::{self, Tx};
 use crate::deployments::Deployments;
 use crate::deployments::frontends::{Frontend, FrontendError, Target, address_of, set_live};
 use crate::deployments::publication::Published;
 use crate::deployments::publish::{PageSource, Placement};
-use crate::fault;
-use crate::ids::{DeploymentId, RevisionId};
 use crate::projects::{self, Project};
+use svc_base::clock::Timestamp;
+use svc_base::fault;
+use svc_base::ids::{DeploymentId, RevisionId};
 
 /// A release that somebody wants.
 #[derive(Clone, Debug)]

@@ -4,10 +4,10 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{NewRevision, Revision, RevisionKind, RevisionState};
 use super::releases::ReleaseEntry;
-use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::control::{Error, Tx};
-use crate::ids::{DeploymentId, RevisionId};
+use svc_base::clock::Timestamp;
+use svc_base::ids::{DeploymentId, RevisionId};
 
 const COLUMNS: &str = "number, id, source_digest, preview_digest, title, message, kind, state, \
                        created_at, promoted_at";

@@ -5,13 +5,13 @@ use utoipa::ToSchema;
 
 use super::model::{Drafted, History, Revision, RevisionKind, RevisionState};
 use super::releases::{Done, Dropped, ReleaseEntry};
-use crate::clock::Timestamp;
 use crate::config::Config;
 use crate::deployments::Deployments;
 use crate::deployments::frontends::views::FrontendView;
 use crate::deployments::model::shown_title;
-use crate::ids::RevisionId;
 use crate::projects::Project;
+use svc_base::clock::Timestamp;
+use svc_base::ids::RevisionId;
 
 /// A revision.
 #[derive(Debug, Serialize, ToSchema)]

@@ -9,7 +9,7 @@ use crate::deployments::quick_share::NewShare;
 use crate::deployments::requests::{TITLE, check_content, check_life, check_name};
 use crate::http::extract::check_characters;
 use crate::http::problem::Problem;
-use crate::sandbox::ContentType;
+use svc_sandbox::ContentType;
 
 /// A share to move into a project.
 #[derive(Clone, Deserialize, ToSchema)]

@@ -6,8 +6,8 @@ use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
 use crate::content::Digest;
-use crate::random::{NoRandomness, Random};
 use crate::workspaces::credential;
+use svc_base::random::{NoRandomness, Random};
 
 /// A new token, on its way to who publishes.
 #[derive(Clone, ToSchema)]

@@ -3,7 +3,7 @@
 use super::languages::language;
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
-use crate::sandbox::ContentType;
+use svc_sandbox::ContentType;
 
 /// The text of a file, without the mark that some editors begin it with.
 ///

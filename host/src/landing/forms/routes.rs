@@ -11,7 +11,6 @@ use utoipa::ToSchema;
 
 use super::Shared;
 use crate::access::to_the_end;
-use crate::clock::Clock;
 use crate::config::Config;
 use crate::control::answers::Keep;
 use crate::deployments::Deployments;
@@ -21,7 +20,8 @@ use crate::http::context::Context;
 use crate::http::extract::{UnreadBody, invalid};
 use crate::http::problem::Problem;
 use crate::landing::qr;
-use crate::sandbox::ContentType;
+use svc_base::clock::Clock;
+use svc_sandbox::ContentType;
 
 /// How long `security.txt` may be believed, in seconds: less than a year (RFC 9116, section 2.5.5).
 const BELIEVED: i64 = 180 * 24 * 3600;

@@ -11,12 +11,12 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::value::RawValue;
 
 use super::{AppTools, listing};
+use crate::backends::calls::requests::CallParams;
 use crate::backends::model::is_action_name;
-use crate::backends::operate::requests::CallParams;
 use crate::http::problem::Problem;
-use crate::ids::BackendId;
 use crate::mcp::tools_only::tools_only;
 use crate::mcp::{arguments, results};
+use svc_base::ids::BackendId;
 
 /// Results of at most as many bytes are read at once, on the request's own thread.
 const SMALL: usize = 131_072;

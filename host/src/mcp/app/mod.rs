@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use crate::backends::operate::routes::Calls;
-use crate::clock::Clock;
+use crate::backends::calls::routes::Calls;
 use crate::telemetry::Metrics;
+use svc_base::clock::Clock;
 
 /// Services that an app's tools need.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use super::AppTools;
 use super::handler::Handler;
 use super::words::quoted;
-use crate::backends::operate::routes::{Tokens, bound};
+use crate::backends::calls::routes::{Tokens, bound};
 use crate::deployments::pages::{Kind, Page};
 use crate::deployments::serve::LookupError;
 use crate::http::context::Context;

@@ -14,9 +14,9 @@ use super::budget::Budget;
 use super::listener::Listener;
 use super::query::{Answer, Key, Outcome, Query};
 use super::subscriber::Subscriber;
-use crate::backends::database::{Tables, Touched};
-use crate::backends::operate::Seen;
-use crate::ids::BackendId;
+use crate::backends::calls::Seen;
+use svc_base::ids::BackendId;
+use svc_database::{Tables, Touched};
 
 /// How much of the answers of a backend is kept for who comes later, in bytes.
 const MOST_KEPT: usize = 4 << 20;

@@ -21,9 +21,9 @@ use super::subscriber::Subscriber;
 use crate::content::Digest;
 use crate::http::problem::Problem;
 use crate::http::websocket::{Close, frame};
-use crate::ids::BackendId;
 use crate::realtime::room::{Life, Page};
 use crate::visitors::Identity;
+use svc_base::ids::BackendId;
 
 /// How much may be on its way to a client before it waits for what is there to be taken, in bytes.
 const WINDOW: usize = 64 << 10;

@@ -9,12 +9,12 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::backends::database::values::Params;
-use crate::backends::operate::requests::read_params;
+use crate::backends::calls::requests::read_params;
 use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
 use crate::http::websocket::frame;
 use crate::realtime::is_message_type;
+use svc_database::values::Params;
 
 /// The longest name that an error repeats, in characters.
 const NAME: usize = 64;
@@ -189,7 +189,7 @@ pub(super) fn error(id: Option<&str>, problem: &str) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backends::database::values::Value;
+    use svc_database::values::Value;
 
     #[test]
     fn frames_are_read() {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::backends::database::values::{Params, Value};
-use crate::backends::operate::Seen;
+use crate::backends::calls::Seen;
 use crate::content::Digest;
 use crate::http::problem::Problem;
 use crate::visitors::Identity;
+use svc_database::values::{Params, Value};
 
 /// What tells one query of a backend from another.
 #[derive(Clone, Debug)]

@@ -15,7 +15,6 @@ use super::listeners::{Place, Seat};
 use super::opened::{Opened, Way};
 use super::query::{Outcome, Query};
 use super::subscriber::Subscriber;
-use crate::backends::database::values::Params;
 use crate::backends::{BackendError, Backends};
 use crate::config::Config;
 use crate::deployments::pages;
@@ -23,10 +22,11 @@ use crate::http::extract::invalid;
 use crate::http::hosts::Host;
 use crate::http::problem::{Code, Problem};
 use crate::http::rate_limit::{RateLimits, Rule};
-use crate::ids::{BackendId, DeploymentId};
 use crate::realtime::Realtime;
 use crate::visitors::Visitors;
 use svc_base::Stopwatch;
+use svc_base::ids::{BackendId, DeploymentId};
+use svc_database::values::Params;
 
 /// How many queries of a backend are evaluated at once: a call of the same backend waits for no more than these.
 const AT_ONCE: usize = 2;

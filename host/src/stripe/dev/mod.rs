@@ -19,11 +19,11 @@ use url::Url;
 use self::objects::{Bought, Step};
 use super::event::{CheckoutOutcome, Fact, Reference, Subject};
 use super::{amounts, ledger, signature};
-use crate::clock::Clock;
 use crate::config::{self, Config, WebhookSecrets};
 use crate::control::Control;
 use crate::outbound::Outbound;
-use crate::random::{NoRandomness, Random};
+use svc_base::clock::Clock;
+use svc_base::random::{NoRandomness, Random};
 
 /// The path below which it answers as the real one does.
 const API: &str = "/_svc/dev/stripe";

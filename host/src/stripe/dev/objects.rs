@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::clock::Timestamp;
 use crate::stripe::VERSION;
+use svc_base::clock::Timestamp;
 
 /// What somebody buys, in the provider's terms.
 #[derive(Clone, Debug)]

@@ -9,11 +9,11 @@ use super::error::WorkspaceError;
 use super::members;
 use super::model::{Caller, Key, Role};
 use super::service::Workspaces;
-use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::control::Error;
 use crate::control::audit::Act;
-use crate::ids::WorkspaceId;
+use svc_base::clock::Timestamp;
+use svc_base::ids::WorkspaceId;
 
 pub(super) use store::insert;
 

@@ -9,11 +9,11 @@ use quick_cache::sync::Cache;
 use super::error::WorkspaceError;
 use super::model::{Caller, Member, Role, UserId};
 use super::service::Workspaces;
-use crate::clock::Timestamp;
 use crate::control::answers::Keep;
 use crate::control::audit::Act;
 use crate::control::{Error, Tx};
-use crate::ids::WorkspaceId;
+use svc_base::clock::Timestamp;
+use svc_base::ids::WorkspaceId;
 
 /// The most members of a workspace.
 const MOST: u64 = 1_000;

@@ -6,9 +6,9 @@ use super::error::WorkspaceError;
 use super::model::Plan;
 use super::service::Workspaces;
 use super::store as workspaces;
-use crate::clock::Timestamp;
 use crate::control::{Error, Tx};
-use crate::ids::WorkspaceId;
+use svc_base::clock::Timestamp;
+use svc_base::ids::WorkspaceId;
 
 /// Statuses with which a subscription is over.
 const OVER: [&str; 3] = ["canceled", "unpaid", "incomplete_expired"];

@@ -1,4 +1,4 @@
-//! How long each part of a publish takes: what an operator looks at when publishing is slow.
+//! How long each stage of a publish takes, which an operator looks at when publishing is slow.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
@@ -7,9 +7,9 @@ use prometheus_client::registry::Registry;
 
 use svc_base::Stopwatch;
 
-/// A part of a publish.
+/// A stage of a publish.
 #[derive(Clone, Copy, Debug)]
-pub enum Part {
+pub enum Stage {
     /// The guest's calls, and waiting for a thread for them.
     Render,
     /// The page in every encoding, and waiting for a thread for that.
@@ -20,7 +20,7 @@ pub enum Part {
     Commit,
 }
 
-impl Part {
+impl Stage {
     fn as_str(self) -> &'static str {
         match self {
             Self::Render => "render",
@@ -32,15 +32,15 @@ impl Part {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ByPart {
+struct ByStage {
     part: &'static str,
 }
 
-/// How long the parts took.
+/// Times that each stage took.
 #[derive(Debug)]
-pub struct Parts(Family<ByPart, Histogram>);
+pub struct Timings(Family<ByStage, Histogram>);
 
-impl Default for Parts {
+impl Default for Timings {
     fn default() -> Self {
         // From a tenth of a millisecond to three seconds.
         let buckets = || Histogram::new(exponential_buckets(0.0001, 2.0, 16));
@@ -48,23 +48,23 @@ impl Default for Parts {
     }
 }
 
-impl Parts {
-    /// Does a part, and notes how long it took.
-    pub async fn time<T>(&self, part: Part, work: impl Future<Output = T>) -> T {
+impl Timings {
+    /// Runs the work of a stage, and notes how long it took.
+    pub async fn time<T>(&self, stage: Stage, work: impl Future<Output = T>) -> T {
         let watch = Stopwatch::start();
         let done = work.await;
-        let label = ByPart {
-            part: part.as_str(),
+        let label = ByStage {
+            part: stage.as_str(),
         };
         self.0.get_or_create(&label).observe(watch.seconds());
         done
     }
 
-    /// Has them reported.
+    /// Registers the times as a metric.
     pub fn register(&self, registry: &mut Registry) {
         registry.register(
             "svc_publish_seconds",
-            "Time of a part of a publish",
+            "Time of a stage of a publish",
             self.0.clone(),
         );
     }

@@ -9,15 +9,15 @@ pub use watch::{Seen, Watchable};
 use std::sync::Arc;
 
 use super::actions::refused;
-use super::database::values::{Params, Value};
-use super::database::{Call, Given, Pace, ResultJson, Step};
 use super::model::{Action, BackendError, USER_EMAIL, USER_ID, params, requires_identity, writes};
 use super::service::Backends;
 use requests::BatchedCall;
+use svc_database::values::{Params, Value};
+use svc_database::{Call, Given, Pace, ResultJson, Step};
 
-use crate::ids::BackendId;
-use crate::sandbox::Statement;
 use crate::visitors::Identity;
+use svc_base::ids::BackendId;
+use svc_sandbox::Statement;
 
 impl Backends {
     /// Calls an action for a visitor, who may be somebody. A write is durable when it is answered.

@@ -4,11 +4,11 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use crate::backends::database::Given;
-use crate::backends::database::values::{self, Params};
 use crate::http::extract::{check_characters, invalid, parse_json};
 use crate::http::problem::{Code, Problem};
 use crate::visitors::Identity;
+use svc_database::Given;
+use svc_database::values::{self, Params};
 
 /// The most ops of a batch.
 pub const OPS: usize = 20;

@@ -2,9 +2,9 @@
 
 use super::model::Visitor;
 use super::store;
-use crate::clock::Timestamp;
 use crate::control::{Control, Error};
-use crate::ids::ProjectId;
+use svc_base::clock::Timestamp;
+use svc_base::ids::ProjectId;
 
 /// Visitors of a project, newest first, `most` at most.
 ///

@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 
 use super::client::Client;
 use super::{NAME, is_message_type};
-use crate::clock::Timestamp;
 use crate::http::problem::Code;
+use svc_base::clock::Timestamp;
 
 /// The sender of what a backend's owner says: no client's id, which begin otherwise.
 pub(super) const OWNER: &str = "owner";
@@ -249,5 +249,4 @@ pub(super) fn presence(members: usize, room: &str, ts: Timestamp) -> String {
 }
 
 #[cfg(test)]
-#[path = "protocol/tests.rs"]
 mod tests;

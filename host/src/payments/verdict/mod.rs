@@ -7,8 +7,8 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use crate::clock::Timestamp;
 use crate::stripe::{Checkout, CheckoutOutcome, Event, Fact, Subject};
+use svc_base::clock::Timestamp;
 
 use super::model::Status;
 

@@ -17,10 +17,10 @@ use cap_std::fs::Dir;
 use serde::{Deserialize, Serialize};
 
 use super::components::{NEW, check_owner, installed_by_hand, is_ours, write_component};
-use crate::clock::Timestamp;
 use crate::data_lock::make_private;
-use crate::sandbox::{Choice, Choices, Fallen, GuestDigest, Origin, World, newest_first};
-use crate::{disk, fault};
+use svc_base::clock::Timestamp;
+use svc_base::{disk, fault};
+use svc_sandbox::{Choice, Choices, Fallen, GuestDigest, Origin, World, newest_first};
 
 /// The name of the record.
 const RECORD: &str = "installed.json";

@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use rusqlite::{Connection, params};
 
 use super::StoredPage;
-use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::deployments::store::content_type;
-use crate::ids::DeploymentId;
+use svc_base::clock::Timestamp;
+use svc_base::ids::DeploymentId;
 
 /// Something that refers to stored content, for `svc check`.
 #[derive(Debug)]

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use serde::Serialize;
 use store::Reference;
 
-use crate::clock::{Clock, Timestamp};
 use crate::config::Config;
 use crate::content::{Artifact, Content, Digest, OnceFiles};
 use crate::control::audit::Act;
@@ -16,9 +15,10 @@ use crate::control::events::{self, Event};
 use crate::control::{Control, Error, answers};
 use crate::deployments;
 use crate::deployments::publication::announce_slug;
-use crate::ids::DeploymentId;
 use crate::projects;
-use crate::sandbox::ContentType;
+use svc_base::clock::{Clock, Timestamp};
+use svc_base::ids::DeploymentId;
+use svc_sandbox::ContentType;
 
 /// The route of deploys, as their kept answers have it.
 const DEPLOY: &str = "deploy/";

@@ -6,13 +6,13 @@ use bytes::Bytes;
 
 use super::{bind, check_names, check_reserved};
 use crate::backends::actions::refused;
-use crate::backends::database::values::Params;
-use crate::backends::database::{Call, Tables, Touched};
 use crate::backends::model::{Action, BackendError, requires_identity, writes};
 use crate::backends::service::Backends;
 use crate::content::Digest;
-use crate::ids::BackendId;
 use crate::visitors::Identity;
+use svc_base::ids::BackendId;
+use svc_database::values::Params;
+use svc_database::{Call, Tables, Touched};
 
 /// A reading action that may be watched.
 #[derive(Clone, Debug)]

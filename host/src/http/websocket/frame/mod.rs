@@ -302,5 +302,4 @@ pub fn close_answer(code: Option<u16>) -> Bytes {
 }
 
 #[cfg(test)]
-#[path = "frame/tests.rs"]
 mod tests;

@@ -13,12 +13,12 @@ use serde::Serialize;
 
 use super::check::Watch;
 use crate::backends::kept_sql;
-use crate::clock::Timestamp;
 use crate::content::{Content, Hold, OnceFiles};
 use crate::control::Control;
-use crate::deployments::operate::{self, StoredPage};
+use crate::deployments::operators::{self, StoredPage};
 use crate::deployments::runtime;
-use crate::sandbox::{
+use svc_base::clock::Timestamp;
+use svc_sandbox::{
     ContentType, GateFailure, GuestDigest, RenderFailure, RuntimeScript, Sandbox, SandboxConfig,
     Source, Statement, Total, World,
 };
@@ -169,11 +169,11 @@ impl Replay {
         watch: Watch<'_>,
     ) -> anyhow::Result<()> {
         let now = self.now;
-        let all = operate::count_pages(&self.control, now).await?;
+        let all = operators::count_pages(&self.control, now).await?;
         let (mut done, mut after) = (0, None);
         watch(done, all);
         loop {
-            let step = operate::stored_pages(&self.control, now, after, STEP).await?;
+            let step = operators::stored_pages(&self.control, now, after, STEP).await?;
             let Some(last) = step.last() else {
                 return Ok(());
             };

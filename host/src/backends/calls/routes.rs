@@ -15,7 +15,6 @@ use crate::access::{
     to_the_end,
 };
 use crate::backends::Backends;
-use crate::backends::database::Schema;
 use crate::config::Config;
 use crate::deployments::Deployments;
 use crate::deployments::pages::{Kind, Page};
@@ -26,10 +25,11 @@ use crate::http::extract::{NoQuery, UnreadBody, invalid};
 use crate::http::hosts::Host;
 use crate::http::problem::{Code, Problem};
 use crate::http::rate_limit::{RateLimits, Rule};
-use crate::ids::BackendId;
 use crate::projects::Projects;
 use crate::visitors::{Identity, Visitors};
 use crate::workspaces::Caller;
+use svc_base::ids::BackendId;
+use svc_database::Schema;
 
 /// Services that calls of visitors need.
 #[derive(Clone, Debug)]
@@ -172,7 +172,7 @@ pub async fn query(
     let body = body.at_most(calls.config.limits.op_body_bytes)?;
     let (backend, at) = owned(&calls, &context, &slug, &caller).await?;
     let request = body.json::<RunQuery>().await?.value;
-    let most = crate::sandbox::STATEMENT_BYTES;
+    let most = svc_sandbox::STATEMENT_BYTES;
     if request.sql.len() > most {
         return Err(invalid(format!(
             "`sql` has {} bytes; {most} is the most.",

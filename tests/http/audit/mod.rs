@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use http::Method;
 use serde_json::{Value, json};
 use svc::control::audit;
-use svc::ids::WorkspaceId;
 use svc::operations;
+use svc_base::ids::WorkspaceId;
 use svc_tests::{Ask, NOW, TestServer};
 
 use crate::account::text;

@@ -25,9 +25,9 @@ use crate::accounts::metadata::routes as metadata;
 use crate::accounts::plans::routes as plans;
 use crate::accounts::routes as accounts;
 use crate::app::{App, SharedApp};
+use crate::backends::calls::routes as calls;
 use crate::backends::export::routes as exports;
 use crate::backends::history::routes as history;
-use crate::backends::operate::routes as visitors;
 use crate::backends::routes as backends;
 use crate::deployments::frontends::routes as frontends;
 use crate::deployments::model::is_reserved;
@@ -131,7 +131,7 @@ pub fn is_call(host: &Host, request: &Request) -> bool {
 pub async fn call(app: &App, host: &Host, client: &ClientIp, request: Request) -> Response {
     let uri = request.uri().clone();
     let slug = called_slug(&uri).unwrap_or_default();
-    visitors::call(&app.calls, host, client, slug, request).await
+    calls::call(&app.calls, host, client, slug, request).await
 }
 
 /// The slug of the path of a call in its only form.
@@ -150,9 +150,9 @@ fn slug(uri: &Uri) -> Option<&str> {
 fn project(app: &SharedApp) -> Router<SharedApp> {
     let limited = limited(app);
     Router::new()
-        .route("/{slug}/api/op", post(visitors::op))
-        .route("/{slug}/api/query", called(post(visitors::query), app))
-        .route("/{slug}/api/schema", called(get(visitors::schema), app))
+        .route("/{slug}/api/op", post(calls::op))
+        .route("/{slug}/api/query", called(post(calls::query), app))
+        .route("/{slug}/api/schema", called(get(calls::schema), app))
         .route("/{slug}/mcp", post(app_tools::serve))
         .route("/{slug}/ws", get(rooms::join))
         .route("/{slug}/api/live", get(live::listen))
@@ -209,7 +209,7 @@ fn limited(
 /// The layer of calls of a backend: a token of the client's bucket, then one of the deployment's.
 fn called(routes: MethodRouter<SharedApp>, app: &SharedApp) -> MethodRouter<SharedApp> {
     let calls = app.calls.clone();
-    routes.route_layer(middleware::from_fn_with_state(calls, visitors::limit))
+    routes.route_layer(middleware::from_fn_with_state(calls, calls::limit))
 }
 
 /// The routes of the API and sites hosts that the OpenAPI description describes.
@@ -294,10 +294,10 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(metadata::resource))
         .routes(routes!(metadata::tools))
         .routes(routes!(mcp::serve).map(limited(Rule::Mcp)))
-        .routes(routes!(visitors::op))
+        .routes(routes!(calls::op))
         .routes(routes!(app_tools::serve))
-        .routes(routes!(visitors::query).map(&called))
-        .routes(routes!(visitors::schema).map(&called))
+        .routes(routes!(calls::query).map(&called))
+        .routes(routes!(calls::schema).map(&called))
         .routes(routes!(rooms::join))
         .routes(routes!(live::listen))
         .routes(routes!(payments::checkout).map(limited(Rule::Checkout)))
