@@ -9,16 +9,16 @@ use svc_database::Files;
 
 pub use operators::Findings;
 
-/// What an installation is made of, or a copy of one.
+/// Stores of an installation, or of a copy of one.
 #[derive(Clone, Debug)]
 pub struct Parts {
-    /// Its rows.
+    /// Control database.
     pub control: Control,
-    /// Its content.
+    /// Content store.
     pub content: Content,
     /// The private files of one-time shares, which copies have not got.
     pub once: Option<OnceFiles>,
-    /// Its databases.
+    /// Databases of tenants.
     pub files: Files,
 }
 

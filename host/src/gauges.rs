@@ -1,4 +1,4 @@
-//! What there is of everything that has a cap, and what the process takes: read when the numbers are asked for.
+//! Gauges of everything that has a cap, and of the process: read when the numbers are asked for.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
@@ -129,7 +129,7 @@ mod process {
     #[derive(Debug)]
     pub(super) struct Process;
 
-    /// What is read.
+    /// Figures that are read.
     struct Figures {
         cpu_seconds: f64,
         gauges: [(&'static str, &'static str, u64); 6],

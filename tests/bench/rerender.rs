@@ -1,4 +1,4 @@
-//! What viewers notice while all pages are rendered again by another guest.
+//! Latencies of viewers while all pages are rendered again by another guest.
 
 use std::time::Duration;
 

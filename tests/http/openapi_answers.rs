@@ -1,4 +1,4 @@
-//! What is answered on the wire is in the description: the status, and the kind of content.
+//! Answers on the wire are in the description: the status, and the kind of content.
 
 use http::Method;
 use serde_json::{Value, json};

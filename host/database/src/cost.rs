@@ -28,16 +28,16 @@ const LEAST_INLINE: i32 = 1024;
 const LEAST: i32 = 30;
 /// How deep cascades may go, which counts where SQLite does not look at each row that falls.
 pub(super) const CASCADES: i32 = 1000;
-/// What an instruction takes that works on no value, in nanoseconds.
+/// Cost of an instruction that works on no value, in nanoseconds.
 const STEP_NS: f64 = 20.0;
-/// What a comparison of a key costs for each of its bytes, down a tree: a step of it for each doubling of the rows.
+/// Cost of comparing a key, for each of its bytes, down a tree: one step for each doubling of the rows.
 const KEY: f64 = 8.0;
-/// What it costs to make a number of text, for each byte.
+/// Cost of making a number of text, for each byte.
 const NUMBER: f64 = 1.3;
-/// What it costs to read a byte of a row, or to copy one.
+/// Cost of reading or copying a byte of a row.
 const READ: f64 = 0.4;
 
-/// What runs before a listing.
+/// Prefix that makes SQLite list a statement's program.
 pub(super) const EXPLAIN: &str = "EXPLAIN ";
 
 /// The cost of a program.
@@ -58,7 +58,7 @@ impl Cost {
         Ok(Self::and_roots(connection, sql)?.0)
     }
 
-    /// The same, with the trees of the database that the statement opens.
+    /// Estimates the cost, and names the trees of the database that the statement opens.
     ///
     /// # Errors
     /// SQLite's, as for preparing the statement.
@@ -124,7 +124,7 @@ fn of_statement(error: rusqlite::Error, sql: &str) -> rusqlite::Error {
 /// A tree of the database that a program opens: a table's, or an index's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Root {
-    /// Its first page.
+    /// First page of the tree.
     pub(super) page: i32,
     /// Whether it is opened to be written.
     pub(super) writes: bool,
@@ -155,8 +155,8 @@ impl Steps {
         self.fixed = self.fixed.max(weight.fixed);
     }
 
-    /// What as many steps as run between two looks may weigh: a loop of the heaviest instructions, whatever its length, with one
-    /// that ends it.
+    /// Weighs the heaviest run of as many steps as lie between two looks: a loop of the heaviest instructions, of any
+    /// length, with one that ends it.
     fn most(mut self) -> Weight {
         let steps = f64::from(STEPS);
         self.bytes.sort_unstable_by(|a, b| b.total_cmp(a));

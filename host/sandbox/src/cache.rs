@@ -129,7 +129,7 @@ impl Cache {
     }
 }
 
-/// What a compiler made. One that gives up on a strange component by a panic takes nothing with it but that component.
+/// Runs a compiler. One that gives up on a strange component by a panic takes nothing with it but that component.
 fn compiled(compile: impl FnOnce() -> wasmtime::Result<Vec<u8>>) -> anyhow::Result<Vec<u8>> {
     // It keeps nothing of its own between components that a panic could leave half done.
     match panic::catch_unwind(AssertUnwindSafe(compile)) {

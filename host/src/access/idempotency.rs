@@ -102,12 +102,12 @@ where
     }
 }
 
-/// What names a request among those with the same key.
+/// Operation and parent that tell a request from others with the same key.
 #[derive(Clone, Copy, Debug)]
 pub struct Route<'a> {
     /// The route.
     pub name: &'static str,
-    /// What stands in the route's path: a key used below one parent says nothing below another.
+    /// Identifiers in the route's path: a key used below one parent says nothing below another.
     pub parent: &'a str,
 }
 

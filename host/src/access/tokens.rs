@@ -38,11 +38,11 @@ pub(super) enum Refused {
     Invalid,
     /// It lacks a scope.
     Scope,
-    /// Its issuer cannot be asked, and what is known does not suffice.
+    /// The token's issuer cannot be asked, and the keys that are known do not suffice.
     Unavailable,
 }
 
-/// Who a token stands for.
+/// Person that a token stands for.
 #[derive(Clone, Debug)]
 pub(super) struct Person {
     issuer: String,
@@ -51,7 +51,7 @@ pub(super) struct Person {
 }
 
 impl Person {
-    /// The same, lent.
+    /// Lends the person's fields.
     pub(super) fn borrowed(&self) -> workspaces::Person<'_> {
         workspaces::Person {
             issuer: &self.issuer,

@@ -1,4 +1,5 @@
-//! What agents of visitors may call: the actions of a backend whose owner has allowed it, but for those that need an identity.
+//! Actions that agents of visitors may call: those of a backend whose owner has allowed it, but for those that need an
+//! identity.
 
 use std::sync::Arc;
 

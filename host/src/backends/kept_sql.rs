@@ -8,7 +8,7 @@ use svc_sandbox::Purpose;
 /// A piece of SQL that is kept.
 #[derive(Clone, Debug)]
 pub struct KeptSql {
-    /// What it is called within its backend.
+    /// Name within its backend.
     pub name: String,
     /// Why it was judged.
     pub purpose: Purpose,

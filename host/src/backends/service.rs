@@ -51,7 +51,7 @@ pub struct Backends {
 /// A backend to make.
 #[derive(Clone, Debug)]
 pub struct NewBackend {
-    /// Its first script.
+    /// First script.
     pub ddl: String,
     /// Whether its rooms may be joined.
     pub realtime: bool,

@@ -1,4 +1,4 @@
-//! What the data directory knows of its backups: when the last was made and where, and whether one has failed since.
+//! Record of the directory's backups: when and where the last one was made, and whether one has failed since.
 
 use std::io;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub struct Complete {
     pub moment: Timestamp,
     /// Where it is.
     pub directory: String,
-    /// What it takes.
+    /// Size of the backup, in bytes.
     pub bytes: u64,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,

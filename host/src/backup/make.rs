@@ -31,7 +31,7 @@ pub(super) const BACKENDS: &str = "backends";
 /// The directory of objects, likewise.
 pub(super) const CONTENT: &str = "content";
 
-/// What a backup did.
+/// Outcome of a backup.
 #[derive(Clone, Debug, Serialize)]
 pub struct Made {
     /// When the installation was as the backup has it.
@@ -46,24 +46,24 @@ pub struct Made {
     pub guests: Copied,
     /// One-time shares, whose pages are in no backup.
     pub one_time_left_out: usize,
-    /// What is wrong with the copy.
+    /// Errors of the copy.
     pub errors: Vec<String>,
-    /// What else the operator should know; nothing of it makes the copy less whole.
+    /// Notes for the operator; nothing in them makes the copy less whole.
     pub notes: Vec<String>,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
 }
 
-/// What was copied, and what had been before.
+/// Files that were copied, and files that had been before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Copied {
-    /// Files.
+    /// Number of files.
     pub files: u64,
-    /// Their bytes.
+    /// Bytes of these files.
     pub bytes: u64,
     /// Files that were copied now.
     pub copied_files: u64,
-    /// Their bytes.
+    /// Bytes that were copied.
     pub copied_bytes: u64,
 }
 
@@ -251,7 +251,7 @@ fn copy_databases(
 pub(super) struct Objects<'o> {
     /// Where they are.
     pub(super) from: Shelf,
-    /// Which.
+    /// Digests to copy.
     pub(super) wanted: &'o BTreeSet<Digest>,
 }
 

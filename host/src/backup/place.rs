@@ -28,7 +28,7 @@ const MANIFEST: &str = "backup.json";
 const LOCK: &str = "backup.lock";
 const STATE: &str = "state-";
 const GUESTS: &str = "guests";
-/// What a backup is made of.
+/// Layout of a backup.
 pub(super) const LAYOUT: Layout = Layout {
     what: "backup",
     names: &[MANIFEST, LOCK, CONTENT, GUESTS],
@@ -139,7 +139,7 @@ impl Place {
         })
     }
 
-    /// What the complete backup says of itself.
+    /// Reads the manifest of the complete backup.
     ///
     /// # Errors
     /// When it is damaged, or made by a newer program.

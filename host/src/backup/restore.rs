@@ -25,7 +25,7 @@ use svc_database::{Files, revive};
 
 const GUESTS: &str = "guests";
 
-/// What a restore did.
+/// Outcome of a restore.
 #[derive(Clone, Debug, Serialize)]
 pub struct Restored {
     /// When the installation was as it is now, RFC 3339 in UTC.
@@ -40,9 +40,9 @@ pub struct Restored {
     pub content: Copied,
     /// Installed guests.
     pub guests: Copied,
-    /// What is wrong with the backup.
+    /// Errors of the backup.
     pub errors: Vec<String>,
-    /// What could not be looked at; nothing of it keeps the backup from being restored.
+    /// Parts that could not be looked at; nothing in them keeps the backup from being restored.
     pub notes: Vec<String>,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,

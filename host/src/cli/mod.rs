@@ -146,7 +146,7 @@ impl OperatorArgs {
         self.found(data_dir::is_installation)
     }
 
-    /// The same for guests, which may be installed before the first start, too.
+    /// Returns the installation, or the directory of one to be: guests may be installed before the first start.
     fn installation_to_be(&self) -> anyhow::Result<PathBuf> {
         self.found(|_| true)
     }
@@ -167,7 +167,8 @@ impl OperatorArgs {
         Ok(data)
     }
 
-    /// The same for the first namespace, which may be made before the first start: a directory that was named is made, and that is said.
+    /// Returns the installation, and makes it for the first namespace: a directory that was named is made, and the
+    /// command says so.
     fn founded(&self) -> anyhow::Result<PathBuf> {
         let data = self.data();
         let shown = data.display();

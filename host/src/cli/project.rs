@@ -22,7 +22,7 @@ pub(super) enum Project {
     },
     /// Say what a project has, and with --data whose it is
     Show {
-        /// Its id, or the first part of its origin; on a server its name, too
+        /// Id of the project, or the first part of its origin; on a server its name, too
         project: String,
         #[command(flatten)]
         args: OperatorArgs,

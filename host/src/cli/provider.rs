@@ -81,7 +81,7 @@ impl ProviderCommand {
     }
 }
 
-/// What is wrong with a provider, as far as asking it tells.
+/// Asks a provider, and lists its faults.
 async fn faults(provider: &Provider) -> Vec<String> {
     if provider.settings.kind == ProviderKind::Github {
         // It describes itself nowhere, and tells of a wrong id or secret only at a sign-in.

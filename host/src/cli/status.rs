@@ -33,15 +33,15 @@ struct Answer {
     server_running: bool,
     /// That server, or the last one.
     server: Option<Server>,
-    /// What there is.
+    /// Counts of what there is.
     counts: Counts,
-    /// What of it has a cap, by the name of the limit.
+    /// Counts that have a cap, by the name of the limit.
     caps: BTreeMap<&'static str, Used>,
     /// Bytes on the disk.
     bytes: Sizes,
     /// Bytes that stay free: with less, nothing new is taken.
     free_disk_bytes: u64,
-    /// Who serves, by the name of its world.
+    /// Guests that serve, by the name of their world.
     guests: BTreeMap<&'static str, Guest>,
     /// The last backups.
     backup: Last,
@@ -62,7 +62,7 @@ struct Server {
 
 #[derive(Debug, Serialize)]
 struct Guest {
-    /// Its SHA-256; absent where no server has said.
+    /// SHA-256 of the guest; absent where no server has said.
     digest: Option<String>,
     /// Why one that was rather to serve does not.
     failures: Vec<String>,

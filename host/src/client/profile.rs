@@ -30,7 +30,7 @@ pub struct Remote {
     server: Option<String>,
 }
 
-/// What the environment says.
+/// Variables of the environment.
 #[derive(Clone, Debug, Default)]
 struct Environment {
     profile: Option<String>,

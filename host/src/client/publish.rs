@@ -27,7 +27,7 @@ pub struct Publish {
     /// The page's title; of one file [default: the content's own]
     #[arg(long)]
     title: Option<String>,
-    /// What the files are written in [default: as their names say]
+    /// Type of the files [default: as their names say]
     #[arg(long = "type", value_parser = super::content_type())]
     content_type: Option<ContentType>,
     /// How long a share lives, as in 30m, 12h or 2d [default: as long as it may]

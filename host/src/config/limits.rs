@@ -164,7 +164,7 @@ impl Limits {
         }
     }
 
-    /// What calls of guests may use.
+    /// Returns the budgets of guests' calls.
     pub fn guests(&self) -> GuestLimits {
         let of = |fuel, bytes, millis| svc_sandbox::Limits {
             fuel,

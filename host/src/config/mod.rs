@@ -25,7 +25,7 @@ mod providers;
 mod said;
 mod stripe;
 
-/// What an operator wrote, in whichever place; `None` where nothing was.
+/// Settings as an operator wrote them, in whichever place; `None` where nothing was written.
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
@@ -96,7 +96,7 @@ pub struct Settings {
     /// A cache in front; the file only, but for its token.
     #[arg(skip)]
     pub edge: Option<Edge>,
-    /// Whose access tokens identify users; the file only.
+    /// Issuer whose access tokens identify users; the file only.
     #[arg(skip)]
     pub oauth: Option<Oauth>,
     /// Sign-in providers; the file only, but for their secrets.
@@ -294,7 +294,7 @@ pub struct Config {
     pub limits: Limits,
     /// The cache in front.
     pub edge: Option<Edge>,
-    /// Whose access tokens identify users.
+    /// Issuer whose access tokens identify users.
     pub oauth: Option<Oauth>,
     /// The payment provider.
     pub stripe: Option<Stripe>,

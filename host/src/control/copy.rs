@@ -15,7 +15,7 @@ const ASK: Duration = Duration::from_micros(250);
 /// How often at most: ten seconds.
 const ASKED: i32 = 40_000;
 
-/// What a database is called while it is written anew.
+/// Name of a database's file while it is written anew.
 const ANEW: &str = "control.db.new";
 
 /// The database as it was at one moment, whatever is written to it meanwhile.

@@ -46,7 +46,7 @@ struct Inner {
 pub struct Tx<'c> {
     connection: &'c Connection,
     changes: RefCell<Vec<Change>>,
-    /// Who acts, if anybody does.
+    /// Actor of the job, if there is one.
     doer: Option<Doer>,
 }
 
@@ -56,7 +56,7 @@ impl Tx<'_> {
         self.changes.borrow_mut().push(change);
     }
 
-    /// Who acts in this transaction, if anybody does.
+    /// Actor of this transaction, if there is one.
     pub(super) fn doer(&self) -> Option<&Doer> {
         self.doer.as_ref()
     }
@@ -146,7 +146,7 @@ impl Control {
         self.0.followers.add(follower);
     }
 
-    /// What the log may still hold of what was deleted.
+    /// Returns the residue of what was deleted, which the log may still hold.
     pub(super) fn residue(&self) -> &Residue {
         &self.0.residue
     }

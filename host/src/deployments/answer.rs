@@ -16,7 +16,7 @@ use svc_sandbox::ContentType;
 
 /// The longest that an edge is told to keep a page, in seconds.
 const EDGE_SECONDS: i64 = 31_536_000;
-/// What an edge heeds, and nobody else (RFC 9213).
+/// Header that edges heed and browsers do not (RFC 9213).
 const CDN_CACHE_CONTROL: HeaderName = HeaderName::from_static("cdn-cache-control");
 
 /// A smaller source is sent as it is: it fits into a packet or two.
@@ -108,7 +108,7 @@ impl Deployments {
     }
 }
 
-/// What a source is sent as: never HTML.
+/// Returns the media type of a source: never HTML.
 fn media_type(content_type: ContentType) -> &'static str {
     match content_type {
         ContentType::Html | ContentType::Markdown | ContentType::Mermaid => {

@@ -60,7 +60,7 @@ pub fn unlocks(
     until > now && hmac::verify(key, &signed(page, hash, until), tag).is_ok()
 }
 
-/// What the tag covers: the page, this password of it, and the end.
+/// Composes the text that the tag covers: the page, this password of it, and the end.
 fn signed(page: &DeploymentId, hash: &str, until: Timestamp) -> Vec<u8> {
     format!("unlock\n{page}\n{hash}\n{}", until.0).into_bytes()
 }

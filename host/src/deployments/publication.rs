@@ -25,7 +25,7 @@ use svc_base::ids::ProjectId;
 /// Where a deployment answers.
 #[derive(Clone, Debug)]
 pub(in crate::deployments) struct Address {
-    /// Its slug.
+    /// Slug of the page.
     pub(in crate::deployments) slug: String,
     /// The project's origin; a quick share has none, and is never purged.
     pub(in crate::deployments) host_label: Option<String>,
@@ -39,7 +39,7 @@ pub(in crate::deployments) struct Stored {
     by: MadeBy,
 }
 
-/// What the rows of a publication name.
+/// Digests that the rows of a publication name.
 #[derive(Clone, Debug)]
 pub(in crate::deployments) struct Published {
     /// The source.
@@ -51,7 +51,7 @@ pub(in crate::deployments) struct Published {
 }
 
 impl Stored {
-    /// What rows may name for as long as this lives.
+    /// Returns the digests that rows may name for as long as this lives.
     pub(in crate::deployments) fn published(&self) -> Published {
         Published {
             source: self.source.digest(),

@@ -125,11 +125,11 @@ impl MadeBy {
 pub struct Made {
     /// A complete HTML5 document.
     pub html: Bytes,
-    /// What it is called; empty where nobody has said.
+    /// Title of the page; empty where there is none.
     pub title: String,
-    /// What its author should know.
+    /// Warnings for the author.
     pub warnings: Vec<Warning>,
-    /// What made it.
+    /// Guest that rendered the page.
     pub by: MadeBy,
 }
 
@@ -187,7 +187,7 @@ impl Deployments {
         }
     }
 
-    /// The same inside the transaction that adds the deployment, where it is certain.
+    /// Checks for room inside the transaction that adds the deployment, where the count is certain.
     pub(super) fn check_room_in(
         tx: &control::Tx<'_>,
         now: Timestamp,
@@ -328,7 +328,7 @@ impl Deployments {
         })
     }
 
-    /// What a page says below its content. A page that is gone once it is read has nothing to lead to.
+    /// Composes the lines below a page's content. A page that is gone once it is read has nothing to lead to.
     fn foot(&self, placement: Placement<'_>) -> Option<Foot> {
         let slug = placement.slug;
         (!placement.one_time).then(|| Foot {

@@ -16,12 +16,12 @@ use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
 use svc_sandbox::ContentType;
 
-/// What to publish; its fields are within their bounds.
+/// Share to publish; its fields are within their bounds.
 #[derive(Clone, Debug)]
 pub struct NewShare {
     /// The source.
     pub content: String,
-    /// What it is written in.
+    /// Type of the source.
     pub content_type: ContentType,
     /// The wanted slug.
     pub name: Option<String>,
@@ -31,7 +31,7 @@ pub struct NewShare {
     pub expires_in: Option<u64>,
     /// Whether its first reader is its last.
     pub one_time: bool,
-    /// What readers must know.
+    /// Password that readers must know.
     pub password: Option<String>,
 }
 
@@ -59,7 +59,7 @@ pub struct Deployed {
     /// Deletes the share, or moves it into a project; shown this once.
     #[schema(example = "svcd_0qGuRUxbAdo2yAjmOQ5QhpkKAUJgRZFqNEUVMo2qhdN")]
     pub delete_token: DeleteToken,
-    /// What its author should know; absent where that is nothing.
+    /// Warnings for the author; absent where there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
 }

@@ -28,7 +28,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Its name on the wire.
+    /// Returns the name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Phishing => "phishing",
@@ -45,7 +45,7 @@ impl Reason {
 pub struct NewReport {
     /// About which page.
     pub slug: String,
-    /// Why.
+    /// Reason of the report.
     pub reason: Reason,
     /// In the reporter's words.
     pub details: Option<String>,
@@ -56,11 +56,11 @@ pub struct NewReport {
 /// A complaint as operators read it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Its id.
+    /// Identifier of the report.
     pub id: ReportId,
     /// About which page.
     pub slug: String,
-    /// Why.
+    /// Reason of the report.
     pub reason: String,
     /// In the reporter's words.
     pub details: Option<String>,

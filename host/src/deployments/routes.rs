@@ -62,7 +62,7 @@ pub struct UnlockedAnswer {
 pub struct ReportRequest {
     /// Which page.
     slug: String,
-    /// Why.
+    /// Reason of the report.
     reason: Reason,
     /// In your words.
     #[schema(max_length = 4000)]

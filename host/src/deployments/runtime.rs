@@ -13,7 +13,7 @@ use crate::control::Error;
 /// The script, put together from its parts: one scope, opened by the first and closed by the last.
 static SCRIPT: LazyLock<String> =
     LazyLock::new(|| PARTS.replace("LIVE_PATH", &path(&name_of(LIVE))));
-/// What it loads when a page first listens to a live query: a module.
+/// Module that the runtime loads when a page first listens to a live query.
 const LIVE: &str = include_str!("../../assets/runtime/live.js");
 const PARTS: &str = concat!(
     include_str!("../../assets/runtime/core.js"),

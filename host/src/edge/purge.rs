@@ -35,7 +35,7 @@ enum Outcome {
     Purged,
     /// Later, perhaps.
     Busy(String),
-    /// Never.
+    /// The edge will never take the purge.
     Refused(String),
 }
 

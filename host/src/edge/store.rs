@@ -29,7 +29,7 @@ pub fn enqueue(tx: &Tx<'_>, prefix: &str, now: Timestamp) -> Result<(), Error> {
     Ok(())
 }
 
-/// What is due, oldest first.
+/// Reads the purges that are due, oldest first.
 pub(super) fn due(c: &Connection, now: Timestamp, most: u32) -> rusqlite::Result<Vec<Purge>> {
     c.prepare_cached(
         "SELECT prefix, attempts, repeats, generation FROM purges WHERE due_at <= ?1

@@ -51,7 +51,7 @@ impl Teardown {
         &self.projects
     }
 
-    /// What is published in them.
+    /// Returns the service of the pages that are published in projects.
     pub fn deployments(&self) -> &Deployments {
         &self.deployments
     }

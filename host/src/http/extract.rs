@@ -40,7 +40,7 @@ pub fn check_characters(field: &str, text: Option<&str>, most: usize) -> Result<
     }
 }
 
-/// What a request has for a credential (RFC 6750, section 2.1).
+/// Credential of a request (RFC 6750, section 2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presented<'a> {
     /// None, or an empty one: what a client sends that was told of a variable which is not set.
@@ -52,13 +52,13 @@ pub enum Presented<'a> {
 }
 
 impl<'a> Presented<'a> {
-    /// What these headers have.
+    /// Reads the credential from headers.
     pub fn of(headers: &'a HeaderMap) -> Self {
         let value = headers.get(header::AUTHORIZATION);
         value.map_or(Self::Nothing, Self::in_value)
     }
 
-    /// What the value of an `Authorization` has.
+    /// Reads the credential from the value of an `Authorization`.
     pub fn in_value(value: &'a HeaderValue) -> Self {
         let Ok(value) = value.to_str() else {
             return Self::Malformed;
@@ -84,9 +84,9 @@ pub struct UnreadBody {
 /// A body that was read.
 #[derive(Debug)]
 pub struct ReadBody<T> {
-    /// What it says.
+    /// Value that the body says.
     pub value: T,
-    /// Its bytes, for idempotency.
+    /// Bytes of the body, for idempotency.
     pub raw: Bytes,
     /// Whether it came as a form, which a browser sends and follows to a page.
     pub form: bool,
@@ -114,7 +114,7 @@ impl UnreadBody {
         Ok(Self { request, limit })
     }
 
-    /// The same on a route that takes less.
+    /// Lowers the limit, on a route that takes less.
     ///
     /// # Errors
     /// `payload_too_large`, by the declared length.

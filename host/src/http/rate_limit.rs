@@ -42,7 +42,7 @@ macro_rules! rules {
 
 // Each is a row here, and two keys of the settings' `[limits]`.
 rules! {
-    /// Publishing.
+    /// Publishes a page.
     Deploy "deploy" deploy_per_minute deploy_burst;
     /// Deleting shares, as often as one publishes.
     Delete "delete" deploy_per_minute deploy_burst;

@@ -28,7 +28,7 @@ fn claims() -> Value {
     })
 }
 
-/// The same claims with some changed, or without those that are null.
+/// Makes the claims with some changed, or without those that are null.
 fn with(changes: &Value) -> Value {
     let mut claims = claims();
     for (name, value) in changes.as_object().unwrap() {

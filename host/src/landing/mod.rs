@@ -28,7 +28,7 @@ use svc_database::FUNCTIONS;
 const SAMPLE_ORIGIN: &str = "http://localhost:8080";
 
 const GUIDE: &str = include_str!("../../assets/llms.txt");
-/// What stands in it for the functions that SQL may call.
+/// Placeholder in the guide for the functions that SQL may call.
 const SQL_FUNCTIONS: &str = "SQL_FUNCTIONS";
 const ROBOTS: &str = include_str!("../../assets/robots.txt");
 const ICON_SVG: &str = include_str!("../../assets/favicon.svg");

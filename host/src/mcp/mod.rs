@@ -42,7 +42,7 @@ pub struct Tools {
     pub projects: Projects,
     /// Projects with all that is in them.
     pub envelope: Teardown,
-    /// What answers at slugs.
+    /// Pages at their slugs.
     pub deployments: Arc<Deployments>,
     /// Visitors who are somebody.
     pub visitors: Arc<Visitors>,
@@ -50,9 +50,9 @@ pub struct Tools {
     pub backends: Arc<Backends>,
     /// Rooms in which pages talk to each other.
     pub realtime: Arc<Realtime>,
-    /// What projects sell, and who has paid.
+    /// Prices that projects sell, and payments of visitors.
     pub payments: Arc<Payments>,
-    /// What operators measure.
+    /// Metrics for operators.
     pub metrics: Arc<Metrics>,
     /// The time.
     pub clock: Clock,

@@ -36,7 +36,7 @@ const ROLE: &str = "x-role";
     ),
     tags(
         (name = "quick share", description = "Publish something for {{quick_share_seconds}}, without an account."),
-        (name = "projects", description = "Durable envelopes of frontends, owned by a namespace."),
+        (name = "projects", description = "Durable envelopes of frontends, owned by a workspace."),
         (name = "frontends", description = "A project's published pages."),
         (name = "revisions", description = "The history of a frontend: drafts, promotions, rollbacks."),
         (name = "backend", description = "A project's database: its schema, its migrations, its actions."),
@@ -55,7 +55,7 @@ struct About;
 pub fn about() -> OpenApi {
     let mut about = About::openapi();
     let mut bearer = Http::new(HttpAuthScheme::Bearer);
-    bearer.description = Some("The key of a namespace, or the access token of a user.".into());
+    bearer.description = Some("The key of a workspace, or the access token of a user.".into());
     let mut token = Http::new(HttpAuthScheme::Bearer);
     token.description = Some("The `delete_token` of a share, as publishing it answered.".into());
     let components = about.components.get_or_insert_default();

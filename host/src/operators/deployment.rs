@@ -195,7 +195,7 @@ fn kind(kind: Kind) -> &'static str {
     }
 }
 
-/// What is special about it.
+/// Describes the unusual state of a deployment.
 fn state(one: &overview::Deployment) -> String {
     let special = [
         (one.disabled_at.is_some(), "disabled"),

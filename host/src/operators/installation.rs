@@ -76,7 +76,7 @@ impl Installation {
     }
 }
 
-/// What an operation answers.
+/// Answer of an operation.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Answer {
     /// The answer as a JSON document.
@@ -100,7 +100,7 @@ impl Answer {
         })
     }
 
-    /// The same answer of an operation that changed something, as the log names it.
+    /// Has the log name the change that the operation made.
     #[must_use]
     pub fn of_deed(self, command: String) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What operators do to an installation, each command once: the server runs it where one runs, else it works on the files.
+//! Operators' commands on an installation, each once: the server runs it where one runs, else it works on the files.
 //!
 //! A command of the terminal becomes an [`Operation`]. [`reach`] sends it to the server over a socket in the data directory,
 //! and the server answers when the operation is in effect; where no server runs, `reach` holds the data directory's lock
@@ -72,7 +72,7 @@ macro_rules! operations {
         }
 
         impl Command {
-            /// What is to be done, and where.
+            /// Splits the command into its arguments and its operation.
             pub fn split(self) -> (OperatorArgs, Operation) {
                 match self {
                     $(Self::$name(one) => (one.args, Operation::$name(one.command)),)+

@@ -14,17 +14,17 @@ use svc_base::ids::{ProjectId, SessionId};
 pub enum Payments {
     /// Derive all that is said of a project's payments anew from the ledger of events
     Rebuild {
-        /// Its id, or the first part of its origin
+        /// Id of the project, or the first part of its origin
         project: String,
     },
     /// List what the payment provider has said about a project's payments, in the order in which it arrived
     Events {
-        /// Its id, or the first part of its origin
+        /// Id of the project, or the first part of its origin
         project: String,
     },
 }
 
-/// What came of it.
+/// Result of a rebuild.
 #[derive(Debug, Serialize)]
 struct Rebuilt {
     project: ProjectId,

@@ -22,7 +22,7 @@ use svc_base::ids::SessionId;
 /// How long a second click on the same button means the same purchase, in seconds.
 const DOUBLE_CLICK: i64 = 60;
 
-/// What a visitor wants to buy, and where they come back to.
+/// Purchase that a visitor wants, and the page to come back to.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     /// The price's id.
@@ -210,7 +210,7 @@ fn store_session(
     Ok((session, token))
 }
 
-/// What the provider's page says is bought.
+/// Describes the purchase on the provider's page.
 fn purchase(price: &Price) -> Purchase {
     let description = match &price.product.description {
         Some(about) => format!("{} · {about}", price.label),

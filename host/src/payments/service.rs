@@ -1,4 +1,4 @@
-//! What payments offer to routes, tools and the server: the catalog, and what was bought.
+//! Payments for routes, tools and the server: the catalog, and what was bought.
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ impl Payments {
         Ok(read.await?)
     }
 
-    /// What a visitor of a page has paid for and has now: by who they are, by their address, by their browser.
+    /// Lists what a visitor of a page has paid for and has now: by their identity, by their address, by their browser.
     ///
     /// # Errors
     /// The database's.

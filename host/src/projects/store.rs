@@ -5,9 +5,10 @@ use std::fmt::Display;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::model::{OwnerRef, Project};
+use super::model::Project;
 use crate::control::audit::{Act, Doer};
 use crate::control::{Control, Error, Tx};
+use crate::workspaces::WorkspaceRef;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{ProjectId, WorkspaceId};
 
@@ -22,7 +23,7 @@ fn project(row: &Row<'_>) -> rusqlite::Result<Project> {
     let providers: Option<String> = row.get(6)?;
     Ok(Project {
         id: row.get(0)?,
-        workspace: OwnerRef {
+        workspace: WorkspaceRef {
             id: row.get(1)?,
             slug: row.get(2)?,
         },
@@ -205,7 +206,7 @@ pub fn did(
     tx.did(act, owner.as_ref(), target, now)
 }
 
-/// The same of what somebody else than who acts now has done.
+/// Notes an act of somebody other than the actor of this task.
 ///
 /// # Errors
 /// The database's.

@@ -1,4 +1,4 @@
-//! What rooms offer to routes, tools and the server.
+//! Rooms for routes, tools and the server.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -338,7 +338,7 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(forms::security))
 }
 
-/// What every router ends with.
+/// Adds the layers that every router ends with.
 fn finish(router: Router<SharedApp>, app: &SharedApp) -> Router {
     router
         .fallback(|| async { Problem::not_found() })

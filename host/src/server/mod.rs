@@ -144,7 +144,7 @@ impl Server {
     }
 }
 
-/// What a server has to itself: its directory and its addresses.
+/// Claim of a server on its directory and its addresses.
 #[derive(Debug)]
 struct Claim {
     founding: Founding,

@@ -7,7 +7,7 @@ use svc_base::clock::Timestamp;
 /// How old a signature may be, and how far ahead its clock, in seconds.
 const TOLERANCE: i64 = 300;
 
-/// What is wrong with a signature.
+/// Fault of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
     /// There is none.

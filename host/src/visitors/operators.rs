@@ -1,4 +1,4 @@
-//! What operators do to visitors: list them, erase one.
+//! Operators' work on visitors: listing them, and erasing one.
 
 use super::model::Visitor;
 use super::store;

@@ -19,9 +19,9 @@ pub struct Providers(Vec<Arc<Provider>>);
 /// A provider.
 #[derive(Debug)]
 pub struct Provider {
-    /// What the operator says of it.
+    /// Settings of the operator.
     pub settings: Settings,
-    /// Who issues its tokens; GitHub issues none.
+    /// Issuer of the provider's tokens; GitHub issues none.
     pub issuer: Issuer,
     /// Turns of sign-ins that wait for it.
     pub waiting: Semaphore,

@@ -1,4 +1,4 @@
-//! What requests of owners about visitors look like, and what is wrong with them: for REST and for tools alike.
+//! Requests of owners about visitors, and their checks: for REST and for tools alike.
 
 use serde::Deserialize;
 

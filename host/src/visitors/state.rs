@@ -18,19 +18,19 @@ use svc_base::random::{NoRandomness, Random};
 const LIFE: i64 = 600_000;
 /// Used states that are remembered at most; one over that makes room by forgetting the oldest.
 const USED: usize = 100_000;
-/// What is sealed has this for a purpose, so that nothing sealed for another is taken for it.
+/// Purpose under which states are sealed, so that nothing sealed for another is taken for one.
 const PURPOSE: &[u8] = b"svc sign-in 1";
 
 /// A sign-in under way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SignIn {
-    /// Its own name.
+    /// Identifier of the sign-in.
     #[serde(rename = "i")]
     pub id: String,
     /// The frontend that it began on.
     #[serde(rename = "s")]
     pub slug: String,
-    /// Its identity, which a slug's next owner does not share.
+    /// Identifier of the deployment, which a slug's next owner does not share.
     #[serde(rename = "d", with = "as_text")]
     pub deployment: DeploymentId,
     /// With which provider.
@@ -145,7 +145,7 @@ impl States {
     }
 }
 
-/// What PKCE shows of its secret at the beginning.
+/// Computes the challenge that PKCE shows of its secret at the beginning.
 pub(super) fn challenge(verifier: &str) -> String {
     hashed(verifier)
 }

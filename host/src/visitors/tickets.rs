@@ -13,16 +13,16 @@ const LIFE: i64 = 60_000;
 /// Tickets at once: a sign-in that would be one more fails.
 const MOST: usize = 20_000;
 
-/// What a ticket is for.
+/// Ticket of a sign-in.
 #[derive(Debug)]
 pub(super) struct Ticket {
     /// The sign-in that it ends.
     pub sign_in: SignIn,
-    /// Who it was.
+    /// Visitor who signed in.
     pub who: SignedIn,
 }
 
-/// What came of a ticket that was shown.
+/// Result of showing a ticket.
 #[derive(Debug)]
 pub(super) enum Shown {
     /// It is used up now.

@@ -1,4 +1,4 @@
-//! What was changed in a workspace.
+//! Reads of the audit: what was changed in a workspace.
 
 use super::service::Workspaces;
 use crate::control::Error;

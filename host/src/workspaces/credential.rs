@@ -14,7 +14,7 @@ const CHECKSUM_LENGTH: usize = 6;
 /// A new credential, to be shown once.
 #[derive(Clone)]
 pub struct Credential {
-    /// Its public part.
+    /// Public part of the credential.
     pub key_id: String,
     /// All of it.
     pub text: String,

@@ -1,4 +1,4 @@
-//! What can be wrong with a request about workspaces, keys and members.
+//! Errors of requests about workspaces, keys and members.
 
 use super::model::{Role, UserId};
 use crate::control;

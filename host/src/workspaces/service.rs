@@ -22,11 +22,11 @@ const NAME: usize = 100;
 /// A new workspace, with its first credential.
 #[derive(Serialize)]
 pub struct NewWorkspace {
-    /// Its identity.
+    /// Identifier of the workspace.
     pub id: WorkspaceId,
-    /// Its name.
+    /// Name of the workspace.
     pub slug: String,
-    /// What it pays for.
+    /// Plan of the workspace.
     pub plan: Plan,
     /// The credential, shown this once.
     pub credential: String,

@@ -37,7 +37,7 @@ impl Desk {
         Self::on(&[]).await
     }
 
-    /// The same, with options of the server.
+    /// Starts a desk with options of the server.
     async fn on(options: &[&str]) -> Self {
         let data = TempDir::new().unwrap();
         let make = ["namespace", "create", "acme", "--plan", "pro", "--json"];
@@ -91,7 +91,7 @@ impl Desk {
         self.run(&arguments).await.json()
     }
 
-    /// What a command says that fails with a number.
+    /// Runs a command that fails with a number, and returns its message.
     async fn fails(&self, code: i32, arguments: &[&str]) -> String {
         let output = self.run(arguments).await;
         assert_eq!(output.code, Some(code), "{arguments:?}: {output:?}");

@@ -25,7 +25,7 @@ CREATE TABLE keys (k TEXT PRIMARY KEY, v) WITHOUT ROWID;
 CREATE VIEW counts AS SELECT poll, choice, count(*) AS n FROM votes GROUP BY poll, choice;
 INSERT INTO polls VALUES (1, 'Tea or coffee?');";
 
-/// What pages do with them.
+/// Actions that the pages call.
 const ACTIONS: [(&str, &str); 12] = [
     (
         "counts",
@@ -61,7 +61,7 @@ async fn house() -> House {
     house_on(TestServer::builder()).await
 }
 
-/// The same on a server of one's own.
+/// Makes a house on a server of one's own.
 async fn house_on(builder: Builder) -> House {
     let house = House::on(builder.start().await, SCHEMA).await;
     house.define(&ACTIONS).await;

@@ -14,7 +14,7 @@ use crate::account::text;
 use crate::crashes::{deed_of, points};
 use crate::svc;
 
-/// What leads to the points here alone.
+/// Deeds that lead to the points here alone.
 pub(crate) const DEEDS: [&str; 1] = ["workspace"];
 
 /// An installation that dies and is started again, with those around it that stay.

@@ -10,7 +10,7 @@ use crate::account::text;
 use crate::crashes::{Site, deed_of, points};
 use crate::svc;
 
-/// What leads to the points here.
+/// Deeds that lead to the points here.
 pub(crate) const DEEDS: [&str; 3] = ["checkout", "webhook", "mirror"];
 
 async fn begin(process: &Process, price: &str) -> Option<Value> {

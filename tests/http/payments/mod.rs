@@ -96,7 +96,7 @@ impl Shop {
         }
     }
 
-    /// What a visitor has paid for.
+    /// Asks what a visitor has paid for.
     pub(crate) async fn owned(&self, cookie: &str) -> Vec<Value> {
         let status = self.server.get("/shop/payments/status");
         let status = status.header(header::COOKIE, cookie).answer().await;

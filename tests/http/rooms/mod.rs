@@ -21,7 +21,7 @@ async fn house() -> House {
     house_on(TestServer::builder()).await
 }
 
-/// The same on a server of one's own.
+/// Makes a house on a server of one's own.
 async fn house_on(builder: Builder) -> House {
     let house = House::on(builder.start().await, GUESTS).await;
     switch(&house, true).await;
@@ -40,7 +40,7 @@ async fn join(house: &House, room: &str) -> (Socket, String) {
     join_by(house, "room", room).await
 }
 
-/// The same through another page.
+/// Joins through another page.
 async fn join_by(house: &House, slug: &str, room: &str) -> (Socket, String) {
     let path = format!("/{slug}/ws?room={room}");
     let mut socket = house.server.socket(&path, &[]).await.unwrap();

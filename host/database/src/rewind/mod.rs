@@ -26,7 +26,7 @@ use svc_base::{fault, sqlite};
 
 /// Tables that the platform derives: what they have now is what they are to have.
 const DERIVED: [&str; 1] = ["svc_payments"];
-/// Who was here when: what the ledger is to have of a restore, until it has it.
+/// Restores applied to the file whose ledger entry may still be missing.
 const RECORDS: &str = "
 DROP TABLE IF EXISTS svc_restores;
 CREATE TABLE svc_restores (
@@ -65,20 +65,20 @@ pub struct Rewound {
     handle: Handle,
 }
 
-/// What the ledger is to have of a restore.
+/// Restore, as the ledger is to record it.
 #[derive(Clone, Debug)]
 pub struct RestoreRecord {
-    /// Its marker in the file.
+    /// Marker of the restore in the file.
     pub marker: Marker,
-    /// What is said of it.
+    /// Description for the ledger.
     pub sql: String,
     /// When it was made.
     pub made_at: Timestamp,
-    /// Who asked for it, as the host says it.
+    /// Identity of the caller, as the host spells it.
     pub made_by: Option<String>,
 }
 
-/// What is to be done to a rewound database before it is live.
+/// Steps that make a rewound database live.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Later migrations without their seeds, oldest first, each with its version.
@@ -87,7 +87,7 @@ pub struct Plan {
     pub record: RestoreRecord,
 }
 
-/// What came of a restore.
+/// Outcome of a restore.
 #[derive(Clone, Copy, Debug)]
 pub struct Reinstated {
     /// The moment to go back to for the state before.
@@ -100,7 +100,7 @@ pub struct Reinstated {
 pub struct ReinstateError {
     /// Which migration cannot be applied to what was there, by its place in the plan.
     pub migration: Option<usize>,
-    /// What is wrong.
+    /// Error of the script.
     pub error: ScriptError,
 }
 

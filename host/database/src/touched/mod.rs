@@ -75,17 +75,17 @@ impl Noted {
     }
 }
 
-/// What a commit may have changed.
+/// Tables that a commit may have changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Touched {
     /// Anything: rows, the schema, the actions.
     All,
-    /// What these statements write.
+    /// Tables that these statements write.
     By(Vec<Arc<Tables>>),
 }
 
 impl Default for Touched {
-    /// Nothing.
+    /// No table.
     fn default() -> Self {
         Self::By(Vec::new())
     }
@@ -163,7 +163,7 @@ impl Handle {
         self.touched.borrow_mut().add(tables);
     }
 
-    /// What was written since this was last asked.
+    /// Takes the tables written since this was last asked.
     pub(super) fn take_touched(&self) -> Touched {
         self.touched.take()
     }

@@ -50,7 +50,7 @@ fn source(content_type: ContentType, text: &str) -> Source {
     }
 }
 
-/// The same with limits of its own for a gate.
+/// Makes a configuration with limits of its own for a gate.
 fn with_gate_limits(gate: Limits) -> SandboxConfig {
     let config = config();
     SandboxConfig {

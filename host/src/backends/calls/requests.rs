@@ -1,4 +1,4 @@
-//! What calls of actions and owners' queries look like, and what they answer.
+//! Requests and results of action calls and owners' queries.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
@@ -18,7 +18,7 @@ pub const OPS: usize = 20;
 #[serde(deny_unknown_fields)]
 #[allow(dead_code, reason = "describes what OpBody reads")]
 pub struct CallAction {
-    /// Its name.
+    /// Name of the action.
     #[schema(min_length = 1, example = "add_note")]
     action: String,
     /// A value for each of its params, and nothing else; may be absent for an action without any.
@@ -44,7 +44,7 @@ pub struct As {
 }
 
 impl As {
-    /// Who that is.
+    /// Checks the identity.
     ///
     /// # Errors
     /// `invalid_request`.
@@ -99,7 +99,7 @@ pub struct BatchedCall {
 pub enum CallOrBatch {
     /// One call.
     Call(CallAction),
-    /// Several.
+    /// Several calls.
     Batch(CallBatch),
 }
 
@@ -114,14 +114,14 @@ pub(super) struct OpBody {
     pub(super) by: Option<As>,
 }
 
-/// What a call asks for.
+/// Checked request of a call.
 #[derive(Debug)]
 pub(super) enum Wanted {
     /// One call.
     Call {
         /// The action's name.
         action: String,
-        /// Its params.
+        /// Parameters of the call.
         params: Params,
     },
     /// Several, at least one.
@@ -147,7 +147,7 @@ pub fn read_params(json: Option<&str>) -> Result<Params, Problem> {
 }
 
 impl OpBody {
-    /// What is asked for.
+    /// Checks the request.
     ///
     /// # Errors
     /// `invalid_request`.
@@ -236,7 +236,7 @@ impl From<CallParams> for Params {
     }
 }
 
-/// What a statement answers.
+/// Result of a statement.
 #[derive(Debug, Serialize, ToSchema)]
 #[allow(dead_code, reason = "describes what run.rs writes")]
 pub struct QueryResult {
@@ -250,15 +250,15 @@ pub struct QueryResult {
     truncated: bool,
 }
 
-/// What a batch answers.
+/// Result of a batch.
 #[derive(Debug, Serialize, ToSchema)]
 #[allow(dead_code, reason = "describes what batch.rs writes")]
 pub struct BatchResult {
-    /// What each op answers, in order.
+    /// Results of the ops, in order.
     results: Vec<QueryResult>,
 }
 
-/// What a call or a batch answers.
+/// Result of a call or a batch.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 #[allow(dead_code, reason = "describes what run.rs and batch.rs write")]
@@ -279,7 +279,7 @@ impl<V> Default for Named<V> {
     }
 }
 
-/// What a param can be read as.
+/// Forms that a parameter can be read from.
 pub(super) trait Parse: Sized {
     /// Reads it, or says what is wrong with it.
     fn parse(json: &RawValue) -> Result<Self, &'static str>;

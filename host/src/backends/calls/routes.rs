@@ -46,7 +46,7 @@ pub struct Calls {
     pub callers: Callers,
     /// Buckets that calls draw from.
     pub rate_limits: Arc<RateLimits>,
-    /// Settings.
+    /// Settings in effect.
     pub config: Arc<Config>,
 }
 
@@ -228,7 +228,7 @@ pub async fn limit(State(calls): State<Calls>, request: Request, next: Next) -> 
     response
 }
 
-/// What is left in the buckets that a call draws from: of the client, then of the deployment, if there is one.
+/// Tokens left in the buckets that a call draws from: of the client, then of the deployment, if there is one.
 #[derive(Debug)]
 pub struct Tokens {
     of_client: Option<u32>,

@@ -1,4 +1,4 @@
-//! What live queries ask of a backend: an action's answer, again and again, and what it depends on.
+//! Support for live queries: an action's answer, again and again, and the tables that it depends on.
 
 use std::sync::Arc;
 
@@ -27,12 +27,12 @@ impl Watchable {
     }
 }
 
-/// What an action answered.
+/// Answer of an action, as a live query sees it.
 #[derive(Clone, Debug)]
 pub struct Seen {
     /// The result as JSON.
     pub json: Bytes,
-    /// Its digest.
+    /// Digest of the answer.
     pub digest: Digest,
     /// The tables that it is made of; `None` if it may be any.
     pub tables: Option<Arc<Tables>>,
@@ -71,7 +71,7 @@ impl Backends {
         Ok(Watchable { action })
     }
 
-    /// What a watchable action answers a visitor now, run in a lane.
+    /// Evaluates a watchable action for a visitor, in a lane.
     ///
     /// # Errors
     /// [`BackendError`].

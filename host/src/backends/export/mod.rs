@@ -13,7 +13,7 @@ use crate::projects::Project;
 use svc_base::ids::{BackendId, ProjectId};
 use svc_database::RunError;
 
-/// What the file is.
+/// Media type of the file.
 pub const MEDIA_TYPE: &str = "application/vnd.sqlite3";
 /// How many exports may be in memory at once: a file is, until its receiver has it.
 const AT_ONCE: usize = 16;

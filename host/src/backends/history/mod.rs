@@ -33,7 +33,7 @@ pub struct Part {
     pub limit: usize,
 }
 
-/// What a restore did.
+/// Outcome of a restore.
 #[derive(Clone, Copy, Debug)]
 pub struct Restored {
     /// When the state that is live now was committed.
@@ -108,7 +108,7 @@ impl Backends {
         })
     }
 
-    /// What the ledger is to say of a restore. Its version is above all that any state of the file may have.
+    /// Makes the ledger's entry for a restore. Its version is above all that any state of the file may have.
     fn record_of(&self, ledger: &[LedgerEntry], rewound: &Rewound) -> RestoreRecord {
         let recorded = ledger.iter().map(|entry| entry.version);
         let marked = rewound.live.iter().chain(&rewound.markers);

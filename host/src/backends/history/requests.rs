@@ -1,4 +1,4 @@
-//! What requests about a backend's history look like, and what is wrong with them: for REST and for tools alike.
+//! Requests about a backend's history, and their checks: for REST and for tools alike.
 
 use serde::Deserialize;
 use utoipa::ToSchema;

@@ -27,7 +27,7 @@ pub(in crate::cli) struct Check {
     place: Place,
 }
 
-/// What a check found.
+/// Findings of a check.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     file: PathBuf,
@@ -168,7 +168,7 @@ impl Report {
         reasons
     }
 
-    /// The same for people.
+    /// Writes the report for people.
     pub(super) fn told(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
         let found = &self.checked.component;

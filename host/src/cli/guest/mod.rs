@@ -103,7 +103,7 @@ impl Place {
         self.found(&self.settings()?)
     }
 
-    /// The same with the server's settings, for commands that compile and try guests.
+    /// Reads the server's settings too, for commands that compile and try guests.
     fn config(&self) -> anyhow::Result<(Config, Site)> {
         let settings = self.settings()?;
         let site = self.found(&settings)?;
@@ -121,7 +121,7 @@ impl Place {
         Ok(Site { data, guests })
     }
 
-    /// What flags, the environment and the file say.
+    /// Reads the flags, the environment and the file.
     fn settings(&self) -> anyhow::Result<Settings> {
         let settings = Settings {
             data: self.args.data.clone(),

@@ -32,7 +32,7 @@ struct Status {
 struct GuestStatus {
     /// The package and its version that the guest speaks.
     interface: String,
-    /// What is chosen.
+    /// Digest of the guest that is chosen.
     digest: GuestDigest,
     built_in: bool,
     bytes: u64,
@@ -46,7 +46,7 @@ struct GuestStatus {
     serving: Option<GuestDigest>,
     /// Why it cannot.
     failures: Vec<String>,
-    /// What the guest has done since the server loaded it.
+    /// Work of the guest since the server loaded it.
     usage: Usage,
     history: Vec<Change>,
 }

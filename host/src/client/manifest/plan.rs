@@ -18,12 +18,12 @@ pub(super) struct Plan {
     pub(super) steps: Vec<Step>,
     /// A line for each thing that changes: whether it is new, of which kind it is, and which one.
     pub(super) lines: Vec<Line>,
-    /// What else there is to say.
+    /// Notes for the user.
     pub(super) notes: Vec<String>,
 }
 
 impl Plan {
-    /// What has to be done on a server. Nothing is changed by looking.
+    /// Makes the plan of changes on a server. Nothing is changed by looking.
     ///
     /// # Errors
     /// What the platform would refuse, where that can be known before.

@@ -40,7 +40,7 @@ struct File {
     new: bool,
 }
 
-/// What a folder lacks.
+/// Files that a folder lacks.
 #[derive(Debug, Default)]
 struct Files {
     files: Vec<File>,

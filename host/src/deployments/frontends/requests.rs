@@ -1,4 +1,4 @@
-//! What requests about frontends look like, and what is wrong with them: for REST and for tools alike.
+//! Requests about frontends, and their checks: for REST and for tools alike.
 
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -15,7 +15,7 @@ use svc_sandbox::ContentType;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateFrontend {
-    /// What its source is written in, for good.
+    /// Type of the source, for good.
     #[serde(rename = "type")]
     pub content_type: ContentType,
     /// The source; never empty.

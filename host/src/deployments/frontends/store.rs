@@ -62,7 +62,7 @@ pub(super) fn frontends(c: &Connection, project: &ProjectId) -> rusqlite::Result
     .collect()
 }
 
-/// The same, in short.
+/// Lists the frontends of a project in short.
 pub(super) fn members(c: &Connection, project: &ProjectId) -> rusqlite::Result<Vec<MemberSummary>> {
     c.prepare_cached(
         "SELECT id, slug, content_type, state, visits FROM deployments

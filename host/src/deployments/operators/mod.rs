@@ -1,4 +1,4 @@
-//! What operators do to deployments: take one down, put it back, and check what is stored.
+//! Operators' work on deployments: taking one down, putting it back, and checking what is stored.
 
 mod store;
 
@@ -62,15 +62,15 @@ pub async fn set_disabled(
 /// A page that answers, with what it is made of.
 #[derive(Clone, Debug)]
 pub struct StoredPage {
-    /// Its identity.
+    /// Identifier of the page.
     pub id: DeploymentId,
     /// Where it answers.
     pub slug: String,
-    /// What its source is written in.
+    /// Type of the source.
     pub content_type: ContentType,
-    /// Its title.
+    /// Title of the page.
     pub title: String,
-    /// Its source; a one-time share has none in the content store.
+    /// Digest of the source; a one-time share has none in the content store.
     pub source: Option<Digest>,
     /// Whether it is an owner's, and has a runtime.
     pub is_frontend: bool,
@@ -143,7 +143,7 @@ pub async fn forget_one_time(control: &Control, now: Timestamp) -> Result<usize,
         .await
 }
 
-/// What a check of the store found.
+/// Findings of a check of the store.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Findings {
     /// Deployments looked at.
@@ -152,11 +152,11 @@ pub struct Findings {
     pub objects: usize,
     /// Bytes in the content store.
     pub bytes: u64,
-    /// What is wrong: a loss, or damage. Empty when all is well.
+    /// Losses and damage. Empty when all is well.
     pub errors: Vec<String>,
-    /// What the next collection removes: not wrong, only not needed.
+    /// Leftovers that the next collection removes: not wrong, only not needed.
     pub leftovers: Vec<String>,
-    /// What could not be looked at: not wrong.
+    /// Parts that could not be looked at: not wrong.
     pub notes: Vec<String>,
 }
 
@@ -214,7 +214,7 @@ async fn check_rows(control: &Control, found: &mut Findings) -> anyhow::Result<V
     Ok(references)
 }
 
-/// What is referred to.
+/// Checks the objects that rows refer to.
 async fn check_content(
     control: &Control,
     content: &Content,
@@ -247,7 +247,7 @@ async fn check_content(
     Ok(())
 }
 
-/// What is there and not referred to.
+/// Lists the objects that no row refers to.
 async fn check_unused(
     control: &Control,
     content: &Content,

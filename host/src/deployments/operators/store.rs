@@ -1,4 +1,4 @@
-//! What `svc check` asks the control database.
+//! Queries of `svc check` to the control database.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use svc_base::ids::DeploymentId;
 /// Something that refers to stored content, for `svc check`.
 #[derive(Debug)]
 pub(super) struct Reference {
-    /// Who refers, for people.
+    /// Row that refers to the object, for people.
     pub(super) by: String,
     /// To what.
     pub(super) digest: Digest,
@@ -35,7 +35,7 @@ pub(super) fn references(c: &Connection) -> rusqlite::Result<Vec<Reference>> {
     .collect()
 }
 
-/// What answers at a moment.
+/// Pages that answer at a moment.
 const ANSWERS: &str = "FROM deployments d JOIN projects p ON p.id = d.project_id
     WHERE d.state = 'active' AND p.state = 'active' AND (d.expires_at IS NULL OR d.expires_at > ?1)";
 
@@ -79,7 +79,7 @@ pub(super) fn count(c: &Connection) -> rusqlite::Result<u64> {
     })
 }
 
-/// What contradicts itself, for `svc check`: a sentence each.
+/// Finds contradictions between rows, for `svc check`: a sentence each.
 pub(super) fn contradictions(c: &Connection) -> rusqlite::Result<Vec<String>> {
     c.prepare(
         "SELECT 'frontend ' || slug || ' has no page' FROM deployments

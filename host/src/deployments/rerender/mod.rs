@@ -46,7 +46,7 @@ pub struct Progress {
     pub skipped: u64,
     /// When the last one was done.
     pub finished_at: Option<Timestamp>,
-    /// What frontends are made by after it; none until the server begins.
+    /// Version of the runtime that frontends get; none until the server begins.
     #[serde(skip)]
     made_by: Option<String>,
     #[serde(skip)]
@@ -85,7 +85,7 @@ impl Progress {
     }
 }
 
-/// What became of a page.
+/// Outcome for a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Changed,

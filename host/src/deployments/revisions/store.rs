@@ -118,7 +118,7 @@ pub(super) fn set_base(tx: &Tx<'_>, id: &RevisionId, base: &RevisionId) -> Resul
     Ok(())
 }
 
-/// What a draft was made from, if that is not `active`.
+/// Finds the revision that a draft was made from, if that is not `active`.
 pub(super) fn stale_base(
     c: &Connection,
     draft: &RevisionId,
@@ -153,7 +153,7 @@ pub(super) fn set_preview(tx: &Tx<'_>, id: &RevisionId, preview: &Digest) -> Res
     Ok(())
 }
 
-/// What is live is history from now on.
+/// Moves the live revision into the history.
 pub(super) fn displace_active(
     tx: &Tx<'_>,
     deployment: &DeploymentId,
@@ -208,7 +208,7 @@ pub(super) fn insert_release(
     Ok(())
 }
 
-/// What was ever live, newest first.
+/// Lists what was ever live, newest first.
 pub(super) fn releases(
     c: &Connection,
     deployment: &DeploymentId,

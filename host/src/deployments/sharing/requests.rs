@@ -1,4 +1,4 @@
-//! What requests about shares look like, and what is wrong with them: for REST and for tools alike.
+//! Requests about shares, and their checks: for REST and for tools alike.
 
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
@@ -33,7 +33,7 @@ pub struct UploadOptions {
     /// The page's title; the file's name if absent.
     #[param(max_length = 200)]
     pub title: Option<String>,
-    /// What the file is written in; what its name says if absent.
+    /// Type of the file; as its name says, if absent.
     #[serde(rename = "type")]
     #[param(value_type = Option<ContentType>)]
     pub content_type: Option<ContentType>,

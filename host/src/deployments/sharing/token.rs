@@ -23,7 +23,7 @@ impl DeleteToken {
         Ok(Self(format!("svcd_{}", credential::secret(random)?)))
     }
 
-    /// What is kept of it.
+    /// Returns the digest, which is all that is stored of the token.
     pub fn digest(&self) -> Digest {
         Digest::of(self.0.as_bytes())
     }

@@ -35,14 +35,14 @@ const HISTORY: usize = 100;
 /// How long a guest is on trial, in seconds: a day.
 const TRIAL: i64 = 24 * 3600;
 
-/// What was chosen for a world.
+/// Choices for a world.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
     format: u32,
     /// Counts the changes, so that a server can say which one it follows.
     pub sequence: u64,
-    /// Who serves, last, and whom it took the place of. Empty while the built-in one serves.
+    /// Guest that serves, last, and the guests before it. Empty while the built-in one serves.
     pub serving: Vec<Installed>,
     /// The latest changes, oldest first.
     pub history: Vec<Change>,
@@ -52,7 +52,7 @@ pub struct Record {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Installed {
-    /// Its SHA-256.
+    /// SHA-256 of the guest.
     pub digest: GuestDigest,
     /// The name of its file in the folder.
     pub file: String,
@@ -68,11 +68,11 @@ pub struct Installed {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
-    /// When.
+    /// Time of the installation.
     pub at: Timestamp,
-    /// How.
+    /// Kind of the change.
     pub kind: ChangeKind,
-    /// Who serves since; absent for the built-in one.
+    /// Guest that serves since; absent for the built-in one.
     pub digest: Option<GuestDigest>,
     /// Why, if nobody asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -92,7 +92,7 @@ pub enum ChangeKind {
 }
 
 impl Record {
-    /// Who serves; `None` for the built-in one.
+    /// Returns the guest that serves; `None` for the built-in one.
     pub fn top(&self) -> Option<&Installed> {
         self.serving.last()
     }
@@ -127,7 +127,7 @@ pub enum RecordError {
     /// Nothing was installed, or all of it was rolled back.
     #[error("the built-in {0} guest serves: there is none before it")]
     NothingBefore(World),
-    /// Who was to lose its place has lost it.
+    /// Another guest serves by now than the one that was to be replaced.
     #[error("another guest serves meanwhile")]
     Another,
     /// The disk's, or a record that nobody can read.
@@ -162,7 +162,7 @@ impl Folder {
         self.path.join(RECORD)
     }
 
-    /// What is chosen.
+    /// Reads the record of choices.
     ///
     /// # Errors
     /// The disk's, or a record that is none.
@@ -182,7 +182,7 @@ impl Folder {
         Ok(record)
     }
 
-    /// What serves where there is no record: what was put there by hand.
+    /// Makes a record of the guest that was put there by hand, where there is no record.
     fn placed(&self) -> Record {
         let mut serving: Vec<Installed> = newest_first(&self.path)
             .into_iter()
@@ -198,7 +198,7 @@ impl Folder {
         }
     }
 
-    /// What the sandbox is to try.
+    /// Returns the guest that the sandbox is to try.
     pub fn choice(&self, record: &Record, now: Timestamp) -> Choice {
         let files = record.serving.iter().rev().map(|installed| Origin::File {
             path: self.path.join(&installed.file),
@@ -352,8 +352,8 @@ impl Folder {
     }
 }
 
-/// What is installed below the directory of guests, for a sandbox that starts. A record that cannot be read is named in the
-/// log, and the built-in guest serves.
+/// Reads what is installed below the directory of guests, for a sandbox that starts. A record that cannot be read is
+/// named in the log, and the built-in guest serves.
 pub fn choices(guests: &Path, now: Timestamp) -> Choices {
     let mut choices = Choices::default();
     for world in World::ALL {

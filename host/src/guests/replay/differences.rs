@@ -1,4 +1,4 @@
-//! What differs, as files to look at: a folder that is made with the first of them, for its owner alone.
+//! Differences as files to look at: a folder that is made with the first of them, for its owner alone.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! What is stored, given to the guest that serves and to one that might: which pages and verdicts would be others, and what it would cost.
+//! Replay of everything stored, with the guest that serves and with a new one: the pages and verdicts that would
+//! differ, and the cost.
 //!
 //! Only reads, beside a server that may be at work: a hold keeps the collector away, so that a source which a row names stays. What
 //! belongs to few, protected and one-time shares, is compared in memory and counted, and never written anywhere. A one-time share has
@@ -30,18 +31,18 @@ mod differences;
 /// How many rows are read at once.
 const STEP: u32 = 200;
 
-/// What two guests made of what is stored.
+/// Result of a replay with two guests.
 #[derive(Clone, Debug, Serialize)]
 pub struct Replayed {
     /// The guest that serves.
     pub installed: GuestDigest,
-    /// What everybody may see.
+    /// Counts of pages that everybody may see.
     pub open: Counts,
     /// Protected and one-time shares.
     pub private: Counts,
     /// One-time shares, of which there is no source.
     pub without_source: u64,
-    /// What the calls used.
+    /// Budgets that the calls used.
     pub used: Used,
 }
 
@@ -67,7 +68,7 @@ pub struct Counts {
     pub failing: u64,
 }
 
-/// What two guests used for the same.
+/// Budgets that two guests used on the same input.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Used {
     /// The guest that serves.
@@ -111,9 +112,9 @@ fn compared<T: PartialEq, E>(old: &Result<T, E>, new: &Result<T, E>) -> Compared
 /// An installation, and the two guests.
 #[derive(Debug)]
 pub struct Replay {
-    /// Its rows.
+    /// Control database.
     pub control: Control,
-    /// Sources.
+    /// Content store, which has the sources.
     pub content: Content,
     /// One-time shares.
     pub once: OnceFiles,

@@ -75,7 +75,7 @@ pub struct DeleteForm {
 
 /// Publish by a form
 ///
-/// What the landing page's form does in a browser without scripts. Programs call `POST /api/v1/deploy`. An extension of this
+/// The landing page's form comes here from a browser without scripts. Programs call `POST /api/v1/deploy`. An extension of this
 /// implementation.
 #[utoipa::path(
     post, path = "/_svc/share", tag = "quick share", operation_id = "share_by_form",
@@ -169,7 +169,7 @@ pub async fn qr_code(
     Ok((headers, code).into_response())
 }
 
-/// Whom to tell about weaknesses
+/// Contact for reports about weaknesses
 ///
 /// RFC 9116, where the operator has set a contact.
 #[utoipa::path(

@@ -19,9 +19,9 @@ use svc_base::clock::Clock;
 /// Services that an app's tools need.
 #[derive(Clone, Debug)]
 pub struct AppTools {
-    /// What calls of visitors need: a call of a tool is one.
+    /// State that calls of visitors need: a call of a tool is one.
     pub calls: Calls,
-    /// What operators measure.
+    /// Metrics for operators.
     pub metrics: Arc<Metrics>,
     /// The time.
     pub clock: Clock,

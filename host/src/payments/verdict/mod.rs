@@ -25,10 +25,10 @@ pub struct Terms {
     pub currency: String,
 }
 
-/// What the ledger says of a session.
+/// Verdict of the ledger about a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// What became of it.
+    /// Status of the session.
     pub status: Status,
     /// The address that was collected from who paid.
     pub email: Option<String>,

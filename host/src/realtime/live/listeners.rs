@@ -37,7 +37,7 @@ pub(super) struct Seat {
     _place: Place,
 }
 
-/// What a connection takes of the quotas, and its page's being looked after: from before it is opened.
+/// Place of a connection in the quotas, and the watch over its page: from before it is opened.
 #[derive(Debug)]
 pub(in crate::realtime) struct Place {
     pub(in crate::realtime) _permit: Permit,

@@ -1,4 +1,4 @@
-//! What pages and the server say to each other about live queries: text in, a verdict or an envelope out, without any I/O.
+//! Protocol between pages and the server about live queries: text in, a verdict or an envelope out, without any I/O.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,7 +19,7 @@ use svc_database::values::Params;
 /// The longest name that an error repeats, in characters.
 const NAME: usize = 64;
 
-/// What a page asks for.
+/// Frame of a page.
 #[derive(Debug, PartialEq)]
 pub(super) enum Frame {
     /// To be told what an action answers, from now on.
@@ -48,7 +48,7 @@ struct Fields<'a> {
     id: Option<&'a RawValue>,
     action: Option<&'a RawValue>,
     params: Option<&'a RawValue>,
-    /// What is wrong with the members' names, if anything is.
+    /// Fault in the members' names, if there is one.
     odd: Option<String>,
 }
 

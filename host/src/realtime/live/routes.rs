@@ -43,7 +43,7 @@ pub struct LiveQueries {
     pub deployments: Arc<Deployments>,
 }
 
-/// What a stream is asked for.
+/// Query that a stream is opened for.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Question {
@@ -51,7 +51,7 @@ struct Question {
     params: Option<String>,
 }
 
-/// The same of a request that does not say in which way it listens.
+/// Query of a request that does not say in which way it listens.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Unasked {

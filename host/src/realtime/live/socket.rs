@@ -18,7 +18,7 @@ use svc_base::ids::BackendId;
 /// More frames than are on their way to a client at once.
 const SPARE: usize = 64;
 
-/// What a client asked for, in its order.
+/// Requests of a client, in their order.
 type Asked = Result<Frame, Refusal>;
 
 /// Serves a socket whose handshake has been answered.

@@ -1,4 +1,4 @@
-//! What clients and the server say to each other in a room: text in, a verdict or an envelope out, without any I/O.
+//! Protocol between clients and the server in a room: text in, a verdict or an envelope out, without any I/O.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,17 +14,17 @@ use svc_base::clock::Timestamp;
 
 /// The sender of what a backend's owner says: no client's id, which begin otherwise.
 pub(super) const OWNER: &str = "owner";
-/// What absent data is.
+/// Value of absent data.
 const NULL: &str = "null";
 
 /// A message that a client may send.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Message<'a> {
-    /// Its type: a name, so that it stands in JSON as it is.
+    /// Type of the message: a name, so that it stands in JSON as it is.
     pub(super) kind: Cow<'a, str>,
     /// Any JSON, as it was written.
     pub(super) data: &'a str,
-    /// What its sender knows it by.
+    /// Identifier by which its sender knows the message.
     pub(super) client_message_id: Option<String>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Message<'a> {
 pub(super) struct Refusal {
     pub(super) code: &'static str,
     pub(super) detail: String,
-    /// What its sender knows it by, if that much could be read.
+    /// Identifier by which its sender knows the message, if that much could be read.
     pub(super) client_message_id: Option<String>,
 }
 
@@ -216,7 +216,7 @@ fn event(kind: &str, data: fmt::Arguments<'_>, room: &str, ts: Timestamp) -> Str
     format!(r#"{{"v":1,"type":"svc:{kind}","data":{{{data}}},"room":"{room}","ts":"{ts}"}}"#)
 }
 
-/// What a member is told first.
+/// Writes the first message to a member.
 pub(super) fn welcome(client: &str, room: &str, members: usize, seq: u64, ts: Timestamp) -> String {
     let data =
         format_args!(r#""client_id":"{client}","room":"{room}","members":{members},"seq":{seq}"#);

@@ -38,7 +38,7 @@ pub struct DevIssuer {
     codes: Mutex<HashMap<String, Code>>,
 }
 
-/// What a code stands for.
+/// Sign-in that a code stands for.
 #[derive(Clone, Debug)]
 struct Code {
     asked: Asked,
@@ -47,7 +47,7 @@ struct Code {
     at: Timestamp,
 }
 
-/// What a sign-in asks the issuer for.
+/// Request of a sign-in to the issuer.
 #[derive(Clone, Debug)]
 struct Asked {
     state: String,

@@ -24,12 +24,12 @@ const KNOWN: usize = 10_000;
 /// A user's address is written down at most this often, in milliseconds.
 const ADDRESS_EVERY: i64 = 60_000;
 
-/// What the operator's issuer says of a person.
+/// Person, as the operator's issuer describes them.
 #[derive(Clone, Copy, Debug)]
 pub struct Person<'a> {
     /// The issuer.
     pub issuer: &'a str,
-    /// Its name for the person.
+    /// Name of the person at the issuer.
     pub subject: &'a str,
     /// The person's address.
     pub email: Option<&'a str>,

@@ -16,7 +16,7 @@ const CLOSE: u8 = 0x8;
 const PING: u8 = 0x9;
 const PONG: u8 = 0xa;
 
-/// What a client has sent, whole.
+/// Complete message or control frame of a client.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A message.
@@ -29,7 +29,7 @@ pub enum Event<'a> {
     Close(Option<u16>),
 }
 
-/// What happens to the rest of the bytes after an event.
+/// Decision about the rest of the bytes after an event.
 pub type Flow = Result<(), Close>;
 
 /// The client's side of a connection, frame by frame. Between messages it holds no memory.
