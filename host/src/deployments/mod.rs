@@ -1,6 +1,6 @@
 //! Deployments: whatever answers at a slug. Publishing makes finished bytes, serving reads them.
 
-mod answer;
+pub mod answer;
 pub mod expiry;
 pub mod forms;
 pub mod frontends;

@@ -31,8 +31,11 @@ use crate::backends::history::routes as history;
 use crate::backends::routes as backends;
 use crate::deployments::frontends::routes as frontends;
 use crate::deployments::model::is_reserved;
+use crate::deployments::password::routes as passwords;
+use crate::deployments::reports::routes as reports;
 use crate::deployments::revisions::routes as revisions;
 use crate::deployments::routes as deployments;
+use crate::deployments::runtime::routes as runtime;
 use crate::deployments::sharing::routes as sharing;
 use crate::envelope::routes as envelope;
 use crate::http::client_ip::ClientIp;
@@ -170,8 +173,8 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
         )
         .route("/{slug}/payments/status", get(payments::status))
         .route("/", get(frontends::home))
-        .route("/_svc/runtime/{file}", get(deployments::runtime))
-        .route("/_svc/runtime.d.ts", get(deployments::typings))
+        .route("/_svc/runtime/{file}", get(runtime::runtime))
+        .route("/_svc/runtime.d.ts", get(runtime::typings))
         .route("/{slug}", get(deployments::page))
         .route("/{slug}/", get(deployments::without_slash))
         .route("/{slug}/raw", get(deployments::raw))
@@ -241,8 +244,8 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(sharing::put).map(limited(Rule::Deploy)))
         .routes(routes!(sharing::put_unnamed).map(limited(Rule::Deploy)))
         .routes(routes!(sharing::delete).map(limited(Rule::Delete)))
-        .routes(routes!(deployments::unlock).map(limited(Rule::Auth)))
-        .routes(routes!(deployments::report).map(limited(Rule::Report)))
+        .routes(routes!(passwords::unlock).map(limited(Rule::Auth)))
+        .routes(routes!(reports::report).map(limited(Rule::Report)))
         .routes(routes!(projects::create, projects::list).map(&owned))
         .routes(routes!(envelope::get, projects::update, envelope::delete).map(&owned))
         .routes(routes!(frontends::create, frontends::list).map(&owned))
@@ -317,8 +320,8 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(probes::readyz))
         .routes(routes!(revisions::preview))
         .routes(routes!(revisions::preview_with_slash))
-        .routes(routes!(deployments::runtime))
-        .routes(routes!(deployments::typings))
+        .routes(routes!(runtime::runtime))
+        .routes(routes!(runtime::typings))
         .routes(routes!(deployments::raw))
         .routes(routes!(deployments::page, deployments::reveal))
         .routes(routes!(deployments::without_slash))
@@ -333,8 +336,8 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(forms::share).map(limited(Rule::Deploy)))
         .routes(routes!(forms::delete).map(limited(Rule::Delete)))
         .routes(routes!(forms::qr_code))
-        .routes(routes!(deployments::report_form))
-        .routes(routes!(deployments::report_form_of_any))
+        .routes(routes!(reports::report_form))
+        .routes(routes!(reports::report_form_of_any))
         .routes(routes!(forms::security))
 }
 

@@ -1,5 +1,7 @@
 //! Passwords of protected pages: Argon2id, and the cookie that says "this browser knew it".
 
+pub mod routes;
+
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Argon2, PasswordHasher, PasswordVerifier};
 use base64::Engine;

@@ -1,6 +1,8 @@
 //! The page's runtime: the one script that frontends get, and the part that it loads when it is first used, each served under
 //! its digest for as long as a page may name it.
 
+pub mod routes;
+
 use std::sync::LazyLock;
 
 use bytes::Bytes;
@@ -14,17 +16,17 @@ use crate::control::Error;
 static SCRIPT: LazyLock<String> =
     LazyLock::new(|| PARTS.replace("LIVE_PATH", &path(&name_of(LIVE))));
 /// Module that the runtime loads when a page first listens to a live query.
-const LIVE: &str = include_str!("../../assets/runtime/live.js");
+const LIVE: &str = include_str!("../../../assets/runtime/live.js");
 const PARTS: &str = concat!(
-    include_str!("../../assets/runtime/core.js"),
-    include_str!("../../assets/runtime/db.js"),
-    include_str!("../../assets/runtime/auth.js"),
-    include_str!("../../assets/runtime/room.js"),
-    include_str!("../../assets/runtime/pay.js"),
-    include_str!("../../assets/runtime/end.js"),
+    include_str!("../../../assets/runtime/core.js"),
+    include_str!("../../../assets/runtime/db.js"),
+    include_str!("../../../assets/runtime/auth.js"),
+    include_str!("../../../assets/runtime/room.js"),
+    include_str!("../../../assets/runtime/pay.js"),
+    include_str!("../../../assets/runtime/end.js"),
 );
 /// The typings of the newest runtime.
-pub const TYPINGS: &str = include_str!("../../assets/runtime.d.ts");
+pub const TYPINGS: &str = include_str!("../../../assets/runtime.d.ts");
 /// How much of the digest names a runtime, in hexadecimal digits.
 const NAME: usize = 32;
 

@@ -1,5 +1,7 @@
 //! Reports of abuse: anybody may complain, operators read.
 
+pub mod routes;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
