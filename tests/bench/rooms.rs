@@ -61,7 +61,7 @@ struct Relay {
     path: fn(usize) -> String,
 }
 
-/// What a run came to.
+/// Result of a run.
 struct Outcome {
     per_second: f64,
     /// Microseconds of processor time a delivery.
@@ -217,7 +217,7 @@ async fn one(relay: &Relay, shape: Shape, pace: &Pace) -> anyhow::Result<Outcome
     })
 }
 
-/// What idle sockets take.
+/// Measures the memory of idle sockets.
 async fn idle(relay: &Relay, goals: &mut Goals) -> anyhow::Result<()> {
     let run = Arc::new(Run {
         began: Instant::now(),

@@ -17,7 +17,7 @@ use crate::http::extract::invalid;
 use crate::http::problem::Problem;
 use crate::http::stall::Stalling;
 
-/// What a key is answered with (RFC 6455, section 1.3).
+/// GUID that a key is hashed with for the answer (RFC 6455, section 1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /// The one version that there is.
 const VERSION: HeaderValue = HeaderValue::from_static("13");
