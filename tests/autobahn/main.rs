@@ -51,7 +51,7 @@ async fn echo(accepted: Accepted) {
 }
 
 async fn serve(stream: TcpStream) {
-    let service = service_fn(|request: hyper::Request<Incoming>| async {
+    let service = service_fn(|request: hyper::Request<Incoming>| async move {
         let mut request: Request = request.map(Body::new);
         let response = match Upgrade::of(&mut request) {
             Ok(upgrade) => {

@@ -49,7 +49,7 @@ async fn told(pocketbase: &Running) -> anyhow::Result<()> {
     }
     pocketbase.await_rest()?;
     let before = pocketbase.cpu()?;
-    let note = |n| {
+    let note = |n: u64| {
         let body = json!({ "name": format!("note {n}"), "note": "something to be read" });
         client::post(address, COLLECTION, &body)
     };

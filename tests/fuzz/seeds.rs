@@ -43,7 +43,7 @@ pub(crate) fn sql() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// What clients say in rooms and to live queries.
+/// Frames' texts of clients, for rooms and for live queries.
 pub(crate) fn envelopes() -> Vec<Vec<u8>> {
     files("fuzz/envelopes", &["json"])
 }

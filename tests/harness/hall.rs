@@ -20,17 +20,17 @@ owner_burst = 1000000
 sockets_per_ip = 100000
 ";
 
-/// The page's database, and what it does with it.
+/// Tables of the page's backend.
 const SCHEMA: &str = "CREATE TABLE votes (id INTEGER PRIMARY KEY, choice TEXT NOT NULL)";
 const ACTIONS: [(&str, &str); 2] = [
     ("total", "SELECT count(*) AS n FROM votes"),
     ("vote", "INSERT INTO votes (choice) VALUES (:choice)"),
 ];
 
-/// The server.
+/// Server with the page.
 #[derive(Debug)]
 pub struct Hall {
-    /// Its process.
+    /// Process that serves.
     pub process: Process,
     metrics: String,
     _data: TempDir,

@@ -7,7 +7,11 @@ use crate::wait::DEADLINE;
 
 /// A connection whose handshake is done.
 #[derive(Debug)]
-pub struct Raw(TcpStream);
+pub struct Raw {
+    stream: TcpStream,
+    /// Bytes that have come, and that nobody has asked for yet.
+    came: Vec<u8>,
+}
 
 impl Raw {
     /// Opens it, with `first` in the same segment as the handshake.
@@ -37,19 +41,22 @@ impl Raw {
             "{head}"
         );
         assert!(!head.contains("sec-websocket-extensions"), "{head}");
-        Self(stream)
+        Self {
+            stream,
+            came: Vec::new(),
+        }
     }
 
     /// Writes bytes, as far as the server takes them.
     pub fn write(&mut self, bytes: &[u8]) {
         // A server that closes in the middle of it is right to.
-        let _ = self.0.write_all(bytes);
+        let _ = self.stream.write_all(bytes);
     }
 
     /// Closes the client's half.
     pub fn close_half(&self) {
         // A server that has closed already needs no half of it.
-        let _ = self.0.shutdown(Shutdown::Write);
+        let _ = self.stream.shutdown(Shutdown::Write);
     }
 
     /// The code of the close frame, behind everything else that comes: 1005 for one without, and `None` if the connection
@@ -58,19 +65,39 @@ impl Raw {
     /// # Panics
     /// When nothing comes.
     pub fn code(&mut self) -> Option<u16> {
-        let mut bytes = Vec::new();
+        loop {
+            let (opcode, payload) = self.next()?;
+            if opcode == 8 {
+                let code = payload.first_chunk().copied();
+                return Some(code.map_or(1005, u16::from_be_bytes));
+            }
+        }
+    }
+
+    /// The next text.
+    ///
+    /// # Panics
+    /// When none comes.
+    pub fn text(&mut self) -> String {
+        loop {
+            let (opcode, payload) = self.next().expect("a text");
+            if opcode == 1 {
+                return String::from_utf8(payload).unwrap();
+            }
+        }
+    }
+
+    /// The next frame, its opcode and its payload; `None` at the end.
+    fn next(&mut self) -> Option<(u8, Vec<u8>)> {
         let mut buffer = [0; 4096];
         loop {
-            while let Some((opcode, payload, used)) = frame(&bytes) {
-                if opcode == 8 {
-                    let code = payload.first_chunk().copied();
-                    return Some(code.map_or(1005, u16::from_be_bytes));
-                }
-                bytes.drain(..used);
+            if let Some((opcode, payload, used)) = frame(&self.came) {
+                self.came.drain(..used);
+                return Some((opcode, payload));
             }
-            match self.0.read(&mut buffer) {
+            match self.stream.read(&mut buffer) {
                 Ok(0) => return None,
-                Ok(length) => bytes.extend_from_slice(&buffer[..length]),
+                Ok(length) => self.came.extend_from_slice(&buffer[..length]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => panic!("nothing came"),
                 Err(_) => return None,
             }

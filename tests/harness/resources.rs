@@ -1,8 +1,8 @@
-//! What a server process has of the system's: memory and open files.
+//! Resources of a server process: memory and open files.
 
 use crate::process::Process;
 
-/// How much of both.
+/// Amounts of both.
 #[derive(Clone, Copy, Debug)]
 pub struct Resources {
     /// Resident memory in kilobytes.

@@ -7,7 +7,7 @@ use std::thread;
 use crate::numbers::Numbers;
 use crate::raw::{Raw, masked};
 
-/// What a connection ends with.
+/// End of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     /// A close frame with this code, 1005 if it is to have none.
@@ -22,7 +22,7 @@ enum End {
 
 /// How many connections throw at once.
 const AT_ONCE: usize = 8;
-/// What is no UTF-8: a byte that is in no character, one that is longer than it must be, a surrogate, one beyond the last, and
+/// Bytes that are no UTF-8: one that is in no character, one that is longer than it must be, a surrogate, one beyond the last, and
 /// one that is cut off.
 const NOT_UTF8: [&[u8]; 5] = [
     &[0xff],

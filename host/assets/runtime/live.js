@@ -3,6 +3,7 @@ export const listen = (slug, SvcError) => {
   const url = `${location.origin.replace(/^http/, 'ws')}/${slug}/api/live`;
   const steps = [1, 2, 5, 10, 30];
   const HIDDEN = 60_000;
+  const IDLE = 1000;
   // A socket may say so many things at once, and one more after each wait; the server closes one that goes on saying more.
   const BURST = 20;
   const EACH = 125;
@@ -10,7 +11,7 @@ export const listen = (slug, SvcError) => {
   // Ids of queries that the server knows, and of those that it must hear of: that they are there, or that they have stopped.
   const known = new Set();
   const unsaid = new Set();
-  let socket, timer, hidden, left, at, turn;
+  let socket, timer, hidden, idle, left, at, turn;
   let next = 0;
   // Attempts since the socket was last open, and those that were refused.
   let step = 0;
@@ -92,6 +93,11 @@ export const listen = (slug, SvcError) => {
     clearTimeout(queries.get(id)?.timer);
     queries.delete(id);
     if (queries.size) return;
+    // A page that stops its last query often starts the next one at once.
+    clearTimeout(idle);
+    idle = setTimeout(leave, IDLE);
+  };
+  const leave = () => {
     close();
     document.removeEventListener('visibilitychange', look);
     clearTimeout(hidden);
@@ -148,7 +154,7 @@ export const listen = (slug, SvcError) => {
   const look = () => {
     clearTimeout(hidden);
     if (document.visibilityState === 'visible') {
-      if (!socket) connect();
+      if (!socket && queries.size) connect();
     } else {
       hidden = setTimeout(close, HIDDEN);
     }
@@ -157,6 +163,7 @@ export const listen = (slug, SvcError) => {
     const id = String(++next);
     const frame = JSON.stringify({ v: 1, type: 'subscribe', id, action, params });
     queries.set(id, { frame, callback, onError, step: 0 });
+    clearTimeout(idle);
     if (isOpen()) {
       say(id);
     } else if (!socket && timer === undefined) {

@@ -9,13 +9,13 @@ use crate::visitors::Session;
 /// A client.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Client {
-    /// The id, a name.
+    /// Identifier of the client, a name.
     id: Box<str>,
-    /// The visitor as JSON that follows another member: `,"user":{…}`, or nothing.
+    /// Visitor as JSON that follows another member: `,"user":{…}`, or nothing.
     user: Box<str>,
 }
 
-/// A visitor as the others are told.
+/// Visitor as the other members see them.
 #[derive(Serialize)]
 struct User<'a> {
     id: &'a str,
@@ -34,7 +34,7 @@ impl Client {
         }
     }
 
-    /// Returns the client as the visitor of a session.
+    /// Identifies the client as the visitor of a session.
     #[must_use]
     pub(super) fn known(self, session: Option<&Session>) -> Self {
         let user = session.map(|session| {
@@ -53,7 +53,7 @@ impl Client {
         }
     }
 
-    /// The visitor as JSON that follows another member, or nothing.
+    /// Returns the visitor as JSON that follows another member.
     pub(super) fn user(&self) -> &str {
         &self.user
     }

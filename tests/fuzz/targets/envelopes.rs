@@ -1,4 +1,4 @@
-//! What clients say in rooms and to live queries: a verdict for every text, and nothing in it that could leave its place in JSON.
+//! Protocols of rooms and live queries: a verdict for every text, and nothing in it that could leave its place in JSON.
 
 use serde::de::IgnoredAny;
 use serde_json::Value;

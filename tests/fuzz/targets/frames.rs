@@ -17,7 +17,7 @@ pub(crate) fn decode(data: &[u8]) {
     assert_eq!(whole, read(bytes, 1));
 }
 
-/// What comes of bytes: events as texts, and the code of a refusal.
+/// Returns what bytes come to: events as texts, and the code of a refusal.
 fn read(bytes: &[u8], step: usize) -> (Vec<String>, Option<u16>) {
     let mut decoder = Decoder::new(MOST);
     let mut seen = Vec::new();

@@ -10,7 +10,7 @@ use crate::account::text;
 use crate::crashes::{Site, deed_of, points};
 use crate::svc;
 
-/// What visitors do, as fault points are named.
+/// Deeds of visitors, as fault points are named.
 pub(crate) const DEEDS: [&str; 1] = ["write"];
 
 /// Limits that votes do not meet.

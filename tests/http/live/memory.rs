@@ -13,10 +13,10 @@ const SOCKETS: usize = 100;
 const EACH: usize = 20;
 /// About as long as a frame may be.
 const PARAM: usize = 15_000;
-/// What the params of all subscriptions take, with as much again for what else one takes, and what answers may take
-/// (`budget.rs` has 32 MB), in kilobytes.
+/// Kilobytes for the params of all subscriptions, as much again for all else that a subscription has, and the 32 MB that
+/// `budget.rs` gives to answers.
 const MOST: u64 = (SOCKETS * EACH * 2 * PARAM / 1024 + 32 * 1024) as u64;
-/// What a debug build and its allocator take beside that, in kilobytes.
+/// Kilobytes that a debug build and its allocator take beside that.
 const SLACK: u64 = 48 * 1024;
 
 const LIMITS: &str = "messages_per_second = 1000\n";

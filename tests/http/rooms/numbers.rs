@@ -1,4 +1,4 @@
-//! What operators are told of rooms.
+//! Numbers of rooms for operators.
 
 use serde_json::json;
 use svc_tests::{Hall, Socket, TestServer, until};

@@ -1,4 +1,4 @@
-//! Frames that wait to be written to a socket: shared with others, bounded, and written many at once.
+//! Outbox of a socket: frames that others share, bounded, and written many at once.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -13,7 +13,7 @@ use super::{Close, frame};
 
 /// Frames that one write takes.
 const WRITE: usize = 64;
-/// Bytes that the kernel may hold for a client that reads slowly: far fewer than it would by itself.
+/// Bytes that the kernel may hold of what a client has not taken: far less than it would by itself.
 const KERNEL: usize = 64 * 1024;
 
 /// The sending half of a socket. Whoever has something for it puts it here, and never waits.
@@ -39,7 +39,7 @@ struct Waiting {
     closed: bool,
     /// Whether nothing can be written any more.
     broken: bool,
-    /// The task that writes them.
+    /// Task that writes what waits.
     writer: Option<Waker>,
 }
 
@@ -85,7 +85,7 @@ impl Outbox {
         self.push_parts([piece])
     }
 
-    /// Has one frame written that comes in several parts, with nothing else in between; answers how many pieces wait by then.
+    /// Pushes one frame in several parts, of which nothing else comes in between.
     ///
     /// # Errors
     /// [`Full`], as for [`Outbox::push`].

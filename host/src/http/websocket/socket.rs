@@ -13,14 +13,14 @@ use tokio::net::TcpStream;
 use super::frame::{self, Decoder, Event, Flow};
 use super::{Close, Outbox};
 
-/// The most bytes that are read at once; they lie on the stack.
+/// Bytes that are read at once; on the stack.
 const READ: usize = 8 * 1024;
 /// How long a client may take nothing of what is left for it, once its socket is closed.
 const FLUSH: Duration = Duration::from_secs(30);
 /// How long a client may take to close its side.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// News of a client, for whoever has the socket.
+/// Message of a client for the owner of the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Incoming<'a> {
     /// A message.
@@ -51,7 +51,7 @@ impl Socket {
         }
     }
 
-    /// Splits it into two halves: one where others put what it is sent, of at most `queue` pieces, and one that reads.
+    /// Splits the socket into its two halves: the outbox, of at most `queue` pieces, and the reader.
     pub fn open(self, queue: usize) -> (Arc<Outbox>, Running) {
         let outbox = Arc::new(Outbox::new(self.stream, queue));
         let running = Running {

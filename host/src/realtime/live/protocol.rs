@@ -5,15 +5,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
-use crate::backends::database::values::Params;
-use crate::backends::operate::requests::read_params;
+use crate::backends::calls::requests::read_params;
 use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
 use crate::http::websocket::frame;
 use crate::realtime::frames::{self, Form, Members, given};
 use crate::realtime::{NAME, is_message_type};
+use svc_database::values::Params;
 
-/// A page's wish.
+/// Frame of a page.
 #[derive(Debug, PartialEq)]
 pub enum Frame {
     /// To be told what an action answers, from now on.
@@ -41,7 +41,7 @@ pub struct Refusal {
     pub problem: Problem,
 }
 
-/// The form of a page's frame.
+/// Form of a page's frame.
 const FORM: Form<3> = Form {
     names: ["id", "action", "params"],
     ignored: &[],
@@ -115,7 +115,7 @@ pub(super) fn error(id: Option<&str>, problem: &str) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backends::database::values::Value;
+    use svc_database::values::Value;
 
     #[test]
     fn frames_are_read() {

@@ -1,27 +1,27 @@
-//! Live queries, and the outcomes of their evaluations.
+//! Live query, and the outcome of evaluating it.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::backends::database::values::{Params, Value};
-use crate::backends::operate::Seen;
+use crate::backends::calls::Seen;
 use crate::content::Digest;
 use crate::http::problem::Problem;
 use crate::visitors::Identity;
+use svc_database::values::{Params, Value};
 
-/// A query of a backend.
+/// Identity of a query within its backend.
 #[derive(Clone, Debug)]
 pub(super) struct Query {
     /// The action's name.
     pub(super) action: String,
-    /// Values of the action's params.
+    /// Parameters of the call.
     pub(super) params: Params,
     /// The visitor whose own answer it is.
     pub(super) visitor: Option<Arc<Identity>>,
 }
 
-/// The digest of a query: equal queries have equal ones, and nobody finds two others that do.
+/// Digest of a query: equal queries have equal ones, and nobody finds two others that do.
 pub(super) type Key = Digest;
 
 impl Query {
@@ -64,7 +64,7 @@ pub(super) struct Answer {
     pub(super) digest: Digest,
 }
 
-/// The outcome of an evaluation.
+/// Outcome of an evaluation.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// An answer.

@@ -1,4 +1,4 @@
-//! What was committed, in its order, told by labels: a tick that each commit counts on, and an epoch that each restore begins.
+//! Order of commits, told by labels: a tick that each commit counts on, and an epoch that each restore begins.
 
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -44,7 +44,7 @@ struct Noted {
     slowest: Duration,
 }
 
-/// What was committed.
+/// Commits so far.
 #[derive(Default)]
 pub(super) struct Past {
     noted: Mutex<Noted>,

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use svc_tests::Numbers;
 
-/// What every query says of the state that it was answered from.
+/// Columns in which a query names the state that it was answered from.
 const LABEL: &str = "(SELECT n FROM ticks) AS tick, (SELECT epoch FROM ticks) AS epoch";
 
 /// Tables that refer to each other, views of them, and what pages do with them.
@@ -70,7 +70,7 @@ impl World {
         self.queries.push((name.to_owned(), params));
     }
 
-    /// What is read of a table, and written to it.
+    /// Adds reads of a table, and writes to it.
     fn furnish(&mut self, n: u64, numbers: &mut Numbers) {
         let mut some = || numbers.draw() % Self::TABLES;
         let (other, third) = (some(), some());
