@@ -361,13 +361,18 @@ pub async fn check_label(app: &App, host: &Host) -> Result<(), Problem> {
     found.map(|_| ()).ok_or_else(Problem::not_found)
 }
 
-/// The layer around all of a project's origin, with its 404s and 405s. Page views look for themselves.
+/// The layer around all of a project's origin, with its 404s and 405s. Page views look for themselves, and a page that memory holds vouches
+/// for its project.
 async fn only_known_labels(
     State(app): State<SharedApp>,
     context: Context,
     request: Request,
     next: Next,
 ) -> Response {
+    let slug = request.uri().path().split('/').nth(1).unwrap_or_default();
+    if app.deployments.visited(&context.host, slug).await.is_ok() {
+        return next.run(request).await;
+    }
     match check_label(&app, &context.host).await {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),

@@ -5,6 +5,7 @@ use axum::extract::Request;
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
@@ -93,7 +94,9 @@ impl Accepted {
         let upgraded = self.connection.await.ok()?;
         let parts = upgrade::downcast::<TokioIo<Stalling<TcpStream>>>(upgraded).ok()?;
         let stream = parts.io.into_inner().into_inner();
-        Some(Socket::new(stream, parts.read_buf, most))
+        // A part of the connection's buffer would keep all of it.
+        let early = Bytes::copy_from_slice(&parts.read_buf);
+        Some(Socket::new(stream, early, most))
     }
 }
 
