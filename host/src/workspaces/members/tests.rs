@@ -1,4 +1,4 @@
-//! Who may give and take which role.
+//! Rules about giving and taking roles.
 
 use super::*;
 
