@@ -27,7 +27,7 @@ use crate::accounts::routes as accounts;
 use crate::app::{App, SharedApp};
 use crate::backends::export::routes as exports;
 use crate::backends::history::routes as history;
-use crate::backends::operate::routes as visitors;
+use crate::backends::operate::routes::{self as visitors, Asked};
 use crate::backends::routes as backends;
 use crate::deployments::frontends::routes as frontends;
 use crate::deployments::model::is_reserved;
@@ -35,7 +35,6 @@ use crate::deployments::revisions::routes as revisions;
 use crate::deployments::routes as deployments;
 use crate::deployments::sharing::routes as sharing;
 use crate::envelope::routes as envelope;
-use crate::http::client_ip::ClientIp;
 use crate::http::context::Context;
 use crate::http::hosts::Host;
 use crate::http::problem::Problem;
@@ -128,10 +127,10 @@ pub fn is_call(host: &Host, request: &Request) -> bool {
 }
 
 /// Answers a call of an action, for the same reason.
-pub async fn call(app: &App, host: &Host, client: &ClientIp, request: Request) -> Response {
+pub async fn call(app: &App, asked: Asked<'_>, request: Request) -> Response {
     let uri = request.uri().clone();
     let slug = called_slug(&uri).unwrap_or_default();
-    visitors::call(&app.calls, host, client, slug, request).await
+    visitors::call(&app.calls, asked, slug, request).await
 }
 
 /// The slug of the path of a call in its only form.
