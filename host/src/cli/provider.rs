@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use serde_json::json;
 
-use crate::clock::Clock;
 use crate::config::Settings;
 use crate::outbound::Outbound;
 use crate::visitors::inspect;
 use crate::visitors::providers::Providers;
+use svc_base::clock::Clock;
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum ProviderCommand {

@@ -27,7 +27,7 @@ pub enum Member {
         workspace: String,
         /// The user's id (usr_…), which `GET /api/v1/me` shows to the user
         user_id: String,
-        /// What the user may do
+        /// Role of the user in the workspace
         #[arg(long, value_enum)]
         role: Role,
     },
@@ -114,7 +114,7 @@ async fn remove(at: &Installation, workspace: &str, user_id: &str) -> anyhow::Re
     Ok(answer.of_deed(format!("workspace member remove {workspace} {user_id}")))
 }
 
-/// What is said of a change that would leave a workspace without an owner.
+/// Refuses a change that would leave a workspace without an owner.
 fn last_owner(workspace: &str, user_id: &str) -> anyhow::Result<Answer> {
     bail!("{user_id} is the last owner of {workspace}: make somebody else an owner first")
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a provider, as far as asking it tells, in the operator's words.
+//! Faults of a provider, as far as asking it tells, in the operator's words.
 
 use http::StatusCode;
 
@@ -14,7 +14,7 @@ use crate::outbound::{Answer, Outbound};
 const NO_CODE: &str = "none-svc-provider-check";
 /// A secret of PKCE that fits no code, in the form that one has.
 const NO_VERIFIER: &str = "none-none-none-none-none-none-none-none-none-none";
-/// What a token endpoint says of a client that it does not know, or that shows another secret.
+/// Codes with which a token endpoint refuses a client that it does not know, or that shows another secret.
 const UNKNOWN: [&str; 3] = [
     "invalid_client",
     "unauthorized_client",
@@ -67,7 +67,7 @@ fn missing(metadata: &Metadata) -> Vec<String> {
     said.collect()
 }
 
-/// What the answer to a code that nobody gave out says of the client.
+/// Reads from the answer to a code that nobody gave out what is wrong with the client.
 fn of_client(provider: &Provider, shown: Result<Answer, Failure>) -> Option<String> {
     let name = &provider.settings.name;
     let answer = match shown {

@@ -1,4 +1,4 @@
-//! What owners write into rows is in the audit: by their queries, and by actions that they call.
+//! Rows that owners write are in the audit: by their queries, and by actions that they call.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::crashes::{Site, deed_of, points};
 use crate::members::{House, User};
 use crate::svc;
 
-/// What leads to the points of death that are tried here.
+/// Deeds that lead to the points of death that are tried here.
 pub(crate) const DEEDS: [&str; 1] = ["query"];
 
 const DDL: &str = "CREATE TABLE t (n INTEGER UNIQUE, who TEXT)";

@@ -213,7 +213,7 @@ fn attempts(
     all
 }
 
-/// The same as tools.
+/// Calls of tools that ask for the same.
 fn calls(own: &Place, other: &Place, theirs: &Things) -> Vec<(&'static str, Value)> {
     let at = |more: Value| {
         let mut given = json!({ "project_id": own.project });

@@ -13,7 +13,7 @@ use super::stub::{Inner, Manner, Stub};
 
 pub(super) const DISCOVERY: &str = "/.well-known/openid-configuration";
 
-/// What an issuer is made to do.
+/// Change of an issuer's behaviour.
 pub(super) type Change = fn(&mut Inner);
 
 fn encoded(value: &Value) -> String {

@@ -137,7 +137,7 @@ async fn operators_list_and_forget_visitors_beside_the_server() {
     }
 }
 
-/// What `svc provider check` says of a provider with these settings.
+/// Runs `svc provider check` for a provider with these settings.
 async fn check(settings: &str) -> svc_tests::Output {
     let folder = tempfile::TempDir::new().unwrap();
     let file = folder.path().join("svc.toml");

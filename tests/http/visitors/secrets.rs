@@ -1,4 +1,4 @@
-//! What nobody is told of a sign-in: not the log at its most talkative, and no answer but the one step that it is for.
+//! Secrets of a sign-in: neither the log at its most talkative tells one, nor an answer but that of the step that it is for.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -20,18 +20,18 @@ use crate::svc;
 
 /// A page of a server that is a process, so that its whole log can be read.
 struct Page {
-    /// Its own address.
+    /// The page's own address.
     url: String,
     /// The sites host.
     sites: String,
 }
 
-/// What was seen of one sign-in.
+/// Record of one sign-in.
 #[derive(Default)]
 struct Walk {
     /// Each answer with the step that it belongs to.
     answers: Vec<(&'static str, Answer)>,
-    /// What nobody is told, by what it is.
+    /// Secrets with their kinds.
     secrets: BTreeSet<(&'static str, String)>,
     /// The cookies at the end.
     browser: Option<Browser>,
@@ -39,7 +39,7 @@ struct Walk {
     end: String,
 }
 
-/// What an answer may hold for its own step: the address of the next one, and the cookie that it sets.
+/// Secrets that an answer may hold for its own step: in the address of the next one, and in the cookie that it sets.
 const ALLOWED: [(&str, &str, &str); 6] = [
     ("login", "location", "state"),
     // Which the issuers of these tests give out as the code.
@@ -72,7 +72,7 @@ impl Walk {
     }
 }
 
-/// What a query asks.
+/// Parameters of an address.
 fn asked(url: &str) -> HashMap<String, String> {
     let query = url.split_once('?').map_or("", |(_, query)| query);
     let pairs = url::form_urlencoded::parse(query.as_bytes());
@@ -187,7 +187,7 @@ async fn open<'a>(root: &TempDir, stubs: &[Stub], credential: &'a mut String) ->
     (site, page)
 }
 
-/// What issuers were told, and gave out.
+/// Secrets that an issuer was told, or gave out.
 fn secrets_of(inner: &Inner) -> Vec<(&'static str, String)> {
     let mut found = vec![("token", "at-sesame".to_owned())];
     for token in &inner.given {
@@ -295,7 +295,7 @@ fn told(step: &str, answer: &Answer, secrets: &BTreeSet<(&str, String)>) {
     }
 }
 
-/// The same of a callback that belongs to no sign-in, and of a session that is none.
+/// A callback that belongs to no sign-in, and a session that is none.
 #[tokio::test]
 async fn what_is_made_up_is_not_repeated() {
     let (root, mut credential) = (TempDir::new().unwrap(), String::new());

@@ -6,9 +6,9 @@
 use rusqlite::params;
 
 use super::{Act, stored};
-use crate::clock::Timestamp;
 use crate::control::{Error, Tx};
-use crate::ids::WorkspaceId;
+use svc_base::clock::Timestamp;
+use svc_base::ids::WorkspaceId;
 
 /// An entry of a change that is yet to be made.
 #[derive(Debug)]

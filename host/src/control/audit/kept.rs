@@ -3,8 +3,8 @@
 use rusqlite::{Connection, params};
 
 use super::KEPT;
-use crate::clock::Timestamp;
 use crate::control::{Control, Error};
+use svc_base::clock::Timestamp;
 
 /// The most entries that are kept of a workspace: whoever changes more loses the oldest first.
 const MOST: i64 = 100_000;

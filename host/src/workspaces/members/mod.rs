@@ -10,9 +10,9 @@ use quick_cache::sync::Cache;
 use super::error::WorkspaceError;
 use super::model::{Caller, Member, Role, UserId};
 use super::service::Workspaces;
-use crate::clock::Timestamp;
 use crate::control::Error;
-use crate::ids::WorkspaceId;
+use svc_base::clock::Timestamp;
+use svc_base::ids::WorkspaceId;
 
 pub(super) use changes::{found, require};
 
@@ -23,12 +23,12 @@ const KNOWN: usize = 10_000;
 /// A user's address is written down at most this often, in milliseconds.
 const ADDRESS_EVERY: i64 = 60_000;
 
-/// What the operator's issuer says of a person.
+/// Person, as the operator's issuer describes them.
 #[derive(Clone, Copy, Debug)]
 pub struct Person<'a> {
     /// The issuer.
     pub issuer: &'a str,
-    /// Its name for the person.
+    /// Name of the person at the issuer.
     pub subject: &'a str,
     /// The person's address.
     pub email: Option<&'a str>,

@@ -1,0 +1,353 @@
+//! The routes below a page's address: its visitors call actions, its owner runs queries.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Path, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderValue, header};
+
+use super::requests::{As, CallOrBatch, OpAnswer, OpBody, QueryResult, RunQuery, Wanted};
+use super::tokens::Tokens;
+use crate::access::{
+    self, Authority, Callers, Editor, MaybeCaller, Viewer, credential_invalid, credential_missing,
+    to_the_end,
+};
+use crate::backends::{BackendError, Backends};
+use crate::config::Config;
+use crate::control::audit::{Doer, done_by};
+use crate::deployments::Deployments;
+use crate::deployments::pages::{Kind, Page};
+use crate::deployments::serve::LookupError;
+use crate::http::client_ip::ClientIp;
+use crate::http::context::Context;
+use crate::http::extract::{NoQuery, UnreadBody, check_once, invalid};
+use crate::http::hosts::Host;
+use crate::http::problem::{Code, Problem};
+use crate::http::rate_limit::RateLimits;
+use crate::projects::Projects;
+use crate::visitors::{Identity, Visitors};
+use crate::workspaces::Caller;
+use svc_base::ids::BackendId;
+use svc_database::{ResultJson, Schema};
+
+/// Services that calls of visitors need.
+#[derive(Clone, Debug)]
+pub struct Calls {
+    /// Databases and their actions.
+    pub backends: Arc<Backends>,
+    /// Pages that are called.
+    pub deployments: Arc<Deployments>,
+    /// Projects of the pages' owners.
+    pub projects: Projects,
+    /// Visitors who are somebody.
+    pub visitors: Arc<Visitors>,
+    /// Tells whose credentials are whose.
+    pub callers: Callers,
+    /// Buckets that calls draw from.
+    pub rate_limits: Arc<RateLimits>,
+    /// Settings in effect.
+    pub config: Arc<Config>,
+}
+
+/// Call an action
+///
+/// As anybody who visits the page may. A write is durable when it is answered. A visitor who is signed in on the page is known to the action, if the
+/// page itself calls: `Origin` is the frontend's own, or there is none and `Sec-Fetch-Site` says nothing else than `same-origin`. With `as`
+/// beside `params` or `ops`, and the owner's credential, it runs as that visitor.
+#[utoipa::path(
+    operation_id = "call_action",
+    post, path = "/{slug}/api/op", tag = "visitors",
+    params(("slug" = String, Path, description = "A project's frontend.")),
+    request_body = CallOrBatch,
+    responses((status = 200, description = "What the action's statement answers; for a batch, what each does, in order.", body = OpAnswer)),
+    extensions(("x-problems" = json!("body rate_limited not_found disabled params_mismatch reserved_param identity_required statement_refused statement_failed query_timeout constraint_violation database_full database_busy capacity_reached unauthorized forbidden"))),
+    security((), ("bearer" = []))
+)]
+pub async fn op(
+    State(calls): State<Calls>,
+    context: Context,
+    Path(slug): Path<String>,
+    request: Request,
+) -> Response {
+    let asked = Asked {
+        host: &context.host,
+        client: &context.client,
+        request_id: &context.request_id,
+    };
+    call(&calls, asked, &slug, request).await
+}
+
+/// Findings of the front about a call.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// The host that was asked.
+    pub host: &'a Host,
+    /// Address of the client.
+    pub client: &'a ClientIp,
+    /// The request's id.
+    pub request_id: &'a str,
+}
+
+/// Answers a call: past the router, whose boxes cost as much as a read, where its path is in its plain form.
+pub async fn call(calls: &Calls, asked: Asked<'_>, slug: &str, request: Request) -> Response {
+    let (mut tokens, page) = Tokens::draw(calls, asked.host, asked.client, slug).await;
+    let mut response = match (tokens.refusal(calls), page) {
+        (None, Some(page)) => answer(calls, page, asked, &mut tokens, request)
+            .await
+            .unwrap_or_else(IntoResponse::into_response),
+        (refusal, _) => refusal.unwrap_or_else(Problem::not_found).into_response(),
+    };
+    tokens.announce(calls, response.headers_mut());
+    response
+}
+
+async fn answer(
+    calls: &Calls,
+    page: Result<Arc<Page>, LookupError>,
+    asked: Asked<'_>,
+    tokens: &mut Tokens,
+    request: Request,
+) -> Result<Response, Problem> {
+    let presented = request.headers().get_all(header::AUTHORIZATION).iter();
+    let presented: Vec<HeaderValue> = presented.cloned().collect();
+    let caller = match &page {
+        Ok(page) => {
+            let headers = request.headers();
+            calls.visitors.caller(asked.host, page, headers).await?
+        }
+        Err(_) => None,
+    };
+    let body = UnreadBody::of(request, calls.config.limits.op_body_bytes)?;
+    let page = page?;
+    let backend = bound(&page)?;
+    let mut body = body.json::<OpBody>().await?.value;
+    let (owner, by) = match body.by.take() {
+        Some(by) => {
+            let (owner, by) = named_by_owner(calls, &page, presented, by).await?;
+            (Some(owner), Some(by))
+        }
+        None => (None, caller.map(|session| session.identity())),
+    };
+    let wanted = body.checked()?;
+    if let Wanted::Batch(ops) = &wanted {
+        tokens.draw_more(calls, asked.client, &page, ops.len() - 1)?;
+    }
+    let Some(owner) = owner else {
+        return Ok(json_answer(
+            run(&calls.backends, backend, wanted, by).await?,
+        ));
+    };
+    // What an owner does is in the audit, and so is done to its end.
+    let backends = Arc::clone(&calls.backends);
+    let work = async move { run(&backends, backend, wanted, by).await };
+    let doer = Doer::new(owner.principal(), &asked.request_id.into());
+    Ok(json_answer(done_by(doer, to_the_end(work)).await?))
+}
+
+/// Runs what is asked for.
+async fn run(
+    backends: &Backends,
+    backend: BackendId,
+    wanted: Wanted,
+    by: Option<Identity>,
+) -> Result<ResultJson, BackendError> {
+    match wanted {
+        Wanted::Call { action, params } => backends.op(backend, &action, params, by.as_ref()).await,
+        Wanted::Batch(ops) => backends.batch(backend, ops, by.as_ref()).await,
+    }
+}
+
+/// The page's owner, and the visitor whom the owner calls as.
+async fn named_by_owner(
+    calls: &Calls,
+    page: &Page,
+    presented: Vec<HeaderValue>,
+    by: As,
+) -> Result<(Caller, Identity), Problem> {
+    let mut headers = HeaderMap::with_capacity(presented.len());
+    for value in presented {
+        headers.append(header::AUTHORIZATION, value);
+    }
+    check_once(&headers, &[header::AUTHORIZATION])?;
+    let caller = match calls.callers.identify(&headers).await? {
+        access::Identity::Known(caller) => caller,
+        access::Identity::Nobody => return Err(credential_missing()),
+        access::Identity::Invalid => return Err(credential_invalid()),
+    };
+    let Kind::Frontend { host_label } = &page.kind else {
+        return Err(quick_share());
+    };
+    let project = calls.projects.by_label(host_label).await?;
+    let project = project.ok_or_else(Problem::not_found)?;
+    calls.projects.scoped::<Editor>(&caller, project.id).await?;
+    Ok((caller, by.checked()?))
+}
+
+/// Run a query
+///
+/// The owner's own SQL, one statement: it reads and changes rows, never the schema. A viewer's only reads.
+#[utoipa::path(
+    operation_id = "run_query",
+    post, path = "/{slug}/api/query", tag = "visitors",
+    params(("slug" = String, Path, description = "A project's frontend.")),
+    request_body = RunQuery,
+    responses((status = 200, description = "What the statement answers.", body = QueryResult)),
+    extensions(("x-problems" = json!("body unauthorized forbidden rate_limited not_found disabled params_mismatch reserved_param statement_refused statement_failed query_timeout constraint_violation database_full database_busy capacity_reached provider_unavailable"))),
+    security(("bearer" = []))
+)]
+pub async fn query(
+    State(calls): State<Calls>,
+    context: Context,
+    Path(slug): Path<String>,
+    caller: Result<MaybeCaller, Problem>,
+    body: UnreadBody,
+) -> Result<Response, Problem> {
+    let caller = owner(caller)?;
+    let body = body.at_most(calls.config.limits.op_body_bytes)?;
+    let (backend, at) = owned(&calls, &context, &slug, &caller).await?;
+    let request = body.json::<RunQuery>().await?.value;
+    let most = svc_sandbox::STATEMENT_BYTES;
+    if request.sql.len() > most {
+        return Err(invalid(format!(
+            "`sql` has {} bytes; {most} is the most.",
+            request.sql.len()
+        )));
+    }
+    let backends = Arc::clone(&calls.backends);
+    let may_write = at.raised::<Editor>().is_ok();
+    let work = async move {
+        let query = backends.query(backend, request.sql, request.params.0, may_write);
+        query.await
+    };
+    let doer = Doer::new(caller.principal(), &context.request_id);
+    Ok(json_answer(done_by(doer, to_the_end(work)).await?))
+}
+
+/// Get the schema
+///
+/// The tables and columns as they are in the file, for the owner.
+#[utoipa::path(
+    operation_id = "get_schema",
+    get, path = "/{slug}/api/schema", tag = "visitors",
+    params(("slug" = String, Path, description = "A project's frontend.")),
+    responses((status = 200, description = "The schema.", body = Schema)),
+    extensions(("x-problems" = json!("unauthorized rate_limited not_found disabled database_busy invalid_request"))),
+    security(("bearer" = []))
+)]
+pub async fn schema(
+    State(calls): State<Calls>,
+    context: Context,
+    Path(slug): Path<String>,
+    caller: Result<MaybeCaller, Problem>,
+    query: Result<NoQuery, Problem>,
+) -> Result<Response, Problem> {
+    let caller = owner(caller)?;
+    let (backend, _) = owned(&calls, &context, &slug, &caller).await?;
+    query?;
+    let schema = calls.backends.schema(backend).await?;
+    Ok((no_store(), axum::Json(schema)).into_response())
+}
+
+/// The layer of these routes: a token of the client's bucket, then one of the deployment's, if there is one.
+pub async fn limit(State(calls): State<Calls>, request: Request, next: Next) -> Response {
+    let Some(context) = request.extensions().get::<Context>().cloned() else {
+        return Problem::internal(&"a request without a context").into_response();
+    };
+    let slug = request.uri().path().split('/').nth(1).unwrap_or_default();
+    let (tokens, _) = Tokens::draw(&calls, &context.host, &context.client, slug).await;
+    let mut response = match tokens.refusal(&calls) {
+        Some(problem) => problem.into_response(),
+        None => next.run(request).await,
+    };
+    tokens.announce(&calls, response.headers_mut());
+    response
+}
+
+/// The live backend that a page is bound to.
+///
+/// # Errors
+/// `not_found`.
+pub fn bound(page: &Page) -> Result<BackendId, Problem> {
+    match (&page.kind, page.backend) {
+        (Kind::Frontend { .. }, Some(backend)) => Ok(backend),
+        (Kind::Frontend { .. }, None) => Err(Problem::new(
+            Code::NotFound,
+            "This page has no backend. Making one for its project gives it to the page; where the page had another one that was deleted, publish it again afterwards.",
+        )),
+        _ => Err(quick_share()),
+    }
+}
+
+/// The 404 of what only a frontend can have.
+fn quick_share() -> Problem {
+    Problem::new(
+        Code::NotFound,
+        "A quick share has no backend. Publish the page as a frontend of a project that has one.",
+    )
+}
+
+/// The caller, who must be there.
+fn owner(caller: Result<MaybeCaller, Problem>) -> Result<Caller, Problem> {
+    match caller {
+        Ok(MaybeCaller(Some(caller))) => Ok(caller),
+        Ok(MaybeCaller(None)) => Err(owners_only()),
+        // What was wrong with the credential stays in its header.
+        Err(problem) if problem.code == Code::Unauthorized => Err(Problem {
+            headers: problem.headers,
+            ..owners_only()
+        }),
+        Err(problem) => Err(problem),
+    }
+}
+
+/// The backend of a page whose owner calls, and what the owner may.
+async fn owned(
+    calls: &Calls,
+    context: &Context,
+    slug: &str,
+    caller: &Caller,
+) -> Result<(BackendId, Authority<Viewer>), Problem> {
+    let page = calls.deployments.visited(&context.host, slug).await?;
+    let Kind::Frontend { host_label } = &page.kind else {
+        return Err(quick_share());
+    };
+    let project = calls
+        .projects
+        .by_label(host_label)
+        .await?
+        .ok_or_else(Problem::not_found)?;
+    match calls.projects.scoped(caller, project.id).await {
+        Ok(at) => Ok((bound(&page)?, at.authority)),
+        Err(crate::projects::ProjectError::Forbidden) => Err(owners_only()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The 401 of what only a page's owner may do.
+fn owners_only() -> Problem {
+    Problem::new(
+        Code::Unauthorized,
+        "Only the owner may do this: send the credential of the namespace that owns the page as Authorization: Bearer. Visitors call the page's named actions at /op.",
+    )
+    .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+}
+
+fn no_store() -> HeaderMap {
+    // With room for those that the limits and the front add.
+    let mut headers = HeaderMap::with_capacity(16);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers
+}
+
+fn json_answer(json: Vec<u8>) -> Response {
+    let mut headers = no_store();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
+    let mut response = Response::new(Body::from(json));
+    *response.headers_mut() = headers;
+    response
+}

@@ -1,0 +1,359 @@
+//! Audit: who changed what and when, written in the transaction of the change.
+//!
+//! The actor travels with the task, as its span does: a door sets it once ([`done_by`]), and every transaction that begins under it
+//! takes it along, so that nothing between the door and the row can drop or forge it. The transaction says what it did
+//! ([`Tx::did`]): its rows and the entry are kept or undone as one. What nobody asked for, such as the end of a project's
+//! time, has no doer and leaves no entry. What another database holds is said ahead (`audit/ahead.rs`).
+
+mod ahead;
+mod kept;
+
+use std::fmt::Display;
+use std::sync::Arc;
+
+use rusqlite::{Row, params};
+use serde::Serialize;
+
+use super::{Control, Error, Tx};
+use svc_base::clock::Timestamp;
+use svc_base::ids::WorkspaceId;
+
+pub use ahead::Ahead;
+pub use kept::forget_old;
+
+/// How long entries are kept, in seconds.
+pub const KEPT: i64 = 90 * 24 * 3600;
+/// The principal of commands.
+const OPERATOR: &str = "operator";
+
+/// Actor of a change, and the request in which it acts.
+#[derive(Clone, Debug)]
+pub struct Doer {
+    principal: Arc<str>,
+    request_id: Arc<str>,
+}
+
+impl Doer {
+    /// Somebody with a credential.
+    pub fn new(principal: &str, request_id: &Arc<str>) -> Self {
+        Self {
+            principal: principal.into(),
+            request_id: Arc::clone(request_id),
+        }
+    }
+
+    /// Makes the actor of an operator's command.
+    pub fn operator(request_id: &str) -> Self {
+        Self {
+            principal: OPERATOR.into(),
+            request_id: request_id.into(),
+        }
+    }
+
+    /// The doer as a text that [`Doer::read`] reads.
+    pub fn written(&self) -> String {
+        format!("{} {}", self.principal, self.request_id)
+    }
+
+    /// The doer that a text names.
+    pub fn read(text: &str) -> Option<Self> {
+        let (principal, request_id) = text.split_once(' ')?;
+        Some(Self {
+            principal: principal.into(),
+            request_id: request_id.into(),
+        })
+    }
+}
+
+tokio::task_local! {
+    static DOER: Doer;
+}
+
+/// Does work on behalf of somebody.
+pub async fn done_by<T>(doer: Doer, work: impl Future<Output = T>) -> T {
+    DOER.scope(doer, work).await
+}
+
+/// Returns the actor of this task, if there is one.
+pub fn doer() -> Option<Doer> {
+    DOER.try_with(Clone::clone).ok()
+}
+
+/// Work that goes on in a task of its own, on behalf of who acts in this one.
+pub async fn carried<T>(doer: Option<Doer>, work: impl Future<Output = T>) -> T {
+    match doer {
+        Some(doer) => done_by(doer, work).await,
+        None => work.await,
+    }
+}
+
+macro_rules! acts {
+    ($($name:ident $text:literal $about:literal,)+) => {
+        /// Acts that the audit names: `<domain>.<verb>`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Act {
+            $(#[doc = $about] $name,)+
+        }
+
+        impl Act {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)+];
+
+            /// Returns the name.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $text,)+ }
+            }
+
+            /// Describes the act, and its target.
+            pub fn about(self) -> &'static str {
+                match self { $(Self::$name => $about,)+ }
+            }
+        }
+    };
+}
+
+acts! {
+    WorkspaceCreate "workspace.create" "A workspace was made; its id.",
+    WorkspaceUpdate "workspace.update" "Its display name or plan was changed; its id.",
+    WorkspaceDelete "workspace.delete" "Its end was begun, with all that it owns; its id.",
+    MemberAdd "member.add" "A user was added, or given a role; the user's id.",
+    MemberUpdate "member.update" "A member was given another role; the user's id.",
+    MemberRemove "member.remove" "A member was removed; the user's id.",
+    KeyCreate "key.create" "A key was made; its id.",
+    KeyRevoke "key.revoke" "A key was revoked; its id.",
+    ProjectCreate "project.create" "A project was made; its id.",
+    ProjectUpdate "project.update" "A project's name, description, home or providers were changed; its id.",
+    ProjectDelete "project.delete" "A project's end was begun, with all that is in it; its id.",
+    FrontendCreate "frontend.create" "A page was published; the frontend's id.",
+    FrontendClaim "frontend.claim" "A quick share became a page of a project; the frontend's id.",
+    FrontendPublish "frontend.publish" "New content was published at once; the frontend's id.",
+    FrontendDelete "frontend.delete" "A page was removed; the frontend's id.",
+    RevisionCreate "revision.create" "A draft was made; the revision's id.",
+    RevisionPromote "revision.promote" "A revision was made live; its id.",
+    RevisionRollback "revision.rollback" "An earlier revision was put back; its id.",
+    BackendCreate "backend.create" "A backend was made; its id.",
+    BackendMigrate "backend.migrate" "A migration was recorded; the backend's id.",
+    BackendUpdate "backend.update" "Realtime, or the tools of agents, was switched; the backend's id.",
+    BackendDefine "backend.define" "Actions were defined; the backend's id.",
+    BackendQuery "backend.query" "A query that writes rows was run; the backend's id.",
+    BackendCall "backend.call" "Actions that write rows were called by a member or a key; the backend's id.",
+    BackendRestore "backend.restore" "The database was put back to a moment of its history; the backend's id.",
+    BackendDelete "backend.delete" "A backend was removed with its rows; its id.",
+    PriceCreate "price.create" "A price was put into a catalog; its id.",
+    PriceDeactivate "price.deactivate" "A price was taken off a catalog; its id.",
+    PaymentsRebuild "payments.rebuild" "The operator derived a project's payments anew; the project's id.",
+    VisitorForget "visitor.forget" "What is known of a visitor was erased; the visitor's id.",
+    DeploymentDisable "deployment.disable" "The operator took a page down; the deployment's id.",
+    DeploymentEnable "deployment.enable" "The operator put a page back; the deployment's id.",
+    ReportClose "report.close" "The operator closed a report; its id.",
+    GuestSwitch "guest.switch" "The operator installed a guest, or put another back; the guest's name.",
+}
+
+impl Tx<'_> {
+    /// Says what this transaction does to something of a workspace, or of nobody's: an entry of the audit, if somebody acts.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn did(
+        &self,
+        act: Act,
+        workspace: Option<&WorkspaceId>,
+        target: &dyn Display,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        match self.doer() {
+            Some(doer) => self.did_by(doer, act, workspace, target, now),
+            None => Ok(()),
+        }
+    }
+
+    /// Says what somebody else than who acts now has done: where a crash came between the change and its record.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn did_by(
+        &self,
+        doer: &Doer,
+        act: Act,
+        workspace: Option<&WorkspaceId>,
+        target: &dyn Display,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        self.enter(doer, act, workspace, target, now).map(drop)
+    }
+
+    /// Adds an entry; returns its number.
+    fn enter(
+        &self,
+        doer: &Doer,
+        act: Act,
+        workspace: Option<&WorkspaceId>,
+        target: &dyn Display,
+        now: Timestamp,
+    ) -> Result<i64, Error> {
+        let mut insert = self.prepare_cached(
+            "INSERT INTO audit (workspace_id, number, at, principal, action, target, request_id)
+             VALUES (?1, coalesce((SELECT max(number) FROM audit WHERE workspace_id = ?1), 0) + 1, ?2, ?3, ?4, ?5, ?6)
+             RETURNING number",
+        )?;
+        let entry = params![
+            stored(workspace),
+            now,
+            &*doer.principal,
+            act.as_str(),
+            target.to_string(),
+            &*doer.request_id,
+        ];
+        Ok(insert.query_row(entry, |row| row.get(0))?)
+    }
+}
+
+/// An entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct Entry {
+    /// When it was done.
+    #[schema(value_type = String, format = "date-time")]
+    pub at: Timestamp,
+    /// Principal who did it: the id of a user or of a key, or `operator`.
+    #[schema(example = "usr_7k2m9xq4w8t3z5b6c2d9fg")]
+    pub principal: String,
+    /// Act that was done, as `<domain>.<verb>`.
+    #[schema(example = "revision.promote")]
+    pub action: String,
+    /// The id of what it was done to.
+    pub target: String,
+    /// The request that it was done in, as its answer named it in `X-Request-Id`.
+    pub request_id: String,
+}
+
+/// A page of entries, newest first, and the number before which the next one begins.
+#[derive(Clone, Debug)]
+pub struct Entries {
+    /// The entries.
+    pub entries: Vec<Entry>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<u64>,
+}
+
+/// Entries of a workspace, or of none, that are not too old: before a number, newest first.
+///
+/// # Errors
+/// The database's.
+pub async fn entries(
+    control: &Control,
+    workspace: Option<WorkspaceId>,
+    before: Option<u64>,
+    limit: u32,
+    now: Timestamp,
+) -> Result<Entries, Error> {
+    let workspace = stored(workspace.as_ref());
+    let before = before.map_or(i64::MAX, |n| i64::try_from(n).unwrap_or(i64::MAX));
+    let since = now.plus_seconds(-KEPT);
+    let mut rows = control
+        .read(move |c| {
+            c.prepare_cached(
+                "SELECT number, at, principal, action, target, request_id FROM audit
+                 WHERE workspace_id = ?1 AND number < ?2 AND at > ?3 ORDER BY number DESC LIMIT ?4",
+            )?
+            .query_map(params![workspace, before, since, limit + 1], entry)?
+            .collect::<rusqlite::Result<Vec<_>>>()
+        })
+        .await?;
+    let more = rows.len() > limit as usize;
+    rows.truncate(limit as usize);
+    let next = rows.last().filter(|_| more).map(|(number, _)| *number);
+    Ok(Entries {
+        entries: rows.into_iter().map(|(_, entry)| entry).collect(),
+        next,
+    })
+}
+
+fn entry(row: &Row<'_>) -> rusqlite::Result<(u64, Entry)> {
+    let number: i64 = row.get(0)?;
+    let entry = Entry {
+        at: row.get(1)?,
+        principal: row.get(2)?,
+        action: row.get(3)?,
+        target: row.get(4)?,
+        request_id: row.get(5)?,
+    };
+    Ok((number.unsigned_abs(), entry))
+}
+
+/// A workspace as its entries name it.
+fn stored(workspace: Option<&WorkspaceId>) -> String {
+    workspace.map(ToString::to_string).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::kept::forget;
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1_795_176_000_000);
+
+    fn did(tx: &Tx<'_>, target: &str, now: Timestamp) -> Result<(), Error> {
+        tx.did(Act::KeyCreate, None, &target, now)
+    }
+
+    async fn targets(control: &Control) -> Vec<String> {
+        let found = entries(control, None, None, 100, NOW).await.unwrap();
+        found.entries.into_iter().map(|e| e.target).collect()
+    }
+
+    #[tokio::test]
+    async fn an_entry_is_kept_with_its_change_and_names_who_did_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let control = Control::open(directory.path()).unwrap();
+        let request_id: Arc<str> = "r-1".into();
+        let doer = Doer::new("usr_1", &request_id);
+        let write = async |target: &'static str, result: Result<(), Error>| {
+            let write = control.write(move |tx| {
+                did(tx, target, NOW)?;
+                result
+            });
+            write.await
+        };
+        done_by(doer.clone(), async {
+            write("kept", Ok(())).await.unwrap();
+            write("undone", Err(Error::Busy)).await.unwrap_err();
+            // A task of its own has no doer, unless it takes this one along.
+            let alone = control.clone();
+            let alone = async move { alone.write(|tx| did(tx, "alone", NOW)).await };
+            tokio::spawn(alone).await.unwrap().unwrap();
+            let along = control.clone();
+            let along = async move { along.write(|tx| did(tx, "along", NOW)).await };
+            tokio::spawn(carried(super::doer(), along))
+                .await
+                .unwrap()
+                .unwrap();
+        })
+        .await;
+        write("nobody", Ok(())).await.unwrap();
+        assert_eq!(targets(&control).await, ["along", "kept"]);
+        let entry = &entries(&control, None, None, 1, NOW).await.unwrap().entries[0];
+        assert_eq!((&*entry.principal, &*entry.request_id), ("usr_1", "r-1"));
+        let again = Doer::read(&doer.written()).unwrap();
+        assert_eq!(again.written(), doer.written());
+    }
+
+    #[tokio::test]
+    async fn the_oldest_are_forgotten_first() {
+        let directory = tempfile::tempdir().unwrap();
+        let control = Control::open(directory.path()).unwrap();
+        done_by(Doer::operator("r-1"), async {
+            for number in 0..10 {
+                let at = NOW.plus_seconds(number);
+                let write = control.write(move |tx| did(tx, &number.to_string(), at));
+                write.await.unwrap();
+            }
+        })
+        .await;
+        forget(&control, NOW.plus_seconds(3), 100).await.unwrap();
+        assert_eq!(targets(&control).await, ["9", "8", "7", "6", "5", "4"]);
+        forget(&control, NOW, 2).await.unwrap();
+        assert_eq!(targets(&control).await, ["9", "8"]);
+        forget(&control, NOW.plus_seconds(90), 2).await.unwrap();
+        assert_eq!(targets(&control).await, [""; 0]);
+    }
+}
