@@ -11,6 +11,7 @@ use crate::http::extract::invalid;
 use crate::http::problem::Problem;
 use crate::mcp::Tools;
 use crate::mcp::arguments::Arguments;
+use svc_sandbox::ContentType;
 
 const ABOUT: &str = "Publish one page at a public URL for {{quick_share_seconds}}, without an account. \
 Give the user the url that it answers, and keep id and delete_token, which are shown once: \
@@ -20,7 +21,7 @@ It cannot be changed, and its scripts have no cookies, storage or svc.db: for a 
 pub(super) fn description() -> Description {
     let arguments = json!({
         "content": string("The page's whole source; never put a credential into it."),
-        "type": { "type": "string", "enum": ["html", "markdown", "mermaid", "json", "csv"], "default": "html", "description": "Of content." },
+        "type": { "type": "string", "enum": ContentType::NAMES, "default": "html", "description": "Of content." },
         "slug": string("Wanted last part of the URL: 1 to 63 of a-z, 0-9 and -; suffixed if taken, random if absent."),
         "title": string("Up to 200 characters."),
         "expires_in": { "type": "integer", "minimum": 60, "description": "Seconds to live; {{quick_share_seconds}} if absent, and at most." },

@@ -20,6 +20,7 @@ use crate::http::extract::invalid;
 use crate::http::problem::Problem;
 use crate::mcp::arguments::{Action as _, Arguments, actions};
 use crate::mcp::results;
+use svc_sandbox::ContentType;
 
 /// How many revisions are listed, if the call does not say: a change needs no more, and each costs the caller's model.
 const REVISIONS: u32 = 5;
@@ -59,7 +60,7 @@ pub(super) fn description() -> Description {
         "slug": string("All but create, claim, list: which frontend; or send id."),
         "id": string("Instead of slug; claim (required): the share's."),
         "delete_token": string("claim (required): as deploy_asset answered it."),
-        "type": { "type": "string", "enum": ["html", "markdown", "mermaid", "json", "csv"], "description": "create (required): of content, for good." },
+        "type": { "type": "string", "enum": ContentType::NAMES, "description": "create (required): of content, for good." },
         "content": string("create, update (required), create_revision: the whole source; never put a credential into it."),
         "edits": {
             "type": "array", "maxItems": 100, "description": "create_revision, instead of content: changes to the base's source, in order.",
