@@ -55,6 +55,13 @@ mcp-conformance:
     cargo build --locked --bin svc
     cd tests/mcp/conformance && npm ci --no-audit --no-fund && npm test
 
+# Hold payments to Stripe's own library and to localstripe (needs Node 20 and Python 3.10 or newer)
+stripe *arguments:
+    cargo build --locked --bin svc
+    python3 -m venv target/localstripe
+    target/localstripe/bin/pip install --quiet --requirement tests/stripe/requirements.txt
+    cd tests/stripe && npm ci --no-audit --no-fund && LOCALSTRIPE_PYTHON=../../target/localstripe/bin/python npm test -- {{arguments}}
+
 # Hold the server to its OpenAPI description by schemathesis; SVC_SEED chooses the cases (needs Python 3.10 or newer)
 schemathesis *arguments:
     cargo build --locked --bin svc

@@ -18,11 +18,13 @@ mod live;
 mod load;
 mod many;
 mod minimal;
+mod minimal_ledger;
 mod minimal_rooms;
 mod minimal_sql;
 mod neighbours;
 mod nginx;
 mod owner;
+mod payments;
 mod pocketbase;
 mod publish;
 mod relay;
@@ -79,6 +81,9 @@ const PARTS: &[(&str, Measure)] = &[
     ("crowd", |run, goals| crowd::measure(&run.bench, goals)),
     ("rooms", |run, goals| rooms::measure(&run.bench, goals)),
     ("live", |run, goals| live::measure(&run.bench, goals)),
+    ("payments", |run, goals| {
+        payments::measure(&run.bench, goals)
+    }),
 ];
 
 /// One run of the bench.
@@ -102,6 +107,9 @@ fn main() -> anyhow::Result<()> {
             return minimal_sql::serve(&commits, &words.next().context("a path")?);
         }
         Some(minimal_rooms::ARGUMENT) => return minimal_rooms::serve(),
+        Some(minimal_ledger::ARGUMENT) => {
+            return minimal_ledger::serve(&words.nth(1).context("a path")?);
+        }
         _ => {}
     }
     let parts: Vec<&str> = PARTS.iter().map(|(name, _)| *name).collect();

@@ -30,6 +30,7 @@ const TABLES: &[(&str, &str)] = &[
     ("payment_prices", "payments"),
     ("payment_sessions", "payments"),
     ("payment_mirrors", "payments"),
+    ("payment_endings", "payments"),
     ("payment_events", "stripe"),
     ("payment_references", "stripe"),
     ("purges", "edge"),

@@ -17,6 +17,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("../../migrations/0009_payments.sql"),
     include_str!("../../migrations/0010_members.sql"),
     include_str!("../../migrations/0011_agents.sql"),
+    include_str!("../../migrations/0016_payment_endings.sql"),
 ];
 /// Before this schema what was deleted stayed in free space.
 const FORGETFUL: u32 = 5;
