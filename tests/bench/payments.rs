@@ -9,7 +9,7 @@ use anyhow::{Context as _, ensure};
 use axum::extract::State;
 use axum::{Form, Json, Router};
 use serde_json::{Value, json};
-use svc::clock::Clock;
+use svc_base::clock::Clock;
 
 use super::client;
 use super::load::{self, Outcome};
@@ -156,7 +156,7 @@ fn signed(address: SocketAddr, events: &[Value]) -> Vec<Vec<u8>> {
     events.iter().map(one).collect()
 }
 
-/// What one server did in its rounds.
+/// Figures of one server in its rounds.
 #[derive(Debug, Default)]
 struct Figures {
     rates: Vec<f64>,

@@ -48,14 +48,14 @@ pub enum StripeError {
     Silent(String),
 }
 
-/// What the provider says who refuses a call.
+/// Refusal of a call, in the words of the provider.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{status}, {kind} {code} {param}")]
 pub struct Refusal {
-    /// The status of its answer.
+    /// Status of the answer.
     pub status: StatusCode,
     kind: String,
-    /// Its code of what is wrong, if it has one.
+    /// Code of what is wrong, if there is one.
     pub code: String,
     param: String,
 }
@@ -67,12 +67,12 @@ impl StripeError {
     }
 }
 
-/// What a visitor buys.
+/// Purchase of a visitor.
 #[derive(Clone, Debug)]
 pub struct Purchase {
     /// The product's name.
     pub product: String,
-    /// What is bought of it, and what it is.
+    /// Description of the purchase.
     pub description: String,
     /// In minor units of ISO 4217.
     pub amount: i64,
@@ -87,7 +87,7 @@ pub struct Purchase {
 pub struct NewCheckout {
     /// Our session.
     pub session: String,
-    /// What is bought.
+    /// Purchase that the session is for.
     pub purchase: Purchase,
     /// The visitor's verified address, if it is known.
     pub email: Option<String>,
@@ -263,7 +263,7 @@ fn encoded(form: &[(String, String)]) -> String {
     body.extend_pairs(form).finish()
 }
 
-/// What a refusal means. Its words are for whoever set the price, and only where they are about the amount; the log gets the
+/// Reads a refusal. Its words are for whoever set the price, and only where they are about the amount; the log gets the
 /// provider's codes alone, since its words may repeat what was sent.
 fn refusal(status: StatusCode, error: &Value) -> StripeError {
     let field = |name: &str| error[name].as_str().unwrap_or_default();

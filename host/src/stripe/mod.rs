@@ -31,7 +31,7 @@
 //! | `line_items[0][price_data][recurring][interval]` | `day`, `week`, `month` or `year` | `month`, for a recurring price |
 //! | `adaptive_pricing[enabled]` | boolean | `false`: what is paid is what is compared |
 //!
-//! The same, of a workspace's plan: `mode`, `success_url`, `cancel_url`, `client_reference_id`, `metadata[svc_workspace]`,
+//! For a workspace's plan: `mode`, `success_url`, `cancel_url`, `client_reference_id`, `metadata[svc_workspace]`,
 //! `subscription_data[metadata][svc_workspace]`, `line_items[0][price]` (the id of a price), `line_items[0][quantity]`, and `customer`
 //! (the id of one, if the provider knows who pays).
 //!

@@ -27,7 +27,7 @@ fn returned(invoice: &str) -> Value {
         "currency": "eur", "payment_intent": format!("pi_{invoice}"), "metadata": {} })
 }
 
-/// The same amount everywhere.
+/// Amounts of an invoice, all of them one.
 fn billed(amount: i64) -> Value {
     json!({ "total": amount, "total_excluding_tax": amount, "amount_due": amount, "amount_paid": amount })
 }

@@ -235,7 +235,7 @@ impl House {
         assert_eq!(begun.unwrap().status().as_u16(), 200);
         let paid = subscribed("cs_test_1");
         let body = event("evt_1", "checkout.session.completed", 1, &paid).to_string();
-        let now = svc::clock::Clock::system().now();
+        let now = svc_base::clock::Clock::system().now();
         let signature = svc::stripe::sign(provider::SECRET, body.as_bytes(), now);
         let hook = self
             .process

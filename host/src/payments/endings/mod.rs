@@ -1,5 +1,4 @@
-//! What visitors pay for ends with its project: the provider is told to end the subscriptions, and to close the checkouts that are
-//! still open.
+//! Endings: with a project, the provider ends the subscriptions of its visitors, and closes the checkouts that are still open.
 //!
 //! It is queued in the transaction that removes a project's sessions, so that a crash forgets none, and told behind it, so that a
 //! provider that is away keeps no project from ending. A checkout may be paid before it is closed: then its subscription ends, too.
@@ -10,9 +9,9 @@ use self::store::{Ending, Kind};
 use super::Payments;
 use super::model::{Session, Status};
 use super::verdict::living;
-use crate::clock::Timestamp;
 use crate::control::{self, Tx};
 use crate::stripe::{CheckoutOutcome, Fact, Found, Stripe, StripeError};
+use svc_base::clock::Timestamp;
 
 /// How many are told of in one run.
 const AT_ONCE: u32 = 20;

@@ -3,10 +3,10 @@
 use rusqlite::types::Type;
 use rusqlite::{Connection, params};
 
-use crate::clock::Timestamp;
 use crate::control::{Error, Tx};
+use svc_base::clock::Timestamp;
 
-/// What is to end.
+/// Kind of what is to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A subscription, at the close of the period that is paid for.
@@ -52,7 +52,7 @@ pub(super) fn knows(c: &Connection, object: &str) -> rusqlite::Result<bool> {
         .query_row([object], |row| row.get(0))
 }
 
-/// What is due, oldest first.
+/// Endings that are due, oldest first.
 pub(super) fn due(c: &Connection, now: Timestamp, most: u32) -> rusqlite::Result<Vec<Ending>> {
     c.prepare_cached(
         "SELECT number, kind, object, attempts FROM payment_endings WHERE due_at <= ?1

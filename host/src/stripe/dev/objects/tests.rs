@@ -1,4 +1,4 @@
-//! What the provider `dev` sends, kept for the official library of the real one to read: `tests/stripe`.
+//! Webhooks of the provider `dev`, kept for the official library of the real one to read: `tests/stripe`.
 
 use super::*;
 use crate::stripe::sign;

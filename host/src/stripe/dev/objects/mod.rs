@@ -1,0 +1,242 @@
+//! The objects of the provider `dev`: those fields of the real ones that anybody reads.
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::{Value, json};
+
+use crate::stripe::VERSION;
+use svc_base::clock::Timestamp;
+
+/// Purchase in the provider's terms.
+#[derive(Clone, Debug)]
+pub(super) struct Bought {
+    /// The checkout's id.
+    pub(super) id: String,
+    /// The metadata that names what it is for.
+    pub(super) subject: (&'static str, String),
+    /// Name on the page.
+    pub(super) name: String,
+    /// As the provider counts.
+    pub(super) amount: i64,
+    /// In lower case.
+    pub(super) currency: String,
+    /// Whether it is paid every month.
+    pub(super) recurring: bool,
+    /// Which month it is, from 1.
+    pub(super) month: u32,
+    /// The address of who pays.
+    pub(super) email: Option<String>,
+    /// Where who has paid goes on.
+    pub(super) success_url: String,
+    /// Where who has not goes on.
+    pub(super) cancel_url: String,
+    /// When it was begun.
+    pub(super) made_at: Timestamp,
+}
+
+/// Something that happens, of which there is an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Paid,
+    Pending,
+    Failed,
+    Expired,
+    Subscribed,
+    Invoiced,
+    InvoicePaid,
+    Renewed,
+    Ended,
+    Refunded,
+    Disputed,
+}
+
+/// The event of a step, with its type.
+pub(super) fn event(
+    bought: &Bought,
+    step: Step,
+    id: &str,
+    now: Timestamp,
+) -> (&'static str, Value) {
+    let now = now.0.div_euclid(1000);
+    let (kind, object) = match step {
+        Step::Paid => (
+            "checkout.session.completed",
+            bought.checkout("complete", "paid"),
+        ),
+        Step::Pending => (
+            "checkout.session.completed",
+            bought.checkout("complete", "unpaid"),
+        ),
+        Step::Failed => (
+            "checkout.session.async_payment_failed",
+            bought.checkout("complete", "unpaid"),
+        ),
+        Step::Expired => (
+            "checkout.session.expired",
+            bought.checkout("expired", "unpaid"),
+        ),
+        Step::Subscribed => (
+            "customer.subscription.created",
+            bought.subscription("active"),
+        ),
+        Step::Renewed => (
+            "customer.subscription.updated",
+            bought.subscription("active"),
+        ),
+        Step::Ended => (
+            "customer.subscription.deleted",
+            bought.subscription("canceled"),
+        ),
+        Step::Invoiced => ("invoice.paid", bought.invoice(now)),
+        Step::InvoicePaid => ("invoice_payment.paid", bought.invoice_payment(now)),
+        Step::Refunded => ("charge.refunded", bought.charge(now)),
+        Step::Disputed => ("charge.dispute.created", bought.dispute(now)),
+    };
+    let event = json!({
+        "id": id,
+        "object": "event",
+        "api_version": VERSION,
+        "created": now,
+        "livemode": false,
+        "pending_webhooks": 1,
+        "request": { "id": null, "idempotency_key": null },
+        "type": kind,
+        "data": { "object": object },
+    });
+    (kind, event)
+}
+
+impl Bought {
+    /// An object of a kind, of this month where there is one every month.
+    fn name(&self, kind: &str) -> String {
+        let own = self.id.strip_prefix("cs_dev_").unwrap_or(&self.id);
+        if self.recurring && matches!(kind, "in" | "inpay" | "pi" | "ch" | "dp") {
+            format!("{kind}_dev_{own}_{:06}", self.month)
+        } else {
+            format!("{kind}_dev_{own}")
+        }
+    }
+
+    fn metadata(&self) -> Value {
+        let (name, value) = &self.subject;
+        json!({ *name: value })
+    }
+
+    /// A hosted checkout.
+    pub(super) fn checkout(&self, status: &str, payment_status: &str) -> Value {
+        let complete = status == "complete";
+        let once = (complete && !self.recurring).then(|| self.name("pi"));
+        let monthly = |kind: &str| (complete && self.recurring).then(|| self.name(kind));
+        let (_, subject) = &self.subject;
+        json!({
+            "id": self.id,
+            "object": "checkout.session",
+            "mode": if self.recurring { "subscription" } else { "payment" },
+            "status": status,
+            "payment_status": payment_status,
+            "amount_subtotal": self.amount,
+            "amount_total": self.amount,
+            "currency": self.currency,
+            "client_reference_id": subject,
+            "created": self.made_at.0.div_euclid(1000),
+            "customer": monthly("cus"),
+            "customer_details": { "email": self.email },
+            "customer_email": null,
+            "invoice": monthly("in"),
+            "livemode": false,
+            "metadata": self.metadata(),
+            "payment_intent": once,
+            "payment_link": null,
+            "subscription": monthly("sub"),
+            "success_url": self.success_url,
+            "cancel_url": self.cancel_url,
+        })
+    }
+
+    fn subscription(&self, status: &str) -> Value {
+        json!({
+            "id": self.name("sub"),
+            "object": "subscription",
+            "status": status,
+            "currency": self.currency,
+            "customer": self.name("cus"),
+            "cancel_at_period_end": false,
+            "latest_invoice": self.name("in"),
+            "livemode": false,
+            "metadata": self.metadata(),
+        })
+    }
+
+    fn invoice(&self, now: i64) -> Value {
+        json!({
+            "id": self.name("in"),
+            "object": "invoice",
+            "status": "paid",
+            "amount_due": self.amount,
+            "amount_paid": self.amount,
+            "currency": self.currency,
+            "created": now,
+            "customer": self.name("cus"),
+            "billing_reason": if self.month == 1 { "subscription_create" } else { "subscription_cycle" },
+            "livemode": false,
+            "metadata": {},
+            "parent": {
+                "type": "subscription_details",
+                "subscription_details": {
+                    "subscription": self.name("sub"),
+                    "metadata": self.metadata(),
+                },
+            },
+        })
+    }
+
+    fn invoice_payment(&self, now: i64) -> Value {
+        json!({
+            "id": self.name("inpay"),
+            "object": "invoice_payment",
+            "status": "paid",
+            "amount_paid": self.amount,
+            "amount_requested": self.amount,
+            "currency": self.currency,
+            "created": now,
+            "invoice": self.name("in"),
+            "is_default": true,
+            "livemode": false,
+            "payment": { "type": "payment_intent", "payment_intent": self.name("pi") },
+        })
+    }
+
+    fn charge(&self, now: i64) -> Value {
+        json!({
+            "id": self.name("ch"),
+            "object": "charge",
+            "status": "succeeded",
+            "paid": true,
+            "amount": self.amount,
+            "amount_refunded": self.amount,
+            "refunded": true,
+            "currency": self.currency,
+            "created": now,
+            "livemode": false,
+            "metadata": if self.recurring { json!({}) } else { self.metadata() },
+            "payment_intent": self.name("pi"),
+        })
+    }
+
+    fn dispute(&self, now: i64) -> Value {
+        json!({
+            "id": self.name("dp"),
+            "object": "dispute",
+            "status": "needs_response",
+            "reason": "general",
+            "amount": self.amount,
+            "currency": self.currency,
+            "created": now,
+            "charge": self.name("ch"),
+            "livemode": false,
+            "metadata": {},
+            "payment_intent": self.name("pi"),
+        })
+    }
+}
