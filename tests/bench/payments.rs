@@ -60,7 +60,7 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     ensure!(prepared.status == 200, "not prepared: {prepared:?}");
     rounds(&svc, &minimal, first, goals)?;
     beside(&svc, second, goals)?;
-    settled(&mut owner)?;
+    settled(&svc, &credential)?;
     let (now, most) = svc.memory()?;
     say(&format!(
         "svc after it: {now:.1} MB resident, {most:.1} MB at the most."
@@ -266,7 +266,10 @@ fn beside(svc: &Running, begun: &[Begun], goals: &mut Goals) -> anyhow::Result<(
 }
 
 /// That the latest purchases are paid, so that what was measured was the work.
-fn settled(owner: &mut Owner) -> anyhow::Result<()> {
+fn settled(svc: &Running, credential: &str) -> anyhow::Result<()> {
+    // A connection that has rested for so long is closed.
+    let mut owner = Owner::new(svc, credential)?;
+    owner.go_home()?;
     let (list, _) = owner.send("GET", "/payments/sessions?limit=1000", &Value::Null)?;
     let sessions = list["sessions"].as_array().context("no sessions")?;
     let unpaid = sessions.iter().find(|session| session["status"] != "paid");
