@@ -53,6 +53,7 @@ mcp *arguments:
 # Hold the tool endpoint to the official conformance runner and inspector, which bring the Node that they need
 mcp-conformance:
     cargo build --locked --bin svc
+    cd tests/mcp && npm ci --no-audit --no-fund
     cd tests/mcp/conformance && npm ci --no-audit --no-fund && npm test
 
 # Hold payments to Stripe's own library and to localstripe (needs Node 20 and Python 3.10 or newer)

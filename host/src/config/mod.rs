@@ -18,6 +18,7 @@ pub use stripe::{Secrets as WebhookSecrets, Stripe};
 
 mod address;
 mod cache;
+mod contact;
 mod limits;
 mod listen;
 mod oauth;
@@ -243,7 +244,7 @@ impl Settings {
                 .landing_host
                 .map(|name| host("landing_host", &name))
                 .transpose()?,
-            contact: self.contact.as_deref().map(contact).transpose()?,
+            contact: self.contact.as_deref().map(contact::contact).transpose()?,
             guests,
             cache,
             trusted_proxies: self.trusted_proxies,
@@ -380,22 +381,6 @@ fn host(name: &str, text: &str) -> anyhow::Result<String> {
         );
     }
     Ok(host)
-}
-
-/// An address that people can follow: a URL, or an e-mail address as one.
-fn contact(text: &str) -> anyhow::Result<String> {
-    let is_url = Url::parse(text)
-        .is_ok_and(|url| matches!(url.scheme(), "https" | "http" | "mailto" | "tel"));
-    let is_line = !text.contains(|c: char| c.is_whitespace() || c.is_control());
-    match text.split_once('@') {
-        _ if is_url && is_line => Ok(text.to_owned()),
-        Some((name, domain)) if is_line && !name.is_empty() && domain.contains('.') => {
-            Ok(format!("mailto:{text}"))
-        }
-        _ => {
-            bail!("contact must be an e-mail address such as abuse@example.com, or a URL: {text:?}")
-        }
-    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ pub mod frame;
 mod handshake;
 mod outbox;
 mod socket;
+mod wire;
 
 pub use close::Close;
 pub use handshake::{Accepted, Upgrade};
