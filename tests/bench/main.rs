@@ -15,6 +15,7 @@ mod identities;
 mod identity;
 mod items;
 mod live;
+mod live_pocketbase;
 mod load;
 mod many;
 mod minimal;
@@ -80,7 +81,10 @@ const PARTS: &[(&str, Measure)] = &[
     }),
     ("crowd", |run, goals| crowd::measure(&run.bench, goals)),
     ("rooms", |run, goals| rooms::measure(&run.bench, goals)),
-    ("live", |run, goals| live::measure(&run.bench, goals)),
+    ("live", |run, goals| {
+        live::measure(&run.bench, goals)?;
+        live_pocketbase::measure(&run.bench, run.arguments.pocketbase.clone())
+    }),
     ("payments", |run, goals| {
         payments::measure(&run.bench, goals)
     }),

@@ -5,8 +5,10 @@ mod ends;
 mod frames;
 mod hostile;
 mod identity;
+mod memory;
 mod property;
 mod stream;
+mod syncs;
 mod tokens;
 mod updates;
 

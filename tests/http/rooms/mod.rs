@@ -4,10 +4,12 @@ mod close;
 mod ends;
 mod frames;
 mod hostile;
+mod numbers;
 mod owner;
 mod presence;
 mod quotas;
 mod relay;
+mod thrown;
 mod upgrade;
 
 use serde_json::{Value, json};
