@@ -5,10 +5,12 @@ mod calls;
 mod data;
 mod dev;
 mod document;
+mod every;
 mod failures;
 mod pages;
 mod publish;
 mod session;
+mod terminal;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
