@@ -1,4 +1,4 @@
-//! What `packaging` makes, as far as it is cheap: the Debian package of the program under test, and its units.
+//! Packages, as far as they are cheap: the Debian package of the program under test, and its units.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

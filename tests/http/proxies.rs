@@ -344,7 +344,7 @@ async fn events(site: &Site) {
     }
 }
 
-/// What a member of a room hears.
+/// The next envelope that a member of a room hears.
 async fn hear<S>(socket: &mut WebSocketStream<S>) -> Value
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,

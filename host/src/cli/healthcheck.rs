@@ -29,7 +29,7 @@ struct Health {
     ready: bool,
     /// Where the server was asked.
     address: SocketAddr,
-    /// What it said.
+    /// Text that the server answered.
     said: String,
 }
 

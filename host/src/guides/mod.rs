@@ -72,7 +72,7 @@ guides! {
 }
 
 impl Guide {
-    /// Its heading.
+    /// Heading of the guide.
     fn title(&self) -> &'static str {
         let first = self.text.lines().next().unwrap_or_default();
         first.trim_start_matches(['#', ' '])
@@ -96,14 +96,14 @@ struct Entry {
     page: Mutex<Option<Kept>>,
 }
 
-/// What became of a page with the guest that served when it was made; nothing, if that one cannot make it.
+/// A page with the guest that served when it was made; none, if that guest cannot make it.
 #[derive(Debug)]
 struct Kept {
     by: GuestDigest,
     document: Option<Arc<Document>>,
 }
 
-/// What is answered for a page.
+/// The answer for a page.
 #[derive(Debug)]
 enum Shown<'a> {
     Page(Arc<Document>),

@@ -85,7 +85,7 @@ const ALL: &[Tried] = tried! {
 /// Commands that ask no server: their own files, or a server of their own.
 const HERE: [&str; 3] = ["logout", "profile list", "profile use"];
 
-/// What an owner's commands find at first, so that all of them come to ask for something.
+/// A credential that no server knows.
 const CREDENTIAL: &str = "svc_wrongwro_0";
 
 /// A folder with what the commands name.

@@ -96,7 +96,7 @@ fn named(name: &str, schema: &Value) -> String {
     format!("{name}{more}")
 }
 
-/// What a number may be, if that is limited.
+/// Bounds of a number, if it has some.
 fn bounds(schema: &Value) -> String {
     let (least, most) = (&schema["minimum"], &schema["maximum"]);
     match (least.is_null(), most.is_null()) {

@@ -102,7 +102,7 @@ impl Operation<'_> {
         self.example(out, base_url);
     }
 
-    /// Who may call it.
+    /// Says who may call it.
     fn who(&self) -> String {
         let schemes = self.schemes();
         match self.said("x-role") {
@@ -229,7 +229,7 @@ impl Operation<'_> {
     }
 }
 
-/// What may be sent or answered: each media type with its type.
+/// Bodies that may be sent or answered: each media type with its type.
 fn bodies(content: Option<&Value>) -> Vec<String> {
     let content = content.and_then(Value::as_object).into_iter().flatten();
     let bodies = content.map(|(media, is)| match media.as_str() {
