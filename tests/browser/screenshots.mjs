@@ -41,6 +41,11 @@ const pictures = {
     await page.fill('#content', note.slice(note.indexOf('# Moving')));
     const preview = page.frameLocator('#preview iframe').getByText('Grace');
     await preview.waitFor();
+    await page.evaluate(() => {
+      document.activeElement.blur();
+      document.querySelector('#content').scrollTo(0, 0);
+      window.scrollTo(0, 0);
+    });
   },
   async page(page, svc) {
     await svc.deploy({ type: 'markdown', name: 'moving-day', content: note });

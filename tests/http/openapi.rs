@@ -36,6 +36,7 @@ pub(crate) fn filled(path: &str, slug: &str) -> String {
     path.replace("{slug}", slug)
         .replace("{code}", "internal")
         .replace("{guide}", "share")
+        .replace("{image}", "page.webp")
 }
 
 /// Whether a path leads to a page's backend.

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use http::Method;
 use serde_json::json;
-use svc::guides::GUIDES;
-use svc::sandbox::World;
+use svc::guides::{GUIDES, IMAGES};
+use svc_sandbox::World;
 use svc_tests::guests::{Manners, renderer, write};
 use svc_tests::{Ask, TestServer, until};
 use tempfile::TempDir;
@@ -38,6 +38,20 @@ async fn page(server: &TestServer, name: &str) -> String {
         Some("text/html; charset=utf-8")
     );
     page.text().to_owned()
+}
+
+#[test]
+fn every_picture_is_served_and_small() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/images");
+    let files = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
+    let files: BTreeSet<_> = files
+        .map(|file| file.file_name().into_string().unwrap())
+        .collect();
+    let served: BTreeSet<_> = IMAGES.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(files, served);
+    for (name, bytes) in IMAGES {
+        assert!(bytes.len() < 60_000, "{name} has {} bytes", bytes.len());
+    }
 }
 
 /// The values of an attribute.
@@ -74,6 +88,11 @@ async fn every_link_of_every_page_leads_somewhere() {
             assert!(found, "{name} links {link}, and there is no such heading");
             reached.insert(to);
         }
+        for image in attributes(page, "src") {
+            let image = server.get(&format!("{AT}{image}")).answer().await;
+            let kind = image.expect(200).header("content-type").map(str::to_owned);
+            assert_eq!(kind.as_deref(), Some("image/webp"), "{name}");
+        }
         assert!(!page.contains("](") && !page.contains("<!-- "), "{name}");
         assert!(page.contains("<html lang=\"en\">"), "{name}");
     }
@@ -101,6 +120,7 @@ async fn they_are_answered_like_pages() {
         ("share", "text/html; charset=utf-8"),
         ("share.md", "text/markdown; charset=utf-8"),
         ("api-reference.md", "text/markdown; charset=utf-8"),
+        ("images/page.webp", "image/webp"),
     ] {
         let path = &format!("{AT}{path}");
         let whole = server.get(path).answer().await.expect(200);
@@ -115,7 +135,12 @@ async fn they_are_answered_like_pages() {
         let part = ask(Method::GET, "range", "bytes=0-3").answer().await;
         assert_eq!(part.expect(206).body, whole.body.slice(0..4), "{path}");
         let small = ask(Method::GET, "accept-encoding", "br").answer().await;
-        assert_eq!(small.header("content-encoding"), Some("br"), "{path}");
+        let is_text = kind.starts_with("text/");
+        assert_eq!(
+            small.header("content-encoding") == Some("br"),
+            is_text,
+            "{path}"
+        );
         let post = server.post(path).answer().await;
         post.problem(405, "method_not_allowed");
     }
@@ -124,7 +149,14 @@ async fn they_are_answered_like_pages() {
     assert!(policy.starts_with("default-src 'none';") && !policy.contains("script"));
     let short = server.get("/_svc/docs").answer().await.expect(308);
     assert_eq!(short.header("location"), Some(AT));
-    for path in ["nothing", "nothing.md", "share/", "SHARE", "../share.md"] {
+    for path in [
+        "nothing",
+        "nothing.md",
+        "images/nothing.webp",
+        "share/",
+        "SHARE",
+        "../share.md",
+    ] {
         let none = server.get(&format!("{AT}{path}")).answer().await;
         none.problem(404, "not_found");
     }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::Operate;
+use super::OperatorArgs;
 use crate::overview::running;
 
 /// How long the server may take to answer.
@@ -20,7 +20,7 @@ const ANSWER_BYTES: u64 = 64 << 10;
 #[derive(Debug, clap::Args)]
 pub(super) struct Healthcheck {
     #[command(flatten)]
-    operate: Operate,
+    args: OperatorArgs,
 }
 
 /// The answer.
@@ -35,7 +35,7 @@ struct Health {
 
 impl Healthcheck {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let data = self.operate.installation()?;
+        let data = self.args.installation()?;
         let Some(said) = running::read(&data)? else {
             bail!("no server has run on {}: start one", data.display());
         };
@@ -50,7 +50,7 @@ impl Healthcheck {
             address,
             said: text,
         };
-        self.operate.answer(&health, &health.said)?;
+        self.args.answer(&health, &health.said)?;
         Ok(match health.ready {
             true => ExitCode::SUCCESS,
             false => ExitCode::FAILURE,

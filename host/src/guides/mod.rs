@@ -18,7 +18,7 @@ use tokio::sync::{Mutex, OnceCell};
 use crate::config::Config;
 use crate::http::document::{Document, REVALIDATE};
 use crate::openapi::Description;
-use crate::sandbox::{ContentType, GuestDigest, RenderFailure, Sandbox, Source};
+use svc_sandbox::{ContentType, GuestDigest, RenderFailure, Sandbox, Source};
 
 /// The name of the page that describes every call.
 const REFERENCE: &str = "api-reference";
@@ -71,6 +71,18 @@ guides! {
     "guests" "You replace the components that render pages and judge SQL.";
 }
 
+macro_rules! images {
+    ($($name:literal)+) => {
+        /// Every picture of `docs/images`, by its name.
+        pub const IMAGES: &[(&str, &[u8])] = &[$((
+            $name,
+            include_bytes!(concat!("../../../docs/images/", $name)),
+        ),)+];
+    };
+}
+
+images! { "guides.webp" "landing.webp" "page-dark.webp" "page.webp" }
+
 impl Guide {
     /// Heading of the guide.
     fn title(&self) -> &'static str {
@@ -83,7 +95,8 @@ impl Guide {
 #[derive(Debug)]
 pub struct Guides {
     sandbox: Sandbox,
-    entries: LazyLock<BTreeMap<&'static str, Entry>, Box<dyn FnOnce() -> Entries + Send>>,
+    entries: LazyLock<Entries, Box<dyn FnOnce() -> Entries + Send>>,
+    images: [OnceCell<Document>; IMAGES.len()],
 }
 
 type Entries = BTreeMap<&'static str, Entry>;
@@ -118,6 +131,7 @@ impl Guides {
         Self {
             sandbox,
             entries: LazyLock::new(Box::new(make)),
+            images: std::array::from_fn(|_| OnceCell::new()),
         }
     }
 
@@ -138,7 +152,7 @@ impl Guides {
             let page = kept.document.as_ref().map(Arc::clone);
             return Ok(Some(page.map_or(text, Shown::Page)));
         }
-        let document = match self.rendered(&entry.text).await {
+        let document = match self.rendered(served::whole(name, &entry.text)).await {
             Ok(page) => Some(Arc::new(compressed(page, page_headers()).await?)),
             Err(RenderFailure::Busy) => return Ok(Some(text)),
             Err(error) => {
@@ -151,6 +165,25 @@ impl Guides {
             document: document.clone(),
         });
         Ok(Some(document.map_or(text, Shown::Page)))
+    }
+
+    /// A picture of the guides, if there is one.
+    ///
+    /// # Errors
+    /// Only when a compressor fails.
+    async fn image(&self, name: &str) -> io::Result<Option<&Document>> {
+        let Some(((_, bytes), image)) = IMAGES
+            .iter()
+            .zip(&self.images)
+            .find(|((known, _), _)| *known == name)
+        else {
+            return Ok(None);
+        };
+        let make = || {
+            let headers = headers(HeaderValue::from_static("image/webp"), REVALIDATE);
+            compressed(Bytes::from_static(bytes), headers)
+        };
+        image.get_or_try_init(make).await.map(Some)
     }
 
     /// The Markdown of a page, if there is one.
@@ -168,12 +201,12 @@ impl Guides {
         entry.written.get_or_try_init(make).await.map(Some)
     }
 
-    async fn rendered(&self, text: &str) -> Result<Bytes, RenderFailure> {
+    async fn rendered(&self, text: String) -> Result<Bytes, RenderFailure> {
         let source = Source {
             content_type: ContentType::Markdown,
             title: None,
             name: None,
-            text: served::with_way_back(text),
+            text,
             runtime: None,
             page_bytes: usize::MAX,
             foot: None,

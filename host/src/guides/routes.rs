@@ -17,6 +17,7 @@ pub fn router() -> OpenApiRouter<Arc<Guides>> {
         .routes(routes!(index))
         .routes(routes!(index_without_slash))
         .routes(routes!(page))
+        .routes(routes!(image))
 }
 
 /// The list of guides
@@ -71,6 +72,27 @@ pub async fn page(
             written.ok_or_else(Problem::not_found)?.answer(&headers)
         }
     }
+}
+
+/// A picture of a guide
+#[utoipa::path(
+    get, path = "/_svc/docs/images/{image}", tag = "operation", operation_id = "show_image",
+    params(("image" = String, Path, description = "The name of the picture.")),
+    responses(
+        (status = 200, description = "The picture.", content_type = "image/webp"),
+        (status = 206, description = "The range that was asked for.", content_type = "image/webp"),
+        (status = 304, description = "It has not changed.")
+    ),
+    extensions(("x-problems" = json!("not_found range_not_satisfiable")))
+)]
+pub async fn image(
+    State(guides): State<Arc<Guides>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let image = guides.image(&name).await;
+    let image = image.map_err(|error| Problem::internal(&error))?;
+    image.ok_or_else(Problem::not_found)?.answer(&headers)
 }
 
 async fn answer(guides: &Guides, name: &str, headers: &HeaderMap) -> Result<Response, Problem> {

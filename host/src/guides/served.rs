@@ -3,15 +3,19 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use super::{GUIDES, REFERENCE};
+use super::{GUIDES, IMAGES, INDEX, REFERENCE};
 use crate::config::Config;
 
 /// The address of the server that the guides show their commands with, and what stands before its projects' origins.
 const SAMPLE: &str = "localhost:8080";
 
-/// A page's text with a link to the list of all before it, and in the language that it is in.
-pub(super) fn with_way_back(text: &str) -> String {
-    format!("---\nlang: en\n---\n<nav><a href=\"./\">All guides</a></nav>\n\n{text}")
+/// The text that a page is rendered from: in the language that it is in, and with a link to the list of all.
+pub(super) fn whole(name: &str, text: &str) -> String {
+    let way_back = match name {
+        INDEX => "",
+        _ => "<nav><a href=\"./\">All guides</a></nav>\n\n",
+    };
+    format!("---\nlang: en\n---\n{way_back}{text}")
 }
 
 /// The list of all pages.
@@ -80,6 +84,10 @@ fn address(target: &str) -> Option<Cow<'_, str>> {
     if target.contains("://") || target.starts_with(['#', '/']) {
         return Some(Cow::Borrowed(target));
     }
+    let image = target.strip_prefix("images/");
+    if image.is_some_and(|image| IMAGES.iter().any(|(name, _)| *name == image)) {
+        return Some(Cow::Borrowed(target));
+    }
     let (path, anchor) = match target.split_once('#') {
         Some((path, anchor)) => (path, Some(anchor)),
         None => (target, None),
@@ -144,6 +152,7 @@ mod tests {
                 "(wit/README.md) says",
             ),
             ("[a](nowhere.md), [b](client.md)", "a, [b](client)"),
+            ("![a](images/page.webp)", "![a](images/page.webp)"),
         ] {
             assert_eq!(links(line), expected);
         }
