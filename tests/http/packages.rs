@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use svc_tests::{Output, finish};
+use svc_tests::{Output, finish, until};
 use tempfile::TempDir;
 
 use crate::svc;
@@ -111,6 +111,35 @@ async fn the_debian_package_has_all_that_belongs_to_it() {
     let effective = ["config", "--config", &format!("{tree}/etc/svc/svc.toml")];
     let effective = said(&format!("{tree}/usr/bin/svc"), &effective).await;
     assert!(effective.contains("data = \"/var/lib/svc\""), "{effective}");
+}
+
+#[tokio::test]
+async fn a_command_says_whether_the_server_is_well() {
+    let data = TempDir::new().unwrap();
+    let ask = async |more: &[&str]| {
+        let arguments = [&["healthcheck"], more].concat();
+        svc().run(data.path(), &arguments).await
+    };
+    let none = ask(&[]).await;
+    assert_eq!(none.code, Some(1), "{none:?}");
+    let made = svc().run(data.path(), &["namespace", "create", "acme"]);
+    assert!(made.await.success);
+    let never = ask(&[]).await;
+    assert_eq!(never.code, Some(1), "{never:?}");
+    assert!(never.stderr.contains("no server has run"), "{never:?}");
+
+    let server = svc().serve(data.path(), &[]).await;
+    let well = async || Some(ask(&[]).await).filter(|said| said.success);
+    let well = until("the guests to load", well).await;
+    assert_eq!(well.stdout, "ready\n");
+    let document = ask(&["--json"]).await.json();
+    assert_eq!(document["ready"], true);
+    assert_eq!(document["address"], server.address().to_string());
+    server.kill().await;
+    let gone = ask(&[]).await;
+    assert_eq!(gone.code, Some(1), "{gone:?}");
+    let address = document["address"].as_str().unwrap();
+    assert!(gone.stderr.contains(address), "{gone:?}");
 }
 
 #[tokio::test]
