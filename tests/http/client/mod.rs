@@ -53,6 +53,14 @@ impl Desk {
         }
     }
 
+    /// The same, where a test asks more often than a person may.
+    async fn busy() -> Self {
+        // Read at the start alone.
+        let settings = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(settings.path(), "[limits]\nowner_burst = 100000\n").unwrap();
+        Self::on(&["--config", settings.path().to_str().unwrap()]).await
+    }
+
     fn url(&self) -> String {
         format!("http://{}", self.server.address())
     }
