@@ -91,3 +91,23 @@ audit:
 guests:
     cargo build --locked --profile guest --target wasm32-wasip2 --target-dir target/guests --package guest-render --package guest-gate
     @ls -l target/guests/wasm32-wasip2/guest/*.wasm
+
+# Build the program for any Linux, without libraries of the system (needs musl-tools, and the target that rustup adds)
+static:
+    rustup target add x86_64-unknown-linux-musl
+    cargo build --profile dist --locked --package svc --target x86_64-unknown-linux-musl
+    @ls -l target/x86_64-unknown-linux-musl/dist/svc
+
+# Make the Debian package of the static program (needs dpkg-deb)
+deb: static
+    packaging/deb target/x86_64-unknown-linux-musl/dist/svc target/packages
+
+# Make the container image of the static program, and try it (needs buildah; without root, `buildah unshare just image`)
+image name="svc": static
+    packaging/image target/x86_64-unknown-linux-musl/dist/svc {{name}}
+    packaging/try-image {{name}}
+
+# Take the screenshots of the documents anew (needs Node 18 or newer and chromium)
+screenshots:
+    cargo build --locked --bin svc
+    cd tests/browser && npm ci --no-audit --no-fund && node screenshots.mjs

@@ -20,6 +20,7 @@ pub mod edge;
 pub mod envelope;
 pub mod gauges;
 pub mod guests;
+pub mod guides;
 pub mod http;
 pub mod issuers;
 pub mod landing;

@@ -38,6 +38,7 @@ const ORDER: &[&str] = &[
     "mcp",
     "operations",
     "openapi",
+    "guides",
     "app",
     "router",
     "operators",

@@ -27,6 +27,9 @@ const FORGETFUL: u32 = 5;
 pub const SCHEMA: u32 = SCRIPTS.len() as u32;
 
 /// Brings a database to the newest schema. Safe to call from several processes at once.
+///
+/// # Errors
+/// `Newer`, if a newer program has had the database.
 pub(super) fn migrate(connection: &mut Connection) -> Result<(), Error> {
     let held: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if (1..FORGETFUL).contains(&held) {
@@ -35,10 +38,32 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), Error> {
     let transaction =
         connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let done: u32 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    // What it means is unknown here, and a row written without it could break it.
+    if done > SCHEMA {
+        return Err(Error::Newer(done));
+    }
     for (number, script) in (1_u32..).zip(SCRIPTS).filter(|(number, _)| *number > done) {
         transaction.execute_batch(script)?;
         transaction.pragma_update(None, "user_version", number)?;
     }
     transaction.commit()?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_of_a_newer_program_is_left_alone() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection).unwrap();
+        migrate(&mut connection).unwrap();
+        let newer = SCHEMA + 1;
+        let set = connection.pragma_update(None, "user_version", newer);
+        set.unwrap();
+        let refused = migrate(&mut connection).unwrap_err();
+        assert!(matches!(refused, Error::Newer(found) if found == newer));
+        assert!(refused.to_string().contains("use a newer one"), "{refused}");
+    }
 }
