@@ -42,5 +42,6 @@ pub mod server;
 pub mod stripe;
 pub mod telemetry;
 pub mod terminal;
+pub mod tls;
 pub mod visitors;
 pub mod workspaces;

@@ -1,10 +1,13 @@
 //! The one client of other servers: every call is bounded in time and in bytes, and follows no redirect.
 
+use std::path::Path;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use bytes::{Bytes, BytesMut};
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use reqwest::redirect::Policy;
+use reqwest::{Certificate, ClientBuilder};
 
 /// How long a connection may take to be made.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
@@ -20,6 +23,8 @@ pub struct Outbound(reqwest::Client);
 pub struct Answer {
     /// Its status.
     pub status: StatusCode,
+    /// Its headers.
+    pub headers: HeaderMap,
     /// Its body.
     pub body: Bytes,
 }
@@ -54,13 +59,29 @@ impl Outbound {
     /// # Errors
     /// When the system's certificates cannot be read.
     pub fn new() -> anyhow::Result<Self> {
+        Self::with(|client| client)
+    }
+
+    /// A client that believes the certificates of a file, and no others.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or holds none.
+    pub fn believing(roots: &Path) -> anyhow::Result<Self> {
+        let shown = roots.display();
+        let text = std::fs::read(roots).with_context(|| format!("reading {shown}"))?;
+        let roots = Certificate::from_pem_bundle(&text);
+        let roots = roots.with_context(|| format!("reading certificates in {shown}"))?;
+        Self::with(|client| client.tls_certs_only(roots))
+            .with_context(|| format!("{shown} must hold certificates in PEM"))
+    }
+
+    fn with(how: impl FnOnce(ClientBuilder) -> ClientBuilder) -> anyhow::Result<Self> {
         // The first to ask sets the provider for the process; a later one finds it set.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIME)
-            .redirect(Policy::none())
-            .build()?;
-        Ok(Self(client))
+            .redirect(Policy::none());
+        Ok(Self(how(client).build()?))
     }
 
     /// Sends what `call` makes, and reads the answer, both within `time`.
@@ -82,6 +103,7 @@ impl Outbound {
         }
         Ok(Answer {
             status: response.status(),
+            headers: std::mem::take(response.headers_mut()),
             body: body.freeze(),
         })
     }

@@ -12,6 +12,7 @@ mod numbers;
 mod process;
 mod server;
 mod socket;
+pub mod tls;
 mod wait;
 
 pub use answer::{Answer, Ask, exchange};

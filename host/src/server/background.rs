@@ -1,5 +1,6 @@
 //! What runs beside requests: views written down, what has expired swept, guests followed.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -11,6 +12,7 @@ use crate::deployments::rerender;
 use crate::guests::watch::Watch;
 use crate::overview::running::Said;
 use crate::sandbox::{GuestDigest, World};
+use crate::tls::Tls;
 
 const FLUSH_VISITS: Duration = Duration::from_secs(2);
 const SWEEP: Duration = Duration::from_secs(1);
@@ -40,6 +42,17 @@ pub(super) fn start(
     tasks.push(tokio::spawn(rerender(task())));
     tasks.push(tokio::spawn(say(said, task())));
     tasks
+}
+
+/// Follows certificates: files that are replaced, and what is to be issued.
+pub(super) fn follow_certificates(
+    tls: Arc<Tls>,
+    app: &SharedApp,
+    stop: &watch::Receiver<bool>,
+) -> JoinHandle<()> {
+    let follow = async move |app: &App| tls.follow(app.clock.now()).await;
+    let task = (app.clone(), stop.clone());
+    tokio::spawn(every(SWEEP, task, "following certificates", follow))
 }
 
 macro_rules! periodic {
