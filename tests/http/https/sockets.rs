@@ -8,10 +8,17 @@ use tokio_tungstenite::tungstenite::Message;
 use super::local;
 use crate::{live, rooms};
 
+/// Messages as large and as many as one likes.
+fn fast(limits: &mut svc::config::Limits) {
+    limits.frame_bytes = 65_536;
+    limits.messages_per_second = 100_000;
+}
+
 #[tokio::test]
 async fn members_of_a_room_hear_each_other() {
     let pair = local();
-    let house = rooms::house_on(TestServer::builder().https(&pair)).await;
+    let builder = TestServer::builder().https(&pair);
+    let house = rooms::house_on(builder.limits(fast)).await;
     let (mut ada, ada_id) = rooms::join(&house, "lobby").await;
     let (mut bob, _) = rooms::join(&house, "lobby").await;
     // As large as the decoder's buffer on the stack, larger, and larger than a record of TLS.
@@ -59,8 +66,7 @@ async fn what_comes_in_one_piece_is_read_to_its_end() {
 async fn a_member_who_does_not_read_is_closed_and_the_others_go_on() {
     let pair = local();
     let builder = TestServer::builder().https(&pair);
-    let house =
-        rooms::house_on(builder.limits(|limits| limits.messages_per_second = 100_000)).await;
+    let house = rooms::house_on(builder.limits(fast)).await;
     let (mut ada, _) = rooms::join(&house, "lobby").await;
     let (mut slow, _) = rooms::join(&house, "lobby").await;
     let (mut bob, _) = rooms::join(&house, "lobby").await;
