@@ -21,11 +21,11 @@ pub struct Outbound(reqwest::Client);
 /// An answer, read to its end.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// Its status.
+    /// Status of the answer.
     pub status: StatusCode,
-    /// Its headers.
+    /// Headers of the answer.
     pub headers: HeaderMap,
-    /// Its body.
+    /// Body of the answer.
     pub body: Bytes,
 }
 

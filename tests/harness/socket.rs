@@ -27,7 +27,7 @@ impl<T: AsyncRead + AsyncWrite + Debug + Send + Unpin> Wire for T {}
 #[derive(Debug)]
 pub struct Socket(pub WebSocketStream<Box<dyn Wire>>);
 
-/// What came of a socket.
+/// Next thing that a socket heard.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Heard {
     /// An envelope.
@@ -99,7 +99,7 @@ impl Socket {
         self.0.send(Message::text(text.into())).await.unwrap();
     }
 
-    /// What comes next; pings are answered on the way.
+    /// Waits for what comes next; pings are answered on the way.
     ///
     /// # Panics
     /// When nothing comes.

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use crate::svc;
 
 const SOCKET: &str = "operators.sock";
-/// What leads to the points of death that are tried here.
+/// Deeds that lead to the points of death that are tried here.
 pub(crate) const DEEDS: [&str; 1] = ["operators"];
 
 /// A server as a process, and commands beside it.

@@ -4,23 +4,23 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use super::Operate;
+use super::OperatorArgs;
 use super::progress::Progress;
 use crate::backup::{self, Copied, Made, last};
-use crate::clock::Clock;
+use svc_base::clock::Clock;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Backup {
     /// Where the backup goes: a new directory, or that of an earlier backup, which it takes the place of
     dir: PathBuf,
     #[command(flatten)]
-    operate: Operate,
+    args: OperatorArgs,
 }
 
 impl Backup {
     /// Fails when the copy is not whole; the earlier backup stays then.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let data = self.operate.installation()?;
+        let data = self.args.installation()?;
         super::allow_many_files();
         let (clock, progress) = (Clock::system(), Progress::new());
         let watch = |stage, done, all| progress.show(stage, done, all);
@@ -30,7 +30,7 @@ impl Backup {
             super::say(&format!("`svc status` does not know of this: {error}"));
         }
         let made = made?;
-        self.operate.answer(&made, &told(&made)?)?;
+        self.args.answer(&made, &told(&made)?)?;
         Ok(if made.complete {
             ExitCode::SUCCESS
         } else {

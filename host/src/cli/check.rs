@@ -3,24 +3,24 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use super::Operate;
-use crate::backends::database::Files;
+use super::OperatorArgs;
 use crate::backup;
 use crate::check::{Findings, Parts};
 use crate::content::{Content, OnceFiles};
 use crate::data_dir;
 use crate::private;
+use svc_database::Files;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Check {
     #[command(flatten)]
-    operate: Operate,
+    args: OperatorArgs,
 }
 
 impl Check {
     /// Looks at a data directory, or at a backup.
     async fn look(&self) -> anyhow::Result<Findings> {
-        let data = self.operate.data();
+        let data = self.args.data();
         if backup::is_backup(&data) {
             return backup::verify(&data).await;
         }
@@ -30,7 +30,7 @@ impl Check {
             false => None,
         };
         let parts = Parts {
-            control: self.operate.control()?,
+            control: self.args.control()?,
             content: Content::open(&data.join("content"))?,
             once: Some(OnceFiles::open(&data.join("once"))?),
             files: Files::open(&data.join("backends"))?,
@@ -67,7 +67,7 @@ impl Check {
                 "not ok"
             }
         )?;
-        self.operate.answer(&found, &text)?;
+        self.args.answer(&found, &text)?;
         Ok(if found.errors.is_empty() {
             ExitCode::SUCCESS
         } else {

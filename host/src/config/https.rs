@@ -60,7 +60,7 @@ pub enum Certificates {
     Files {
         /// The certificate and those that it is believed by.
         cert: PathBuf,
-        /// Its private key.
+        /// Private key of the certificate.
         key: PathBuf,
     },
     /// From an authority.

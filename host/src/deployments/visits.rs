@@ -10,7 +10,7 @@ use prometheus_client::metrics::counter::Counter as Total;
 
 use super::{Deployments, store};
 use crate::control::Error;
-use crate::ids::DeploymentId;
+use svc_base::ids::DeploymentId;
 
 /// Flush ids older than this are forgotten, in seconds.
 const REMEMBER: i64 = 3600;
@@ -137,8 +137,8 @@ impl Deployments {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Clock;
-    use crate::random::Random;
+    use svc_base::clock::Clock;
+    use svc_base::random::Random;
 
     #[test]
     fn views_are_taken_once() {

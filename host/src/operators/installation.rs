@@ -6,14 +6,14 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
 use crate::app::SharedApp;
-use crate::clock::Clock;
 use crate::control::audit::Act;
 use crate::control::events::{self, Deed};
 use crate::control::{Control, Error};
-use crate::ids::ProjectId;
 use crate::overview;
-use crate::random::Random;
 use crate::workspaces::Workspaces;
+use svc_base::clock::Clock;
+use svc_base::ids::ProjectId;
+use svc_base::random::Random;
 
 /// An installation: that of the server in this process, or the files of one that no server has.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl Installation {
     }
 }
 
-/// What an operation answers.
+/// Answer of an operation.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Answer {
     /// The answer as a JSON document.
@@ -100,7 +100,7 @@ impl Answer {
         })
     }
 
-    /// The same answer of an operation that changed something, as the log names it.
+    /// Has the log name the change that the operation made.
     #[must_use]
     pub fn of_deed(self, command: String) -> Self {
         Self {

@@ -7,14 +7,14 @@ use anyhow::{Context as _, bail};
 
 use super::installation::{Answer, Installation};
 use super::{Operation, socket};
-use crate::clock::Clock;
 use crate::control::Control;
 use crate::control::audit::{Doer, done_by};
 use crate::control::events::Deed;
 use crate::data_lock::{DataLock, refuse_restore};
-use crate::fault;
 use crate::http::request_ids::RequestIds;
-use crate::random::Random;
+use svc_base::clock::Clock;
+use svc_base::fault;
+use svc_base::random::Random;
 
 /// How long a server may take from its lock to its socket, or an earlier one to its end.
 const BEGINS: Duration = Duration::from_secs(20);

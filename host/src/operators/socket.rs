@@ -46,7 +46,7 @@ struct Request {
     operation: Box<RawValue>,
 }
 
-/// What the server answers.
+/// Reply of the server.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Reply {

@@ -1,4 +1,4 @@
-//! What runs beside requests: views written down, what has expired swept, guests followed.
+//! Work beside requests: views are written down, expired pages swept, guests followed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use crate::control::audit;
 use crate::deployments::rerender;
 use crate::guests::watch::Watch;
 use crate::overview::running::Said;
-use crate::sandbox::{GuestDigest, World};
 use crate::tls::Tls;
+use svc_sandbox::{GuestDigest, World};
 
 const FLUSH_VISITS: Duration = Duration::from_secs(2);
 const SWEEP: Duration = Duration::from_secs(1);
@@ -61,7 +61,7 @@ macro_rules! periodic {
     };
 }
 
-/// What is done again and again: a line each.
+/// Starts the periodic tasks: a line each.
 fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
     periodic! { task;
         FLUSH_VISITS "writing views down" async |app| Ok(app.deployments.flush_visits().await?);

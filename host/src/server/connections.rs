@@ -38,7 +38,7 @@ const STREAM_TIME: Duration = Duration::from_secs(1);
 /// How long to wait when no connection can be accepted, as when file descriptors have run out.
 pub(super) const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 
-/// What speaks HTTP: in the version that a client begins with, or in the one that a handshake has agreed on.
+/// Speakers of HTTP: in the version that a client begins with, or in the one that a handshake has agreed on.
 #[derive(Clone, Debug)]
 struct Speakers {
     either: Builder<TokioExecutor>,
@@ -127,7 +127,7 @@ struct Connection {
     watcher: Watcher,
 }
 
-/// What is known of a connection's requests so far.
+/// Knowledge of a connection's requests so far.
 #[derive(Debug, Default)]
 struct Seen {
     /// Whether there was one.

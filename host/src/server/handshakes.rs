@@ -27,7 +27,7 @@ const MOST: usize = 2048;
 #[derive(Debug)]
 pub(super) struct Handshakes {
     tls: Arc<Tls>,
-    /// Whose clients' connections they open: counted together with all, not by address.
+    /// Proxies, which open connections for many clients: counted in all, not by address.
     proxies: Vec<IpNet>,
     open: Mutex<Open>,
 }

@@ -1,4 +1,4 @@
-//! What an authority may be asked for: so many new certificates of projects a week, and nothing for a while after it refused.
+//! Budget of an authority's favours: so many new certificates of projects a week, and nothing for a while after it refused.
 //!
 //! It is remembered over restarts: an authority counts on, and a server that starts again and again would spend what it allows.
 
@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Timestamp;
+use svc_base::clock::Timestamp;
 
 const MINUTE: i64 = 60 * 1_000;
 const WEEK: i64 = 7 * 24 * 60 * MINUTE;
@@ -38,7 +38,7 @@ pub(super) enum Refusal {
     Busy(String),
 }
 
-/// What may be asked for, and when.
+/// Counts of what was asked for, and the rests that follow.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Budget {
     /// When everything spent has come back.
@@ -128,7 +128,7 @@ impl Budget {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Clock;
+    use svc_base::clock::Clock;
 
     const START: Timestamp = Timestamp(1_795_176_000_000);
 

@@ -50,7 +50,7 @@ impl Challenges {
         })
     }
 
-    /// What answers the authority for a name.
+    /// Finds the configuration of the handshake that proves a name to the authority.
     pub(super) fn of(&self, name: &str) -> Option<Arc<ServerConfig>> {
         self.lock().get(name).cloned()
     }

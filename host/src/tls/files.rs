@@ -7,7 +7,7 @@ use anyhow::{Context as _, anyhow};
 
 use super::pair::{Pair, PairError};
 
-/// What other users may do with the file of a key: nothing, but for a group that the operator chose.
+/// Rights to the file of a key that others must not have; those of a group are for the operator to choose.
 const OTHERS: u32 = 0o007;
 
 /// The two files, and what was last read in them.

@@ -25,13 +25,13 @@ use self::files::Files;
 use self::issuance::{Issuance, Parts};
 use self::shelf::Shelf;
 use self::store::Store;
-use crate::clock::{Clock, Timestamp};
 use crate::config::{Certificates, Config};
+use svc_base::clock::{Clock, Timestamp};
 
 pub use issuance::Exists;
 pub use names::{Name, Names};
 
-/// What is spoken over TLS, the best first.
+/// Protocols over TLS, the best first.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 /// HTTPS: what handshakes are answered with.
@@ -79,7 +79,7 @@ impl Tls {
                 }
                 if let Some(pair) = files.look()? {
                     warn_of_end(pair.validity.ends, clock.now());
-                    shelf.put_for_all(pair);
+                    shelf.put_for_all(&pair);
                 }
                 Source::Files(Arc::new(Mutex::new(files)))
             }
@@ -110,7 +110,7 @@ impl Tls {
         }))
     }
 
-    /// What answers a handshake, once there is a certificate for its name or will not be one in time; a handshake without a certificate
+    /// Configuration that answers a handshake, once there is a certificate for its name or will not be one in time; a handshake without a certificate
     /// ends by an alert. `None` where an authority asks for a proof that is not due.
     pub async fn answer(
         &self,
@@ -151,7 +151,7 @@ impl Tls {
         });
         if let Some(pair) = looked.await?? {
             let ends = pair.validity.ends;
-            self.shelf.put_for_all(pair);
+            self.shelf.put_for_all(&pair);
             tracing::info!(%ends, "the certificate was replaced");
             warn_of_end(ends, now);
         }
@@ -165,7 +165,7 @@ fn warn_of_end(ends: Timestamp, now: Timestamp) {
     }
 }
 
-/// What every handshake has in common.
+/// Begins the configuration of a handshake with what all of them have in common.
 fn server_config() -> Result<ConfigBuilder<ServerConfig, WantsServerCert>, rustls::Error> {
     let builder = ServerConfig::builder_with_provider(Arc::new(default_provider()));
     let builder = builder.with_safe_default_protocol_versions()?;

@@ -21,7 +21,7 @@ pub struct Names {
 pub enum Name<'a> {
     /// One of the installation's own hosts.
     Fixed,
-    /// What would be a project's origin, by its label.
+    /// A host that would be a project's origin, by its label.
     Label(&'a str),
 }
 
@@ -48,7 +48,7 @@ impl Names {
         }
     }
 
-    /// What a name is to us, in lower case and without a port; `None` if it is not ours.
+    /// Tells what a name is to us, in lower case and without a port; `None` if it is not ours.
     pub fn of<'a>(&self, name: &'a str) -> Option<Name<'a>> {
         if self.fixed.iter().any(|(known, _)| known == name) {
             return Some(Name::Fixed);

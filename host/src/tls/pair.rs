@@ -13,7 +13,7 @@ use super::validity::Validity;
 /// A certificate with those that it is believed by, and its key.
 #[derive(Clone, Debug)]
 pub(super) struct Pair {
-    /// What a handshake takes.
+    /// Certificate and key as a handshake takes them.
     pub(super) key: Arc<CertifiedKey>,
     /// From when to when the certificate is valid.
     pub(super) validity: Validity,

@@ -35,7 +35,7 @@ impl Shelf {
     }
 
     /// Serves a certificate for every name.
-    pub(super) fn put_for_all(&self, pair: Pair) {
+    pub(super) fn put_for_all(&self, pair: &Pair) {
         self.pairs.rcu(|pairs| Pairs {
             any: Some(pair.clone()),
             by_name: pairs.by_name.clone(),
@@ -43,7 +43,7 @@ impl Shelf {
     }
 
     /// Serves a certificate for a name.
-    pub(super) fn put(&self, name: &str, pair: Pair) {
+    pub(super) fn put(&self, name: &str, pair: &Pair) {
         self.change(|pairs| pairs.insert(name.to_owned(), pair.clone()));
     }
 

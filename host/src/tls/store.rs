@@ -1,4 +1,4 @@
-//! What an authority has given, in `data/tls`: an account, certificates with their keys, and what was spent.
+//! Files of an authority, in `data/tls`: an account, certificates with their keys, and what was spent.
 //!
 //! Each authority has a directory of its own. Every file is its owner's alone, and replaced whole. A backup has none of it: all of it can
 //! be had again, and a key that lies in two places is no secret of this server any more.
@@ -16,9 +16,9 @@ use super::pair::Pair;
 
 /// The directory of all authorities, in the data directory.
 const DIRECTORY: &str = "tls";
-/// The account.
+/// File of the account.
 const ACCOUNT: &str = "account.json";
-/// What was spent.
+/// File of what was spent.
 const BUDGET: &str = "budget.json";
 /// How the files of certificates end.
 const PEM: &str = "pem";
@@ -112,7 +112,7 @@ impl Store {
         self.remove_file(ACCOUNT)
     }
 
-    /// What was spent, if anything was. Blocks.
+    /// Reads what was spent, if anything was. Blocks.
     ///
     /// # Errors
     /// The disk's, and a file that is damaged.

@@ -5,7 +5,7 @@ use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 use time::{PrimitiveDateTime, UtcOffset};
 
-use crate::clock::Timestamp;
+use svc_base::clock::Timestamp;
 
 const SEQUENCE: u8 = 0x30;
 const INTEGER: u8 = 0x02;

@@ -7,9 +7,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use http::Method;
 use rustls::pki_types::CertificateDer;
 use serde_json::{Value, json};
-use svc::clock::{Clock, Timestamp};
 use svc::config::{Acme, Settings};
 use svc::workspaces::Plan;
+use svc_base::clock::{Clock, Timestamp};
 use svc_tests::tls::{client_config, connect};
 use svc_tests::{Answer, Ask, Builder, TestServer, until};
 
@@ -67,7 +67,7 @@ impl Installation {
         certificates.first().map(|one| one.clone().into_owned())
     }
 
-    /// The same, once there is one.
+    /// Waits for the certificate of a name.
     async fn issued(&self, name: &str) -> CertificateDer<'static> {
         until("a certificate", async || self.shown(name).await).await
     }

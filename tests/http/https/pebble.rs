@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
-/// Its program, which `.ci/run` installs.
+/// Program, which `.ci/run` installs.
 const PROGRAM: &str = "pebble";
 /// How long the certificates are valid that it issues: five years, leap days aside.
 pub(super) const DAYS: u64 = 5 * 365;
@@ -24,7 +24,7 @@ pub(super) struct World {
     pub(super) front: SocketAddr,
     /// The server behind it.
     behind: Arc<Mutex<Option<SocketAddr>>>,
-    /// What the names that do not exist begin with.
+    /// Start of the names that do not exist.
     missing: Arc<Mutex<Option<&'static str>>>,
     dns: SocketAddr,
 }
@@ -99,7 +99,7 @@ fn resolve(question: &[u8], missing: Option<&str>) -> Option<Vec<u8>> {
 pub(super) struct Pebble {
     child: Child,
     said: Arc<Mutex<String>>,
-    /// What it is believed by.
+    /// Pair that it speaks HTTPS with.
     pub(super) own: Pair,
     address: SocketAddr,
     management: SocketAddr,

@@ -1,4 +1,4 @@
-//! What a history file is made of: records, each a header, the moments of what it holds, and the pages themselves.
+//! Format of a history file: records, each a header, the moments of what it holds, and the pages themselves.
 
 use std::fs::File;
 use std::io;
@@ -17,12 +17,12 @@ const MOST: u32 = 1 << 30;
 const WINDOW_LOG: u32 = 23;
 const LEVEL: i32 = 1;
 
-/// What a record holds.
+/// Content of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A whole database: the first record of every file.
     Base,
-    /// What was committed after the record before.
+    /// Pages that were committed after the record before.
     Frames,
     /// That nothing was committed after the record before when the database was closed, and how it was left.
     Seal,
@@ -192,7 +192,7 @@ impl Header {
         Ok(moments.collect())
     }
 
-    /// What the record at `offset` holds, unpacked.
+    /// Reads the content of the record at `offset`, unpacked.
     pub(super) fn content(&self, file: &File, offset: u64) -> io::Result<Vec<u8>> {
         let all = self.length() - HEADER as u64;
         let bytes = self.part(file, offset, usize::try_from(all).unwrap_or(usize::MAX))?;

@@ -3,13 +3,13 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{Frontend, FrontendState, MemberSummary, Target};
-use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::control::{Error, Tx};
 use crate::deployments::publication::{Published, backend_changed};
 use crate::deployments::revisions::Released;
 use crate::deployments::store::{add_garbage, content_type};
-use crate::ids::{BackendId, DeploymentId, ProjectId};
+use svc_base::clock::Timestamp;
+use svc_base::ids::{BackendId, DeploymentId, ProjectId};
 
 const FRONTEND: &str = "SELECT d.id, d.slug, d.content_type, d.title, d.state, d.source_digest, \
     d.visits, d.created_at, d.updated_at, d.active_revision_id, \
@@ -62,7 +62,7 @@ pub(super) fn frontends(c: &Connection, project: &ProjectId) -> rusqlite::Result
     .collect()
 }
 
-/// The same, in short.
+/// Lists the frontends of a project in short.
 pub(super) fn members(c: &Connection, project: &ProjectId) -> rusqlite::Result<Vec<MemberSummary>> {
     c.prepare_cached(
         "SELECT id, slug, content_type, state, visits FROM deployments

@@ -5,6 +5,7 @@ use axum::extract::Request;
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
@@ -18,7 +19,7 @@ use crate::http::extract::invalid;
 use crate::http::problem::Problem;
 use crate::http::stall::Stalling;
 
-/// What a key is answered with (RFC 6455, section 1.3).
+/// GUID that a key is hashed with for the answer (RFC 6455, section 1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /// The one version that there is.
 const VERSION: HeaderValue = HeaderValue::from_static("13");
@@ -93,10 +94,12 @@ impl Accepted {
     /// The socket, once the answer is sent; `None` if the client has gone by then.
     pub async fn socket(self, most: usize) -> Option<Socket> {
         let upgraded = self.connection.await.ok()?;
+        // A part of the connection's buffer would keep all of it.
+        let own = |early: Bytes| Bytes::copy_from_slice(&early);
         let upgraded = match upgrade::downcast::<TokioIo<Stalling<TcpStream>>>(upgraded) {
             Ok(parts) => {
                 let wire = Wire::Plain(parts.io.into_inner().into_inner());
-                return Some(Socket::new(wire, parts.read_buf, most));
+                return Some(Socket::new(wire, own(parts.read_buf), most));
             }
             Err(upgraded) => upgraded,
         };
@@ -104,7 +107,7 @@ impl Accepted {
         let parts = upgrade::downcast::<Secure>(upgraded).ok()?;
         let (stream, session) = parts.io.into_inner().into_inner();
         let wire = Wire::tls(stream.into_inner(), session);
-        Some(Socket::new(wire, parts.read_buf, most))
+        Some(Socket::new(wire, own(parts.read_buf), most))
     }
 }
 

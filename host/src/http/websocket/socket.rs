@@ -11,14 +11,14 @@ use super::frame::{self, Decoder, Event, Flow};
 use super::wire::Wire;
 use super::{Close, Outbox};
 
-/// What is read at once, in bytes; on the stack.
+/// Bytes that are read at once; on the stack.
 const READ: usize = 8 * 1024;
 /// How long a client may take nothing of what is left for it, once its socket is closed.
 const FLUSH: Duration = Duration::from_secs(30);
 /// How long a client may take to close its side.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// What a client sends that concerns whoever has the socket.
+/// Message of a client for the owner of the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Incoming<'a> {
     /// A message.
@@ -35,7 +35,7 @@ pub enum Incoming<'a> {
 #[derive(Debug)]
 pub struct Socket {
     wire: Wire,
-    /// What came with the handshake.
+    /// Bytes that came with the handshake.
     early: Bytes,
     decoder: Decoder,
 }
@@ -49,7 +49,7 @@ impl Socket {
         }
     }
 
-    /// Its two halves: where others put what it is sent, of at most `queue` pieces, and what reads it.
+    /// Splits the socket into its two halves: the outbox, of at most `queue` pieces, and the reader.
     pub fn open(self, queue: usize) -> (Arc<Outbox>, Running) {
         let outbox = Arc::new(Outbox::new(self.wire, queue));
         let running = Running {

@@ -7,8 +7,8 @@ use tempfile::TempDir;
 use url::Url;
 
 use super::*;
-use crate::clock::Timestamp;
 use crate::config::Settings;
+use svc_base::clock::Timestamp;
 
 const NOW: Timestamp = Timestamp(1_795_176_000_000);
 const DAY: u64 = 24 * 60 * 60;
@@ -86,7 +86,7 @@ impl World {
         }
     }
 
-    /// The same after a restart.
+    /// Restarts the installation.
     fn restarted(self) -> Self {
         let (looked, labels) = (&self.looked, &self.labels);
         let issuance = open(
@@ -104,7 +104,7 @@ impl World {
         self.fake.0.refusals.lock().unwrap().push_back(why);
     }
 
-    /// What was asked of the authority since the last time.
+    /// Names that the authority was asked for since the last time.
     fn asked(&self) -> Vec<String> {
         std::mem::take(&mut *self.fake.0.asked.lock().unwrap())
     }
