@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode};
 use reqwest::redirect::Policy;
@@ -71,8 +71,10 @@ impl Outbound {
         let text = std::fs::read(roots).with_context(|| format!("reading {shown}"))?;
         let roots = Certificate::from_pem_bundle(&text);
         let roots = roots.with_context(|| format!("reading certificates in {shown}"))?;
+        if roots.is_empty() {
+            bail!("{shown} holds no certificates in PEM");
+        }
         Self::with(|client| client.tls_certs_only(roots))
-            .with_context(|| format!("{shown} must hold certificates in PEM"))
     }
 
     fn with(how: impl FnOnce(ClientBuilder) -> ClientBuilder) -> anyhow::Result<Self> {
@@ -134,6 +136,27 @@ mod tests {
             }
         });
         format!("http://{address}/")
+    }
+
+    #[test]
+    fn roots_are_certificates_in_a_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let missing = file.path().with_extension("missing");
+        let made = rcgen::generate_simple_self_signed(vec!["a.example".into()]).unwrap();
+        for (text, says) in [
+            ("", Some("holds no certificates")),
+            ("nothing", Some("holds no certificates")),
+            (made.cert.pem().as_str(), None),
+        ] {
+            std::fs::write(file.path(), text).unwrap();
+            let error = Outbound::believing(file.path())
+                .err()
+                .map(|e| format!("{e:#}"));
+            assert_eq!(error.is_some(), says.is_some(), "{text}: {error:?}");
+            assert!(error.unwrap_or_default().contains(says.unwrap_or_default()));
+        }
+        let error = format!("{:#}", Outbound::believing(&missing).unwrap_err());
+        assert!(error.contains("reading"), "{error}");
     }
 
     #[tokio::test]
