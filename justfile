@@ -53,6 +53,7 @@ mcp *arguments:
 # Hold the tool endpoint to the official conformance runner and inspector, which bring the Node that they need
 mcp-conformance:
     cargo build --locked --bin svc
+    cd tests/mcp && npm ci --no-audit --no-fund
     cd tests/mcp/conformance && npm ci --no-audit --no-fund && npm test
 
 # Hold the server to its OpenAPI description by schemathesis; SVC_SEED chooses the cases (needs Python 3.10 or newer)

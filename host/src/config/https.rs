@@ -7,7 +7,8 @@ use anyhow::bail;
 use serde::{Deserialize, Serialize};
 use url::{Host, Url};
 
-use super::{Settings, contact, host};
+use super::contact::contact;
+use super::{Settings, host};
 
 /// The port of HTTPS, where an address names none.
 pub(super) const PORT: u16 = 443;

@@ -18,10 +18,11 @@ pub use providers::{Provider, ProviderKind};
 pub use said::{lifetime, number};
 pub use stripe::{Secrets as WebhookSecrets, Stripe};
 pub use written::authority;
-use written::{contact, host, origin};
+use written::{host, origin};
 
 mod address;
 mod cache;
+mod contact;
 mod edge;
 mod https;
 mod limits;
@@ -268,7 +269,7 @@ impl Settings {
                 .landing_host
                 .map(|name| host("landing_host", &name))
                 .transpose()?,
-            contact: self.contact.as_deref().map(contact).transpose()?,
+            contact: self.contact.as_deref().map(contact::contact).transpose()?,
             guests,
             cache,
             trusted_proxies: self.trusted_proxies,

@@ -98,6 +98,11 @@ impl Stripe {
         if !safe || base.query().is_some() || base.fragment().is_some() {
             bail!("stripe.api_base must be https, or http on this machine: {base}");
         }
+        if self.plan_price.as_deref().is_some_and(str::is_empty) {
+            bail!(
+                "stripe.plan_price is empty: name the provider's price of the plan `pro`, or leave it out"
+            );
+        }
         Ok(())
     }
 }

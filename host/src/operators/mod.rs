@@ -17,6 +17,7 @@ mod report;
 mod rerender;
 mod socket;
 mod visitors;
+mod workspace;
 
 use std::path::PathBuf;
 
@@ -105,6 +106,8 @@ operations! {
         Namespace(Group<namespace::Namespace>);
         /// Make, list and revoke the keys of a namespace
         Key(Group<key::Key>);
+        /// Let people into workspaces, and out
+        Workspace(Group<workspace::Workspace>);
         /// Look at deployments, take them down, or put them back
         Deployment(Group<deployment::Deployment>);
         /// Read what people report, and close what is done

@@ -294,8 +294,8 @@ impl Visitors {
         if !is_github {
             oidc::check_issuer(provider, answered.iss.as_deref()).await?;
         }
-        if let Some(error) = answered.error {
-            return Err(said_no(&error));
+        if let Some(error) = &answered.error {
+            return Err(said_no(error));
         }
         let code = answered
             .code
@@ -306,6 +306,7 @@ impl Visitors {
             redirect_uri: &self.redirect_uri(provider),
             nonce: &nonce,
             verifier: &verifier,
+            issuer: answered.iss.as_deref(),
         };
         if is_github {
             github::signed_in(provider, &self.outbound, &code, &asking).await
