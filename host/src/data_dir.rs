@@ -22,6 +22,7 @@ pub const LAYOUT: Layout = Layout {
         "backends",
         "guests",
         "cache",
+        "tls",
         "svc.toml",
         "tmp",
         "lock",
@@ -47,6 +48,7 @@ pub const LAYOUT: Layout = Layout {
         "content",
         "once",
         "backends",
+        "tls",
         "lock",
     ],
 };

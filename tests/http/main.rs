@@ -35,6 +35,7 @@ mod hostile_sql;
 mod hosting;
 mod hosts;
 mod house;
+mod https;
 mod idempotency;
 mod landing;
 mod limits;

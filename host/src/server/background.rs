@@ -1,5 +1,6 @@
 //! Work beside requests: views are written down, expired pages swept, guests followed.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -10,6 +11,7 @@ use crate::control::audit;
 use crate::deployments::rerender;
 use crate::guests::watch::Watch;
 use crate::overview::running::Said;
+use crate::tls::Tls;
 use svc_sandbox::{GuestDigest, World};
 
 const FLUSH_VISITS: Duration = Duration::from_secs(2);
@@ -40,6 +42,17 @@ pub(super) fn start(
     tasks.push(tokio::spawn(rerender(task())));
     tasks.push(tokio::spawn(say(said, task())));
     tasks
+}
+
+/// Follows certificates: files that are replaced, and what is to be issued.
+pub(super) fn follow_certificates(
+    tls: Arc<Tls>,
+    app: &SharedApp,
+    stop: &watch::Receiver<bool>,
+) -> JoinHandle<()> {
+    let follow = async move |app: &App| tls.follow(app.clock.now()).await;
+    let task = (app.clone(), stop.clone());
+    tokio::spawn(every(SWEEP, task, "following certificates", follow))
 }
 
 macro_rules! periodic {
