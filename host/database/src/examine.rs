@@ -28,6 +28,8 @@ pub struct Examined {
     pub damage: Vec<String>,
     /// What kept SQLite from looking at everything, if something of the tenant's did: no damage.
     pub cut_short: Option<String>,
+    /// What else somebody should know: no damage.
+    pub notes: Vec<String>,
     /// The migrations that the file has.
     pub markers: Vec<Marker>,
 }
@@ -41,7 +43,8 @@ pub fn examine(files: &Files, id: &BackendId) -> Result<Examined, RunError> {
     let history = history.map_err(|error| disk_error(&error))?;
     let handle = Handle::reader(&Settings::alone(files.path(id), 0))?;
     let mut found = look_at(&handle, BUDGET)?;
-    found.damage.extend(history);
+    found.damage.extend(history.wrong);
+    found.notes = history.notes;
     Ok(found)
 }
 
@@ -76,6 +79,7 @@ fn look_at(handle: &Handle, budget: Duration) -> Result<Examined, RunError> {
     Ok(Examined {
         damage,
         cut_short,
+        notes: Vec::new(),
         markers: schema::markers(connection).map_err(internal)?,
     })
 }

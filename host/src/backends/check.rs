@@ -12,7 +12,7 @@ pub struct BackendFindings {
     pub errors: Vec<String>,
     /// What the next start removes, or somebody has to send again: not wrong.
     pub leftovers: Vec<String>,
-    /// What could not be looked at because of a tenant's own schema: not wrong.
+    /// What could not be looked at because of a tenant's own schema, or what else somebody should know: not wrong.
     pub notes: Vec<String>,
 }
 
@@ -55,6 +55,7 @@ async fn check_one(
     let Examined {
         damage,
         cut_short,
+        notes,
         markers,
     } = match examined {
         Ok(examined) => examined,
@@ -65,6 +66,10 @@ async fn check_one(
             .into_iter()
             .map(|line| format!("backend {id}: {line}")),
     );
+    let notes = notes.into_iter();
+    found
+        .notes
+        .extend(notes.map(|line| format!("backend {id}: {line}")));
     found
         .notes
         .extend(cut_short.map(|why| format!("backend {id}: not wholly looked at: {why}")));
