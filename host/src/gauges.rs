@@ -10,7 +10,8 @@ use crate::clock::Timestamp;
 use crate::config::Config;
 use crate::control::Control;
 use crate::deployments::Deployments;
-use crate::overview::{self, Used, sizes};
+use crate::disk;
+use crate::overview::{self, Used};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByLimit {
@@ -106,7 +107,7 @@ impl Gauges {
         set(&self.namespaces, counts.namespaces);
         set(&self.reports, counts.open_reports);
         set(&self.reserved, limits.free_disk_bytes);
-        set(&self.free, sizes::free(&config.data)?);
+        set(&self.free, disk::free(&config.data)?);
         Ok(())
     }
 }

@@ -66,15 +66,6 @@ pub fn of(data: &Path) -> io::Result<Sizes> {
     Ok(sizes)
 }
 
-/// What is free where a directory is.
-///
-/// # Errors
-/// The disk's.
-pub fn free(data: &Path) -> io::Result<u64> {
-    let disk = rustix::fs::statvfs(data)?;
-    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
-}
-
 /// The bytes of a database with its log; of one that has just gone, none.
 fn database(files: &Files, id: &BackendId) -> io::Result<u64> {
     match files.bytes(id) {
