@@ -32,6 +32,16 @@ pub async fn check(control: &Control, files: &Files) -> anyhow::Result<BackendFi
             }
         }
     }
+    for id in control.read(store::described).await? {
+        let there = match id.parse::<BackendId>() {
+            Ok(id) => owned.contains(&id) || control.read(move |c| store::exists(c, &id)).await?,
+            Err(_) => false,
+        };
+        if !there {
+            let line = format!("backend {id}: it is gone, and its migrations or actions are not");
+            found.errors.push(line);
+        }
+    }
     for id in files.list()? {
         // One that is just being made has no row yet.
         if !owned.contains(&id) && !control.read(move |c| store::exists(c, &id)).await? {

@@ -15,7 +15,7 @@ use crate::backends::database::Files;
 use crate::check::{Findings, Parts};
 use crate::clock::{Clock, Timestamp};
 use crate::content::{Content, Digest, Hold, PutError, Shelf};
-use crate::control::{self, Control, Snapshot};
+use crate::control::{self, Control, Snapshot, counters};
 use crate::data_dir::is_unfinished;
 use crate::deployments::operate;
 use crate::guests::{self, Folder};
@@ -38,7 +38,7 @@ pub struct Made {
     pub moment: Timestamp,
     /// Whether the copy is whole; one that is not takes no earlier one's place.
     pub complete: bool,
-    /// The control database and tenants' databases.
+    /// The control database, the counters and tenants' databases.
     pub databases: Copied,
     /// Sources and pages.
     pub content: Copied,
@@ -193,7 +193,8 @@ async fn copy(
     drop(parts);
     control::seal(&directory)?;
     let manifest = describe(&directory, state, at, &ids, guests)?;
-    for entry in manifest.backends.iter().chain([&manifest.control]) {
+    let whole = [Some(&manifest.control), manifest.counters.as_ref()];
+    for entry in manifest.backends.iter().chain(whole.into_iter().flatten()) {
         made.databases.count(entry.bytes, true);
     }
     fault::point("backup.checked");
@@ -243,6 +244,7 @@ fn copy_databases(
         watch(Stage::Databases, done, all);
     })?;
     moment.control.copy_to(&to)?;
+    control.counters().copy_to(&to)?;
     watch(Stage::Databases, all, all);
     Ok((moment.at, ids))
 }
@@ -385,6 +387,10 @@ fn describe(
         moment: at.to_string(),
         state: state.to_owned(),
         control: describe_file(&directory.join(CONTROL), CONTROL.to_owned())?,
+        counters: Some(describe_file(
+            &directory.join(counters::FILE),
+            counters::FILE.to_owned(),
+        )?),
         backends: backends.collect::<anyhow::Result<_>>()?,
         guests,
     })

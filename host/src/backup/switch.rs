@@ -18,10 +18,13 @@ use crate::{disk, fault};
 /// Where the new state is made, in the data directory.
 pub(super) const NEW: &str = "restoring";
 /// What a data directory's state is made of: everything else in it is not restored and stays.
-const PARTS: [&str; 7] = [
+const PARTS: [&str; 10] = [
     "control.db",
     "control.db-wal",
     "control.db-shm",
+    "counters.db",
+    "counters.db-wal",
+    "counters.db-shm",
     "content",
     "once",
     "backends",

@@ -13,6 +13,9 @@ use tokio::sync::{Semaphore, oneshot};
 
 use super::audit::{self, Doer};
 use super::change::{Change, Followers};
+use super::counters::Counters;
+#[cfg(debug_assertions)]
+use super::crossing;
 use super::residue::Residue;
 use super::{Error, migrations};
 
@@ -40,12 +43,14 @@ struct Inner {
     reading: Semaphore,
     followers: Arc<Followers>,
     residue: Residue,
+    counters: Arc<Counters>,
 }
 
 /// A write transaction. Store functions that write take one, so that none can write outside of it.
 pub struct Tx<'c> {
     connection: &'c Connection,
     changes: RefCell<Vec<Change>>,
+    counters: &'c Counters,
     /// Who acts, if anybody does.
     doer: Option<Doer>,
 }
@@ -54,6 +59,11 @@ impl Tx<'_> {
     /// Notes a change: its followers learn of it once this transaction is durable.
     pub fn note(&self, change: Change) {
         self.changes.borrow_mut().push(change);
+    }
+
+    /// What is counted.
+    pub fn counters(&self) -> &Counters {
+        self.counters
     }
 
     /// Who acts in this transaction, if anybody does.
@@ -100,7 +110,10 @@ impl Control {
         residue.watch(&mut connection)?;
         let committed = residue.clone();
         connection.set_prepared_statement_cache_capacity(128);
-        migrations::migrate(&mut connection)?;
+        let counters = Arc::new(Counters::open(data)?);
+        migrations::migrate(&mut connection, &counters)?;
+        #[cfg(debug_assertions)]
+        crossing::watch(&mut connection)?;
         let (sender, receiver) = channel();
         let followers = Arc::new(Followers::default());
         let told = Arc::clone(&followers);
@@ -118,6 +131,7 @@ impl Control {
             reading: Semaphore::new(READERS),
             followers,
             residue,
+            counters,
         })))
     }
 
@@ -134,6 +148,7 @@ impl Control {
             reading: Semaphore::new(READERS),
             followers: Arc::default(),
             residue: Residue::default(),
+            counters: Arc::new(Counters::look(directory)?),
         }));
         control
             .read_blocking(|c| c.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())))?;
@@ -144,6 +159,11 @@ impl Control {
     /// thread: it only puts what it keeps in memory right.
     pub fn follow(&self, follower: impl Fn(&Change) + Send + Sync + 'static) {
         self.0.followers.add(follower);
+    }
+
+    /// What is counted.
+    pub fn counters(&self) -> Arc<Counters> {
+        Arc::clone(&self.0.counters)
     }
 
     /// What the log may still hold of what was deleted.
@@ -167,7 +187,7 @@ impl Control {
         F: FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
     {
         let (answer, answered) = oneshot::channel::<Result<T, E>>();
-        let doer = audit::doer();
+        let (doer, counters) = (audit::doer(), self.counters());
         let job: Job = Box::new(move |connection| {
             let mut changes = Vec::new();
             let result = match connection {
@@ -175,6 +195,7 @@ impl Control {
                     let tx = Tx {
                         connection,
                         changes: RefCell::default(),
+                        counters: &counters,
                         doer,
                     };
                     let result = catch_unwind(AssertUnwindSafe(|| job(&tx)))
@@ -256,6 +277,7 @@ impl Control {
             // A writer that panicked has said so already; there is nothing left to finish.
             let _ = thread.join();
         }
+        self.0.counters.close();
     }
 }
 
@@ -274,6 +296,8 @@ impl Inner {
             None => self.open_reader()?,
         };
         let result = job(&connection);
+        #[cfg(debug_assertions)]
+        let result = crossing::found().map_or(result, Err);
         self.readers
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -283,7 +307,13 @@ impl Inner {
 
     fn open_reader(&self) -> Result<Connection, Error> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(&self.path, flags)?;
+        #[cfg_attr(
+            not(debug_assertions),
+            allow(unused_mut, reason = "watched in debug builds")
+        )]
+        let mut connection = Connection::open_with_flags(&self.path, flags)?;
+        #[cfg(debug_assertions)]
+        crossing::watch(&mut connection)?;
         connection.busy_timeout(BUSY)?;
         connection.set_prepared_statement_cache_capacity(64);
         Ok(connection)
@@ -370,6 +400,11 @@ fn run_one(connection: &Connection, job: Job, failure: &mut Option<rusqlite::Err
         return done;
     }
     let done = job(Ok(connection));
+    #[cfg(debug_assertions)]
+    if let Some(crossed) = crossing::found() {
+        *failure = Some(crossed);
+        return done;
+    }
     let settle = if done.kept.is_some() {
         "RELEASE job"
     } else {
@@ -413,8 +448,11 @@ mod tests {
             let mut writes = Vec::new();
             for n in 0..50_i64 {
                 writes.push(control.write(move |tx| {
-                    tx.execute("INSERT INTO visit_flushes (id, at) VALUES (?1, 0)", [n])
-                        .map_err(Error::from)?;
+                    tx.execute(
+                        "INSERT INTO garbage (digest, since) VALUES (?1, 0)",
+                        [n.to_le_bytes()],
+                    )
+                    .map_err(Error::from)?;
                     if n % 2 == 0 { Ok(()) } else { Err(Error::Busy) }
                 }));
             }
@@ -426,7 +464,7 @@ mod tests {
                     .all(|(n, result)| result.is_ok() == (n % 2 == 0))
             );
             let kept: i64 = control
-                .read(|c| c.query_row("SELECT count(*) FROM visit_flushes", [], |r| r.get(0)))
+                .read(|c| c.query_row("SELECT count(*) FROM garbage", [], |r| r.get(0)))
                 .await
                 .unwrap();
             assert_eq!(kept, 25);
