@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::{env, fs};
 
-/// What a component is compiled for.
+/// Target that a component is compiled for.
 const TARGET: &str = "wasm32-wasip2";
 
 /// The guests' packages, and the variables by which the host finds their components.
@@ -19,7 +19,7 @@ const GUESTS: [(&str, &str); 2] = [
     ("guest-gate", "SVC_GUEST_GATE"),
 ];
 
-/// What the build of the host says about itself, and what must not reach the build of a guest.
+/// Variables by which the build of the host describes itself, and which must not reach the build of a guest.
 const HOST_ONLY: [&str; 9] = [
     "CARGO_ENCODED_RUSTFLAGS",
     "RUSTFLAGS",

@@ -10,14 +10,13 @@ use crate::access::idempotency::Idempotency;
 use crate::access::{Callers, Tokens};
 use crate::accounts::{Accounts, Billing, Plans};
 use crate::backends::Backends;
-use crate::backends::operate::routes::Calls;
-use crate::clock::Clock;
+use crate::backends::calls::routes::Calls;
 use crate::config::Config;
 use crate::content::{Content, OnceFiles};
 use crate::control::{Change, Control, Secrets};
 use crate::deployments::Deployments;
 use crate::deployments::pages::Pages;
-use crate::deployments::parts::Parts;
+use crate::deployments::timings::Timings;
 use crate::deployments::visits::Visits;
 use crate::edge::Purger;
 use crate::envelope::Teardown;
@@ -33,12 +32,10 @@ use crate::outbound::Outbound;
 use crate::payments::Payments;
 use crate::payments::routes::Till;
 use crate::projects::Projects;
-use crate::random::Random;
 use crate::realtime::Realtime;
 use crate::realtime::live::Live;
 use crate::realtime::live::routes::LiveQueries;
 use crate::realtime::routes::Rooms;
-use crate::sandbox::{Sandbox, SandboxConfig};
 use crate::stripe::dev::{self, DevProvider};
 use crate::stripe::{Consumer, Receiver, Stripe};
 use crate::telemetry::Metrics;
@@ -46,6 +43,9 @@ use crate::visitors::dev::DevIssuer;
 use crate::visitors::dev::routes::MaybeIssuer;
 use crate::visitors::{Visitors, end_not_allowed};
 use crate::workspaces::Workspaces;
+use svc_base::clock::Clock;
+use svc_base::random::Random;
+use svc_sandbox::{Sandbox, SandboxConfig};
 
 /// The application as handlers share it: each takes the services that it uses.
 #[derive(Clone, Debug)]
@@ -83,23 +83,23 @@ services! {
     control: Control,
     /// The guests.
     sandbox: Sandbox,
-    /// What answers at slugs.
+    /// Pages at their slugs.
     deployments: Arc<Deployments>,
     /// Projects' databases and their actions.
     backends: Arc<Backends>,
     /// Rooms in which pages talk to each other.
     realtime: Arc<Realtime>,
-    /// What sockets of visitors need.
+    /// State that sockets of visitors need.
     rooms: Rooms,
-    /// What projects sell, and who has paid.
+    /// Prices that projects sell, and payments of visitors.
     payments: Arc<Payments>,
-    /// What visitors' payments need.
+    /// State that visitors' payments need.
     till: Till,
     /// Takes the payment provider's webhooks in, if one is configured.
     webhooks: Option<Arc<Receiver>>,
     /// The payment provider that this server itself is, while somebody tries things out.
     dev_provider: Option<Arc<DevProvider>>,
-    /// What live queries of visitors need.
+    /// State that live queries of visitors need.
     live_queries: LiveQueries,
     /// Envelopes of frontends.
     projects: Projects,
@@ -109,11 +109,11 @@ services! {
     dev_issuer: MaybeIssuer,
     /// Projects with all that is in them.
     teardown: Teardown,
-    /// What calls of visitors need.
+    /// State that calls of visitors need.
     calls: Calls,
-    /// What tools need.
+    /// State that tools need.
     tools: Tools,
-    /// What an app's own tools need.
+    /// State that an app's own tools need.
     app_tools: AppTools,
     /// Tells the edge what to forget, if there is one.
     purger: Option<Arc<Purger>>,
@@ -133,9 +133,9 @@ services! {
     idempotency: Idempotency,
     /// Names for requests.
     request_ids: Arc<RequestIds>,
-    /// What operators measure.
+    /// Metrics for operators.
     metrics: Arc<Metrics>,
-    /// What of it is read when it is asked for.
+    /// Metrics that are read when they are asked for.
     gauges: Arc<Gauges>,
 }
 
@@ -179,7 +179,7 @@ impl App {
             secrets,
             runtime: OnceCell::new(),
             reservations: Arc::default(),
-            parts: Parts::default(),
+            timings: Timings::default(),
             pages,
             visits: Visits::new(seed),
         });

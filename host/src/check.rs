@@ -1,24 +1,24 @@
 //! Whether an installation is whole: its rows, its content, its one-time shares and its databases.
 
 use crate::backends;
-use crate::backends::database::Files;
 use crate::content::{Content, OnceFiles};
 use crate::control::Control;
-use crate::deployments::operate;
+use crate::deployments::operators;
 use crate::{projects, visitors};
+use svc_database::Files;
 
-pub use operate::Findings;
+pub use operators::Findings;
 
-/// What an installation is made of, or a copy of one.
+/// Stores of an installation, or of a copy of one.
 #[derive(Clone, Debug)]
 pub struct Parts {
-    /// Its rows.
+    /// Control database.
     pub control: Control,
-    /// Its content.
+    /// Content store.
     pub content: Content,
     /// The private files of one-time shares, which copies have not got.
     pub once: Option<OnceFiles>,
-    /// Its databases.
+    /// Databases of tenants.
     pub files: Files,
 }
 
@@ -29,14 +29,14 @@ impl Parts {
     /// When something cannot be read at all.
     pub async fn check(&self) -> anyhow::Result<Findings> {
         let once = self.once.as_ref();
-        let mut found = operate::check(&self.control, &self.content, once).await?;
+        let mut found = operators::check(&self.control, &self.content, once).await?;
         let backends = backends::check::check(&self.control, &self.files).await?;
         found.errors.extend(backends.errors);
         found.leftovers.extend(backends.leftovers);
         found.notes.extend(backends.notes);
         let control = &self.control;
         let projects = projects::ids(control).await?;
-        let deployments = operate::ids(control).await?;
+        let deployments = operators::ids(control).await?;
         let visitors = visitors::check::check(control, &projects, &deployments).await?;
         found.errors.extend(visitors.errors);
         found.leftovers.extend(visitors.leftovers);

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use crate::data_lock::DataLock;
 use crate::private::{self, Layout};
 
-/// What makes a directory one of ours.
+/// File by which a directory is known as one of ours.
 const DATABASE: &str = "control.db";
-/// What a data directory is made of, and the settings, which many keep there.
+/// Layout of a data directory, with the file of settings, which many keep there.
 pub const LAYOUT: Layout = Layout {
     what: "data directory",
     names: &[

@@ -109,7 +109,7 @@ impl DataLock {
         ))
     }
 
-    /// The same for a restore.
+    /// Announces a restore.
     ///
     /// # Errors
     /// The disk's.

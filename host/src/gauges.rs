@@ -1,4 +1,4 @@
-//! What there is of everything that has a cap, and what the process takes: read when the numbers are asked for.
+//! Gauges of everything that has a cap, and of the process: read when the numbers are asked for.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
@@ -6,12 +6,12 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-use crate::clock::Timestamp;
 use crate::config::Config;
 use crate::control::Control;
 use crate::deployments::Deployments;
-use crate::disk;
 use crate::overview::{self, Used};
+use svc_base::clock::Timestamp;
+use svc_base::disk;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByLimit {
@@ -130,7 +130,7 @@ mod process {
     #[derive(Debug)]
     pub(super) struct Process;
 
-    /// What is read.
+    /// Figures that are read.
     struct Figures {
         cpu_seconds: f64,
         gauges: [(&'static str, &'static str, u64); 6],

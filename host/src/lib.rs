@@ -2,9 +2,6 @@
 
 #![forbid(unsafe_code)]
 
-pub use svc_base::{clock, disk, fault, ids, memory_cache, numbers, random, sqlite};
-pub use svc_sandbox as sandbox;
-
 pub mod access;
 pub mod accounts;
 pub mod app;

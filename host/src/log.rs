@@ -12,10 +12,10 @@ use tracing_subscriber::layer::{Context, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer};
 
-use crate::clock::{Clock, Timestamp};
 use crate::config::LogFormat;
+use svc_base::clock::{Clock, Timestamp};
 
-/// What the lines of the access log are filtered by.
+/// Target by which lines of the access log are filtered.
 pub const ACCESS: &str = "access";
 /// How many errors are remembered.
 const KEPT: usize = 10;
@@ -27,9 +27,9 @@ static RECENT: Mutex<VecDeque<Logged>> = Mutex::new(VecDeque::new());
 /// An error that was logged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Logged {
-    /// When.
+    /// Time of the line.
     pub at: Timestamp,
-    /// Its message and fields.
+    /// Message and fields of the line.
     pub text: String,
 }
 
@@ -56,7 +56,8 @@ pub fn init(format: LogFormat) {
     let _ = log.try_init();
 }
 
-/// What is logged unless the operator says otherwise: of the library that speaks MCP, which has three lines for each call, only errors.
+/// Composes the filter unless the operator says otherwise: of the library that speaks MCP, which has three lines for
+/// each call, only errors.
 fn directives(wanted: &str) -> String {
     format!("info,rmcp=error,{ACCESS}=info,{wanted}")
 }

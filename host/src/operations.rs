@@ -75,8 +75,8 @@ pub fn all() -> Vec<Row> {
     }
 }
 
-/// What an operation leaves in the audit, by its id: one entry for each change that it makes. A test runs every operation and
-/// looks; one that is not here leaves none.
+/// Lists the entries that an operation leaves in the audit, by its id: one for each change that it makes. A test runs
+/// every operation and looks; one that is not here leaves none.
 fn acts(id: &str) -> &'static [Act] {
     match id {
         "create_project" => &[Act::ProjectCreate],

@@ -18,9 +18,9 @@ pub struct Outbound(reqwest::Client);
 /// An answer, read to its end.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// Its status.
+    /// Status of the answer.
     pub status: StatusCode,
-    /// Its body.
+    /// Body of the answer.
     pub body: Bytes,
 }
 

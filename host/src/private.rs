@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
-/// What other users may do: nothing of it.
+/// Permissions of other users, none of which is given.
 const OTHERS: u32 = 0o077;
 /// Whether they can put something else in the place of what is there.
 const WRITABLE: u32 = 0o022;
@@ -19,10 +19,10 @@ const STICKY: u32 = 0o1000;
 /// How many names a message has.
 const NAMED: usize = 5;
 
-/// What a directory is made of, by the names in it.
+/// Layout of a directory: the names in it.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
-    /// What it is called in messages.
+    /// Name in messages.
     pub what: &'static str,
     /// The names in it.
     pub names: &'static [&'static str],
@@ -83,7 +83,7 @@ pub fn close(directory: &Path, layout: &Layout) -> anyhow::Result<Option<u32>> {
     Ok(was_open.then_some(found.mode() & 0o7777))
 }
 
-/// What other users can reach of a directory: a sentence, or nothing when it is closed.
+/// Describes what other users can reach of a directory: a sentence, or nothing when it is closed.
 ///
 /// # Errors
 /// The disk's.
@@ -173,7 +173,7 @@ fn tighten(path: &Path, found: &Metadata) -> anyhow::Result<()> {
     }
 }
 
-/// What is in a directory; what goes away meanwhile is left out.
+/// Lists the entries of a directory; an entry that goes away meanwhile is left out.
 fn entries(directory: &Path) -> io::Result<Vec<(PathBuf, Metadata)>> {
     let listed = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

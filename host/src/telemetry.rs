@@ -1,4 +1,4 @@
-//! What operators measure: the numbers of `/metrics`.
+//! Telemetry for operators: the numbers of `/metrics`.
 
 use std::time::Duration;
 

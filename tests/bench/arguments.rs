@@ -1,4 +1,4 @@
-//! What a run of the bench is asked for.
+//! Arguments of a run of the bench.
 
 use std::path::{Path, PathBuf};
 

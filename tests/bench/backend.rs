@@ -143,7 +143,7 @@ fn settled(bench: &Bench) -> anyhow::Result<Running> {
     Ok(svc)
 }
 
-/// The same operation beside an earlier build.
+/// Measures the same operation beside an earlier build.
 fn beside_before(
     svc: &Running,
     before: &Running,

@@ -1,10 +1,10 @@
-//! What one call of a guest costs beside the same code run natively, and how much of it is making an instance.
+//! Cost of one call of a guest beside the same code run natively, and the part of it that makes an instance.
 
 use std::hint::black_box;
 use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
-use svc::sandbox::{Calls, ContentType, Cost, Purpose, Source};
+use svc_sandbox::{Calls, ContentType, Cost, Purpose, Source};
 
 use super::report::{Goals, quantile, say, title};
 use super::server::Bench;
@@ -22,12 +22,12 @@ const PAGE_BYTES: u32 = 16 << 20;
 /// 200 bytes.
 const SHORT: &str = "SELECT o.id, o.total, c.name AS customer, c.city FROM orders AS o JOIN customers AS c ON c.id = o.customer_id WHERE o.status = :status AND o.total > :least AND c.city <> '' ORDER BY o.id DESC LIMIT 20";
 
-/// What is called.
+/// Case to call.
 struct Case {
     name: &'static str,
     calls: usize,
     sandboxed: Box<dyn Fn() -> anyhow::Result<Cost>>,
-    /// What draws is compiled for the sandbox alone.
+    /// Native form of the call; drawing has none, because it is compiled for the sandbox alone.
     native: Option<Box<dyn Fn() -> bool>>,
     /// The most that it may take, as a multiple of the native time.
     most: Option<f64>,

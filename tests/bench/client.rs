@@ -40,7 +40,7 @@ impl Client {
         self.ask("POST", path, "", body)
     }
 
-    /// The same of an owner: any method, with a credential.
+    /// Writes a request of an owner: any method, with a credential.
     pub(crate) fn owned(
         &mut self,
         method: &str,

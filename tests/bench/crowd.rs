@@ -19,7 +19,7 @@ const DATABASES: usize = 250;
 const MAKERS: usize = 4;
 const CONNECTIONS: usize = 64;
 const RUN: Duration = Duration::from_secs(10);
-/// What every database is asked in a turn: mostly to read. The scan fills the database's cache of pages.
+/// Operations that every database is asked for in a turn: mostly reads. The scan fills the database's cache of pages.
 const MIX: [&str; 6] = ["scan", "row", "range", "row", "insert", "row"];
 const SCAN: (&str, &str) = (
     "scan",

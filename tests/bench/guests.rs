@@ -1,4 +1,4 @@
-//! What visitors and callers notice while somebody publishes whatever exhausts a renderer.
+//! Latencies of visitors and callers while somebody publishes whatever exhausts a renderer.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ const QUIET: &str = "quiet";
 /// had much, and no page of 100 MB more.
 const KEPT: f64 = 128.0;
 
-/// What is published, by the letter that the hostile renderer goes by.
+/// Sources to publish, by the letter that the hostile renderer goes by.
 const MISDEEDS: [(&str, &str); 5] = [
     ("l", "endless work"),
     ("m", "endless memory"),

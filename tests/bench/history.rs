@@ -1,4 +1,4 @@
-//! What keeping the history of a database costs its writes, and how long going back and trying a change take.
+//! Cost of keeping the history of a database for its writes, and the time that going back and trying a change take.
 
 use serde_json::json;
 

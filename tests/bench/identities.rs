@@ -1,4 +1,4 @@
-//! What it costs to know who calls: an owner's call with a key, beside an earlier build's, and with a user's token.
+//! Cost of identifying the caller: an owner's call with a key, beside an earlier build's, and with a user's token.
 
 use std::net::SocketAddr;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -1,4 +1,5 @@
-//! What it costs to know who calls: an action with identity and the visitor's status, beside the same action called by nobody.
+//! Cost of identifying the visitor: an action with identity and the visitor's status, beside the same action called by
+//! nobody.
 
 use std::net::SocketAddr;
 
@@ -18,7 +19,7 @@ const DATA: &str = "identity";
 const SLUG: &str = "items";
 /// Visitors who have signed in.
 const VISITORS: usize = 10_000;
-/// Their sessions.
+/// Number of their sessions.
 const SESSIONS: usize = 100_000;
 /// How many of the sessions call in turn.
 const CALLERS: usize = 1_000;

@@ -13,7 +13,7 @@ pub(crate) const SCHEMA: &str =
 pub(crate) const ROWS: i64 = 10_000;
 /// How many rows a range has.
 pub(crate) const RANGE: i64 = 100;
-/// Its rows.
+/// SQL that makes the rows.
 pub(crate) const SEED: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)
 INSERT INTO items (id, name, note)
 SELECT i, 'Item ' || i, 'What is to be said of item ' || i || ' is no longer than of any other one.' FROM n;";
@@ -31,7 +31,7 @@ pub(crate) const UNDO: &str = "DELETE FROM items WHERE id > 10000";
 /// How many keys are asked for in turn.
 const KEYS: i64 = 1_000;
 
-/// What is asked of a database.
+/// Operation on a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Row,

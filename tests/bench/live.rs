@@ -17,7 +17,7 @@ use super::relay::{Frames, frame, open};
 use super::report::{Goals, median, millis, quantile, say, title};
 use super::server::{Bench, Running};
 
-/// Who watches.
+/// Number of clients that watch.
 const WATCHERS: usize = 1_000;
 /// Writes a second, one after another.
 const WRITES: u32 = 64;
@@ -87,7 +87,7 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     throughput(&svc, &runtime, goals)
 }
 
-/// What being told costs and how soon it comes.
+/// Measures the cost and the delay of telling a change.
 async fn told(svc: &Running, goals: &mut Goals) -> anyhow::Result<()> {
     let mut next = 1_000_000;
     for (name, different) in [

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 
 use super::client::{Length, head_end, status};
 
-/// What a run of load came to.
+/// Result of a run of load.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     /// Answers a second.

@@ -43,10 +43,10 @@ use arguments::Arguments;
 use report::Goals;
 use server::Bench;
 
-/// What a part measures.
+/// Function that measures a part.
 type Measure = fn(&Run, &mut Goals) -> anyhow::Result<()>;
 
-/// What is measured, in the order of the report.
+/// Parts to measure, in the order of the report.
 const PARTS: &[(&str, Measure)] = &[
     ("startup", |run, goals| startup::measure(&run.bench, goals)),
     ("calls", |run, goals| calls::measure(&run.bench, goals)),

@@ -20,7 +20,7 @@ const STARTS: usize = 10;
 const CONNECTIONS: usize = 64;
 /// How long all pages are asked for, one after the other.
 const WALK: Duration = Duration::from_secs(5);
-/// What the cache of pages may take, and what a server takes besides, in megabytes.
+/// Megabytes that the cache of pages may take, and that a server takes besides.
 const CACHE: f64 = 32.0;
 const BESIDES: f64 = 64.0;
 

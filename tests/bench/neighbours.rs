@@ -1,4 +1,4 @@
-//! What a tenant notices of another one whose statements never end, or were quick until they are not.
+//! Latencies of a tenant beside another one whose statements never end, or were quick until they are not.
 
 use std::time::Duration;
 
@@ -50,12 +50,12 @@ const LOUD_ACTIONS: [(&str, &str); 4] = [
     ),
     ("like", ""),
 ];
-/// What the last of them repeats in its one row, and how often.
+/// Text that the last of them repeats in its one row, and how often.
 const LIKE: (&str, usize) = (
     "(printf('%.*c', :n, 'a') LIKE '%a' || replace(printf('%.*c', min(:n, 490), 'x'), 'x', '_a') || 'b')",
     200,
 );
-/// What they are called with until they are known to be quick, where they are, and then.
+/// Arguments until the statements are known to be quick, where they are, and then.
 const CALM: i64 = 1;
 const WILD: i64 = 100_000;
 

@@ -1,4 +1,4 @@
-//! The same calls beside PocketBase, where it is installed: its REST API, with public rules, on the same rows.
+//! Calls beside PocketBase, where it is installed: its REST API, with public rules, on the same rows.
 //!
 //! It runs as it comes, but for its log of requests, which is off because it costs as much as a read. It commits with
 //! `synchronous=NORMAL`: an insert of its is not durable when it is answered, one of `svc`'s is.
@@ -119,7 +119,7 @@ fn start(program: &Path, directory: &Path) -> anyhow::Result<Running> {
     Running::start_at(serve, address)
 }
 
-/// What an operation is in its API.
+/// Writes the requests of an operation in PocketBase's API.
 fn requests(operation: Operation, address: SocketAddr) -> Vec<Vec<u8>> {
     let get = |path: String| client::get(address, &path, "identity");
     match operation {

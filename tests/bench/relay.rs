@@ -10,12 +10,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
-/// What a message carries beside its time, so that it is as long as one of a page.
+/// Filling of a message beside its time, so that it is as long as one of a page.
 const FILLING: &str = "0123456789012345678901234567890123456789012345678901234567890123456789";
 /// Before the digits of a message's time.
 const MARK: &[u8] = b"\"data\":\"t";
 
-/// What a run has counted.
+/// Counts of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     /// Messages that were received.
@@ -24,7 +24,7 @@ pub(crate) struct Counts {
     pub(crate) closed: AtomicU64,
 }
 
-/// Who sends, and when.
+/// Pace of the senders.
 #[derive(Clone, Debug)]
 pub(crate) enum Pace {
     /// Again, as soon as another member has an earlier message: so many are on their way.

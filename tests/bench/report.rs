@@ -42,7 +42,7 @@ pub(crate) fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// What was to be reached, and what was.
+/// Goals that were missed.
 #[derive(Debug, Default)]
 pub(crate) struct Goals(Vec<String>);
 

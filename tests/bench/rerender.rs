@@ -1,10 +1,10 @@
-//! What viewers notice while all pages are rendered again by another guest.
+//! Latencies of viewers while all pages are rendered again by another guest.
 
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
-use svc::sandbox::{World, built_in};
+use svc_sandbox::{World, built_in};
 use svc_tests::guests::again;
 
 use super::report::{Goals, median, quantile, say, title};

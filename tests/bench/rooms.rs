@@ -17,11 +17,14 @@ use super::server::{Bench, Running};
 /// How long a run takes, and how often each is made.
 const RUN: Duration = Duration::from_secs(4);
 const ROUNDS: usize = 3;
+/// How long a large room takes until everybody in it is a member.
+const SETTLING: Duration = Duration::from_millis(1_500);
 /// How long idle sockets are watched: two pings each.
 const IDLE: Duration = Duration::from_secs(50);
 
 /// Limits that are in nobody's way; the queue is the service's own.
-const LIMITS: &str = "sockets_per_backend = 1000000
+const LIMITS: &str = "rooms_per_backend = 1000000
+sockets_per_backend = 1000000
 sockets_per_ip = 1000000
 sockets_total = 1000000
 messages_per_second = 1000000000
@@ -58,7 +61,7 @@ struct Relay {
     path: fn(usize) -> String,
 }
 
-/// What a run came to.
+/// Result of a run.
 struct Outcome {
     per_second: f64,
     /// Microseconds of processor time a delivery.
@@ -177,6 +180,7 @@ async fn one(relay: &Relay, shape: Shape, pace: &Pace) -> anyhow::Result<Outcome
             }
         }
     }
+    tokio::time::sleep(SETTLING).await;
     let sending: Vec<_> = senders
         .into_iter()
         .map(|(writing, heard)| tokio::spawn(send(Arc::clone(&run), writing, pace.clone(), heard)))
@@ -213,7 +217,7 @@ async fn one(relay: &Relay, shape: Shape, pace: &Pace) -> anyhow::Result<Outcome
     })
 }
 
-/// What idle sockets take.
+/// Measures the memory of idle sockets.
 async fn idle(relay: &Relay, goals: &mut Goals) -> anyhow::Result<()> {
     let run = Arc::new(Run {
         began: Instant::now(),

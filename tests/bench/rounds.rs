@@ -17,7 +17,7 @@ const WARM_UP: Duration = Duration::from_millis(300);
 pub(crate) struct Contender<'a> {
     server: &'a Running,
     requests: &'a [Vec<u8>],
-    /// What undoes a round; it is not measured.
+    /// Request that undoes a round; it is not measured.
     undo: Option<&'a [u8]>,
 }
 
@@ -30,7 +30,7 @@ impl<'a> Contender<'a> {
         }
     }
 
-    /// The same, with a request that undoes a round.
+    /// Adds a request that undoes a round.
     pub(crate) fn undone_by(self, undo: &'a [u8]) -> Self {
         Self {
             undo: Some(undo),
@@ -61,7 +61,7 @@ impl<'a> Contender<'a> {
     }
 }
 
-/// What one server did in its rounds.
+/// Figures of one server in its rounds.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
     rates: Vec<f64>,

@@ -124,7 +124,7 @@ impl Bench {
         Ok(serde_json::from_str(&self.said(data, command)?)?)
     }
 
-    /// What a command on a data directory says.
+    /// Runs a command on a data directory, and returns its output.
     fn said(&self, data: &str, mut command: Command) -> anyhow::Result<String> {
         command.arg("--data").arg(self.directory(data));
         let output = command.output()?;
@@ -165,13 +165,13 @@ impl Bench {
         Ok((svc, credential))
     }
 
-    /// The same, with some more limits, a line each.
+    /// Starts a server with some more limits, a line each.
     pub(crate) fn owned_with(&self, data: &str, limits: &str) -> anyhow::Result<(Running, String)> {
         let lines = format!("{SETTINGS}{limits}");
         self.with_settings(data, &lines)?.owned(data)
     }
 
-    /// The same, with other settings for the servers.
+    /// Makes servers with other settings.
     fn with_settings(&self, name: &str, lines: &str) -> anyhow::Result<Self> {
         let settings = self.work.join(format!("{name}.toml"));
         std::fs::write(&settings, lines)?;

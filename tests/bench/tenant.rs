@@ -29,7 +29,7 @@ pub(crate) fn settle(owner: &mut Owner, slug: &str, own: &[(&str, &str)]) -> any
     Ok(())
 }
 
-/// What a call answers.
+/// Returns the answer of a call.
 pub(crate) fn answer(server: &Running, call: &[u8]) -> anyhow::Result<Value> {
     let answer = server.client()?.send(call)?;
     let said = String::from_utf8_lossy(&answer.body);

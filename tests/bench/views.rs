@@ -87,7 +87,7 @@ fn earlier(before: &Bench, pages: &std::path::Path) -> anyhow::Result<Running> {
     Ok(svc)
 }
 
-/// The same page beside an earlier build; answers how many were asked for.
+/// Measures the same page beside an earlier build; returns how many requests there were.
 fn beside_before(
     svc: &Running,
     before: &Running,
@@ -107,7 +107,8 @@ fn beside_before(
     Ok(ours.answers + theirs.answers)
 }
 
-/// The same 10 KB beside nginx, which reads a file that the kernel has in memory; answers how many were asked for.
+/// Measures the same 10 KB beside nginx, which reads a file that the kernel has in memory; returns how many requests
+/// there were.
 fn beside_nginx(svc: &Running, nginx: &Running, goals: &mut Goals) -> anyhow::Result<usize> {
     let ours = [client::get(svc.address, "/page-1", "identity")];
     let theirs = [client::get(nginx.address, "/page-1.identity", "identity")];

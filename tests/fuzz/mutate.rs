@@ -5,7 +5,7 @@ use svc_tests::Numbers;
 /// The longest text that is made, in bytes.
 const LONGEST: usize = 4096;
 
-/// What the languages are made of: what random bytes would rarely hit.
+/// Tokens of the languages, which random bytes would rarely hit.
 const TOKENS: [&str; 56] = [
     "\"",
     "'",

@@ -96,7 +96,7 @@ impl Answer {
             .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&self.body)))
     }
 
-    /// The same answer, of which nothing else is expected than this status.
+    /// Expects this status, and nothing else.
     #[track_caller]
     pub fn expect(self, status: u16) -> Self {
         let body = String::from_utf8_lossy(&self.body);

@@ -14,9 +14,9 @@ pub struct Held {
     pub host: String,
     /// The path that it is for.
     pub path: String,
-    /// Its name.
+    /// Name of the cookie.
     pub name: String,
-    /// Its value.
+    /// Value of the cookie.
     pub value: String,
     /// The line that set it.
     pub line: String,
@@ -26,7 +26,7 @@ pub struct Held {
 #[derive(Clone, Debug)]
 pub struct Browser {
     client: reqwest::Client,
-    /// What it has been given, newest last.
+    /// Cookies that it was given, newest last.
     pub cookies: Vec<Held>,
     address: SocketAddr,
 }

@@ -1,4 +1,4 @@
-//! What lies below a data directory.
+//! Contents of a data directory.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

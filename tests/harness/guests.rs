@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// What a renderer does with a source that begins with one of the words `trap`, `spin`, `lies` and `slow`.
+/// Behaviours of a renderer with a source that begins with one of the words `trap`, `spin`, `lies` and `slow`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manners {
     /// Renders it like any other.

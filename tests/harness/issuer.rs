@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 
 use crate::server::NOW;
 
-/// What tokens for the service under test have in `aud`.
+/// Value that tokens for the service under test have in `aud`.
 pub const AUDIENCE: &str = "https://svc.example";
 
 /// An issuer. Dropping it ends it.
@@ -56,7 +56,7 @@ impl TokenIssuer {
         Self { shared, key, task }
     }
 
-    /// Its address.
+    /// Returns the address.
     pub fn url(&self) -> &str {
         &self.shared.url
     }
@@ -82,7 +82,7 @@ impl TokenIssuer {
         self.claims_at(subject, NOW.0 / 1000)
     }
 
-    /// The same, by a clock that says `now`, in seconds.
+    /// Makes claims by a clock that says `now`, in seconds.
     pub fn claims_at(&self, subject: &str, now: i64) -> Value {
         json!({
             "iss": self.url(), "aud": AUDIENCE, "sub": subject,

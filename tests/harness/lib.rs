@@ -1,4 +1,4 @@
-//! What tests stand on: the real server, in this process or as one of its own, and what it answers.
+//! Harness of the tests: the real server, in this process or as one of its own, and its answers.
 
 mod answer;
 pub mod browser;

@@ -19,12 +19,12 @@ use crate::wait::{DEADLINE, until};
 #[derive(Clone, Debug)]
 pub struct Binary(PathBuf);
 
-/// What a command that has ended said.
+/// Output of a command that has ended.
 #[derive(Debug)]
 pub struct Output {
     /// Whether it succeeded.
     pub success: bool,
-    /// Its exit status, unless a signal ended it.
+    /// Exit status, unless a signal ended the command.
     pub code: Option<i32>,
     /// Standard output.
     pub stdout: String,
@@ -61,7 +61,7 @@ impl Binary {
         finish(command).await
     }
 
-    /// The same, dying at a fault point (`svc::fault`).
+    /// Runs a command that dies at a fault point (`svc_base::fault`).
     pub async fn run_until(&self, fault: &str, data: &Path, arguments: &[&str]) -> Output {
         let mut command = self.command();
         command.env("SVC_FAULT", fault).env("SVC_DATA", data);
@@ -74,7 +74,7 @@ impl Binary {
         self.serve_until(None, data, arguments).await
     }
 
-    /// The same, with a server that dies at a fault point (`svc::fault`).
+    /// Starts a server that dies at a fault point (`svc_base::fault`).
     pub async fn serve_until(
         &self,
         fault: Option<&str>,
@@ -86,7 +86,7 @@ impl Binary {
         Self::start(command, data, arguments).await
     }
 
-    /// The same, without some variables of its environment and with others.
+    /// Starts a server without some variables of its environment and with others.
     pub async fn serve_with(
         &self,
         with: &[(&str, &str)],
@@ -186,7 +186,7 @@ impl Process {
         self.child.id()
     }
 
-    /// What it has said on standard error so far.
+    /// Returns what the process has written to standard error so far.
     pub fn stderr(&self) -> String {
         self.stderr.lock().unwrap().clone()
     }

@@ -8,9 +8,9 @@ use std::time::Duration;
 use http::Method;
 use reqwest::{Client, RequestBuilder};
 use serde_json::Value;
-use svc::clock::{Clock, Timestamp};
 use svc::config::{Limits, Settings};
 use svc::server::Server;
+use svc_base::clock::{Clock, Timestamp};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
@@ -36,7 +36,7 @@ pub fn cache() -> PathBuf {
     cache
 }
 
-/// What a server under test is made of.
+/// Settings of a server under test.
 #[derive(Debug)]
 pub struct Builder {
     settings: Settings,
@@ -167,13 +167,13 @@ impl TestServer {
         Self::open(settings, clock, data).await
     }
 
-    /// The same, with other settings.
+    /// Restarts with other settings.
     pub async fn restart_with(mut self, change: impl FnOnce(&mut Settings)) -> Self {
         change(&mut self.settings);
         self.restart().await
     }
 
-    /// The same, with something done to its data directory while no server has it.
+    /// Restarts, after a change of its data directory while no server has it.
     pub async fn restart_after(self, meanwhile: impl AsyncFnOnce(&Path)) -> Self {
         let (settings, clock) = (self.settings.clone(), self.clock.clone());
         let data = self.stop().await;
@@ -204,7 +204,7 @@ impl TestServer {
         self.server.address()
     }
 
-    /// Its data directory.
+    /// Returns the data directory.
     pub fn data(&self) -> &Path {
         self.data.path()
     }
@@ -320,7 +320,7 @@ impl TestServer {
         self.written_visits(slug).await
     }
 
-    /// The same, of those that are written down by now.
+    /// Returns the visits of a page that are written down by now.
     pub async fn written_visits(&self, slug: &str) -> u64 {
         let control = &self.server.app().control;
         let slug = slug.to_owned();

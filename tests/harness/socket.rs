@@ -20,7 +20,7 @@ const QUIET: Duration = Duration::from_millis(300);
 #[derive(Debug)]
 pub struct Socket(pub WebSocketStream<TcpStream>);
 
-/// What came of a socket.
+/// Next thing that a socket heard.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Heard {
     /// An envelope.
@@ -78,7 +78,7 @@ impl Socket {
         self.0.send(Message::text(text.into())).await.unwrap();
     }
 
-    /// What comes next; pings are answered on the way.
+    /// Waits for what comes next; pings are answered on the way.
     ///
     /// # Panics
     /// When nothing comes.

@@ -1,4 +1,4 @@
-//! An owner: a namespace with its credential, and what it does.
+//! An owner: a workspace with its credential, and what it does.
 
 use http::Method;
 use reqwest::RequestBuilder;
@@ -6,19 +6,19 @@ use serde_json::{Value, json};
 use svc::workspaces::Plan;
 use svc_tests::{Answer, Ask, TestServer};
 
-/// A namespace that calls with its credential.
+/// A workspace that calls with its credential.
 #[derive(Clone, Debug)]
 pub(crate) struct Owner {
     pub(crate) credential: String,
 }
 
 impl Owner {
-    /// A new namespace on the pro plan.
+    /// A new workspace on the pro plan.
     pub(crate) async fn new(server: &TestServer, name: &str) -> Self {
         Self::on(server, name, Plan::Pro).await
     }
 
-    /// A new namespace on a plan.
+    /// A new workspace on a plan.
     pub(crate) async fn on(server: &TestServer, name: &str, plan: Plan) -> Self {
         let workspaces = &server.server().app().workspaces;
         let credential = workspaces.create(name, plan).await.unwrap().credential;

@@ -13,7 +13,7 @@ use crate::crashes::{Site, deed_of, points};
 use crate::house::{GUESTS, named, names};
 use crate::svc;
 
-/// What an owner does to a backend, as fault points are named: `provision.committed`.
+/// Deeds of an owner on a backend, as fault points are named: `provision.committed`.
 pub(crate) const DEEDS: [&str; 7] = [
     "provision",
     "migrate",
@@ -143,7 +143,7 @@ async fn define(site: &Site<'_>, backend: &str, n: u64) -> Value {
     named(&answer["actions"], "say").clone()
 }
 
-/// What is asked for, once before the death and once after.
+/// Makes the request of a deed, once before the death and once after.
 fn deed(deed: &str, backend: &str, first: &Value) -> (Method, String, Option<Value>) {
     let (method, below, body) = match deed {
         // What was committed is taken when somebody looks.
@@ -159,7 +159,7 @@ fn deed(deed: &str, backend: &str, first: &Value) -> (Method, String, Option<Val
     (method, format!("{backend}{below}"), body)
 }
 
-/// What the page answers when it is told to say its number; `None` without a backend.
+/// Asks the page for its number; `None` without a backend.
 async fn said(site: &Site<'_>) -> Option<Value> {
     let answer = site
         .process

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::crashes::{deed_of, points};
 use crate::svc;
 
-/// What an operator does, as fault points are named: `backup.begun`.
+/// Deeds of an operator, as fault points are named: `backup.begun`.
 pub(crate) const DEEDS: [&str; 2] = ["backup", "restore"];
 
 /// The points after which the new state is the one that counts.

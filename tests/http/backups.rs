@@ -446,7 +446,7 @@ async fn what_a_backup_copies_is_not_collected() {
     assert_eq!(disk::files(&server.data().join("content")).len(), 1);
 }
 
-/// What writers were answered.
+/// Answers that writers got.
 #[derive(Default)]
 struct Answered {
     shares: Vec<String>,

@@ -1,4 +1,4 @@
-//! What bounds a call: rows, bytes, time, the size of the database, and how often a client and a page may.
+//! Bounds of a call: rows, bytes, time, the size of the database, and how often a client and a page may call.
 
 use http::Method;
 use serde_json::{Value, json};

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use crate::svc;
 
 const SOCKET: &str = "operators.sock";
-/// What leads to the points of death that are tried here.
+/// Deeds that lead to the points of death that are tried here.
 pub(crate) const DEEDS: [&str; 1] = ["operators"];
 
 /// A server as a process, and commands beside it.
@@ -268,7 +268,7 @@ async fn what_is_no_request_of_this_version_is_told_why() {
     site.server.get("/healthz").await.expect(200);
 }
 
-/// What the server answers to an operation, line by line.
+/// Lines that the server answers to an operation.
 fn lines(data: &Path, operation: &Value) -> Vec<Value> {
     let version = env!("CARGO_PKG_VERSION");
     let asked = json!({ "version": version, "actor": "me", "operation": operation });

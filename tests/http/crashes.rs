@@ -57,7 +57,7 @@ impl Site<'_> {
     }
 }
 
-/// What was there before the crash.
+/// State before the crash.
 struct Before {
     project: String,
     live: String,
@@ -92,12 +92,12 @@ async fn furnish(data: &Path, credential: &str) -> Before {
     }
 }
 
-/// What leads to a point: the first part of its name.
+/// Returns the deed that leads to a point: the first part of its name.
 pub(crate) fn deed_of(point: &str) -> &str {
     point.split('.').next().unwrap()
 }
 
-/// What is asked for when the server dies at a point.
+/// Makes the request during which the server dies at a point.
 fn deed(point: &str, before: &Before) -> (Method, String, Option<Value>) {
     let room = format!("/{}/frontends/room", before.project);
     match deed_of(point) {
@@ -240,7 +240,7 @@ async fn whatever_the_point_of_death_what_follows_is_whole() {
     }
 }
 
-/// The same when nobody asks for the end, and the project's own clock begins it.
+/// Ends a project by its own clock, without a request, and dies on the way.
 #[tokio::test]
 async fn whatever_the_point_of_death_what_has_expired_ends() {
     let points = points().into_iter();

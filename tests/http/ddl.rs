@@ -1,4 +1,4 @@
-//! What a backend's DDL may say: everything that only adds, and nothing else, in creation and in migrations.
+//! Rules of a backend's DDL: everything that only adds, and nothing else, in creation and in migrations.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -140,7 +140,7 @@ async fn a_migration_says_something() {
     }
 }
 
-/// What the gate cannot know and SQLite refuses: the statement, and what SQLite says of it.
+/// Statements that the gate cannot know to be wrong and SQLite refuses, with SQLite's message.
 const UNPREPARED: [(&str, u64, &str); 7] = [
     (
         "CREATE TABLE a (x);\nINSERT INTO nowhere VALUES (1)",

@@ -116,7 +116,7 @@ fn drawings(page: &str) -> Vec<&str> {
         .collect()
 }
 
-/// What could run, load or lead somewhere it should not, in a page that is written as ours are.
+/// Finds what could run, load or lead somewhere it should not, in a page that is written as ours are.
 ///
 /// It shares nothing with what wrote the page: it cuts the page into tags, and knows what may be in them.
 fn live(page: &str) -> Vec<String> {

@@ -27,7 +27,7 @@ fn documents() -> Vec<(String, &'static str, String)> {
     found
 }
 
-/// What a reader sees of a page's text: without code, formulas and drawings, which may show what they like.
+/// Returns the text of a page as a reader sees it: without code, formulas and drawings, which may show what they like.
 fn prose(page: &str) -> String {
     let (_, main) = page.split_once("<main>").unwrap();
     let mut rest = main.split_once("</main>").unwrap().0.to_owned();

@@ -1,4 +1,4 @@
-//! What a 201 promises holds through `kill -9`. A few kills here; many in the slow tests.
+//! Durability: the promise of a 201 holds through `kill -9`. A few kills here; many in the slow tests.
 
 use std::collections::BTreeSet;
 

@@ -9,7 +9,7 @@ use crate::crashes::{deed_of, points};
 use crate::guests::signed;
 use crate::svc;
 
-/// What leads to the points of this file.
+/// Deeds that lead to the points of this file.
 pub(crate) const DEEDS: [&str; 2] = ["install", "rerender"];
 
 /// How many pages there are: the first one is where the process dies.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use svc::guests::status::Presence;
-use svc::sandbox::{GuestDigest, World, built_in};
+use svc_sandbox::{GuestDigest, World, built_in};
 use svc_tests::guests::{Manners, again, parse, renderer, write};
 use svc_tests::{Answer, Ask, Output, TestServer, finish, until};
 use tempfile::TempDir;
@@ -46,7 +46,7 @@ async fn page(server: &TestServer, content: &str) -> Answer {
     server.get(&format!("/{slug}")).answer().await.expect(200)
 }
 
-/// Who made a page, which one guest has made as a whole; the built-in one does not sign.
+/// Finds the guest that made a page, as a whole; the built-in one does not sign.
 #[track_caller]
 pub(crate) fn signed(page: &str) -> Option<&str> {
     let sign = page.split("begun by ").nth(1)?.split('<').next().unwrap();

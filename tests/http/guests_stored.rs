@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use http::Method;
 use serde_json::{Value, json};
 use svc::config::Edge;
-use svc::sandbox::{World, built_in};
+use svc_sandbox::{World, built_in};
 use svc_tests::guests::{Manners, again, write};
 use svc_tests::{Ask, TestServer, until};
 use tempfile::TempDir;
@@ -168,7 +168,7 @@ async fn rerendered(server: &TestServer) -> Value {
     finished(server).await
 }
 
-/// The same of one that was asked for.
+/// Waits until a rerender that was asked for has finished.
 async fn finished(server: &TestServer) -> Value {
     let done = async || {
         let rerender = status(server).await["rerender"].clone();
@@ -343,7 +343,7 @@ async fn pages_of_a_rerender_are_made_again_when_its_guest_falls_afterwards() {
     assert_eq!(last["requested_at"], again["requested_at"], "{last}");
 }
 
-/// What the edge is to be told; forgotten, if that is wanted.
+/// Reads the purges that the edge is to be sent; forgets them, if that is wanted.
 async fn purges(server: &TestServer, forget: bool) -> Vec<String> {
     let control = &server.server().app().control;
     let prefixes = control.read(|c| {

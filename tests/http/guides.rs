@@ -115,7 +115,7 @@ impl Document {
         texts.collect()
     }
 
-    /// What the scripts' output contains.
+    /// Lists the texts that the scripts' output contains.
     fn shows(&self) -> Vec<&str> {
         let notes = self.text.split("<!-- shows: ").skip(1);
         notes
@@ -154,7 +154,7 @@ struct Trial {
     data: TempDir,
     port: u16,
     credential: String,
-    /// Who knows the users of a document that has some.
+    /// Issuer of a document that has users.
     users: Option<Users>,
 }
 

@@ -30,12 +30,12 @@ const MISDEEDS: [(char, Option<&str>); 19] = [
     ('n', None),
     ('x', None),
 ];
-/// What else a renderer does.
+/// Further behaviours of a renderer.
 const RENDERS: [(char, Option<&str>); 2] = [('g', None), ('o', Some("page_bytes"))];
 /// So often is everything done before the memory is looked at, and after.
 const ROUNDS: (usize, usize) = (3, 16);
-/// What may be more in memory than before, in bytes: the allocator keeps up to 64 MB for each thread that had much. A page or two
-/// of each round would be more.
+/// Bytes that may be more in memory than before: the allocator keeps up to 64 MB for each thread that had much. A page
+/// or two of each round would be more.
 const KEPT: u64 = 160 << 20;
 
 /// Tests share the machine with builds and with each other: what is slow must not look like what is endless.

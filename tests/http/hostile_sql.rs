@@ -12,7 +12,7 @@ use crate::house::House;
 /// Far beyond what a statement may run, on a machine that is busy, and far below what these ran before they ended by themselves.
 const SOON: Duration = Duration::from_secs(8);
 
-/// What was once quick with its argument `n` of 1: how often a part stands in a row, and the part.
+/// Statements that were once quick with their argument `n` of 1: how often a part stands in a row, and the part.
 const CHAINS: [(&str, usize, &str); 9] = [
     (
         "unhex",

@@ -35,7 +35,7 @@ impl House {
         Self::on(TestServer::start().await, ddl).await
     }
 
-    /// The same, on a server of one's own making.
+    /// Makes a house on a server of one's own.
     pub(crate) async fn on(server: TestServer, ddl: &str) -> Self {
         let house = Self::empty(server).await;
         house.create(ddl).await.expect(201);

@@ -287,7 +287,7 @@ async fn send_form(server: &TestServer, path: &str, origin: Option<&str>, form: 
     request.answer().await
 }
 
-/// What stands between two texts.
+/// Returns the text between two texts.
 fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
     let rest = text.split(before).nth(1).expect(before);
     rest.split(after).next().unwrap()

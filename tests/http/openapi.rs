@@ -153,7 +153,7 @@ async fn every_route_is_in_it_and_answers() {
         assert!(described.contains(route), "{route} is not described");
     }
     // Routes that the router makes beside its description are in it all the same.
-    let router = include_str!("../../host/src/router.rs");
+    let router = include_str!("../../host/src/router/mod.rs");
     for route in router.split(".route(").skip(1) {
         let path = route.split('"').nth(1).unwrap();
         assert!(

@@ -1,4 +1,4 @@
-//! What is answered on the wire is in the description: the status, and the kind of content.
+//! Answers on the wire are in the description: the status, and the kind of content.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -149,7 +149,7 @@ async fn bad_bodies_of_calls_and_members_of_problems_are_described() {
     let mut given = 0;
     for source in [
         include_str!("../../host/src/backends/problems.rs"),
-        include_str!("../../host/src/backends/operate/requests.rs"),
+        include_str!("../../host/src/backends/calls/requests.rs"),
         include_str!("../../host/src/deployments/frontends/problems.rs"),
         include_str!("../../host/src/deployments/problems.rs"),
     ] {

@@ -7,7 +7,7 @@ use svc_tests::TestServer;
 
 use crate::openapi::{description, operations};
 
-/// What must lead on: from where, and to where.
+/// Links that must lead on: from where, and to where.
 const WAYS: [(&str, &[&str]); 6] = [
     ("deploy", &["page", "raw", "unlock", "report"]),
     (

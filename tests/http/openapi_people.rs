@@ -15,7 +15,7 @@ struct Recorder {
     house: House,
     alice: User,
     examples: Examples,
-    /// What the examples have in place of what is random.
+    /// Names in the examples in place of random ones.
     names: Vec<(String, String)>,
 }
 

@@ -18,7 +18,7 @@ use crate::visitors::stub::Stub;
 
 /// The server that the examples are from.
 pub(crate) const BASE_URL: &str = "https://svc.example";
-/// What the ids of the examples begin with, in place of random ones.
+/// Prefix of the ids in the examples, in place of random ones.
 const ID: &str = "01a1ff0b-0540-7000-8000-";
 
 /// By operation and part, request or answer: the examples by their names.
@@ -446,7 +446,7 @@ fn written(examples: &Examples) -> String {
     text
 }
 
-/// The same with each random id as one that says in which place it first stands.
+/// Replaces each random id by one that says in which place it first stands.
 fn with_stable_ids(text: &str) -> String {
     let mut ids: Vec<&str> = Vec::new();
     let is_id = |text: &&str| {
@@ -465,7 +465,7 @@ fn with_stable_ids(text: &str) -> String {
     ids.iter().enumerate().fold(text.to_owned(), stable)
 }
 
-/// The same with one visitor in place of each random one.
+/// Replaces each random visitor by one and the same.
 fn with_stable_visitors(text: &str) -> String {
     let mut parts = text.split("usr_");
     let mut stable = parts.next().unwrap_or_default().to_owned();
@@ -487,7 +487,7 @@ fn with_stable_visitors(text: &str) -> String {
     stable
 }
 
-/// The same with one token in place of each random one.
+/// Replaces each random token by one and the same.
 fn with_stable_tokens(text: &str) -> String {
     let stable = "0q8Rx".repeat(9);
     let mut text = text.to_owned();

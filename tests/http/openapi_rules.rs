@@ -1,4 +1,4 @@
-//! What bodies must be, in the description and on the wire: whatever the one refuses, the other refuses too.
+//! Rules about bodies, in the description and on the wire: whatever the one refuses, the other refuses too.
 
 use http::Method;
 use serde_json::{Value, json};

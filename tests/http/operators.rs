@@ -578,7 +578,7 @@ async fn a_check_finds_no_damage_in_what_changes_meanwhile() {
     };
     let checking = async {
         for _ in 0..100 {
-            let found = svc::deployments::operate::check(&app.control, &content, Some(&once));
+            let found = svc::deployments::operators::check(&app.control, &content, Some(&once));
             assert_eq!(found.await.unwrap().errors, [] as [String; 0]);
         }
         done.store(true, std::sync::atomic::Ordering::Relaxed);

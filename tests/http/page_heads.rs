@@ -1,4 +1,5 @@
-//! What a rendered page says around its content: title, language, previews of links, foot; and what is said of diagrams that are not drawn.
+//! Surroundings of the content in a rendered page: title, language, previews of links, foot; and the notes on diagrams
+//! that are not drawn.
 
 use serde_json::{Value, json};
 use svc_tests::{Ask, TestServer};

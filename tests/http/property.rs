@@ -217,7 +217,7 @@ impl Sent {
     }
 }
 
-/// What comes after `100 Continue`, where somebody expected it.
+/// Skips `100 Continue`, where somebody expected it.
 fn skip_interim(answer: &[u8]) -> &[u8] {
     match answer.strip_prefix(b"HTTP/1.1 100 Continue\r\n\r\n") {
         Some(rest) if !rest.is_empty() => rest,

@@ -1,4 +1,4 @@
-//! What an owner asks a page's backend: one statement at a time, and the schema as it stands.
+//! Queries of an owner through a page: one statement at a time, and the schema as it stands.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -162,7 +162,7 @@ async fn rows_are_read_and_written() {
     assert!(text(&problem["detail"]).contains(says), "{problem}");
 }
 
-/// What is no query. Nothing of it is done.
+/// Texts that are no query. Nothing of it is done.
 const REFUSED: [&str; 34] = [
     "",
     " \n",

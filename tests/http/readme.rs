@@ -13,7 +13,7 @@ const DOCUMENTS: [&str; 3] = [
 ];
 const GUIDE: &str = include_str!("../../host/assets/llms.txt");
 
-/// What the landing page shows, and a document too.
+/// Snippets that the landing page shows, and a document too.
 const CONNECT: [&str; 8] = [
     include_str!("../../host/assets/connect/share.sh"),
     include_str!("../../host/assets/connect/owner.sh"),

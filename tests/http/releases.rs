@@ -1,4 +1,4 @@
-//! What is live: the history of a frontend, walked as a table, and races for its release pointer.
+//! Releases: the history of a frontend, walked as a table, and races for its release pointer.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::account::{Owner, text};
 /// A frontend with a history.
 struct History {
     owner: Owner,
-    /// Its path below `/api/v1/projects`.
+    /// Path below `/api/v1/projects`.
     path: String,
     slug: &'static str,
 }

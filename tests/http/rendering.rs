@@ -1,4 +1,4 @@
-//! What the types become, as visitors get it. What the renderer does in detail, its own tests say.
+//! Pages of each type, as visitors get them. What the renderer does in detail, its own tests say.
 
 use serde_json::json;
 use svc_tests::{Ask, TestServer};

@@ -255,7 +255,7 @@ async fn later_migrations_are_applied_again_without_their_rows() {
     assert_eq!(svc_check(&house).await, (json!([]), json!([])));
 }
 
-/// What `svc check` says is wrong, and is left over.
+/// Runs `svc check`, and returns its errors and its leftovers.
 async fn svc_check(house: &House) -> (Value, Value) {
     let found = house.server.command(&svc(), &["check", "--json"]).await;
     let mut found = found.json();

@@ -330,8 +330,8 @@ async fn nothing_is_left_of_shares_that_are_read_once() {
     );
 }
 
-/// What an installation of an earlier version left in its database goes when it is opened.
-/// The schema before anything was overwritten.
+/// Leftovers of an earlier version, in an installation's database, go when it is opened. The schema before anything was
+/// overwritten.
 const FOURTH_SCHEMA: [&str; 4] = [
     include_str!("../../host/migrations/0001_house.sql"),
     include_str!("../../host/migrations/0002_projects.sql"),

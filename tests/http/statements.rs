@@ -1,4 +1,4 @@
-//! What SQL no action may be, and how it is refused.
+//! Statements that no action may be, and how they are refused.
 
 use serde_json::{Value, json};
 use svc_tests::disk;
@@ -11,7 +11,7 @@ fn it(sql: &str) -> Value {
     json!([{ "name": "it", "sql": sql }])
 }
 
-/// What no action may be. Some the gate refuses, some SQLite; all are refused as statements.
+/// Statements that no action may be. Some the gate refuses, some SQLite; all are refused as statements.
 const REFUSED: [&str; 53] = [
     "-- nothing",
     "SELECT 1 AS a; SELECT 2 AS b",

@@ -18,16 +18,12 @@ const LONG: [(&str, &str); 2] = [
 ];
 
 /// Parts of the host that are no domain: what domains are built on, and what is built on them.
-const FOUNDATION: [&str; 7] = [
-    "access", "cli", "config", "content", "control", "http", "server",
+const FOUNDATION: [&str; 9] = [
+    "access", "cli", "config", "content", "control", "http", "openapi", "router", "server",
 ];
 
 /// Files of a domain that speak HTTP and are not its routes.
-const HTTP: [(&str, &str); 9] = [
-    (
-        "router/probes.rs",
-        "the routes of probes, which belong to no domain",
-    ),
+const HTTP: [(&str, &str); 8] = [
     (
         "mcp/transport.rs",
         "the way from a request to the protocol's library and back, for both endpoints of tools",
@@ -130,6 +126,11 @@ fn domains() -> Vec<(String, String, String)> {
     files
 }
 
+/// Whether a file has tests alone.
+fn is_test(path: &str) -> bool {
+    path.starts_with("tests/") || path.contains("/tests/") || path.ends_with("tests.rs")
+}
+
 #[track_caller]
 fn none(found: &[String], rule: &str) {
     assert!(found.is_empty(), "{rule}:\n  {}", found.join("\n  "));
@@ -146,6 +147,91 @@ fn every_source_says_what_it_is_for() {
         let silent: Vec<_> = silent.map(|(path, _)| path).collect();
         none(&silent, &format!("begin with a line `{opening}…`"));
     }
+}
+
+/// How a comment does not begin: with a word that stands for a noun instead of one, or with a comparison to its neighbour.
+const OPENINGS: [&str; 9] = [
+    "What ",
+    "Who ",
+    "Whose ",
+    "Whom ",
+    "Its ",
+    "Their ",
+    "The same ",
+    "The same,",
+    "Likewise",
+];
+
+/// The faults in the doc comments of a source, each with its line.
+fn riddles(text: &str) -> Vec<(usize, String)> {
+    let comment = |line: &str| {
+        let line = line.trim_start();
+        let text = line
+            .strip_prefix("///")
+            .or_else(|| line.strip_prefix("//!"))?;
+        Some(text.trim().to_owned())
+    };
+    let lines: Vec<_> = text.lines().map(comment).collect();
+    let mut found = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let begins = at == 0 || lines[at - 1].is_none();
+        let Some(line) = line.as_ref().filter(|_| begins) else {
+            continue;
+        };
+        let alone = lines.get(at + 1).is_none_or(Option::is_none);
+        let is_word = alone && !line.contains(' ');
+        if is_word || OPENINGS.iter().any(|opening| line.starts_with(opening)) {
+            found.push((at + 1, line.clone()));
+        }
+    }
+    found
+}
+
+#[test]
+fn comments_begin_with_a_noun_or_a_verb() {
+    let sources = sources(".rs");
+    let sources = sources
+        .iter()
+        .filter(|(path, _)| !path.starts_with("guest-"));
+    let found = sources.flat_map(|(path, text)| {
+        let riddles = riddles(text).into_iter();
+        riddles.map(move |(line, comment)| format!("{path}:{line}: {comment}"))
+    });
+    none(
+        &found.collect::<Vec<_>>(),
+        "say what it is, or what it does",
+    );
+}
+
+#[test]
+fn riddles_are_found() {
+    for (text, faults) in [
+        ("/// Returns the writer to the queue.\nfn a() {}", 0),
+        ("/// What it is.\nfn a() {}", 1),
+        (
+            "    /// Its name.\n    name: String,\n    /// Whether it is open.\n    open: bool,",
+            1,
+        ),
+        ("/// Name.\nname: String,", 1),
+        (
+            "/// The same for a key.\n///\n/// What follows may begin so.\nfn a() {}",
+            1,
+        ),
+        ("//! Who calls.\n\nuse a;", 1),
+    ] {
+        assert_eq!(riddles(text).len(), faults, "{text}");
+    }
+}
+
+#[test]
+fn a_module_with_a_folder_lies_in_it() {
+    let sources = sources(".rs");
+    let beside = sources.iter().filter(|(path, _)| {
+        let folder = format!("{}/", path.trim_end_matches(".rs"));
+        !path.starts_with("guest-") && sources.iter().any(|(other, _)| other.starts_with(&folder))
+    });
+    let beside: Vec<_> = beside.map(|(path, _)| path.clone()).collect();
+    none(&beside, "a module with a folder is the folder's mod.rs");
 }
 
 #[test]
@@ -209,7 +295,7 @@ fn time_is_handed_in() {
 fn files_are_short() {
     let mut found = Vec::new();
     for (path, text) in sources(".rs") {
-        let is_test = path.starts_with("tests/") || path.ends_with("/tests.rs");
+        let is_test = is_test(&path);
         let production = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
         let lines = production.lines().count();
         let listed = LONG.iter().any(|(long, _)| *long == path);

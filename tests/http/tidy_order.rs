@@ -177,7 +177,7 @@ fn every_way_of_using_a_later_part_is_found() {
             "telemetry",
             "pub fn new(deployments: &crate::deployments::Deployments) {}",
         ),
-        ("deployments", "    crate::backends::operate::call();"),
+        ("deployments", "    crate::backends::calls::call();"),
         (
             "backends",
             "impl FromRef<crate::app::SharedApp> for Backends {}",

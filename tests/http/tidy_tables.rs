@@ -1,4 +1,4 @@
-//! Whose tables are whose in the control database: nobody writes another domain's, and reads of them are listed.
+//! Tables of the control database and their owners: nobody writes another domain's, and reads of them are listed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -91,7 +91,7 @@ fn uses(domain: &str, code: &str) -> BTreeSet<Use> {
     found
 }
 
-/// What is wrong with some uses.
+/// Finds the faults of some uses.
 fn faults(uses: &BTreeSet<Use>) -> Vec<String> {
     let owners = TABLES.iter().map(|table| (table.name, table.owner));
     let owners: BTreeMap<&str, &str> = owners.collect();

@@ -40,7 +40,7 @@ const ADD: &str = "INSERT INTO entries (writer, number, half, body)
 const PAGE: &str = "SELECT id, writer, number, half, length(body) AS length FROM entries
   WHERE id > :after ORDER BY id LIMIT 500";
 
-/// Who wrote it, and which of theirs it is.
+/// Writer of an entry, and the number of the entry among those of its writer.
 type Entry = (u64, u64);
 
 fn body(number: u64, scale: u64) -> String {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
-use svc::sandbox::{World, built_in};
+use svc_sandbox::{World, built_in};
 use svc_tests::guests::{Manners, again, renderer, write};
 use svc_tests::{Answer, Ask, Binary, Process, until};
 use tempfile::TempDir;

@@ -1,5 +1,7 @@
 //! Tests that take minutes: `cargo test -p svc-tests --test slow`.
 
+mod attack;
+mod attacker;
 mod backends;
 mod guests;
 mod rooms;

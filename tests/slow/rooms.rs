@@ -11,7 +11,7 @@ const AT_ONCE: usize = 250;
 const ROUNDS: usize = 80;
 /// Rounds after which everything that is made once is made.
 const WARM: usize = 8;
-/// What an allocator may keep to itself, in kilobytes; a leak of one socket in three would be more.
+/// Kilobytes that an allocator may keep to itself; a leak of one socket in three would be more.
 const SLACK: usize = 8 * 1024;
 
 /// Memory of this process, server and clients, in kilobytes.

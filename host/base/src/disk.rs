@@ -94,7 +94,7 @@ pub fn refresh(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     fs::rename(&new, directory.join(name))
 }
 
-/// How many bytes are free where a directory is.
+/// Returns the free bytes where a directory is.
 ///
 /// # Errors
 /// The disk's.
@@ -102,7 +102,7 @@ pub fn free(directory: &Path) -> io::Result<u64> {
     free_in(fs::File::open(directory)?)
 }
 
-/// The same of a directory that is open.
+/// Returns the free bytes where an open directory is.
 ///
 /// # Errors
 /// The disk's.

@@ -1,4 +1,5 @@
-//! What everything stands on: identifiers, time, randomness, files of the host's own, and copies of SQLite databases.
+//! Foundations of the other packages: identifiers, time, randomness, files of the host's own, and copies of SQLite
+//! databases.
 //!
 //! Nothing here knows a domain, a protocol or a setting.
 

@@ -1,6 +1,6 @@
 //! How to go on where SQLite cannot do what a script asks for.
 
-/// What SQLite says, in part, and what to do.
+/// Fragments of SQLite's messages, each with what to do about it.
 const ADVICE: &[(&str, &str)] = &[
     (
         "cannot add a unique column",
@@ -32,7 +32,7 @@ const ADVICE: &[(&str, &str)] = &[
     ),
 ];
 
-/// What SQLite says, with what to do where there is something.
+/// Appends advice to a message of SQLite, where there is any.
 pub(super) fn with_advice(reason: String) -> String {
     let lower = reason.to_ascii_lowercase();
     let known = ADVICE.iter().find(|(says, _)| lower.contains(says));

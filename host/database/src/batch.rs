@@ -17,18 +17,18 @@ pub struct Step {
     pub sql: Arc<str>,
     /// Whether it changes rows.
     pub writes: bool,
-    /// Its binds' values.
+    /// Values of the binds.
     pub params: Vec<(String, Given)>,
     /// How long it takes.
     pub pace: Arc<Pace>,
 }
 
-/// What a bind of a step is given.
+/// Value that a bind of a step is given.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Given {
     /// A value.
     Value(Value),
-    /// What the first row of an earlier step has in a column.
+    /// Value of a column in the first row of an earlier step.
     From {
         /// Which step, from 0.
         step: usize,
@@ -43,7 +43,7 @@ pub enum Given {
 pub struct BatchError {
     /// Which step failed, from 0, if it was one of them.
     pub step: Option<usize>,
-    /// What is wrong.
+    /// Error of the step.
     pub error: RunError,
 }
 
@@ -53,7 +53,7 @@ impl From<RunError> for BatchError {
     }
 }
 
-/// What a write does.
+/// Work of a write.
 #[derive(Clone, Debug)]
 pub(super) enum Work {
     /// One statement.
@@ -76,7 +76,7 @@ impl Work {
         }
     }
 
-    /// What it weighs, in bytes.
+    /// Weight of the work, in bytes.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Call(call) => call.bytes(),

@@ -1,4 +1,4 @@
-//! What a connection knows of its statements: what they cost, and which tables they are about.
+//! Knowledge of a connection about its statements: their cost, and the tables that they are about.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -12,16 +12,16 @@ use super::touched::Tables;
 /// How many costs a connection remembers.
 const KNOWN: usize = 512;
 
-/// What is known of a statement.
+/// Knowledge about one statement.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
-    /// What it costs.
+    /// Cost of the statement.
     pub(super) cost: Cost,
-    /// What it reads and writes.
+    /// Tables that the statement reads and writes.
     pub(super) tables: Arc<Tables>,
 }
 
-/// What a connection knows of its statements' costs, for as long as the schema stays as it is.
+/// Costs of a connection's statements, valid for as long as the schema stays as it is.
 ///
 /// A statement that begins just before a schema changes may run with the cost of before: once, and new parts of a schema
 /// are no reason to run an older statement again.
@@ -46,7 +46,7 @@ impl Costs {
         }
     }
 
-    /// What is known of a statement, if it was looked into.
+    /// Returns what is known of a statement, if it was looked into.
     pub(super) fn known(&self, sql: &str) -> Option<Known> {
         let schema = self.schema.load(Ordering::Acquire);
         if self.of.replace(schema) != schema {

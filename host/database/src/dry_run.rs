@@ -1,4 +1,4 @@
-//! What a change would do, found out on a copy in memory that is thrown away.
+//! Trial of a change on a copy in memory that is thrown away.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub struct Trial {
 /// A statement that is tried after the change.
 #[derive(Clone, Debug)]
 pub struct Tried {
-    /// What it is called.
+    /// Name of the action.
     pub name: String,
     /// The statement itself.
     pub sql: Arc<str>,
@@ -34,10 +34,10 @@ pub struct Tried {
     pub writes: bool,
 }
 
-/// What a change would do.
+/// Effect that a change would have.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What the script would do to the file, if there was one.
+    /// Effect of the script on the file, if there was one.
     pub migrated: Option<Migrated>,
     /// The schema as it is.
     pub before: Schema,

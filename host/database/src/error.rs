@@ -1,4 +1,4 @@
-//! What can go wrong when a statement runs in a tenant's database, told apart once.
+//! Errors of statements in a tenant's database, told apart once.
 
 use rusqlite::ErrorCode;
 use rusqlite::ffi;
@@ -38,7 +38,7 @@ pub enum RunError {
     /// It needed more temporary space than a statement may use.
     #[error("the statement needed too much temporary space")]
     TooMuchSpace,
-    /// Its result is larger than a result may be.
+    /// The result is larger than a result may be.
     #[error("the result is too large")]
     ResultTooLarge,
     /// It was not begun in time.
@@ -95,7 +95,7 @@ impl RunError {
         }
     }
 
-    /// The same, of a statement that SQLite took and that failed as it ran: its values are to blame then.
+    /// Classifies an error of a statement that SQLite took and that failed as it ran: its values are to blame then.
     pub(super) fn from_running(error: rusqlite::Error, exceeded: Option<Exceeded>) -> Self {
         let by_values = matches!(
             error.sqlite_error_code(),
@@ -107,7 +107,7 @@ impl RunError {
         }
     }
 
-    /// The same, with the place in `sql` that SQLite names and does not point to.
+    /// Adds the place in `sql` that SQLite names and does not point to.
     pub(super) fn located(self, sql: &str) -> Self {
         match self {
             Self::Refused {

@@ -21,14 +21,14 @@ const BUDGET: Duration = Duration::from_secs(60);
 /// The most instructions of SQLite's machine: a few for every column of the schema, and 24 bytes each.
 const INSTRUCTIONS: i32 = 5_000_000;
 
-/// What was found in a database.
+/// Findings about a database.
 #[derive(Debug)]
 pub struct Examined {
-    /// What is damaged, a line each.
+    /// Damage, a line each.
     pub damage: Vec<String>,
-    /// What kept SQLite from looking at everything, if something of the tenant's did: no damage.
+    /// Reason why SQLite did not look at everything, where something of the tenant's stood in the way: no damage.
     pub cut_short: Option<String>,
-    /// What else somebody should know: no damage.
+    /// Notes that are no damage.
     pub notes: Vec<String>,
     /// The migrations that the file has.
     pub markers: Vec<Marker>,

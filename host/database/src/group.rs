@@ -42,7 +42,7 @@ impl Write {
         let _ = self.answer.send(result);
     }
 
-    /// What it weighs in a group.
+    /// Weight in a group, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.work.bytes()
     }
@@ -101,7 +101,7 @@ impl Drop for GiveUp<'_> {
     }
 }
 
-/// What of a group is to be done elsewhere.
+/// Work of a group that is to be done elsewhere.
 #[derive(Debug, Default)]
 pub(super) struct Left {
     /// Writes that take too long for a group.

@@ -42,7 +42,7 @@ pub(super) struct Handle {
     pub(super) walls: Walls,
     meter: Meter,
     pub(super) costs: Costs,
-    /// What was written since somebody last asked.
+    /// Tables written since somebody last asked.
     pub(super) touched: RefCell<Touched>,
     /// The longest value that SQLite takes at the moment, in bytes.
     longest: Cell<i32>,
@@ -50,7 +50,7 @@ pub(super) struct Handle {
     log_pages: Arc<AtomicI32>,
 }
 
-/// What a database file is opened with.
+/// Settings that a database file is opened with.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     /// The absolute path, made of names of the host's own alone.
@@ -59,7 +59,7 @@ pub(super) struct Settings {
     pub(super) most_bytes: u64,
     /// How often its schema has changed.
     schema: Arc<AtomicU64>,
-    /// What functions tell the time by.
+    /// Clock of the functions that tell the time.
     clock: Clock,
     watchdog: Watchdog,
 }
@@ -210,7 +210,7 @@ impl Handle {
         Ok(wholly)
     }
 
-    /// The same; answers how many pages are in the log, and how many of them are copied.
+    /// Copies the log; returns how many pages are in it, and how many of them are copied.
     pub(super) fn copy_log(&self, mode: CheckpointMode) -> rusqlite::Result<(i32, i32)> {
         self.connection.wal_checkpoint_v2(None::<&str>, mode)
     }
@@ -238,7 +238,7 @@ impl Handle {
         self.watched(role, budget, Watch::InLane, work)
     }
 
-    /// The same, watched as closely as that.
+    /// Runs `work`, watched as closely as a statement.
     pub(super) fn watched<T>(
         &self,
         role: Role,

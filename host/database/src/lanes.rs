@@ -37,7 +37,7 @@ impl fmt::Debug for Lanes {
     }
 }
 
-/// What threads take their work from.
+/// Queue from which threads take their work.
 struct Queue {
     state: Mutex<State>,
     changed: Condvar,
@@ -163,7 +163,7 @@ impl Lanes {
         self.short.add(owner, job, true);
     }
 
-    /// The same, at the end of a piece of short work.
+    /// Queues work at the end of a piece of short work.
     pub(super) fn soon_after_short(&self, owner: Owner, job: Job) {
         self.short.add_at_end(owner, job);
     }

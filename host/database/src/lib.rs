@@ -116,7 +116,7 @@ pub struct Databases {
     limits: ResultLimits,
     most_bytes: u64,
     open: Mutex<Open>,
-    /// Whose the databases are: they share what a workspace has of the lanes.
+    /// Workspaces of the databases: those of one workspace share what it has of the lanes.
     workspaces: Mutex<HashMap<BackendId, WorkspaceId>>,
     watchdog: Watchdog,
     clock: Stopwatch,
@@ -286,7 +286,7 @@ impl Databases {
             })
     }
 
-    /// What is in a database.
+    /// Lists the content of a database.
     ///
     /// # Errors
     /// [`RunError`].

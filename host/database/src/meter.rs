@@ -1,4 +1,4 @@
-//! What a running statement has used: time and temporary space, looked at every so many steps of SQLite's machine.
+//! Meter of a running statement: time and temporary space, looked at every so many steps of SQLite's machine.
 //!
 //! Steps can be long. So the watchdog looks at the deadlines of lanes too, and interrupts what is past its own; functions of
 //! our own look at each call; and between two places where SQLite looks, no program takes longer than its [cost] allows.
@@ -24,13 +24,13 @@ const LOOK: Duration = Duration::from_millis(10);
 /// The most that one statement may write to temporary files, in bytes: an endless CTE with `ORDER BY` writes
 /// hundreds of megabytes a second.
 const SPACE: u64 = 64 << 20;
-/// What the system says that the calling thread has written.
+/// File in which the system counts what the calling thread has written.
 const WRITTEN: &str = "/proc/thread-self/io";
 
-/// What a statement was stopped for.
+/// Budget that a statement was stopped for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exceeded {
-    /// Its time was over.
+    /// The time was over.
     Time,
     /// It filled its temporary space.
     Space,
@@ -48,7 +48,7 @@ struct State {
     /// In nanoseconds of `clock`, like the next.
     deadline: AtomicU64,
     next_look: AtomicU64,
-    /// What the thread had written at the first look, in bytes; `NOTHING` before.
+    /// Bytes that the thread had written at the first look; `NOTHING` before.
     written_before: AtomicU64,
     stopped: AtomicU8,
     /// Whether every call of SQLite's looks at the clock.

@@ -16,8 +16,8 @@ use super::walls::{Role, VALUE_BYTES};
 use super::warnings::{SchemaWarning, warnings};
 use svc_base::fault;
 
-/// What every database has from its beginning: the mirror of payments, which the platform derives, and the markers
-/// of migrations.
+/// Tables that every database has from its beginning: the mirror of payments, which the platform derives, and the
+/// markers of migrations.
 const HOUSE: &str = "
 CREATE TABLE svc_payments (
     session_id TEXT NOT NULL UNIQUE,
@@ -55,7 +55,7 @@ pub struct Script {
 pub struct ScriptError {
     /// Which statement, from 0, if one of them is to blame.
     pub statement: Option<usize>,
-    /// What is wrong.
+    /// Error of the statement.
     pub error: RunError,
 }
 
@@ -68,7 +68,7 @@ impl From<RunError> for ScriptError {
     }
 }
 
-/// What a migration did to the file.
+/// Effect of a migration on the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Migrated {
     /// It was applied now, and brought something that somebody should look at.
@@ -192,7 +192,7 @@ pub(super) fn apply(handle: &Handle, script: &Script, budget: Duration) -> Resul
         })
 }
 
-/// The same, with how to go on.
+/// Adds advice on how to go on.
 fn advised(error: RunError) -> RunError {
     match error {
         RunError::Refused { reason, offset } => RunError::Refused {

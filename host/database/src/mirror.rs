@@ -16,7 +16,7 @@ use svc_base::ids::BackendId;
 pub struct Payment {
     /// The session.
     pub session_id: String,
-    /// Its price.
+    /// Price that was paid.
     pub price_id: String,
     /// The price's label.
     pub price_label: String,
@@ -28,7 +28,7 @@ pub struct Payment {
     pub user_id: Option<String>,
     /// The address that was collected.
     pub email: Option<String>,
-    /// What became of it.
+    /// Status of the payment.
     pub status: String,
     /// When it was begun.
     pub created_at: Timestamp,

@@ -32,7 +32,7 @@ pub struct Database {
     pub(super) settings: Settings,
     pub(super) limits: ResultLimits,
     pub(super) lanes: Arc<Lanes>,
-    /// Whose its work is.
+    /// Owner of the work.
     pub(super) owner: Owner,
     pub(super) writers: Writers,
     /// Itself, for the work that it queues.
@@ -59,7 +59,7 @@ pub(super) type WriterJob = Box<dyn FnOnce(&mut Writer) + Send>;
 pub(super) enum Waiting {
     /// A write for a group.
     Write(Write),
-    /// What needs the writer for itself.
+    /// Work that needs the writer for itself.
     Alone(WriterJob),
 }
 

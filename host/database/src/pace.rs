@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// What runs on the thread of the request itself is done within this.
+/// Time within which work on the thread of the request itself is done.
 pub(super) const INLINE: Duration = Duration::from_millis(1);
-/// What runs beside others' short work, or in a group with others' writes, is done within this.
+/// Time within which work is done that runs beside others' short work, or in a group with others' writes.
 pub(super) const SHORT: Duration = Duration::from_millis(20);
 /// How long what is short may take where others keep its thread from working.
 pub(super) const DELAYED: Duration = Duration::from_millis(200);
@@ -25,7 +25,7 @@ pub(super) enum Lane {
     Long,
 }
 
-/// What is known of a statement.
+/// Expected speed of a statement.
 #[derive(Debug, Default)]
 pub struct Pace {
     known: AtomicI32,

@@ -3,13 +3,13 @@
 /// A name in SQL.
 #[derive(Debug)]
 struct Word {
-    /// Its first byte.
+    /// First byte of the token.
     start: usize,
     /// In lower case, without its quotes.
     name: String,
     /// Whether it is written without quotes, so that it may be a keyword.
     bare: bool,
-    /// What stands before it, but for white space.
+    /// Byte that stands before the token, but for white space.
     before: u8,
 }
 

@@ -1,11 +1,11 @@
-//! What holds for all of SQLite in the process.
+//! Settings of SQLite for the whole process.
 
 use std::path::Path;
 
-/// What SQLite's connections may have in memory together before each makes do with the pages that it has, in bytes.
+/// Memory that all connections may use together before each makes do with the pages that it has, in bytes.
 const MEMORY: i64 = 192 << 20;
 
-/// What they never have: whoever asks for more fails, and nothing else does.
+/// Memory that all connections never exceed: a connection that asks for more fails, and nothing else does.
 const MOST_MEMORY: i64 = 768 << 20;
 
 /// Sets what holds for all of SQLite in the process, once: where temporary files are, which SQLite reads without a

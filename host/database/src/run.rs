@@ -22,14 +22,14 @@ pub struct Call {
     pub sql: Arc<str>,
     /// Whether it changes rows.
     pub writes: bool,
-    /// Its binds' values.
+    /// Values of the binds.
     pub params: Params,
 }
 
-/// What one result may be.
+/// Bounds of one result.
 #[derive(Clone, Copy, Debug)]
 pub struct ResultLimits {
-    /// Rows.
+    /// Rows of a result.
     pub rows: u64,
     /// Bytes of its JSON.
     pub bytes: usize,
@@ -53,7 +53,7 @@ pub(super) fn run(
     run_watched(handle, call, limits, (budget, Watch::InLane), None)
 }
 
-/// The same, with the first row put into `kept` too.
+/// Runs a statement, and puts its first row into `kept` too.
 pub(super) fn run_keeping(
     handle: &Handle,
     call: &Call,
@@ -279,13 +279,13 @@ fn finish(out: &mut Vec<u8>, connection: &Connection, writes: bool, truncated: b
 }
 
 impl Call {
-    /// What it weighs, in bytes.
+    /// Weight of the result, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.sql.len() + self.params.iter().map(|(_, v)| weight(v)).sum::<usize>()
     }
 }
 
-/// What a value weighs, in bytes.
+/// Weighs a value, in bytes.
 pub(super) fn weight(value: &Value) -> usize {
     match value {
         Value::Text(text) => text.len(),

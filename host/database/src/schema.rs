@@ -1,4 +1,4 @@
-//! What is in a database, read from its file.
+//! Schema and size of a database, read from its file.
 
 use rusqlite::{Connection, Row};
 use serde::Serialize;
@@ -23,7 +23,7 @@ pub struct Schema {
 /// A table.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Table {
-    /// Its name, as it was written.
+    /// Name of the table, as it was written.
     pub name: String,
     /// In their order.
     pub columns: Vec<Column>,
@@ -32,9 +32,9 @@ pub struct Table {
 /// A column.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Column {
-    /// Its name, as it was written.
+    /// Name of the column, as it was written.
     pub name: String,
-    /// Its declared type; empty if it has none.
+    /// Declared type; empty if there is none.
     #[serde(rename = "type")]
     pub declared: String,
     /// Whether it refuses NULL.
@@ -48,11 +48,11 @@ pub struct Column {
 /// An index.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Index {
-    /// Its name, as it was written.
+    /// Name of the index, as it was written.
     pub name: String,
-    /// What it is on.
+    /// Table that the index is on.
     pub table: String,
-    /// Its columns in their order; null for an expression.
+    /// Columns of the index in their order; null for an expression.
     pub columns: Vec<Option<String>>,
     /// Whether it refuses equal rows.
     pub unique: bool,
@@ -61,7 +61,7 @@ pub struct Index {
 /// A view.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct View {
-    /// Its name, as it was written.
+    /// Name of the table, as it was written.
     pub name: String,
 }
 
@@ -70,29 +70,29 @@ pub struct View {
 pub struct TableRows {
     /// The table.
     pub name: String,
-    /// Its rows.
+    /// Number of rows.
     pub rows: u64,
 }
 
-/// What is seen of a database besides its rows.
+/// Content of a database besides its rows.
 #[derive(Clone, Debug)]
 pub struct Inventory {
-    /// Its schema.
+    /// Schema of the database.
     pub schema: Schema,
-    /// Its tables' rows.
+    /// Number of rows of each table.
     pub tables: Vec<TableRows>,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub bytes: u64,
     /// Migrations that the file has, whatever the ledger says: version and checksum.
     pub markers: Vec<Marker>,
-    /// What its schema says that SQLite reads in another way.
+    /// Parts of the schema that SQLite reads in another way than they look.
     pub warnings: Vec<SchemaWarning>,
 }
 
-/// What a migration leaves in the file.
+/// Mark that a migration leaves in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marker {
-    /// Its version.
+    /// Version that the migration led to.
     pub version: u32,
     /// SHA-256 of its script, in hexadecimal.
     pub checksum: String,
@@ -159,7 +159,7 @@ impl Databases {
     }
 }
 
-/// What the views were made with.
+/// Reads the SQL of the views.
 fn view_sql(c: &Connection) -> rusqlite::Result<Vec<String>> {
     c.prepare("SELECT sql FROM sqlite_schema WHERE type = 'view'")?
         .query_map([], |row| row.get(0))?

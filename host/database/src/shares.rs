@@ -10,7 +10,7 @@ const WAITING: usize = 256;
 /// A piece of work.
 pub(super) type Job = Box<dyn FnOnce() + Send>;
 
-/// Whose work it is.
+/// Owner of work in a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
     pub(super) workspace: Option<WorkspaceId>,
@@ -34,7 +34,7 @@ impl Share {
     }
 }
 
-/// Whose turn it is in a lane: a workspace's, or that of a database which is known to be nobody's.
+/// Holder of a turn in a lane: a workspace, or a database that is known to be nobody's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Holder {
     Workspace(WorkspaceId),

@@ -3,7 +3,7 @@
 use super::values::Value;
 use super::walls::VALUE_BYTES;
 
-/// What calls cannot name: operators and keywords, of two values.
+/// Operators and keywords of two values, which calls cannot name.
 pub(super) const OPERATORS: &[&str] = &[
     "{A} || {B}",
     "{A} + {B}",

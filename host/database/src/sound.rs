@@ -15,7 +15,7 @@ use super::walls::Role;
 use super::warnings::update_of;
 use svc_base::Stopwatch;
 
-/// What cannot be worked with.
+/// Fault that makes a table or a view unusable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     /// The table or view that would be to blame, in lower case.
@@ -62,7 +62,7 @@ pub(super) fn faults(handle: &Handle, budget: Duration) -> Result<Vec<Fault>, Ru
     Ok(found)
 }
 
-/// What must be possible with a table or a view.
+/// Lists the statements that must work on a table or a view.
 fn statements(
     connection: &Connection,
     name: &str,
@@ -78,7 +78,7 @@ fn statements(
     Ok(all)
 }
 
-/// What SQLite says, as the author of the script is told it.
+/// Phrases an error of SQLite for the author of the script.
 fn told(name: &str, is_view: bool, reason: &str) -> Fault {
     // It says so of the child, whichever of the two it was asked about.
     let mismatch = reason.strip_prefix("foreign key mismatch - \"");
@@ -107,7 +107,7 @@ struct Reference {
     child: String,
     parent: String,
     to: Option<String>,
-    /// What the parent is, if it is there.
+    /// Kind of the parent, if it is there.
     kind: Option<String>,
     /// Whether it has the column.
     has: bool,

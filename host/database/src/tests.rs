@@ -39,7 +39,7 @@ fn script(sql: &str) -> Script {
     }
 }
 
-/// What an installation has by default.
+/// Limits that an installation has by default.
 impl Default for Limits {
     fn default() -> Self {
         Self {

@@ -15,7 +15,7 @@ use super::values::Value;
 use super::walls::Role;
 use super::*;
 
-/// What a statement may take here; by default it is two seconds.
+/// Time that a statement may take here; by default it is two seconds.
 const BUDGET: Duration = Duration::from_millis(20);
 /// How long it may be past that: a tenth of a second, as for 2.1 s beside two.
 const PAST: Duration = Duration::from_millis(100);
@@ -24,7 +24,7 @@ const HELD: Duration = Duration::from_millis(5);
 /// How often a call stands in a row.
 const CHAIN: usize = 450;
 
-/// What the thread has been on its processor.
+/// Returns the time that the thread has been on its processor.
 fn processor() -> Duration {
     // The kernel counts up to its last tick, unless the thread gives way.
     std::thread::yield_now();
@@ -40,7 +40,7 @@ struct Bench {
     faults: Vec<String>,
 }
 
-/// What was measured of one function, in the lane and on the thread of a request.
+/// Longest runs of one function, in the lane and on the thread of a request.
 #[derive(Default)]
 struct Longest {
     lane: (Duration, String),

@@ -217,7 +217,7 @@ fn is_schema(table: &str) -> bool {
     table.eq_ignore_ascii_case("sqlite_master") || table.eq_ignore_ascii_case("pragma_quick_check")
 }
 
-/// What SQLite itself calls to alter a table.
+/// Tells the functions that SQLite itself calls to alter a table.
 fn is_migration_function(name: &str) -> bool {
     [
         "sqlite_rename_column",

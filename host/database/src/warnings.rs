@@ -1,4 +1,5 @@
-//! What a schema says that SQLite reads in another way than its author: nothing is refused for it, and somebody should look.
+//! Warnings about parts of a schema that SQLite reads in another way than their author: nothing is refused for them,
+//! and somebody should look.
 
 use std::path::PathBuf;
 
@@ -10,9 +11,9 @@ use super::schema::{OWN, quoted, rows};
 /// Something in a schema that is probably not what was meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaWarning {
-    /// What it is, as programs tell it apart.
+    /// Code of the warning, by which programs tell it apart.
     pub code: &'static str,
-    /// What happens, and what to write.
+    /// Explanation, and what to write instead.
     pub detail: String,
 }
 
@@ -39,7 +40,7 @@ const CHANGING: &[&str] = &[
     "uuid",
 ];
 
-/// What the tables that are made once more may take, in bytes.
+/// Bytes that the tables which are made once more may take.
 const SCRATCH_BYTES: u64 = 16 << 20;
 
 /// A column, as far as it matters whether it counts up.
@@ -52,7 +53,7 @@ struct Column {
     is_key: bool,
 }
 
-/// What there is to say of a schema.
+/// Lists the warnings about a schema.
 pub(super) fn warnings(c: &Connection) -> rusqlite::Result<Vec<SchemaWarning>> {
     let mut found: Vec<SchemaWarning> = columns(c)?.iter().filter_map(not_generated).collect();
     let checked = format!(

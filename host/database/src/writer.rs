@@ -26,7 +26,7 @@ const FEW_PAGES: i32 = 100;
 /// may read for minutes, and writers would wait for it time and again.
 const CUT_PAGES: i32 = 4000;
 
-/// What the writers of all databases share; clones share it, too.
+/// State that the writers of all databases share; clones share it, too.
 #[derive(Clone, Debug)]
 pub(super) struct Writers {
     files: Files,
@@ -72,7 +72,7 @@ impl Writers {
         })
     }
 
-    /// What histories are kept under.
+    /// Returns the terms that histories are kept under.
     pub(super) fn terms(&self) -> &Terms {
         &self.terms
     }
@@ -146,7 +146,7 @@ impl Writers {
 #[derive(Debug)]
 pub(super) struct Writer {
     pub(super) handle: Handle,
-    /// What is at home after [`Writer::remember`].
+    /// History of the database, at home after [`Writer::remember`].
     pub(super) history: History,
     /// Where its history is, if it is not here.
     lent: Option<Lent>,
@@ -243,7 +243,7 @@ impl Writer {
         }
     }
 
-    /// The same.
+    /// Takes the log's commits into the history.
     ///
     /// # Errors
     /// The disk's; another chain begins the next time then.

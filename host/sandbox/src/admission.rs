@@ -1,4 +1,5 @@
-//! What a component must be before it may serve: a guest of a world that this host knows, which asks for nothing that guests are not given.
+//! Admission of a component: it must be a guest of a world that this host knows, and ask for nothing that guests are
+//! not given.
 
 use std::fs;
 use std::io::Read as _;
@@ -29,18 +30,18 @@ const EXPORTS: [(World, &str); 2] = [
     (World::Gate, "svc:gate/judge"),
 ];
 
-/// What a component says of itself, and what is wrong with it.
+/// Findings about a component.
 #[derive(Clone, Debug, Serialize)]
 pub struct Inspection {
     /// The SHA-256 of its bytes.
     pub digest: GuestDigest,
     /// How many these are.
     pub bytes: u64,
-    /// What it is for; absent where it is no guest.
+    /// World of the component; absent where it is no guest.
     pub world: Option<World>,
     /// The version of the world.
     pub version: Option<String>,
-    /// What it asks for.
+    /// Imports that the component asks for.
     pub imports: Vec<String>,
     /// Why it may not serve: a sentence each. Empty for one that may.
     pub refused: Vec<String>,

@@ -19,7 +19,7 @@ use super::values::{Purpose, Source, World};
 use super::wasi::CallState;
 use svc_base::Stopwatch;
 
-/// What one call cost.
+/// Cost of one call.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
     /// Until there was an instance.

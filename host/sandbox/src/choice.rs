@@ -15,7 +15,7 @@ pub enum Origin {
     File {
         /// Where it is.
         path: PathBuf,
-        /// What it must be; a file that is anything else is refused.
+        /// Digest that the file must have; any other file is refused.
         digest: Option<GuestDigest>,
     },
 }
@@ -42,9 +42,9 @@ impl Default for Choice {
 /// The components of both worlds.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Choices {
-    /// Renderers.
+    /// Choice of renderers.
     pub render: Choice,
-    /// Gates.
+    /// Choice of gates.
     pub gate: Choice,
 }
 

@@ -7,7 +7,7 @@ use maud::html;
 use super::bindings::render::svc::render::types;
 use super::values::{RenderFailure, Undrawn};
 
-/// What a reader is told of a diagram that is not drawn.
+/// Writes the note that a reader finds at a diagram that is not drawn.
 pub(super) fn note(undrawn: &Undrawn) -> String {
     let Undrawn { reason, line } = undrawn;
     html! { p.not-drawn { "This diagram is not drawn. Line " (line) ": " (reason) } }.into_string()

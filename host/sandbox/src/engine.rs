@@ -148,7 +148,7 @@ impl GuestEngine {
         &self.linker
     }
 
-    /// What a call of a world's guest may use.
+    /// Returns the budgets of a call of a world's guest.
     pub(super) fn limits(&self, world: World) -> &Limits {
         self.limits.of(world)
     }

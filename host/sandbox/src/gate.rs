@@ -67,7 +67,7 @@ pub(super) async fn check(
     settle(inner, &serving, first, again).await
 }
 
-/// What one guest says.
+/// Asks one guest.
 async fn attempt(
     inner: &Inner,
     guest: Arc<Guest<GatePre<CallState>>>,

@@ -59,14 +59,14 @@ pub use values::{
 };
 pub use workers::{Busy, Workers, WorkersConfig};
 
-/// What a sandbox is made of.
+/// Settings of a sandbox.
 #[derive(Clone, Debug)]
 pub struct SandboxConfig {
     /// Which guests serve.
     pub guests: Choices,
     /// Where compiled guests are kept. Made where it is missing; refused where it is not the user's own or open to others.
     pub cache_dir: PathBuf,
-    /// What one call may use.
+    /// Budgets of one call.
     pub limits: GuestLimits,
     /// How many calls run at once; see [`SandboxConfig::default_threads`].
     pub threads: usize,
@@ -98,7 +98,7 @@ pub struct Sandbox {
     inner: Arc<Inner>,
 }
 
-/// What the clones of a handle share.
+/// State that the clones of a handle share.
 struct Inner {
     engine: Arc<GuestEngine>,
     registry: Arc<Registry>,
@@ -190,7 +190,7 @@ impl Sandbox {
         Ok(self.judge(sql, purpose).await?.statements)
     }
 
-    /// The same, with the gate that judged: what the verdict is kept under.
+    /// Judges SQL, and returns the digest of the gate too, under which the verdict is kept.
     ///
     /// # Errors
     ///
@@ -220,7 +220,7 @@ impl Sandbox {
         }
     }
 
-    /// What all calls of the guest of a world have used together.
+    /// Sums up all calls of the guest of a world.
     #[must_use]
     pub fn total(&self, world: World) -> Total {
         let registry = &self.inner.registry;
@@ -243,7 +243,7 @@ impl Sandbox {
         &self.inner.workers
     }
 
-    /// What is counted.
+    /// Returns the counters.
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
         &self.inner.metrics

@@ -1,4 +1,4 @@
-//! What one call of a guest may use, and what enforces it: fuel by the engine, memory by [`Meter`], wall time by [`Ticker`].
+//! Budgets of a guest's call, and their enforcement: fuel by the engine, memory by [`Meter`], wall time by [`Ticker`].
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -19,7 +19,7 @@ const IDLE_TICKS: u32 = 100;
 /// Tables hold a guest's functions, a few thousand of them; nothing grows one at run time.
 pub(super) const TABLE_ELEMENTS: usize = 100_000;
 
-/// What one call of a guest may use.
+/// Budgets of one call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
     /// Units of work, about one for each instruction.
@@ -56,7 +56,7 @@ impl Limits {
     }
 }
 
-/// What calls of either world's guest may use.
+/// Budgets of calls, for the guests of each world.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct GuestLimits {
     /// One that renders a page or draws a diagram.

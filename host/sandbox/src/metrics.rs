@@ -1,4 +1,4 @@
-//! What the sandbox counts.
+//! Counters of the sandbox.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -27,7 +27,7 @@ pub(super) struct FunctionLabels {
     pub(super) function: &'static str,
 }
 
-/// What a guest is for.
+/// Label of a metric: the world of a guest.
 #[derive(Clone, Debug, EncodeLabelSet, Eq, Hash, PartialEq)]
 pub(super) struct WorldLabels {
     /// `render` or `gate`.
@@ -108,7 +108,7 @@ impl Default for Metrics {
     }
 }
 
-/// What one call used.
+/// Use of budgets by one call.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Use {
     pub(super) fuel: u64,

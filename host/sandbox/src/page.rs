@@ -15,7 +15,7 @@ pub struct RuntimeScript {
     pub slug: String,
 }
 
-/// What a page says of itself below its content.
+/// Lines below a page's content.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Foot {
     /// The URL path of the source.
@@ -29,7 +29,7 @@ pub struct Foot {
 /// A page to render.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Source {
-    /// What `text` is written in.
+    /// Type of `text`.
     pub content_type: ContentType,
     /// The title that the page was given, as plain text.
     pub title: Option<String>,
@@ -61,7 +61,7 @@ pub struct Undrawn {
 pub struct Rendered {
     /// A complete HTML5 document.
     pub html: Bytes,
-    /// What it is called: by the title that it was given, its content or its name.
+    /// Title of the page: the one that it was given, its content's, or its name.
     pub title: Option<String>,
     /// The fuel of all the calls that made it.
     pub fuel: u64,

@@ -43,7 +43,7 @@ pub(super) trait GuestWorld: Sized + Send + Sync + 'static {
     /// Which world it is.
     const WORLD: World;
 
-    /// What calls begin from, if the component exports the world.
+    /// Prepares what calls begin from, if the component exports the world.
     fn prepare(instance: InstancePre<CallState>) -> wasmtime::Result<Self>;
 
     /// Makes an instance and looks up the exports with their types.
@@ -85,7 +85,7 @@ impl GuestWorld for GatePre<CallState> {
     }
 }
 
-/// What calls of a component begin from, if it may serve as a guest of the world.
+/// Prepares what calls of a component begin from, if it may serve as a guest of the world.
 ///
 /// # Errors
 ///
@@ -108,7 +108,7 @@ pub(super) fn prepare<W: GuestWorld>(
     Ok(world)
 }
 
-/// What became of a choice.
+/// Result of a choice.
 #[derive(Clone, Debug, Default)]
 pub struct Applied {
     /// Which guest serves.
@@ -153,7 +153,7 @@ impl Registry {
         self.apply_to(&self.render, &first(&choices.render));
     }
 
-    /// The same for one world.
+    /// Applies the choice for one world.
     pub(super) fn apply(&self, world: World, choice: &Choice) -> Applied {
         match world {
             World::Render => self.apply_to(&self.render, choice),

@@ -26,7 +26,7 @@ pub const DIAGRAMS: usize = 20;
 /// The largest diagram that is drawn, in bytes of its source.
 pub const DIAGRAM_BYTES: usize = 50 << 10;
 
-/// What is said of a diagram that the guest does not draw.
+/// Message for a diagram that the guest does not draw.
 const UNSUPPORTED: &str = "Diagrams of this kind are not drawn here.";
 
 /// How much of a guest's message to an author is passed on, in characters.
@@ -71,7 +71,7 @@ pub(super) async fn render(inner: &Inner, source: Source) -> Result<Rendered, Re
     settle(inner, &serving, first, again).await
 }
 
-/// What one guest makes of a source: the page with its diagrams.
+/// Has one guest render a source: the page with its diagrams.
 async fn attempt(
     inner: &Inner,
     guest: RenderGuest,
@@ -295,7 +295,7 @@ pub(super) fn sent(source: &Source) -> types::Source {
     }
 }
 
-/// What a guest says of a source, no longer than it should be.
+/// Reads a guest's message about a source, cut to a reasonable length.
 fn malformed(malformed: types::Malformed) -> Malformed {
     Malformed {
         message: shortened(malformed.message),

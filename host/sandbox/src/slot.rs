@@ -14,17 +14,17 @@ const LOADING: Duration = Duration::from_secs(60);
 
 /// A guest that is loaded.
 pub(super) struct Guest<W> {
-    /// What calls begin from.
+    /// Prepared instance that calls begin from.
     pub(super) world: W,
     pub(super) digest: GuestDigest,
-    /// What its calls used.
+    /// Counters of the guest's calls.
     pub(super) tally: Tally,
 }
 
-/// Who answers calls.
+/// Guest that answers calls.
 pub(super) struct Serving<W> {
     pub(super) guest: Arc<Guest<W>>,
-    /// Who is asked where it fails, for as long as it is on trial.
+    /// Guest that is asked where this one fails, for as long as it is on trial.
     pub(super) before: Option<Arc<Guest<W>>>,
 }
 
@@ -58,7 +58,7 @@ impl<W> Slot<W> {
         }
     }
 
-    /// Who serves, once somebody does.
+    /// Returns the guest that serves; waits until there is one.
     pub(super) async fn serving(&self) -> Result<Arc<Serving<W>>, Unready> {
         if let Some(serving) = self.now() {
             return Ok(serving);
@@ -75,7 +75,7 @@ impl<W> Slot<W> {
         self.now().ok_or(Unready::Loading)
     }
 
-    /// Who serves now.
+    /// Returns the guest that serves now.
     pub(super) fn now(&self) -> Option<Arc<Serving<W>>> {
         self.current.load_full()
     }
@@ -91,7 +91,7 @@ impl<W> Slot<W> {
             .map(|serving| serving.guest.digest)
     }
 
-    /// Who serves, and what it has used.
+    /// Returns the guest that serves, and what it has used.
     pub(super) fn usage(&self) -> Option<(GuestDigest, Usage)> {
         let now = self.now()?;
         Some((now.guest.digest, now.guest.tally.usage()))

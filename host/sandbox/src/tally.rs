@@ -1,4 +1,4 @@
-//! What one guest has used since it was loaded: for the status that operators see, and for comparing two guests.
+//! Counters of one guest since it was loaded: for the status that operators see, and for comparing two guests.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -25,14 +25,14 @@ struct Counts {
     microseconds: Histogram<u64>,
 }
 
-/// What all calls of a guest used together.
+/// Sums over all calls of a guest.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct Total {
     /// Calls that have ended.
     pub calls: u64,
-    /// Their fuel.
+    /// Fuel of the calls.
     pub fuel: u64,
-    /// Their time.
+    /// Time of the calls.
     pub microseconds: u64,
 }
 
@@ -49,7 +49,7 @@ pub struct Spread {
     pub max: u64,
 }
 
-/// What a guest has done since it was loaded.
+/// Work of a guest since it was loaded.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Usage {
     /// Calls that have ended.

@@ -45,7 +45,7 @@ impl From<&CallFailure> for End {
     }
 }
 
-/// What one guest made of an input, with all the calls that it took.
+/// Result of asking one guest, with all the calls that it took.
 #[derive(Debug)]
 pub(super) struct Attempt<T> {
     pub(super) outcome: T,
@@ -78,7 +78,7 @@ pub(super) struct Trials {
     fallen: Mutex<Vec<Fallen>>,
 }
 
-/// Whose turn it is to ask, and since when there was a question in vain.
+/// Turns of the questions, and the time of the last question in vain.
 #[derive(Debug, Default)]
 struct Turns {
     turn: tokio::sync::Mutex<()>,

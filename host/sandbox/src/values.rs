@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use super::page::{Foot, Malformed, Rendered, RuntimeScript, Source, SourcePlace, Undrawn};
 
-/// What a source is written in. Its name, in lower case, is its spelling everywhere: REST, MCP, the database.
+/// Type of a source. Its name, in lower case, is its spelling everywhere: REST, MCP, the database.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ContentType {
@@ -139,7 +139,7 @@ pub enum Purpose {
     Migration,
 }
 
-/// What running a statement does.
+/// Effect of a statement.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum StatementKind {
@@ -154,7 +154,7 @@ pub enum StatementKind {
 /// A table or view that a statement names.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct NamedTable {
-    /// Its name in lower case.
+    /// Name in lower case.
     pub name: String,
     /// How often, once every common table expression stands wherever it is named.
     pub times: u32,
@@ -163,9 +163,9 @@ pub struct NamedTable {
 /// A statement that the gate allows.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Statement {
-    /// What running it does.
+    /// Effect of the statement.
     pub kind: StatementKind,
-    /// Its named binds in order of first appearance, without the colon, each once.
+    /// Named binds in order of first appearance, without the colon, each once.
     pub binds: Vec<String>,
     /// Whether running it answers rows.
     pub returns_rows: bool,
@@ -206,10 +206,10 @@ pub struct Refusal {
     pub position: Option<Position>,
 }
 
-/// What the gate says of SQL that it allows.
+/// Verdict of the gate about SQL that it allows.
 #[derive(Clone, Debug)]
 pub struct Judged {
-    /// Its statements in order.
+    /// Statements in order.
     pub statements: Vec<Statement>,
     /// Which gate judged.
     pub gate: GuestDigest,
@@ -232,7 +232,7 @@ pub enum GateFailure {
     Broken(anyhow::Error),
 }
 
-/// What a guest is for.
+/// Purpose of a guest.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum World {

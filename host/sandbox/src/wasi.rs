@@ -48,7 +48,7 @@ pub(super) const ALLOWED: [&str; 16] = [
 const MONOTONIC_CLOCK: &str = "wasi:clocks/monotonic-clock@0.2.0";
 const INSECURE_SEED: &str = "wasi:random/insecure-seed@0.2.0";
 
-/// The same in every instance, so that a table of hashes lies the same way in each.
+/// Seed of randomness, equal in every instance, so that a table of hashes lies the same way in each.
 const SEED: (u64, u64) = (0x5eed, 0);
 
 /// How much of a guest's output is kept, in bytes.
@@ -57,7 +57,7 @@ const KEPT_OUTPUT: usize = 4096;
 /// How many streams and other things of the host's a call may hold: they cost memory outside its budget.
 const HANDLES: usize = 1024;
 
-/// What a store carries for one call.
+/// State that a store carries for one call.
 pub(super) struct CallState {
     wasi: WasiCtx,
     table: ResourceTable,
@@ -151,7 +151,7 @@ impl HostWallClock for StillClock {
     }
 }
 
-/// What a guest wrote to its standard output and error: the end of it.
+/// Output of a guest: the end of what it wrote to its standard output and error.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Output(Arc<Mutex<VecDeque<u8>>>);
 

@@ -22,7 +22,7 @@ const NICENESS: i32 = 10;
 /// A guest's stack lies on the thread that calls it, below the host's own frames.
 const STACK_BYTES: usize = 4 << 20;
 
-/// What a pool of threads is made of.
+/// Settings of a pool of threads.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkersConfig {
     /// How many threads; at least one is started.

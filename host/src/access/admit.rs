@@ -12,7 +12,7 @@ use crate::http::context::Context;
 use crate::http::problem::Problem;
 use crate::http::rate_limit::RateLimits;
 
-/// What the layer needs to admit a request.
+/// State that the layer needs to admit a request.
 #[derive(Clone, Debug)]
 pub struct Admission {
     /// Tells whose credential it is.

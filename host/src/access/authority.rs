@@ -10,8 +10,8 @@ use http::request::Parts;
 
 use super::identity::Authenticated;
 use crate::http::problem::Problem;
-use crate::ids::WorkspaceId;
 use crate::workspaces::{Caller, Role, WorkspaceError, Workspaces};
+use svc_base::ids::WorkspaceId;
 
 /// The least role that an operation takes, as a type.
 pub trait Floor: Clone + Copy + std::fmt::Debug + Send + Sync + 'static {
@@ -32,7 +32,7 @@ macro_rules! floors {
 }
 
 floors! {
-    /// Reads.
+    /// Role of a caller who only reads.
     Viewer
     /// Changes projects and their parts, too.
     Editor
@@ -86,7 +86,7 @@ impl<F: Floor> Authority<F> {
         .checked()
     }
 
-    /// The same caller, whose role must suffice for `G`.
+    /// Requires the caller's role to suffice for `G`.
     ///
     /// # Errors
     /// `Role`.
@@ -123,7 +123,7 @@ pub struct Asking<F> {
 }
 
 impl<F: Floor> Asking<F> {
-    /// What a caller asks for.
+    /// Makes the request of a caller.
     pub fn new(caller: Caller) -> Self {
         Self {
             caller,

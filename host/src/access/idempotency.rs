@@ -14,12 +14,12 @@ use ring::hmac;
 use serde::{Deserialize, Serialize};
 
 use super::operation::to_the_end;
-use crate::clock::Clock;
 use crate::control::answers::{self, AnswerKey, Keep, KeptAnswer};
 use crate::control::{self, Control};
 use crate::http::context::Context;
 use crate::http::problem::{Code, Problem};
 use crate::workspaces::Caller;
+use svc_base::clock::Clock;
 
 const HEADER: &str = "idempotency-key";
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
@@ -102,12 +102,12 @@ where
     }
 }
 
-/// What names a request among those with the same key.
+/// Operation and parent that tell a request from others with the same key.
 #[derive(Clone, Copy, Debug)]
 pub struct Route<'a> {
     /// The route.
     pub name: &'static str,
-    /// What stands in the route's path: a key used below one parent says nothing below another.
+    /// Identifiers in the route's path: a key used below one parent says nothing below another.
     pub parent: &'a str,
 }
 

@@ -1,4 +1,5 @@
-//! Who calls, by the headers alone: a credential in an argument is nobody's. The only place where a key or a token becomes a caller.
+//! Identity of the caller, by the headers alone: a credential in an argument does not count. The only place where a key
+//! or a token becomes a caller.
 
 use std::sync::Arc;
 
@@ -11,14 +12,14 @@ use crate::http::extract::Presented;
 use crate::http::problem::{Code, Problem};
 use crate::workspaces::{Caller, Workspaces};
 
-/// What a request says of who sends it.
+/// Result of looking at a request's credential.
 #[derive(Clone, Debug)]
 pub enum Identity {
     /// It has no credential, or an empty one.
     Nobody,
-    /// Its credential is valid.
+    /// The credential is valid.
     Known(Caller),
-    /// Its credential is malformed, unknown, revoked or past its end.
+    /// The credential is malformed, unknown, revoked or past its end.
     Invalid,
 }
 
@@ -75,7 +76,7 @@ impl Callers {
     }
 }
 
-/// What keys begin with, and tokens never.
+/// Prefix of keys, with which no token begins.
 const KEY: &str = "svc_";
 
 /// The caller, if the request has a credential: one that is present is valid.
@@ -125,7 +126,7 @@ pub fn credential_invalid() -> Problem {
 pub fn credential_missing() -> Problem {
     Problem::new(
         Code::Unauthorized,
-        "This route needs a credential: send the key of a namespace, or the access token of a user, as Authorization: Bearer.",
+        "This route needs a credential: send the key of a workspace, or the access token of a user, as Authorization: Bearer.",
     )
     .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
 }

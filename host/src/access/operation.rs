@@ -21,13 +21,13 @@ use crate::workspaces::Role;
 /// An operation in the list of all.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// Its name in the OpenAPI description.
+    /// Name in the OpenAPI description.
     pub id: &'static str,
     /// The tool that offers it, and its action there; none where a model has no use for it, as for secrets.
     pub tool: Option<(&'static str, &'static str)>,
     /// The least role that it takes.
     pub floor: Role,
-    /// What it leaves in the audit: one of these for each change, and nothing if it only reads.
+    /// Entries that it leaves in the audit: one of these for each change, and none if it only reads.
     pub acts: &'static [Act],
 }
 

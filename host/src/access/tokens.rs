@@ -5,13 +5,13 @@ use std::sync::Arc;
 use http::{HeaderValue, header};
 use quick_cache::sync::Cache;
 
-use crate::clock::{Clock, Timestamp};
 use crate::config::Oauth;
 use crate::content::Digest;
 use crate::http::problem::{Code, Problem};
 use crate::issuers::{AccessClaims, Address, AddressError, Issuer, IssuerError};
 use crate::outbound::Outbound;
 use crate::workspaces;
+use svc_base::clock::{Clock, Timestamp};
 
 /// Tokens whose signatures are remembered: checking one costs as much as the rest of a call.
 const REMEMBERED: usize = 4_096;
@@ -38,11 +38,11 @@ pub(super) enum Refused {
     Invalid,
     /// It lacks a scope.
     Scope,
-    /// Its issuer cannot be asked, and what is known does not suffice.
+    /// The token's issuer cannot be asked, and the keys that are known do not suffice.
     Unavailable,
 }
 
-/// Who a token stands for.
+/// Person that a token stands for.
 #[derive(Clone, Debug)]
 pub(super) struct Person {
     issuer: String,
@@ -51,7 +51,7 @@ pub(super) struct Person {
 }
 
 impl Person {
-    /// The same, lent.
+    /// Lends the person's fields.
     pub(super) fn borrowed(&self) -> workspaces::Person<'_> {
         workspaces::Person {
             issuer: &self.issuer,

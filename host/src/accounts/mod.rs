@@ -1,4 +1,4 @@
-//! What people do with their workspaces over the network: who they are, whom they work with, which keys act for them, and the end.
+//! Workspaces over the network: their people, the keys that act for them, their plan, and their end.
 //!
 //! `workspaces` has what is stored; this stands above what a workspace owns, because it ends all of that.
 

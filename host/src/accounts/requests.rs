@@ -1,4 +1,4 @@
-//! What requests about workspaces, members and keys look like, and what is wrong with them: for REST and for tools alike.
+//! Requests about workspaces, members and keys, and their checks: for REST and for tools alike.
 
 use serde::Deserialize;
 use svc_base::names::is_slug;
@@ -6,10 +6,10 @@ use utoipa::ToSchema;
 
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::{Code, Problem};
-use crate::ids::WorkspaceId;
-use crate::numbers::whole;
 use crate::workspaces::model::MACHINE;
 use crate::workspaces::{Changes, KeyWanted, Plan, Role, UserId};
+use svc_base::ids::WorkspaceId;
+use svc_base::numbers::whole;
 
 /// The longest display name, in characters.
 const NAME: usize = 100;
@@ -27,10 +27,10 @@ pub struct ListWorkspaces {}
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateWorkspace {
-    /// Its name for people.
+    /// Name for people.
     #[schema(min_length = 1, max_length = 100, example = "Acme Inc.")]
     pub display_name: String,
-    /// Its name in addresses; made of the display name, if absent.
+    /// Name in addresses; made of the display name, if absent.
     #[schema(
         min_length = 1,
         max_length = 63,
@@ -39,7 +39,7 @@ pub struct CreateWorkspace {
     pub slug: Option<String>,
 }
 
-/// What changes of a workspace.
+/// Changes of a workspace.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpdateWorkspace {
@@ -60,12 +60,12 @@ pub struct AddMember {
         example = "usr_7k2m9xq4w8t3z5b6c2d9fg"
     )]
     pub user_id: String,
-    /// What the user may do.
+    /// Role of the user.
     #[schema(value_type = Role)]
     pub role: String,
 }
 
-/// What a member may do from now on.
+/// Role of a member from now on.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetRole {
@@ -78,28 +78,28 @@ pub struct SetRole {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateKey {
-    /// What it may do; an editor's, if absent.
+    /// Role of the key; `editor` if absent.
     pub role: Option<KeyRole>,
     /// After how many seconds it ends; never, if absent.
     #[serde(default, deserialize_with = "whole")]
     #[schema(minimum = 1, maximum = 31_536_000)]
     pub expires_in: Option<u64>,
-    /// What it is for.
+    /// Purpose of the key.
     #[schema(max_length = 1000)]
     pub note: Option<String>,
 }
 
-/// What a key may do.
+/// Role of a key.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum KeyRole {
-    /// Reads.
+    /// Only reads.
     Viewer,
     /// Changes projects and their parts, too.
     Editor,
 }
 
-/// What is asked of the payment provider: the route says it all.
+/// Request about a subscription, which the route says completely.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BillingRequest {}

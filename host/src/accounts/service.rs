@@ -6,11 +6,11 @@ use super::Billing;
 use super::plans::BillingError;
 use crate::config::Config;
 use crate::envelope::Teardown;
-use crate::fault;
 use crate::http::problem::{Code, Problem};
-use crate::ids::WorkspaceId;
 use crate::projects;
 use crate::workspaces::{Caller, Workspaces};
+use svc_base::fault;
+use svc_base::ids::WorkspaceId;
 
 /// Workspaces, and what they own.
 #[derive(Clone, Debug)]

@@ -1,27 +1,27 @@
-//! What answers about workspaces, members and keys look like.
+//! Views of workspaces, members and keys.
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::clock::Timestamp;
-use crate::ids::WorkspaceId;
 use crate::workspaces::model::Key;
-use crate::workspaces::{Caller, Member, NewKey, Plan, Role, Seen, UserId};
+use crate::workspaces::{Caller, Member, NewKey, Plan, Role, Seen, UserId, WorkspaceRef};
+use svc_base::clock::Timestamp;
+use svc_base::ids::WorkspaceId;
 
 /// A workspace, as the caller sees it.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct WorkspaceView {
-    /// Its identity.
+    /// Identifier of the workspace.
     #[schema(value_type = String, format = "uuid")]
     id: WorkspaceId,
-    /// Its name in addresses.
+    /// Name in addresses.
     slug: String,
-    /// Its name for people.
+    /// Name for people.
     display_name: String,
     /// The caller's role in it; an editor's key is a `machine`.
     #[schema(value_type = SeenRole)]
     role: &'static str,
-    /// What it pays for.
+    /// Plan that the workspace has.
     plan: Plan,
     /// How many projects it has.
     project_count: u64,
@@ -35,13 +35,13 @@ pub struct WorkspaceView {
 #[schema(rename_all = "lowercase")]
 #[allow(dead_code, reason = "for the description alone")]
 pub enum SeenRole {
-    /// Everything.
+    /// May do everything.
     Owner,
     /// Members and the display name, too.
     Admin,
     /// Projects and their parts, too.
     Editor,
-    /// Reads.
+    /// Only reads.
     Viewer,
     /// An editor that is no person.
     Machine,
@@ -59,19 +59,19 @@ pub struct WorkspaceList {
 pub struct WorkspaceDetail {
     #[serde(flatten)]
     workspace: WorkspaceView,
-    /// Its members, oldest first. Keys are none.
+    /// Members, oldest first. Keys are none.
     members: Vec<MemberView>,
 }
 
 /// A user in a workspace.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct MemberView {
-    /// Who it is.
+    /// Identifier of the user.
     #[schema(value_type = String)]
     user_id: UserId,
     /// The user's address, where the issuer of tokens says that it is verified.
     email: Option<String>,
-    /// What the user may do.
+    /// Role of the user.
     role: Role,
     /// Since when.
     #[schema(value_type = String, format = "date-time")]
@@ -90,9 +90,9 @@ pub struct MemberList {
 pub struct KeyView {
     /// The public part of the credential.
     key_id: String,
-    /// What it may do.
+    /// Role of the key.
     role: Role,
-    /// What it is for.
+    /// Purpose of the key.
     note: Option<String>,
     /// When it ends by itself.
     #[schema(value_type = Option<String>, format = "date-time")]
@@ -119,17 +119,17 @@ pub struct NewKeyView {
     key_id: String,
     /// The credential, shown this once.
     credential: String,
-    /// What it may do.
+    /// Role of the caller.
     role: Role,
     /// When it ends by itself.
     #[schema(value_type = Option<String>, format = "date-time")]
     expires_at: Option<Timestamp>,
 }
 
-/// Who calls.
+/// Caller of the request.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Me {
-    /// What proves it: the token of a user, or a key.
+    /// Kind of credential: the token of a user, or a key.
     kind: Kind,
     /// The user's id, by which others add the user to workspaces.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -142,7 +142,7 @@ pub struct Me {
     memberships: Vec<Membership>,
 }
 
-/// What proves who calls.
+/// Kind of credential.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -160,16 +160,6 @@ pub struct Membership {
     /// The caller's role in it.
     #[schema(value_type = SeenRole)]
     role: &'static str,
-}
-
-/// A workspace, by its names.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct WorkspaceRef {
-    /// Its identity.
-    #[schema(value_type = String, format = "uuid")]
-    id: WorkspaceId,
-    /// Its name in addresses.
-    slug: String,
 }
 
 /// A page of the payment provider.

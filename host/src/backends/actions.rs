@@ -6,7 +6,6 @@ use std::sync::Arc;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-use super::database::RunError;
 use super::model::{
     Action, ActionRow, BATCH, BackendError, BadAction, NOTE, NewAction, is_action_name,
 };
@@ -15,15 +14,16 @@ use super::{store, verdicts};
 use crate::content::Digest;
 use crate::control;
 use crate::control::audit::Act;
-use crate::fault;
-use crate::ids::{BackendId, ProjectId};
-use crate::memory_cache;
 use crate::projects;
-use crate::sandbox::{Purpose, STATEMENT_BYTES, Statement};
+use svc_base::fault;
+use svc_base::ids::{BackendId, ProjectId};
+use svc_base::memory_cache;
+use svc_database::RunError;
+use svc_sandbox::{Purpose, STATEMENT_BYTES, Statement};
 
 /// Of how many backends the actions are kept in memory, about.
 const CACHED: usize = 1024;
-/// What they may take in memory, in bytes.
+/// Most memory that they take, in bytes.
 const CACHED_BYTES: u64 = 64 << 20;
 /// Into how many parts the cache is divided.
 const SHARDS: usize = 2;
@@ -240,7 +240,7 @@ impl Backends {
     }
 }
 
-/// What a definition does to an action.
+/// Effect of a definition on an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     /// Nothing: it is what the newest version is.
@@ -250,7 +250,7 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// What `row` does to an action whose newest version is `newest`.
+    /// Compares `row` with the newest version of its action.
     pub(super) fn of(row: &ActionRow, newest: Option<&ActionRow>) -> Self {
         match newest {
             Some(same) if same.checksum == row.checksum => Self::Nothing,
@@ -259,7 +259,7 @@ impl Change {
     }
 }
 
-/// What the author of a statement is told when SQLite does not take it.
+/// Phrases SQLite's error for the author of a statement.
 pub(super) fn refused(sql: &str, verdict: &Statement, error: RunError) -> BackendError {
     match error {
         RunError::Refused { reason, offset } => {

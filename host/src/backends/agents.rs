@@ -1,4 +1,5 @@
-//! What agents of visitors may call: the actions of a backend whose owner has allowed it, but for those that need an identity.
+//! Actions that agents of visitors may call: those of a backend whose owner has allowed it, but for those that need an
+//! identity.
 
 use std::sync::Arc;
 
@@ -6,7 +7,7 @@ use super::model::{Action, BackendError, Detail, requires_identity};
 use super::service::Backends;
 use super::store;
 use crate::control;
-use crate::ids::{BackendId, ProjectId};
+use svc_base::ids::{BackendId, ProjectId};
 
 impl Backends {
     /// Makes the actions of a project's backend tools for agents of visitors, or no longer.

@@ -3,9 +3,9 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::database::{Column, Index, Schema, Table, View};
+use svc_database::{Column, Index, Schema, Table, View};
 
-/// What a schema has after a change, and had not before.
+/// Parts of a schema that a change adds.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SchemaDifference {
     /// Tables that are new or have new columns.
@@ -19,11 +19,11 @@ pub struct SchemaDifference {
 /// A table that is new or has new columns.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct TableDifference {
-    /// Its name, as it was written.
+    /// Name of the table, as it was written.
     pub name: String,
     /// Whether the table itself is new.
     pub new: bool,
-    /// Its new columns.
+    /// New columns of the table.
     pub columns: Vec<Column>,
 }
 

@@ -1,18 +1,18 @@
 //! Whether backends are whole: their files sound, and what the ledger says in them.
 
-use super::database::{Examined, Files, examine};
 use super::store;
 use crate::control::Control;
-use crate::ids::BackendId;
+use svc_base::ids::BackendId;
+use svc_database::{Examined, Files, examine};
 
-/// What a check of the backends found.
+/// Findings of a check of the backends.
 #[derive(Clone, Debug, Default)]
 pub struct BackendFindings {
-    /// What is wrong: a loss, or damage.
+    /// Losses and damage.
     pub errors: Vec<String>,
-    /// What the next start removes, or somebody has to send again: not wrong.
+    /// Leftovers that the next start removes, or that somebody has to send again: no fault.
     pub leftovers: Vec<String>,
-    /// What could not be looked at because of a tenant's own schema, or what else somebody should know: not wrong.
+    /// Parts that could not be looked at because of a tenant's own schema, and other notes: no fault.
     pub notes: Vec<String>,
 }
 

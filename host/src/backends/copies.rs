@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use anyhow::Context as _;
 
-use super::database::{Files, Source};
 use super::store;
 use crate::control::{Control, Snapshot};
-use crate::ids::BackendId;
+use svc_base::ids::BackendId;
+use svc_database::{Files, Source};
 
 /// The databases to copy. Its functions block.
 #[derive(Debug)]

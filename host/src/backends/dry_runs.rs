@@ -1,13 +1,13 @@
 //! Changes that are tried and not made: what would become of the schema, and of the actions.
 
 use super::actions::Change;
-use super::database::{Migrated, Outcome, Trial, Tried};
 use super::migrations;
 use super::model::{ActionRow, BackendError, DryRun, MigrationStatus, NewAction, writes};
 use super::service::Backends;
 use super::store;
 use crate::control;
-use crate::ids::{BackendId, ProjectId};
+use svc_base::ids::{BackendId, ProjectId};
+use svc_database::{Migrated, Outcome, Trial, Tried};
 
 impl Backends {
     /// Tries a migration of a project's backend.

@@ -2,13 +2,13 @@
 
 use super::store;
 use crate::control::{Control, Error};
-use crate::ids::BackendId;
-use crate::sandbox::Purpose;
+use svc_base::ids::BackendId;
+use svc_sandbox::Purpose;
 
 /// A piece of SQL that is kept.
 #[derive(Clone, Debug)]
 pub struct KeptSql {
-    /// What it is called within its backend.
+    /// Name within its backend.
     pub name: String,
     /// Why it was judged.
     pub purpose: Purpose,

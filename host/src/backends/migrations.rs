@@ -3,19 +3,19 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::database::{Migrated, RunError, Script, ScriptError};
 use super::model::{BackendError, LedgerEntry, MigrationResult, MigrationStatus};
 use super::service::Backends;
 use super::{store, verdicts};
 use crate::content::Digest;
 use crate::control;
 use crate::control::audit::Act;
-use crate::fault;
-use crate::ids::{BackendId, ProjectId};
 use crate::projects;
-use crate::sandbox::{Purpose, SCRIPT_BYTES};
+use svc_base::fault;
+use svc_base::ids::{BackendId, ProjectId};
+use svc_database::{Migrated, RunError, Script, ScriptError};
+use svc_sandbox::{Purpose, SCRIPT_BYTES};
 
-/// Whose turn it is to migrate a backend.
+/// Turns of migrations, one a backend.
 pub(super) type Turns = Mutex<HashMap<BackendId, Arc<tokio::sync::Mutex<()>>>>;
 
 impl Backends {
@@ -151,7 +151,7 @@ impl Backends {
         }
     }
 
-    /// Whose turn it is to change what a backend's file is.
+    /// Returns the turn of a backend: its holder alone changes the backend's file.
     pub(super) fn turn(&self, id: BackendId) -> Arc<tokio::sync::Mutex<()>> {
         let mut turns = self
             .migrating
@@ -163,7 +163,7 @@ impl Backends {
     }
 }
 
-/// What a script's author is told.
+/// Phrases a failure for the author of a script.
 pub(super) fn failed(script: &Script, failure: ScriptError) -> BackendError {
     match (failure.error, failure.statement) {
         (RunError::Refused { reason, offset }, Some(number)) => {

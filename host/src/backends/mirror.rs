@@ -2,9 +2,9 @@
 
 use std::sync::OnceLock;
 
-use super::database::Payment;
 use super::{BackendError, Backends};
-use crate::ids::BackendId;
+use svc_base::ids::BackendId;
+use svc_database::Payment;
 
 /// Whether the table of a backend is behind, and why.
 type Behind = Box<dyn Fn(BackendId) -> Option<String> + Send + Sync>;

@@ -2,6 +2,7 @@
 
 mod actions;
 mod agents;
+pub mod calls;
 pub mod changes;
 pub mod check;
 pub mod copies;
@@ -14,7 +15,6 @@ mod mirror;
 pub mod model;
 mod nesting;
 mod occupancy;
-pub mod operate;
 pub mod operations;
 mod problems;
 #[cfg(test)]
@@ -26,8 +26,6 @@ mod service;
 mod store;
 mod verdicts;
 pub mod views;
-
-pub use svc_database as database;
 
 pub use model::{Backend, BackendError};
 pub use occupancy::Occupancy;

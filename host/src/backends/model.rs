@@ -1,16 +1,16 @@
-//! What a backend is.
+//! Model of a backend.
 
 use std::sync::Arc;
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::database::{Inventory, Pace, RunError, Schema, SchemaWarning};
 use super::occupancy::Occupancy;
-use crate::clock::Timestamp;
 use crate::control;
-use crate::ids::{BackendId, ProjectId};
-use crate::sandbox::{GateFailure, Refusal, Statement, StatementKind};
+use svc_base::clock::Timestamp;
+use svc_base::ids::{BackendId, ProjectId};
+use svc_database::{Inventory, Pace, RunError, Schema, SchemaWarning};
+use svc_sandbox::{GateFailure, Refusal, Statement, StatementKind};
 
 /// The bind that is a signed-in visitor's id.
 pub const USER_ID: &str = "svc_user_id";
@@ -26,9 +26,9 @@ const ACTION_NAME: usize = 64;
 /// A project's backend.
 #[derive(Clone, Debug)]
 pub struct Backend {
-    /// Its identity.
+    /// Identifier of the backend.
     pub id: BackendId,
-    /// Whose it is.
+    /// Project that the backend belongs to.
     pub project: ProjectId,
     /// Whether its rooms may be joined.
     pub realtime: bool,
@@ -47,7 +47,7 @@ pub struct LedgerEntry {
     pub checksum: String,
     /// The script.
     pub sql: String,
-    /// What its author said about it.
+    /// Note of the author.
     pub note: Option<String>,
     /// When it was applied.
     #[schema(value_type = String, format = "date-time")]
@@ -57,19 +57,19 @@ pub struct LedgerEntry {
 /// A version of an action, as it is stored.
 #[derive(Clone, Debug)]
 pub struct ActionRow {
-    /// Its name.
+    /// Name of the action.
     pub name: String,
     /// From 1; a changed body makes the next.
     pub version: u32,
-    /// Its one statement.
+    /// SQL of the one statement.
     pub sql: String,
     /// SHA-256 of that, in hexadecimal.
     pub checksum: String,
-    /// What its author said about it.
+    /// Note of the author.
     pub note: Option<String>,
     /// When this version was made.
     pub created_at: Timestamp,
-    /// What the gate said.
+    /// Verdict of the gate.
     pub verdict: Statement,
     /// Which gate it was.
     pub gate: [u8; 32],
@@ -130,11 +130,11 @@ pub fn is_action_name(name: &str) -> bool {
 /// An action to define.
 #[derive(Clone, Debug)]
 pub struct NewAction {
-    /// Its name.
+    /// Name of the action.
     pub name: String,
-    /// Its one statement.
+    /// SQL of the one statement.
     pub sql: String,
-    /// What its author says about it.
+    /// Note of the author.
     pub note: Option<String>,
 }
 
@@ -143,9 +143,9 @@ pub struct NewAction {
 pub struct Detail {
     /// The backend.
     pub backend: Backend,
-    /// What is in its file.
+    /// Content of the file.
     pub inventory: Inventory,
-    /// Who is in its rooms.
+    /// Members of the rooms.
     pub occupancy: Occupancy,
     /// Why its table of payments is behind, if it is.
     pub behind: Option<String>,
@@ -157,7 +157,7 @@ pub struct Detail {
     pub actions: Vec<ActionRow>,
 }
 
-/// What became of a migration.
+/// Outcome of a migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MigrationStatus {
@@ -174,18 +174,18 @@ pub enum MigrationStatus {
 pub struct MigrationResult {
     /// How it came there.
     pub status: MigrationStatus,
-    /// Its version.
+    /// Version of the schema.
     pub version: u32,
     /// SHA-256 of its script, in hexadecimal.
     pub checksum: String,
-    /// What it brought that somebody should look at.
+    /// Warnings about parts that the migration brought.
     pub warnings: Vec<SchemaWarning>,
 }
 
-/// What a change would do, had it not been a trial.
+/// Effect that a change would have, had it not been a trial.
 #[derive(Clone, Debug)]
 pub struct DryRun {
-    /// What it would answer.
+    /// Status that the change would be answered with.
     pub status: MigrationStatus,
     /// The schema as it is.
     pub before: Schema,
@@ -193,16 +193,16 @@ pub struct DryRun {
     pub after: Schema,
     /// The actions that would not work, and why.
     pub broken: Vec<(String, String)>,
-    /// What it would bring that somebody should look at.
+    /// Warnings that the change would bring.
     pub warnings: Vec<SchemaWarning>,
 }
 
 /// An entry of a batch of actions that cannot be.
 #[derive(Debug)]
 pub struct BadAction {
-    /// Its name.
+    /// Name of the action.
     pub name: String,
-    /// What is wrong with it.
+    /// Error of the action.
     pub error: BackendError,
 }
 
@@ -241,15 +241,15 @@ pub enum BackendError {
     Op {
         /// Which, from 0.
         index: usize,
-        /// Why.
+        /// Cause of the refusal.
         error: Box<BackendError>,
     },
     /// A call names other values than the statement.
     #[error("the params differ from those of the statement")]
     Mismatch {
-        /// What it does not name.
+        /// Binds that the call does not name.
         missing: Vec<String>,
-        /// What it names in vain.
+        /// Names for which there is no bind.
         extra: Vec<String>,
     },
     /// A call names a value that only the platform gives.
@@ -270,9 +270,9 @@ pub enum BackendError {
     /// A migration of the ledger cannot be applied to the rows that are to be restored.
     #[error("migration {version}: {error}")]
     Migration {
-        /// Which.
+        /// Version that was applied.
         version: u32,
-        /// Why.
+        /// Cause of the failure.
         error: Box<BackendError>,
     },
     /// There is no room for more.
@@ -293,7 +293,7 @@ pub enum BackendError {
 }
 
 impl BackendError {
-    /// What is wrong with a call of a batch of calls.
+    /// Wraps the error of a call within a batch.
     pub(super) fn at_op(index: usize, error: Self) -> Self {
         Self::Op {
             index,
@@ -301,7 +301,7 @@ impl BackendError {
         }
     }
 
-    /// What a backend's author has defined takes more than `most` bytes.
+    /// Refuses definitions that take more than `most` bytes together.
     pub(super) fn definitions_full(most: u64) -> Self {
         Self::Invalid(format!(
             "The migrations and the versions of actions of this backend would take more than {most} bytes, which is the most: define less, or move to a new backend."

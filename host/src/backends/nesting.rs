@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use super::model::BackendError;
 use super::service::Backends;
 use super::verdicts;
-use crate::ids::BackendId;
-use crate::sandbox::{NamedTable, Purpose, Statement};
+use svc_base::ids::BackendId;
+use svc_sandbox::{NamedTable, Purpose, Statement};
 
 /// The most tables and views that a view may stand for.
 const MOST: u32 = 32;
@@ -22,13 +22,13 @@ type Views = HashMap<String, View>;
 /// A view, as it was written.
 #[derive(Clone, Debug)]
 struct View {
-    /// What it names.
+    /// Tables and views that the view names.
     named: Vec<NamedTable>,
     /// How much it is itself.
     parts: u32,
 }
 
-/// What a view may still stand for.
+/// Budget that remains for resolving a view.
 #[derive(Clone, Copy, Debug)]
 struct Left {
     tables: u32,

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use crate::ids::BackendId;
+use svc_base::ids::BackendId;
 
 /// The rooms and sockets of a backend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::Backends;
+use super::calls::requests::{As, CallBatch, check_ops};
 use super::history::requests::{RestoreBackend, WhichMoments};
 use super::history::views::{HistoryView, RestoredView};
-use super::operate::requests::{As, CallBatch, check_ops};
 use super::requests::{Change, CreateBackend, DefineActions, HowToChange, UpdateBackend};
 use super::scope::BackendScope;
 use super::views::{ActionList, BackendView, Defined, Updated};

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::database::RunError;
 use super::model::BackendError;
 use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
-use crate::sandbox::Refusal;
+use svc_database::RunError;
+use svc_sandbox::Refusal;
 
 fn refused(code: Code, refusal: &Refusal) -> Problem {
     let Refusal {

@@ -6,16 +6,16 @@ use serde_json::Value;
 
 use super::model::NewAction;
 use super::service::NewBackend;
-use crate::clock::{Clock, Timestamp};
 use crate::config::Settings;
 use crate::control::answers::Keep;
 use crate::projects::model::NewProject;
 use crate::server::Server;
 use crate::workspaces::Plan;
+use svc_base::clock::{Clock, Timestamp};
 
 /// The built-in gate under another digest: with a custom section, which means nothing.
 fn another_gate() -> Vec<u8> {
-    let mut gate = crate::sandbox::built_in(crate::sandbox::World::Gate).to_vec();
+    let mut gate = svc_sandbox::built_in(svc_sandbox::World::Gate).to_vec();
     gate.extend([0, 3, 1, b'x', b'y']);
     gate
 }

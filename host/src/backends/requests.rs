@@ -1,4 +1,4 @@
-//! What requests about backends look like, and what is wrong with them: for REST and for tools alike.
+//! Requests about backends, and their checks: for REST and for tools alike.
 
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -30,7 +30,7 @@ pub struct UpdateBackend {
     /// One additive migration: `CREATE TABLE`, `CREATE INDEX`, `CREATE VIEW`, `ALTER TABLE … ADD COLUMN`, seed `INSERT`s.
     #[schema(min_length = 1, max_length = 262_144)]
     pub ddl: Option<String>,
-    /// What the migration is for; kept in the ledger.
+    /// Purpose of the migration; kept in the ledger.
     #[schema(max_length = 1000)]
     pub note: Option<String>,
     /// Whether its rooms may be joined; sent alone.
@@ -61,7 +61,7 @@ pub struct DefineActions {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ActionRequest {
-    /// What it is called by.
+    /// Name by which the action is called.
     #[schema(pattern = "^[a-z][a-z0-9_]{0,63}$", example = "add_note")]
     pub name: String,
     /// One `SELECT`, `INSERT`, `UPDATE` or `DELETE`, with `:name` binds.
@@ -71,7 +71,7 @@ pub struct ActionRequest {
         example = "INSERT INTO notes (text) VALUES (:text) RETURNING id"
     )]
     pub sql: String,
-    /// What it is for.
+    /// Purpose of the action.
     #[schema(max_length = 1000)]
     pub note: Option<String>,
 }
@@ -101,16 +101,16 @@ impl CreateBackend {
 pub enum Change {
     /// A migration.
     Migrate {
-        /// Its script.
+        /// Script of the change.
         ddl: String,
-        /// What it is for.
+        /// Purpose of the migration.
         note: Option<String>,
     },
     /// A migration that is only tried: its script.
     Try(String),
-    /// Its rooms are opened or closed.
+    /// Open or close the rooms.
     Realtime(bool),
-    /// Its actions become tools for visitors' agents, or are none any more.
+    /// Offer the actions as tools to visitors' agents, or offer them no more.
     Agents(bool),
 }
 

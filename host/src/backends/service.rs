@@ -5,23 +5,23 @@ use std::sync::Arc;
 use quick_cache::sync::Cache;
 
 use super::actions::{self, Actions, ByText};
-use super::database::{Databases, Schema};
 use super::model::{Backend, BackendError, Detail, LedgerEntry};
 use super::occupancy::Occupancy;
 use super::store;
 use super::verdicts::Verdicts;
-use crate::clock::Clock;
 use crate::config::Config;
 use crate::control::answers::Keep;
 use crate::control::audit::Act;
 use crate::control::{self, Control, Tx};
 use crate::deployments::publish::PublishError;
 use crate::deployments::{self, Deployments};
-use crate::fault;
-use crate::ids::{BackendId, ProjectId};
 use crate::projects::{self, Project};
-use crate::random::Random;
-use crate::sandbox::Sandbox;
+use svc_base::clock::Clock;
+use svc_base::fault;
+use svc_base::ids::{BackendId, ProjectId};
+use svc_base::random::Random;
+use svc_database::{Databases, Schema};
+use svc_sandbox::Sandbox;
 
 const TOO_MANY: &str = "The server has as many backends as it may. Try again later.";
 
@@ -51,7 +51,7 @@ pub struct Backends {
 /// A backend to make.
 #[derive(Clone, Debug)]
 pub struct NewBackend {
-    /// Its first script.
+    /// First script.
     pub ddl: String,
     /// Whether its rooms may be joined.
     pub realtime: bool,

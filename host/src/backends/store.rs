@@ -6,8 +6,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{ActionRow, Backend, LedgerEntry};
 use crate::control::{Change, Error, Tx};
-use crate::ids::{BackendId, ProjectId, WorkspaceId};
-use crate::sandbox::Statement;
+use svc_base::ids::{BackendId, ProjectId, WorkspaceId};
+use svc_sandbox::Statement;
 
 const BACKEND: &str = "SELECT id, project_id, realtime, agents, created_at FROM backends";
 
@@ -172,7 +172,7 @@ pub(super) fn append(tx: &Tx<'_>, id: &BackendId, entry: &LedgerEntry) -> Result
     Ok(())
 }
 
-/// What the ledger and all versions of actions take, in bytes.
+/// Sums up the bytes of the ledger and of all versions of actions.
 pub(super) fn definition_bytes(c: &Connection, id: &BackendId) -> rusqlite::Result<u64> {
     c.prepare_cached(
         "SELECT (SELECT coalesce(sum(octet_length(sql) + coalesce(octet_length(note), 0)), 0)
@@ -184,14 +184,14 @@ pub(super) fn definition_bytes(c: &Connection, id: &BackendId) -> rusqlite::Resu
     .query_row([id], |row| row.get::<_, i64>(0).map(i64::unsigned_abs))
 }
 
-/// What a new version of an action adds to that.
+/// Returns the bytes that a new version of an action adds to that sum.
 pub(super) fn action_bytes(new: &ActionRow) -> u64 {
     let note = new.note.as_deref().map_or(0, str::len);
     let bytes = new.sql.len() + note + verdict_json(new).len() + new.name.len();
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
-/// What the gate said, as it is kept: plain data always has a JSON form.
+/// Writes the gate's verdict as it is kept: plain data always has a JSON form.
 fn verdict_json(action: &ActionRow) -> String {
     serde_json::to_string(&action.verdict).unwrap_or_default()
 }

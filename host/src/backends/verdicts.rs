@@ -5,19 +5,19 @@ use std::sync::Arc;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-use super::database::Pace;
 use super::model::BackendError;
-use crate::sandbox::{GuestDigest, Position, Purpose, Refusal, Sandbox, Statement};
+use svc_database::Pace;
+use svc_sandbox::{GuestDigest, Position, Purpose, Refusal, Sandbox, Statement};
 
 /// How many queries are remembered, about.
 const QUERIES: usize = 512;
-/// What they may take in memory, in bytes.
+/// Most memory that they take, in bytes.
 const QUERY_BYTES: u64 = 8 << 20;
 
 /// A query that the gate allows.
 #[derive(Debug)]
 pub(super) struct Query {
-    /// What the gate said.
+    /// Verdict of the gate.
     pub(super) verdict: Statement,
     /// The statement itself.
     pub(super) statement: Arc<str>,
@@ -37,12 +37,12 @@ impl Weighter<QueryKey, Arc<Query>> for ByText {
     }
 }
 
-/// What SQL and what is known of it take in memory, in bytes: the text, the statement in it, and its binds' names.
+/// Weighs SQL with its verdict in memory, in bytes: the text, the statement in it, and the names of its binds.
 pub(super) fn weight(sql: &str) -> u64 {
     512 + 3 * u64::try_from(sql.len()).unwrap_or(u64::MAX / 4)
 }
 
-/// What is remembered: by the text itself, and by the gate that judged it.
+/// Verdicts that are remembered: by the text itself, and by the gate that judged it.
 #[derive(Debug)]
 pub(super) struct Verdicts {
     sandbox: Sandbox,
@@ -120,7 +120,7 @@ impl Verdicts {
     }
 }
 
-/// What SQLite says against a statement, as the gate would say it.
+/// Phrases an error of SQLite as a refusal of the gate.
 pub(super) fn refusal(sql: &str, number: usize, offset: Option<usize>, reason: String) -> Refusal {
     Refusal {
         reason,

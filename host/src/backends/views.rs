@@ -1,35 +1,35 @@
-//! What answers about backends look like.
+//! Views of backends.
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::changes::SchemaDifference;
-use super::database::{Inventory, Schema, SchemaWarning, TableRows};
 use super::model::{ActionRow, Detail, DryRun, LedgerEntry, MigrationResult, MigrationStatus};
 use super::model::{params, requires_identity};
-use crate::clock::Timestamp;
 use crate::config::Config;
-use crate::ids::BackendId;
-use crate::sandbox::StatementKind;
+use svc_base::clock::Timestamp;
+use svc_base::ids::BackendId;
+use svc_database::{Inventory, Schema, SchemaWarning, TableRows};
+use svc_sandbox::StatementKind;
 
 /// The form of backends' descriptions.
 const SPEC_VERSION: u32 = 1;
 /// The name of every backend's database.
 const DATABASE: &str = "default";
-/// Its engine.
+/// Name of the engine.
 const ENGINE: &str = "sqlite";
 
 /// A backend with all that is in it.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct BackendView {
-    /// Its identity.
+    /// Identifier of the backend.
     #[schema(value_type = String, format = "uuid")]
     id: BackendId,
-    /// Its one database.
+    /// The one database.
     database: DatabaseView,
-    /// What it is.
+    /// Switches of the backend.
     spec: SpecView,
-    /// What is in its file, read from it.
+    /// Schema, read from the file.
     schema: Schema,
     /// All that was done to the schema, verbatim, oldest first.
     migrations: Vec<LedgerEntry>,
@@ -37,18 +37,18 @@ pub struct BackendView {
     actions: Vec<ActionView>,
     /// How much is in it.
     inventory: InventoryView,
-    /// Its rooms.
+    /// Rooms of the backend.
     realtime: RealtimeView,
     /// Whether its actions that need no identity are tools for visitors' agents, at `/{slug}/mcp`. An extension.
     agents: bool,
-    /// What somebody should look at.
+    /// Warnings about the schema.
     warnings: Vec<WarningView>,
 }
 
 /// A database.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct DatabaseView {
-    /// Its identity.
+    /// Identifier of the backend.
     #[schema(value_type = String, format = "uuid")]
     id: BackendId,
     /// Always `default`.
@@ -61,7 +61,7 @@ pub struct DatabaseView {
     bytes: u64,
 }
 
-/// What a backend is.
+/// Switches of a backend.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SpecView {
     /// The form of this description.
@@ -71,9 +71,9 @@ pub struct SpecView {
 /// How much is in a database.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct InventoryView {
-    /// Its tables and their rows.
+    /// Tables and the number of their rows.
     tables: Vec<TableRows>,
-    /// What it takes on the disk, its log included.
+    /// Size on the disk, including the log.
     bytes_on_disk: u64,
 }
 
@@ -88,24 +88,24 @@ pub struct RealtimeView {
     sockets: u64,
 }
 
-/// What somebody should look at.
+/// Warning about a schema.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct WarningView {
-    /// What it is, as programs tell it apart.
+    /// Code of the warning, by which programs tell it apart.
     #[schema(example = "schema_ahead_of_ledger")]
     code: &'static str,
-    /// What it means here, and what to do.
+    /// Meaning of the warning, and what to do.
     detail: String,
 }
 
 /// An action.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ActionView {
-    /// What it is called by.
+    /// Name by which the action is called.
     name: String,
     /// From 1; a changed body makes the next.
     version: u32,
-    /// Its one statement.
+    /// SQL of the one statement.
     sql: String,
     /// The values that a call names, in order of first appearance.
     params: Vec<String>,
@@ -115,7 +115,7 @@ pub struct ActionView {
     returns_rows: bool,
     /// Whether only a signed-in visitor can call it.
     requires_identity: bool,
-    /// What its author says about it.
+    /// Note of the author.
     note: Option<String>,
     /// SHA-256 of `sql`, in hexadecimal.
     checksum: String,
@@ -131,16 +131,16 @@ pub struct ActionList {
     pub actions: Vec<ActionView>,
 }
 
-/// What became of a migration.
+/// Outcome of a migration.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct MigrationView {
     /// Whether it was applied now.
     status: MigrationStatus,
-    /// Its version in the ledger.
+    /// Version in the ledger.
     version: u32,
     /// SHA-256 of its script, in hexadecimal.
     checksum: String,
-    /// What it brought that somebody should look at; absent where there is nothing.
+    /// Warnings about parts that the migration brought; absent where there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     warnings: Vec<WarningView>,
@@ -166,10 +166,10 @@ impl From<MigrationResult> for MigrationView {
     }
 }
 
-/// What a change would do: the answer to `dry_run=true`, for which nothing is kept. An extension.
+/// Effect that a change would have: the answer to `dry_run=true`, for which nothing is kept. An extension.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct DryRunView {
-    /// What would become of the migration. Actions would be `applied`, or are there already.
+    /// Outcome that the migration would have. Actions would be `applied`, or are there already.
     pub status: MigrationStatus,
     /// The difference between the two schemas.
     pub changes: SchemaDifference,
@@ -177,7 +177,7 @@ pub struct DryRunView {
     pub schema: SchemaChange,
     /// The actions that would not work.
     pub broken_actions: Vec<BrokenAction>,
-    /// What it would bring that somebody should look at; absent where there is nothing.
+    /// Warnings that the change would bring; absent where there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub warnings: Vec<WarningView>,
@@ -195,9 +195,9 @@ pub struct SchemaChange {
 /// An action that would not work.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct BrokenAction {
-    /// Its name.
+    /// Name of the action.
     pub name: String,
-    /// Why.
+    /// Cause of the refusal.
     pub detail: String,
 }
 
@@ -307,7 +307,7 @@ fn warnings(detail: &Detail) -> Vec<WarningView> {
         .collect()
 }
 
-/// What a change of a backend answers.
+/// Answer to a change of a backend.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum Updated {
@@ -319,7 +319,7 @@ pub enum Updated {
     Switched(Box<BackendView>),
 }
 
-/// What a batch of actions answers.
+/// Answer to a batch of actions.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum Defined {

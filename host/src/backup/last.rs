@@ -1,4 +1,4 @@
-//! What the data directory knows of its backups: when the last was made and where, and whether one has failed since.
+//! Record of the directory's backups: when and where the last one was made, and whether one has failed since.
 
 use std::io;
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::make::Made;
-use crate::clock::Timestamp;
 use crate::overview::running;
+use svc_base::clock::Timestamp;
 
 /// The name of the file in the data directory. A restore leaves it as it is.
 const FILE: &str = "backup.status";
@@ -28,7 +28,7 @@ pub struct Complete {
     pub moment: Timestamp,
     /// Where it is.
     pub directory: String,
-    /// What it takes.
+    /// Size of the backup, in bytes.
     pub bytes: u64,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,

@@ -11,18 +11,18 @@ use super::manifest::{Entry, FORMAT, Manifest};
 use super::place::{Place, check_apart};
 use super::{Stage, Watch, millis};
 use crate::backends::copies::Sources;
-use crate::backends::database::Files;
 use crate::check::{Findings, Parts};
-use crate::clock::{Clock, Timestamp};
 use crate::content::{Content, Digest, Hold, PutError, Shelf};
 use crate::control::{self, Control, Snapshot, counters};
 use crate::data_dir::is_unfinished;
-use crate::deployments::operate;
+use crate::deployments::operators;
 use crate::guests::{self, Folder};
-use crate::ids::BackendId;
-use crate::sandbox::World;
-use crate::{disk, fault};
 use svc_base::Stopwatch;
+use svc_base::clock::{Clock, Timestamp};
+use svc_base::ids::BackendId;
+use svc_base::{disk, fault};
+use svc_database::Files;
+use svc_sandbox::World;
 
 /// The name of the control database in a backup.
 pub(super) const CONTROL: &str = "control.db";
@@ -31,7 +31,7 @@ pub(super) const BACKENDS: &str = "backends";
 /// The directory of objects, likewise.
 pub(super) const CONTENT: &str = "content";
 
-/// What a backup did.
+/// Outcome of a backup.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Made {
     /// When the installation was as the backup has it.
@@ -46,24 +46,24 @@ pub struct Made {
     pub guests: Copied,
     /// One-time shares, whose pages are in no backup.
     pub one_time_left_out: usize,
-    /// What is wrong with the copy.
+    /// Errors of the copy.
     pub errors: Vec<String>,
-    /// What else the operator should know; nothing of it makes the copy less whole.
+    /// Notes for the operator; nothing in them makes the copy less whole.
     pub notes: Vec<String>,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
 }
 
-/// What was copied, and what had been before.
+/// Files that were copied, and files that had been before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Copied {
-    /// Files.
+    /// Number of files.
     pub files: u64,
-    /// Their bytes.
+    /// Bytes of these files.
     pub bytes: u64,
     /// Files that were copied now.
     pub copied_files: u64,
-    /// Their bytes.
+    /// Bytes that were copied.
     pub copied_bytes: u64,
 }
 
@@ -152,8 +152,8 @@ async fn copy(
     let (at, ids) = copy_databases((data, control), place, state, clock, watch)?;
     fault::point("backup.databases");
     let control = Control::open(&directory)?;
-    let one_time_left_out = operate::forget_one_time(&control, at).await?;
-    let wanted = operate::contents(&control).await?;
+    let one_time_left_out = operators::forget_one_time(&control, at).await?;
+    let wanted = operators::contents(&control).await?;
     let source = Objects {
         // An installation that never served has none.
         from: Shelf::new(disk::subdirectory(&disk::open(data)?, CONTENT)?),
@@ -253,7 +253,7 @@ fn copy_databases(
 pub(super) struct Objects<'o> {
     /// Where they are.
     pub(super) from: Shelf,
-    /// Which.
+    /// Digests to copy.
     pub(super) wanted: &'o BTreeSet<Digest>,
 }
 

@@ -1,4 +1,4 @@
-//! What a backup says of itself.
+//! Manifest of a backup.
 
 use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ pub(super) struct Manifest {
     pub(super) state: String,
     /// The control database.
     pub(super) control: Entry,
-    /// What is counted; the first form has it in the control database.
+    /// The counters; the first form has them in the control database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) counters: Option<Entry>,
     /// Tenants' databases, by id.
@@ -38,11 +38,11 @@ pub(super) struct Manifest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Entry {
-    /// What it is called.
+    /// Name of the file.
     pub(super) name: String,
-    /// Its SHA-256 in hexadecimal.
+    /// SHA-256 in hexadecimal.
     pub(super) sha256: String,
-    /// Its length.
+    /// Length in bytes.
     pub(super) bytes: u64,
 }
 
@@ -52,7 +52,7 @@ struct Form {
 }
 
 impl Entry {
-    /// Its SHA-256, unless it is damaged.
+    /// Returns the SHA-256, unless it is damaged.
     pub(super) fn digest(&self) -> Option<Digest> {
         Digest::from_hex(&self.sha256)
     }
@@ -90,7 +90,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Its written form.
+    /// Writes the manifest as JSON.
     ///
     /// # Errors
     /// None that plain data can have.

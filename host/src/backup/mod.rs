@@ -23,7 +23,7 @@ pub use restore::{Restored, restore};
 pub use switch::settle;
 pub use verify::verify;
 
-/// What a backup or a restore is at, for whoever watches.
+/// Stage of a backup or a restore, for the display of its progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {

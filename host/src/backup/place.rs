@@ -22,13 +22,13 @@ use super::manifest::{Entry, Manifest};
 use crate::content::{Digest, Shelf};
 use crate::data_lock::make_private;
 use crate::private::{self, Layout};
-use crate::{disk, fault};
+use svc_base::{disk, fault};
 
 const MANIFEST: &str = "backup.json";
 const LOCK: &str = "backup.lock";
 const STATE: &str = "state-";
 const GUESTS: &str = "guests";
-/// What a backup is made of.
+/// Layout of a backup.
 pub(super) const LAYOUT: Layout = Layout {
     what: "backup",
     names: &[MANIFEST, LOCK, CONTENT, GUESTS],
@@ -139,7 +139,7 @@ impl Place {
         })
     }
 
-    /// What the complete backup says of itself.
+    /// Reads the manifest of the complete backup.
     ///
     /// # Errors
     /// When it is damaged, or made by a newer program.

@@ -11,21 +11,21 @@ use super::make::{BACKENDS, CONTENT, CONTROL, Copied, Objects, check};
 use super::manifest::{Entry, Manifest};
 use super::place::{Place, check_apart};
 use super::{Stage, Watch, millis, switch};
-use crate::backends::database::{Files, revive};
 use crate::check::Parts;
-use crate::clock::Clock;
 use crate::content::{Content, Digest, Hold, Shelf};
 use crate::control::{self, Control, counters};
 use crate::data_dir::Founding;
 use crate::data_lock::DataLock;
-use crate::deployments::operate;
-use crate::ids::BackendId;
-use crate::{disk, fault};
+use crate::deployments::operators;
 use svc_base::Stopwatch;
+use svc_base::clock::Clock;
+use svc_base::ids::BackendId;
+use svc_base::{disk, fault};
+use svc_database::{Files, revive};
 
 const GUESTS: &str = "guests";
 
-/// What a restore did.
+/// Outcome of a restore.
 #[derive(Clone, Debug, Serialize)]
 pub struct Restored {
     /// When the installation was as it is now, RFC 3339 in UTC.
@@ -40,9 +40,9 @@ pub struct Restored {
     pub content: Copied,
     /// Installed guests.
     pub guests: Copied,
-    /// What is wrong with the backup.
+    /// Errors of the backup.
     pub errors: Vec<String>,
-    /// What could not be looked at; nothing of it keeps the backup from being restored.
+    /// Parts that could not be looked at; nothing in them keeps the backup from being restored.
     pub notes: Vec<String>,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
@@ -126,7 +126,7 @@ async fn stage(
     fault::point("restore.databases");
     copy_guests(place, manifest, new, &mut restored.guests)?;
     let control = Control::open(directory)?;
-    let wanted = operate::contents(&control).await?;
+    let wanted = operators::contents(&control).await?;
     let objects = Objects {
         from: place.content()?,
         wanted: &wanted,

@@ -11,13 +11,13 @@ use anyhow::{Context as _, bail};
 use cap_std::fs::{Dir, MetadataExt};
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Timestamp;
 use crate::data_dir::{JOURNAL, is_unfinished};
-use crate::{disk, fault};
+use svc_base::clock::Timestamp;
+use svc_base::{disk, fault};
 
 /// Where the new state is made, in the data directory.
 pub(super) const NEW: &str = "restoring";
-/// What a data directory's state is made of: everything else in it is not restored and stays.
+/// Parts of a data directory's state: everything else in it is not restored and stays.
 const PARTS: [&str; 10] = [
     "control.db",
     "control.db-wal",
@@ -31,7 +31,7 @@ const PARTS: [&str; 10] = [
     "guests",
 ];
 
-/// What is being moved.
+/// Journal of the moves.
 #[derive(Debug, Serialize, Deserialize)]
 struct Journal {
     /// The directory that the old state goes to.

@@ -6,12 +6,12 @@ use std::path::Path;
 use super::make::{BACKENDS, CONTROL};
 use super::manifest::{Entry, Manifest};
 use super::place::{LAYOUT, Place};
-use crate::backends::database::Files;
 use crate::check::{Findings, Parts};
 use crate::content::{Content, Digest};
 use crate::control::{self, Control, counters};
-use crate::ids::BackendId;
 use crate::private;
+use svc_base::ids::BackendId;
+use svc_database::Files;
 
 /// Looks at a backup, which nothing changes.
 ///

@@ -1,4 +1,4 @@
-//! Who gives a command, for the log.
+//! Returns the user who gives a command, for the log.
 
 /// The system's user, and who became that by `sudo`.
 #[allow(

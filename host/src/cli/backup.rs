@@ -7,26 +7,26 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 
-use super::Operate;
+use super::OperatorArgs;
 use super::actor::actor;
 use super::progress::Progress;
 use crate::backup::{self, Copied, Made, last};
-use crate::clock::Clock;
 use crate::control::Control;
 use crate::operators::{self, MakeBackup, Operation, Told};
+use svc_base::clock::Clock;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Backup {
     /// Where the backup goes: a new directory, or that of an earlier backup, which it takes the place of
     dir: PathBuf,
     #[command(flatten)]
-    operate: Operate,
+    args: OperatorArgs,
 }
 
 impl Backup {
     /// Fails when the copy is not whole; the earlier backup stays then.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let data = self.operate.installation()?;
+        let data = self.args.installation()?;
         let directory = std::path::absolute(&self.dir)?;
         let progress = Arc::new(Progress::new());
         let shown = Arc::clone(&progress);
@@ -39,7 +39,7 @@ impl Backup {
             None => alone(&data, &directory, &progress).await?,
         };
         drop((told, progress));
-        self.operate.answer(&made, &told(&made)?)?;
+        self.args.answer(&made, &told(&made)?)?;
         Ok(if made.complete {
             ExitCode::SUCCESS
         } else {

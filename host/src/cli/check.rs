@@ -4,26 +4,26 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::Operate;
+use super::OperatorArgs;
 use super::actor::actor;
-use crate::backends::database::Files;
 use crate::backup;
 use crate::check::{Findings, Parts};
 use crate::content::{Content, OnceFiles};
 use crate::data_dir;
 use crate::operators::{self, CheckAll, Operation, Told};
 use crate::private;
+use svc_database::Files;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Check {
     #[command(flatten)]
-    operate: Operate,
+    args: OperatorArgs,
 }
 
 impl Check {
     /// Looks at a data directory, or at a backup.
     async fn look(&self) -> anyhow::Result<Findings> {
-        let data = self.operate.data();
+        let data = self.args.data();
         if backup::is_backup(&data) {
             return backup::verify(&data).await;
         }
@@ -32,7 +32,7 @@ impl Check {
             true => private::opening(&data, &data_dir::LAYOUT)?,
             false => None,
         };
-        let data = self.operate.installation()?;
+        let data = self.args.installation()?;
         let wanted = Operation::Check(CheckAll {});
         let mut found: Findings =
             match operators::ask(&data, &wanted, &actor(), &Told::default()).await? {
@@ -48,7 +48,7 @@ impl Check {
     /// Looks at a data directory that no server has.
     async fn alone(&self, data: &Path) -> anyhow::Result<Findings> {
         let parts = Parts {
-            control: self.operate.control()?,
+            control: self.args.control()?,
             content: Content::open(&data.join("content"))?,
             once: Some(OnceFiles::open(&data.join("once"))?),
             files: Files::open(&data.join("backends"))?,
@@ -81,7 +81,7 @@ impl Check {
                 "not ok"
             }
         )?;
-        self.operate.answer(&found, &text)?;
+        self.args.answer(&found, &text)?;
         Ok(if found.errors.is_empty() {
             ExitCode::SUCCESS
         } else {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 
-use super::Operate;
+use super::OperatorArgs;
 use crate::client;
 use crate::outbound::Outbound;
 use crate::overview::running;
@@ -49,7 +49,7 @@ struct Of {
     /// The session's id
     session: String,
     #[command(flatten)]
-    operate: Operate,
+    args: OperatorArgs,
 }
 
 impl Developing {
@@ -71,13 +71,13 @@ impl Developing {
         let document = ask(&of, deed).await?;
         let events = document["events"].as_array().into_iter().flatten();
         let events: Vec<&str> = events.filter_map(Value::as_str).collect();
-        of.operate.answer(&document, &events.join("\n"))
+        of.args.answer(&document, &events.join("\n"))
     }
 }
 
 /// Asks the running server, which is the provider.
 async fn ask(of: &Of, deed: Deed) -> anyhow::Result<Value> {
-    let data = of.operate.installation()?;
+    let data = of.args.installation()?;
     let said = running::read(&data)?;
     let said = said.context("no server runs on this data directory: start `svc serve --dev`")?;
     let deed = Deed::ALL.iter().find(|(_, one)| *one == deed);

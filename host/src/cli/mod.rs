@@ -28,7 +28,7 @@ use crate::config::Settings;
 use crate::control::Control;
 use crate::data_dir;
 use crate::data_lock::{DataLock, make_private, refuse_restore};
-use crate::operators::{self, Answer, Operate, Operation};
+use crate::operators::{self, Answer, Operation, OperatorArgs};
 use crate::private;
 
 /// Hosting with a backend, for people and their agents.
@@ -106,9 +106,9 @@ pub fn main() -> ExitCode {
                 Command::Config(config) => config.run(),
                 Command::Status(status) => status.run().await,
                 Command::Operation(command) => {
-                    let (operate, operation) = command.split();
-                    let answer = operate.reach(operation).await?;
-                    operate.print(answer.document, answer.text)
+                    let (args, operation) = command.split();
+                    let answer = args.reach(operation).await?;
+                    args.print(answer.document, answer.text)
                 }
                 Command::Dev(dev) => dev.run().await,
                 Command::Provider(provider) => provider.run().await,
@@ -132,7 +132,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-impl Operate {
+impl OperatorArgs {
     fn data(&self) -> PathBuf {
         Settings {
             data: self.data.clone(),
@@ -146,7 +146,7 @@ impl Operate {
         self.found(data_dir::is_installation)
     }
 
-    /// The same for guests, which may be installed before the first start, too.
+    /// Returns the installation, or the directory of one to be: guests may be installed before the first start.
     fn installation_to_be(&self) -> anyhow::Result<PathBuf> {
         self.found(|_| true)
     }
@@ -167,7 +167,8 @@ impl Operate {
         Ok(data)
     }
 
-    /// The same for the first namespace, which may be made before the first start: a directory that was named is made, and that is said.
+    /// Returns the installation, and makes it for the first namespace: a directory that was named is made, and the
+    /// command says so.
     fn founded(&self) -> anyhow::Result<PathBuf> {
         let data = self.data();
         let shown = data.display();

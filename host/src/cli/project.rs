@@ -6,7 +6,7 @@
 use std::process::ExitCode;
 
 use crate::client::{self, ProjectChange, Remote};
-use crate::operators::{self, Operate, Operation};
+use crate::operators::{self, Operation, OperatorArgs};
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Project {
@@ -16,16 +16,16 @@ pub(super) enum Project {
         #[arg(long)]
         namespace: Option<String>,
         #[command(flatten)]
-        operate: Operate,
+        args: OperatorArgs,
         #[command(flatten)]
         remote: Remote,
     },
     /// Say what a project has, and with --data whose it is
     Show {
-        /// Its id, or the first part of its origin; on a server its name, too
+        /// Id of the project, or the first part of its origin; on a server its name, too
         project: String,
         #[command(flatten)]
-        operate: Operate,
+        args: OperatorArgs,
         #[command(flatten)]
         remote: Remote,
     },
@@ -35,31 +35,31 @@ pub(super) enum Project {
 
 impl Project {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let (operate, wanted) = match self {
+        let (args, wanted) = match self {
             Self::List {
                 namespace,
-                operate,
+                args,
                 remote,
-            } => match is_remote(&operate, &remote) && namespace.is_none() {
-                true => return Ok(client::list_projects(&remote, operate.json).await),
-                false => (operate, operators::Project::List { namespace }),
+            } => match is_remote(&args, &remote) && namespace.is_none() {
+                true => return Ok(client::list_projects(&remote, args.json).await),
+                false => (args, operators::Project::List { namespace }),
             },
             Self::Show {
                 project,
-                operate,
+                args,
                 remote,
-            } => match is_remote(&operate, &remote) {
-                true => return Ok(client::show_project(&remote, operate.json, &project).await),
-                false => (operate, operators::Project::Show { project }),
+            } => match is_remote(&args, &remote) {
+                true => return Ok(client::show_project(&remote, args.json, &project).await),
+                false => (args, operators::Project::Show { project }),
             },
             Self::Change(change) => return Ok(client::change_project(change).await),
         };
-        let answer = operate.reach(Operation::Project(wanted)).await?;
-        operate.print(answer.document, answer.text)
+        let answer = args.reach(Operation::Project(wanted)).await?;
+        args.print(answer.document, answer.text)
     }
 }
 
 /// Whether a server is asked: it is named, or no data directory is.
-fn is_remote(operate: &Operate, remote: &Remote) -> bool {
-    remote.is_named() || operate.data.is_none()
+fn is_remote(args: &OperatorArgs, remote: &Remote) -> bool {
+    remote.is_named() || args.data.is_none()
 }

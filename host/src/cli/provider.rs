@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use serde_json::json;
 
-use crate::clock::Clock;
 use crate::config::{ProviderKind, Settings};
 use crate::issuers::IssuerError;
 use crate::outbound::Outbound;
 use crate::visitors::providers::{Provider, Providers};
+use svc_base::clock::Clock;
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum ProviderCommand {
@@ -81,7 +81,7 @@ impl ProviderCommand {
     }
 }
 
-/// What is wrong with a provider, as far as asking it tells.
+/// Asks a provider, and lists its faults.
 async fn faults(provider: &Provider) -> Vec<String> {
     if provider.settings.kind == ProviderKind::Github {
         // It describes itself nowhere, and tells of a wrong id or secret only at a sign-in.

@@ -4,18 +4,18 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use super::Operate;
+use super::OperatorArgs;
 use super::backup::lines;
 use super::progress::Progress;
 use crate::backup::{self, Restored};
-use crate::clock::Clock;
+use svc_base::clock::Clock;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Restore {
     /// The directory of a backup
     dir: PathBuf,
     #[command(flatten)]
-    operate: Operate,
+    args: OperatorArgs,
 }
 
 impl Restore {
@@ -23,13 +23,13 @@ impl Restore {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let (clock, progress) = (Clock::system(), Progress::new());
         let watch = |stage, done, all| progress.show(stage, done, all);
-        let data = self.operate.data();
+        let data = self.args.data();
         if data.exists() {
-            self.operate.close(&data)?;
+            self.args.close(&data)?;
         }
         let restored = backup::restore(&self.dir, &data, &clock, &watch).await?;
         drop(progress);
-        self.operate.answer(&restored, &told(&restored)?)?;
+        self.args.answer(&restored, &told(&restored)?)?;
         Ok(if restored.restored {
             ExitCode::SUCCESS
         } else {

@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::clock::Clock;
 use crate::config::{LogFormat, Settings};
 use crate::log;
 use crate::server::Server;
 use crate::workspaces::{Plan, WorkspaceError};
+use svc_base::clock::Clock;
 
 /// The namespace of `--dev`.
 const DEV: &str = "dev";

@@ -5,9 +5,8 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use super::Operate;
+use super::OperatorArgs;
 use crate::backup::last::{self, Last};
-use crate::clock::Timestamp;
 use crate::config::Limits;
 use crate::guests::status::{is_served, read as read_guests};
 use crate::log::Logged;
@@ -15,11 +14,12 @@ use crate::operators::{Operation, ShowCounts};
 use crate::overview::running::{self, Said};
 use crate::overview::sizes::{self, Sizes};
 use crate::overview::{self, Counts, Used};
+use svc_base::clock::Timestamp;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Status {
     #[command(flatten)]
-    operate: Operate,
+    args: OperatorArgs,
 }
 
 /// The answer.
@@ -33,15 +33,15 @@ struct Answer {
     server_running: bool,
     /// That server, or the last one.
     server: Option<Server>,
-    /// What there is.
+    /// Counts of what there is.
     counts: Counts,
-    /// What of it has a cap, by the name of the limit.
+    /// Counts that have a cap, by the name of the limit.
     caps: BTreeMap<&'static str, Used>,
     /// Bytes on the disk.
     bytes: Sizes,
     /// Bytes that stay free: with less, nothing new is taken.
     free_disk_bytes: u64,
-    /// Who serves, by the name of its world.
+    /// Guests that serve, by the name of their world.
     guests: BTreeMap<&'static str, Guest>,
     /// The last backups.
     backup: Last,
@@ -62,7 +62,7 @@ struct Server {
 
 #[derive(Debug, Serialize)]
 struct Guest {
-    /// Its SHA-256; absent where no server has said.
+    /// SHA-256 of the guest; absent where no server has said.
     digest: Option<String>,
     /// Why one that was rather to serve does not.
     failures: Vec<String>,
@@ -70,9 +70,9 @@ struct Guest {
 
 impl Status {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let counts = self.operate.reach(Operation::Counts(ShowCounts)).await?;
+        let counts = self.args.reach(Operation::Counts(ShowCounts)).await?;
         let counts: Counts = serde_json::from_str(&counts.document)?;
-        let data = self.operate.data();
+        let data = self.args.data();
         let said = running::read(&data)?;
         // What the caps are is the server's to say; before the first one they are what they are by default.
         let limits = said
@@ -91,7 +91,7 @@ impl Status {
             backup: last::read(&data)?,
             errors: said.map(|said| said.errors).unwrap_or_default(),
         };
-        self.operate.answer(&answer, &text(&answer))
+        self.args.answer(&answer, &text(&answer))
     }
 }
 

@@ -20,7 +20,7 @@ pub enum Action {
     },
     /// Show an action with its statement
     Show {
-        /// Its name
+        /// Name of the action
         name: String,
         #[command(flatten)]
         on: On,
@@ -38,9 +38,9 @@ pub enum Action {
     },
     /// Call an action as a visitor does
     Call {
-        /// Its name
+        /// Name of the action
         name: String,
-        /// Its params: `name=text`, or `name:=JSON` for numbers and null
+        /// Params of the call: `name=text`, or `name:=JSON` for numbers and null
         params: Vec<String>,
         /// The page to call it through [default: any of the project]
         #[arg(long, value_name = "SLUG")]

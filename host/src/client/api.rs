@@ -14,7 +14,7 @@ use super::calls::{self, Call};
 use super::error::{Exit, Failure, Result};
 use super::output::say;
 use super::profile::{Remote, Target};
-use crate::random::Random;
+use svc_base::random::Random;
 
 /// How long a connection may take to be made.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
@@ -26,7 +26,7 @@ const LOOK_TIME: Duration = Duration::from_secs(5);
 const PATIENCE: u32 = 5;
 /// The longest wait of a patient client.
 const LONGEST_WAIT: u64 = 60;
-/// What may stand in a path as it is.
+/// Characters that may stand in a path as they are.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -82,7 +82,7 @@ impl Api {
         })
     }
 
-    /// The same, waiting when the server has no room.
+    /// Waits when the server has no room.
     #[must_use]
     pub(super) fn patient(mut self) -> Self {
         self.patient = true;
@@ -117,7 +117,7 @@ impl Api {
         }
     }
 
-    /// What of a request the server does not know; nothing where it does not say.
+    /// Lists the parts of a request that the server does not know; nothing where it does not say.
     async fn unknown(&self, call: &Call, query: &[&str], body: &[&str]) -> Vec<String> {
         let look = async {
             let url = self.target.server.join(calls::DESCRIPTION.path).ok()?;
@@ -161,7 +161,7 @@ impl Api {
 }
 
 impl Asking<'_> {
-    /// The same, with a parameter of the query, if it has a value.
+    /// Adds a parameter of the query, if it has a value.
     #[must_use]
     pub(super) fn query(mut self, name: &'static str, value: Option<impl ToString>) -> Self {
         debug_assert!(
@@ -177,7 +177,7 @@ impl Asking<'_> {
         self
     }
 
-    /// The same, with a body; members that are null are left out.
+    /// Adds a body; members that are null are left out.
     #[must_use]
     pub(super) fn body(mut self, mut body: Value) -> Self {
         if let Value::Object(members) = &mut body {
@@ -194,7 +194,7 @@ impl Asking<'_> {
         self
     }
 
-    /// The same, with another proof of the caller's right.
+    /// Uses another token as the caller's credential.
     #[must_use]
     pub(super) fn bearer(mut self, token: Option<&str>) -> Self {
         self.bearer = token.map(str::to_owned);

@@ -6,9 +6,9 @@ use serde_json::Value;
 /// A kind of request.
 #[derive(Debug)]
 pub struct Call {
-    /// Its method.
+    /// Method of the request.
     pub method: Method,
-    /// Its path, as the description has it.
+    /// Path of the request, as the description has it.
     pub path: &'static str,
     /// The parameters of the query that the client may send.
     pub query: &'static [&'static str],
@@ -103,7 +103,8 @@ calls! {
     DESCRIPTION: GET "/api/v1/openapi.json" [] {};
 }
 
-/// What a server does not know of a request, by its own description: the operation, or some of these parameters and members.
+/// Lists the parts of a request that a server does not know, by its own description: the operation, or some of these
+/// parameters and members.
 #[must_use]
 pub fn unknown(description: &Value, call: &Call, query: &[&str], body: &[&str]) -> Vec<String> {
     let Call { method, path, .. } = call;

@@ -11,7 +11,7 @@ const AROUND: usize = 3;
 /// How long a difference may take to be found; a coarser one is shown after that.
 const TIME: Duration = Duration::from_secs(1);
 
-/// What differs.
+/// Difference between two texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Difference {
     /// The lines, as `diff -u` shows them.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::output::plain;
 
-/// What a client's command answers.
+/// Result of a client's command.
 pub(super) type Result<T> = std::result::Result<T, Failure>;
 
 /// How a command ends that does not succeed. `docs/client.md` lists the numbers; they never change.
@@ -15,7 +15,7 @@ pub(super) enum Exit {
     Failed = 1,
     /// No credential, or one that does not suffice.
     Credential = 3,
-    /// What was named is not there.
+    /// Nothing has the name.
     NotFound = 4,
     /// Somebody else has changed it, or it is there already.
     Conflict = 5,
@@ -99,14 +99,14 @@ impl Failure {
         self.exit == Exit::NotFound
     }
 
-    /// The same, with more to say before what the server said.
+    /// Says more before the server's message.
     #[must_use]
     pub(super) fn about(mut self, what: &str) -> Self {
         self.detail = format!("{what}: {}", self.detail);
         self
     }
 
-    /// The same, with what else to do.
+    /// Adds what else to do.
     #[must_use]
     pub(super) fn hint(mut self, hint: &str) -> Self {
         self.detail = format!("{} {hint}", self.detail);
@@ -136,7 +136,7 @@ impl Failure {
         plain(&lines.join("\n"))
     }
 
-    /// What a program is told: the server's problem, if there is one, in `error`.
+    /// Writes the failure for programs: the server's problem, if there is one, in `error`.
     pub(super) fn document(&self) -> Value {
         let mut error = self.problem.clone().unwrap_or_default();
         error.insert("title".into(), self.title.clone().into());

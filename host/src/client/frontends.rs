@@ -12,7 +12,7 @@ use super::output::{listed, member, pairs, print};
 use super::projects::{self, OfProject, Project};
 use super::source::Source;
 use super::{Common, calls, confirm, secret};
-use crate::sandbox::ContentType;
+use svc_sandbox::ContentType;
 
 /// Lists, shows, compares and deletes frontends.
 #[derive(Debug, clap::Subcommand)]

@@ -13,7 +13,7 @@ use super::{Out, calls, secret};
 pub struct Login {
     /// The server, such as https://svc.example
     url: String,
-    /// What to call it
+    /// Name for the profile
     #[arg(long, value_name = "NAME", default_value = DEFAULT)]
     profile: String,
     /// Send the credential although it can be read on the way
@@ -46,7 +46,7 @@ pub enum Profiling {
     },
     /// Use a profile from now on
     Use {
-        /// Its name
+        /// Name of the profile
         name: String,
         /// Answer with one JSON document
         #[arg(long)]

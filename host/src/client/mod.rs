@@ -33,13 +33,13 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use self::error::{Exit, Failure, Result};
 use self::output::{Out, say};
-use crate::sandbox::ContentType;
+use svc_sandbox::ContentType;
 
 pub use manifest::Dev;
 pub use profile::Remote;
 pub use projects::Change as ProjectChange;
 
-/// What people and their scripts do on a server.
+/// Commands of people and their scripts on a server.
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     /// Keep a credential for a server, from a prompt or from standard input
@@ -75,7 +75,7 @@ pub enum Command {
     Action(actions::Action),
 }
 
-/// What commands of the client have in common.
+/// Arguments that commands of the client have in common.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Common {
     #[command(flatten)]

@@ -10,7 +10,7 @@ use super::output::{listed, member, pairs};
 use super::profile::Remote;
 use super::{Common, calls, confirm};
 
-/// What is needed of a project.
+/// Parts of a project that are needed.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Project {
     pub(super) id: String,
@@ -39,9 +39,9 @@ pub struct OfProject {
 pub enum Change {
     /// Make a project
     Create {
-        /// Its name for people
+        /// Name for people
         name: String,
-        /// What it is about
+        /// Description of the project
         #[arg(long)]
         description: Option<String>,
         /// How long it lives, as in 12h or 30d [default: for good]
@@ -56,7 +56,7 @@ pub enum Change {
     },
     /// Change a project's name, description or home page
     Update {
-        /// Its id, its name or its label
+        /// Id, name or label of the project
         project: String,
         /// A new name
         #[arg(long)]
@@ -73,7 +73,7 @@ pub enum Change {
     },
     /// Delete a project with its pages and its database
     Delete {
-        /// Its id, its name or its label
+        /// Id, name or label of the project
         project: String,
         /// Do not ask
         #[arg(long)]

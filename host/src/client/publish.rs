@@ -10,7 +10,7 @@ use super::output::{member, text_of};
 use super::progress::Progress;
 use super::source::{STDIN, Source};
 use super::{Common, calls, desktop, projects, secret};
-use crate::sandbox::ContentType;
+use svc_sandbox::ContentType;
 
 /// Publishes files: as quick shares, or as frontends of a project.
 #[derive(Debug, clap::Args)]
@@ -27,7 +27,7 @@ pub struct Publish {
     /// The page's title; of one file [default: the content's own]
     #[arg(long)]
     title: Option<String>,
-    /// What the files are written in [default: as their names say]
+    /// Type of the files [default: as their names say]
     #[arg(long = "type", value_parser = super::content_type())]
     content_type: Option<ContentType>,
     /// How long a share lives, as in 30m, 12h or 2d [default: as long as it may]

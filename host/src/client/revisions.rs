@@ -65,22 +65,22 @@ pub enum Revision {
     },
 }
 
-/// What becomes live.
+/// Revision to make live.
 #[derive(Debug, clap::Args)]
 pub struct Release {
     #[command(flatten)]
     page: Page,
     /// The revision's id
     revision: String,
-    /// What you believe is live: if it is not, nothing happens [default: what is live now]
+    /// Revision that you believe is live: if it is not, nothing happens [default: what is live now]
     #[arg(long, value_name = "ID")]
     expect: Option<String>,
-    /// Why
+    /// Reason for the release
     #[arg(long, short)]
     message: Option<String>,
 }
 
-/// What is live, with the newest revisions.
+/// Live revision, with the newest revisions.
 #[derive(Debug, Deserialize)]
 pub(super) struct Active {
     pub(super) active_revision_id: String,
@@ -201,7 +201,7 @@ impl Found {
     }
 }
 
-/// What the server says about a release beside what is live now.
+/// Compares a release with what is live now, for people.
 pub(super) fn note(released: &Value) -> String {
     released["note"].as_str().unwrap_or_default().to_owned()
 }

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::error::{Failure, Result};
 use crate::deployments::sharing::upload;
-use crate::sandbox::ContentType;
+use svc_sandbox::ContentType;
 
-/// What stands for standard input among files.
+/// Name of standard input among files.
 pub(super) const STDIN: &str = "-";
 /// The most bytes that are read at all. How large a page may be is the server's to say; this is far above it.
 const MOST: u64 = 64 << 20;
@@ -21,9 +21,9 @@ const SLUG: usize = 63;
 pub(super) struct Source {
     /// Where it comes from.
     pub(super) path: PathBuf,
-    /// What it is written in.
+    /// Type of the source.
     pub(super) content_type: ContentType,
-    /// Its text, as it is published.
+    /// Text of the source, as it is published.
     pub(super) content: String,
     /// The title of what cannot have one of its own.
     pub(super) title: Option<String>,

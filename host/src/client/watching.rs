@@ -12,7 +12,7 @@ const MOST: usize = 10_000;
 /// Folders that hold nothing that is published.
 const SKIPPED: [&str; 2] = ["node_modules", "target"];
 
-/// What tells that a file was written.
+/// Mark that tells whether a file was written.
 type Mark = (u64, u64, i64, i64);
 
 /// Files that are watched.

@@ -7,7 +7,7 @@ use rustix::fs::{Access, access};
 /// The name of our directory in one that others share.
 const NAME: &str = "svc";
 
-/// What the environment says of the user's directories.
+/// Variables that name the user's directories.
 #[derive(Clone, Debug, Default)]
 struct Environment {
     /// systemd's `CacheDirectory`.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::bail;
 use serde::{Deserialize, Serialize};
 
-use crate::sandbox::{self, GuestLimits};
+use svc_sandbox::{self, GuestLimits};
 
 macro_rules! limits {
     ($(#[doc = $about:literal] $name:ident = $default:expr, $least:expr;)+) => {
@@ -164,9 +164,9 @@ impl Limits {
         }
     }
 
-    /// What calls of guests may use.
+    /// Returns the budgets of guests' calls.
     pub fn guests(&self) -> GuestLimits {
-        let of = |fuel, bytes, millis| sandbox::Limits {
+        let of = |fuel, bytes, millis| svc_sandbox::Limits {
             fuel,
             memory_bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
             wall: Duration::from_millis(millis),

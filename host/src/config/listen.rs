@@ -41,7 +41,7 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
         .ok_or_else(|| format!("the name {host:?} has no address: {forms}"))
 }
 
-/// The same for a key of the file.
+/// Reads an address from the file.
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<SocketAddr>, D::Error> {

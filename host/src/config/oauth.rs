@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Oauth {
     /// The issuer, as its tokens name it in `iss`.
     pub issuer: String,
-    /// What tokens for this service have in `aud`.
+    /// Value that tokens for this service have in `aud`.
     pub audience: String,
     /// Scopes that a token must have; none, if absent.
     #[serde(default)]

@@ -29,9 +29,9 @@ pub enum ProviderKind {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Provider {
-    /// Its name in addresses and lists.
+    /// Name in addresses and lists.
     pub name: String,
-    /// Its name for people.
+    /// Name for people.
     #[serde(default)]
     pub display_name: String,
     /// How it speaks.
@@ -40,13 +40,13 @@ pub struct Provider {
     /// The address of its issuer.
     #[serde(default)]
     pub issuer: String,
-    /// What it calls this installation.
+    /// Name of this installation at the provider.
     #[serde(default)]
     pub client_id: String,
     /// The secret that it gave out with that; `SVC_PROVIDERS_<NAME>_CLIENT_SECRET` beats it.
     #[serde(default, serialize_with = "masked")]
     pub client_secret: String,
-    /// What is asked of it about visitors.
+    /// Scopes that a sign-in asks for.
     #[serde(default)]
     pub scopes: Vec<String>,
 }

@@ -11,8 +11,8 @@ pub struct Stripe {
     /// The key of its API; `SVC_STRIPE_SECRET_KEY` beats it.
     #[serde(default, serialize_with = "super::masked")]
     pub secret_key: String,
-    /// What webhooks are signed with: one secret, or several while they are changed; `SVC_STRIPE_WEBHOOK_SECRET` beats them, with commas
-    /// between several.
+    /// Secret that webhooks are signed with, or several while they are changed; `SVC_STRIPE_WEBHOOK_SECRET` beats them,
+    /// with commas between several.
     #[serde(default)]
     pub webhook_secret: Secrets,
     /// Where its API is.

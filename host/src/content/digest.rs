@@ -56,7 +56,7 @@ impl Digest {
             == 0
     }
 
-    /// Its first byte, for spreading objects over shards.
+    /// Returns the first byte, for spreading objects over shards.
     pub fn first_byte(&self) -> u8 {
         self.0[0]
     }

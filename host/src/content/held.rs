@@ -14,7 +14,7 @@ const LARGE: usize = 256 * 1024;
 #[derive(Debug, Default)]
 pub(super) struct Held(Mutex<HashMap<Digest, Weak<Bytes>>>);
 
-/// What keeps an object in memory: every slice of it does.
+/// Owner that keeps an object in memory: every slice of it does.
 struct Owner(Arc<Bytes>);
 
 impl AsRef<[u8]> for Owner {

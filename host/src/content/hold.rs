@@ -1,4 +1,4 @@
-//! Who may take content away: the collector or a restore, and nobody while a backup copies it.
+//! Lock on taking content away: the collector or a restore holds it alone, and a backup shares it while it copies.
 //!
 //! A lock of the operating system's, because it ends with the process that has it, however that ends.
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 
-use crate::ids::DeploymentId;
+use svc_base::ids::DeploymentId;
 
 /// The directory of the private files; clones share it. Its functions block on the disk.
 #[derive(Clone, Debug)]
@@ -97,8 +97,8 @@ impl OnceFiles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Clock;
-    use crate::random::Random;
+    use svc_base::clock::Clock;
+    use svc_base::random::Random;
 
     #[test]
     fn a_burnt_file_is_gone() {

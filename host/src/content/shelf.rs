@@ -8,7 +8,7 @@ use cap_std::fs::{Dir, File};
 
 use super::Digest;
 use super::local::MARKER;
-use crate::disk;
+use svc_base::disk;
 
 /// How the name of an object begins that is not whole yet.
 const UNFINISHED: &str = ".new-";

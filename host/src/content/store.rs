@@ -98,7 +98,7 @@ impl Content {
         Ok(Self::of(Arc::new(store), Some(local)))
     }
 
-    /// The same over any other store.
+    /// Opens a store that is no directory of this machine.
     pub fn over(store: Arc<dyn ObjectStore>) -> Self {
         Self::of(store, None)
     }
@@ -122,7 +122,7 @@ impl Content {
         self.put_as(Digest::of(&bytes), bytes).await
     }
 
-    /// The same for bytes of any length, whose digest is taken where that may occupy a thread.
+    /// Stores bytes of any length, whose digest is taken where that may occupy a thread.
     ///
     /// # Errors
     /// [`Error::Full`] when there is no room.
@@ -153,7 +153,7 @@ impl Content {
         }
     }
 
-    /// The same for those who serve it: a large object is in memory once, however many are reading it.
+    /// Reads an object for those who serve it: a large object is in memory once, however many are reading it.
     ///
     /// # Errors
     /// When the store cannot be read.

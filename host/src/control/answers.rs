@@ -11,10 +11,10 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
 use super::{Error, Tx};
-use crate::clock::Timestamp;
-use crate::ids::DeploymentId;
+use svc_base::clock::Timestamp;
+use svc_base::ids::DeploymentId;
 
-/// What names an answer: who asked, where, with which key, and for what.
+/// Key of an answer: who asked, where, with which key, and for what.
 #[derive(Clone)]
 pub struct AnswerKey {
     /// A principal, or an anonymous client's address.
@@ -25,7 +25,7 @@ pub struct AnswerKey {
     pub key: String,
     /// A keyed hash of the request's body.
     pub body_mac: Vec<u8>,
-    /// What the answer is sealed with: made of the request's body, and stored nowhere.
+    /// Seal of the answer: made of the request's body, and stored nowhere.
     seal: [u8; 32],
 }
 
@@ -103,7 +103,7 @@ fn nonce(at: Timestamp) -> Nonce {
     Nonce::assume_unique_for_key(nonce)
 }
 
-/// What of an answer stays readable: the id of what it is about.
+/// Readable part of an answer: the id of what it is about.
 #[derive(Deserialize)]
 struct Made {
     id: Option<String>,

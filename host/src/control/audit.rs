@@ -1,6 +1,6 @@
 //! Audit: who changed what and when, written in the transaction of the change.
 //!
-//! Who acts travels with the task, as its span does: a door sets it once ([`done_by`]), and every transaction that begins under it
+//! The actor travels with the task, as its span does: a door sets it once ([`done_by`]), and every transaction that begins under it
 //! takes it along, so that nothing between the door and the row can drop or forge it. The transaction says what it did
 //! ([`Tx::did`]): its rows and the entry are kept or undone as one. What nobody asked for, such as the end of a project's
 //! time, has no doer and leaves no entry.
@@ -12,8 +12,8 @@ use rusqlite::{Connection, Row, params};
 use serde::Serialize;
 
 use super::{Control, Error, Tx};
-use crate::clock::Timestamp;
-use crate::ids::WorkspaceId;
+use svc_base::clock::Timestamp;
+use svc_base::ids::WorkspaceId;
 
 /// How long entries are kept, in seconds.
 pub const KEPT: i64 = 90 * 24 * 3600;
@@ -24,7 +24,7 @@ const STEP: i64 = 2_000;
 /// The principal of commands.
 const OPERATOR: &str = "operator";
 
-/// Who acts, and in which request.
+/// Actor of a change, and the request in which it acts.
 #[derive(Clone, Debug)]
 pub struct Doer {
     principal: Arc<str>,
@@ -40,7 +40,7 @@ impl Doer {
         }
     }
 
-    /// Who gives a command.
+    /// Makes the actor of an operator's command.
     pub fn operator(request_id: &str) -> Self {
         Self {
             principal: OPERATOR.into(),
@@ -72,7 +72,7 @@ pub async fn done_by<T>(doer: Doer, work: impl Future<Output = T>) -> T {
     DOER.scope(doer, work).await
 }
 
-/// Who acts in this task, if anybody does.
+/// Returns the actor of this task, if there is one.
 pub fn doer() -> Option<Doer> {
     DOER.try_with(Clone::clone).ok()
 }
@@ -87,7 +87,7 @@ pub async fn carried<T>(doer: Option<Doer>, work: impl Future<Output = T>) -> T 
 
 macro_rules! acts {
     ($($name:ident $text:literal $about:literal,)+) => {
-        /// What can be done, as the audit names it: `<domain>.<verb>`.
+        /// Acts that the audit names: `<domain>.<verb>`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Act {
             $(#[doc = $about] $name,)+
@@ -97,12 +97,12 @@ macro_rules! acts {
             /// All of them.
             pub const ALL: &'static [Self] = &[$(Self::$name,)+];
 
-            /// Its name.
+            /// Returns the name.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $text,)+ }
             }
 
-            /// What was done, and what the target is.
+            /// Describes the act, and its target.
             pub fn about(self) -> &'static str {
                 match self { $(Self::$name => $about,)+ }
             }
@@ -197,10 +197,10 @@ pub struct Entry {
     /// When it was done.
     #[schema(value_type = String, format = "date-time")]
     pub at: Timestamp,
-    /// Who did it: the id of a user or of a key, or `operator`.
+    /// Principal who did it: the id of a user or of a key, or `operator`.
     #[schema(example = "usr_7k2m9xq4w8t3z5b6c2d9fg")]
     pub principal: String,
-    /// What was done, as `<domain>.<verb>`.
+    /// Act that was done, as `<domain>.<verb>`.
     #[schema(example = "revision.promote")]
     pub action: String,
     /// The id of what it was done to.

@@ -2,7 +2,7 @@
 
 use std::sync::{PoisonError, RwLock};
 
-use crate::ids::{BackendId, ProjectId};
+use svc_base::ids::{BackendId, ProjectId};
 
 /// A change that whoever keeps something in memory must follow.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,14 +8,14 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::pool::FILE;
 use super::{Control, Error, counters};
-use crate::sqlite;
+use svc_base::sqlite;
 
 /// How often the lock of writers is asked for; they let it go for some tens of microseconds between two commits.
 const ASK: Duration = Duration::from_micros(250);
 /// How often at most: ten seconds.
 const ASKED: i32 = 40_000;
 
-/// What a database is called while it is written anew.
+/// Name of a database's file while it is written anew.
 const ANEW: &str = "control.db.new";
 
 /// The database as it was at one moment, whatever is written to it meanwhile.

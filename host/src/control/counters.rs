@@ -1,4 +1,4 @@
-//! What is counted: views of deployments, in a file of their own.
+//! Counters: views of deployments, in a file of their own.
 //!
 //! Counts change with every view, a thousand times as often as everything else, and are worth little each. So they are the
 //! node's own, beside the control database and not in it. What is written down is in memory, too: reading it costs no query.
@@ -11,9 +11,9 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags, params};
 
 use super::Error;
-use crate::clock::Timestamp;
-use crate::ids::DeploymentId;
-use crate::sqlite;
+use svc_base::clock::Timestamp;
+use svc_base::ids::DeploymentId;
+use svc_base::sqlite;
 
 /// The name of the file in the data directory.
 pub const FILE: &str = "counters.db";
@@ -155,7 +155,7 @@ impl Counters {
         Ok(())
     }
 
-    /// What is damaged in the file, if anything is.
+    /// Looks for damage in the file, and returns it.
     ///
     /// # Errors
     /// The database's.
@@ -198,8 +198,8 @@ fn migrate(file: &mut Connection) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Clock;
-    use crate::random::Random;
+    use svc_base::clock::Clock;
+    use svc_base::random::Random;
 
     #[test]
     fn a_flush_counts_once_however_often_it_is_written() {

@@ -15,7 +15,7 @@ use super::homes::{Home, TABLES};
 use super::migrations;
 
 thread_local! {
-    /// What is wrong with a statement that this thread has run.
+    /// Fault of a statement that this thread has run.
     static CROSSED: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
@@ -48,7 +48,7 @@ pub(super) fn watch(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.trace_v2(TraceEventCodes::SQLITE_TRACE_STMT, Some(look))
 }
 
-/// What was wrong with what this thread has run since the last call.
+/// Returns the fault of what this thread has run since the last call.
 pub(super) fn found() -> Option<rusqlite::Error> {
     let crossed = CROSSED.take()?;
     let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_AUTH);
@@ -82,7 +82,7 @@ impl Judge {
         })
     }
 
-    /// What is wrong with a statement.
+    /// Looks at a statement, and returns its fault.
     fn look(&mut self, sql: &str) -> Option<String> {
         if let Some(known) = self.known.get(sql) {
             return known.clone();

@@ -1,4 +1,4 @@
-//! What can go wrong in the control database, told apart once.
+//! Errors of the control database, told apart once.
 
 /// An error of the control database.
 #[derive(Debug, thiserror::Error)]

@@ -1,9 +1,9 @@
-//! What operators' commands did while no server ran: rows that stay until the next start has acted on them.
+//! Events of operators' commands that ran without a server: rows that stay until the next start has acted on them.
 
 use rusqlite::Connection;
 
 use super::{Error, Tx};
-use crate::clock::Timestamp;
+use svc_base::clock::Timestamp;
 
 /// Something that the next start must act on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub enum Event {
     Noted(Deed),
 }
 
-/// What an operator did.
+/// Event of an operator's command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deed {
     /// The command, without what is secret in it.

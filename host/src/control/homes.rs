@@ -18,7 +18,7 @@ pub enum Home {
 /// A table.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// Its name.
+    /// Name of the table.
     pub name: &'static str,
     /// The part of the host that writes it.
     pub owner: &'static str,

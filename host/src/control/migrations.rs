@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use super::Error;
 use super::counters::Counters;
-use crate::ids::DeploymentId;
+use svc_base::ids::DeploymentId;
 
 /// In order; a script's number is its place here, from 1. Scripts are never changed after a release.
 const SCRIPTS: &[&str] = &[

@@ -1,4 +1,4 @@
-//! What was deleted is gone: from the database's pages at once, and soon after from the log, which has them as they were.
+//! Removal of deleted data: from the database's pages at once, and soon after from the log, which has them as they were.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

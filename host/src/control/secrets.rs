@@ -4,7 +4,7 @@ use ring::hmac;
 use rusqlite::{OptionalExtension, params};
 
 use super::{Control, Error, Tx};
-use crate::random::Random;
+use svc_base::random::Random;
 
 macro_rules! secrets {
     ($($(#[$doc:meta])* $name:ident,)+) => {

@@ -1,22 +1,25 @@
 //! From a finished page to an HTTP answer: encoding, validators, ranges (RFC 9110).
 
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use maud::Markup;
 
-use super::Deployments;
 use super::pages::{self, Page};
 use super::publish::PublishError;
 use super::serve::RawSource;
-use crate::clock::Timestamp;
+use super::{Deployments, forms};
+use crate::config::Config;
 use crate::content::{Digest, Encoding, encoded_quickly};
 use crate::http::document;
 use crate::http::problem::Problem;
-use crate::sandbox::ContentType;
+use crate::http::problem_page;
+use svc_base::clock::Timestamp;
+use svc_sandbox::ContentType;
 
 /// The longest that an edge is told to keep a page, in seconds.
 const EDGE_SECONDS: i64 = 31_536_000;
-/// What an edge heeds, and nobody else (RFC 9213).
+/// Header that edges heed and browsers do not (RFC 9213).
 const CDN_CACHE_CONTROL: HeaderName = HeaderName::from_static("cdn-cache-control");
 
 /// A smaller source is sent as it is: it fits into a packet or two.
@@ -108,7 +111,7 @@ impl Deployments {
     }
 }
 
-/// What a source is sent as: never HTML.
+/// Returns the media type of a source: never HTML.
 fn media_type(content_type: ContentType) -> &'static str {
     match content_type {
         ContentType::Html | ContentType::Markdown | ContentType::Mermaid => {
@@ -139,4 +142,36 @@ pub(super) fn immutable(
     );
     headers.insert(header::ETAG, etag.clone());
     document::respond(headers, &etag, bytes, request)
+}
+
+/// The page in place of one that the operator has disabled.
+pub(super) fn disabled_page(config: &Config) -> Response {
+    platform_page(StatusCode::FORBIDDEN, &forms::disabled(config))
+}
+
+/// One of the platform's own pages: its own policy, never stored, never indexed.
+pub fn platform_page(status: StatusCode, page: &Markup) -> Response {
+    let headers = [
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/html; charset=utf-8"),
+        ),
+        (header::CACHE_CONTROL, pages::PRIVATE),
+        (header::CONTENT_SECURITY_POLICY, problem_page::POLICY),
+        // A form's POST must carry its origin, which `no-referrer` would turn into `null`.
+        (
+            header::REFERRER_POLICY,
+            HeaderValue::from_static("same-origin"),
+        ),
+        (
+            header::X_CONTENT_TYPE_OPTIONS,
+            HeaderValue::from_static("nosniff"),
+        ),
+        (
+            HeaderName::from_static("x-robots-tag"),
+            HeaderValue::from_static("noindex"),
+        ),
+    ];
+    let body = Bytes::from(page.clone().into_string());
+    (status, headers, body).into_response()
 }

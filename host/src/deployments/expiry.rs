@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use super::publication::{Address, announce};
 use super::{Deployments, frontends, sharing, store};
-use crate::clock::Timestamp;
 use crate::content::Hold;
 use crate::control;
 use crate::control::audit::Act;
-use crate::ids::ProjectId;
 use crate::projects;
+use svc_base::clock::Timestamp;
+use svc_base::ids::ProjectId;
 
 /// Rows handled in one step, so that no step holds the writer for long.
 const STEP: u32 = 500;

@@ -1,14 +1,13 @@
 //! Deployments: whatever answers at a slug. Publishing makes finished bytes, serving reads them.
 
-mod answer;
+pub mod answer;
 pub mod expiry;
 pub mod forms;
 pub mod frontends;
 pub mod model;
-pub mod operate;
+pub mod operators;
 pub mod page_source;
 pub mod pages;
-pub mod parts;
 pub mod password;
 mod problems;
 mod publication;
@@ -22,6 +21,7 @@ pub mod routes;
 pub mod runtime;
 pub mod serve;
 pub mod sharing;
+pub mod timings;
 pub mod visits;
 
 mod store;
@@ -33,13 +33,13 @@ use std::sync::Arc;
 
 use prometheus_client::registry::Registry;
 
-use crate::clock::Clock;
 use crate::config::Config;
 use crate::content::{Content, OnceFiles};
 use crate::control::{Control, Secrets};
-use crate::random::Random;
-use crate::sandbox::Sandbox;
 use crate::telemetry::Reading;
+use svc_base::clock::Clock;
+use svc_base::random::Random;
+use svc_sandbox::Sandbox;
 
 /// The services of this domain; each file adds its own.
 #[derive(Debug)]
@@ -54,8 +54,8 @@ pub struct Deployments {
     pub(crate) secrets: Secrets,
     pub(crate) runtime: tokio::sync::OnceCell<String>,
     pub(crate) reservations: publish::SlugReservations,
-    /// How long the parts of publishes take.
-    pub parts: parts::Parts,
+    /// How long the stages of publishes take.
+    pub timings: timings::Timings,
     /// Pages in memory.
     pub pages: Arc<pages::Pages>,
     /// Views not yet written down.
@@ -89,6 +89,6 @@ impl Deployments {
         });
         registry.register_collector(Box::new(entries));
         registry.register("svc_visits", "Views counted", self.visits.total.clone());
-        self.parts.register(registry);
+        self.timings.register(registry);
     }
 }

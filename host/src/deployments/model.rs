@@ -1,10 +1,10 @@
-//! What a deployment is.
+//! Model of a deployment.
 
 use super::publication::Address;
-use crate::clock::Timestamp;
 use crate::content::Digest;
-use crate::ids::{BackendId, DeploymentId};
-use crate::sandbox::ContentType;
+use svc_base::clock::Timestamp;
+use svc_base::ids::{BackendId, DeploymentId};
+use svc_sandbox::ContentType;
 
 /// Slugs that the service keeps for itself.
 const RESERVED: [&str; 8] = [
@@ -14,11 +14,11 @@ const RESERVED: [&str; 8] = [
 /// Something published that answers at a slug.
 #[derive(Clone, Debug)]
 pub struct Deployment {
-    /// Its identity, which a slug's next owner does not share.
+    /// Identifier, which a slug's next owner does not share.
     pub id: DeploymentId,
     /// Where it answers.
     pub slug: String,
-    /// What its source is written in.
+    /// Type of the source.
     pub content_type: ContentType,
     /// The page's title; empty where there is none, and for a one-time share, whose title burns with it.
     pub title: String,
@@ -26,9 +26,9 @@ pub struct Deployment {
     pub one_time: bool,
     /// Argon2id in PHC form.
     pub password_hash: Option<String>,
-    /// Its source in the content store; a one-time share has none there.
+    /// Digest of the source in the content store; a one-time share has none there.
     pub source: Option<Digest>,
-    /// Its finished page in the content store; a one-time share has none there.
+    /// Digest of the finished page in the content store; a one-time share has none there.
     pub artifact: Option<Digest>,
     /// The host label of its project; a quick share has none.
     pub host_label: Option<String>,

@@ -1,17 +1,17 @@
-//! What becomes a page, where it will answer, and what its author should know of it.
+//! Source of a page, its future address, and the warnings for its author.
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::clock::Timestamp;
-use crate::sandbox::{ContentType, Undrawn};
+use svc_base::clock::Timestamp;
+use svc_sandbox::{ContentType, Undrawn};
 
 /// Something about a page that is published all the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Warning {
-    /// `diagram_not_drawn`.
+    /// Code of the warning: `diagram_not_drawn`.
     pub code: &'static str,
-    /// What is wrong.
+    /// Description of the fault.
     pub detail: String,
     /// The line of the source, from 1.
     pub line: u32,
@@ -27,10 +27,10 @@ impl From<Undrawn> for Warning {
     }
 }
 
-/// What becomes a page.
+/// Source of a page.
 #[derive(Clone, Copy, Debug)]
 pub struct PageSource<'a> {
-    /// What the text is written in.
+    /// Type of the text.
     pub content_type: ContentType,
     /// The title that it is given; an empty one is none.
     pub title: &'a str,

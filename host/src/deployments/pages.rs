@@ -10,14 +10,14 @@ use quick_cache::sync::Cache;
 
 use super::model::Deployment;
 use super::visits::Counter as Visits;
-use crate::clock::Timestamp;
 use crate::content::{Artifact, Digest, Encoding};
 use crate::http::document;
-use crate::ids::{BackendId, DeploymentId};
-use crate::memory_cache;
-use crate::sandbox::ContentType;
+use svc_base::clock::Timestamp;
+use svc_base::ids::{BackendId, DeploymentId};
+use svc_base::memory_cache;
+use svc_sandbox::ContentType;
 
-/// What an entry weighs beside its bytes: headers, strings, the map's own.
+/// Weight of an entry beside its bytes: headers, strings, the map's own.
 const ENTRY_BYTES: u64 = 2048;
 /// How large entries are guessed to be, for sizing the map.
 const TYPICAL_BYTES: u64 = 16 * 1024;
@@ -30,17 +30,17 @@ pub const SANDBOX: HeaderValue = HeaderValue::from_static(
 pub const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-store");
 /// A revision never changes.
 pub const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
-/// What pages are.
+/// Media type of pages.
 pub const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const NOINDEX: HeaderValue = HeaderValue::from_static("noindex");
 
-/// Who may see a page.
+/// Guard of a page: the readers who may see it.
 #[derive(Clone, Debug)]
 pub enum Guard {
-    /// Everybody.
+    /// Lets everybody in.
     Open,
-    /// Who knows the password, as an Argon2id hash.
+    /// Lets readers in who know the password of this Argon2id hash.
     Password(String),
 }
 
@@ -51,14 +51,14 @@ pub enum Kind {
     Share,
     /// An owner's.
     Frontend {
-        /// Its project's origin, where it is at home.
+        /// Label of the project's origin, where the page is at home.
         host_label: String,
     },
     /// A revision that may never be live; static, and in an origin of its own.
     Preview,
 }
 
-/// What an installation says about the pages that it serves.
+/// Policy of an installation for the pages that it serves.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
     /// Whether projects have origins of their own, so that everywhere else their pages are strangers.
@@ -70,19 +70,19 @@ pub struct Policy {
 /// A page ready to be served, with what decides whether it may be.
 #[derive(Debug)]
 pub struct Page {
-    /// Whose page it is.
+    /// Identifier of the deployment.
     pub id: DeploymentId,
     /// Where it comes from.
     pub kind: Kind,
-    /// What its source is written in.
+    /// Type of the source.
     pub content_type: ContentType,
-    /// Its source; a one-time share has none here.
+    /// Digest of the source; a one-time share has none here.
     pub source: Option<Digest>,
     /// The live backend that it calls.
     pub backend: Option<BackendId>,
     /// Whether an edge in front may keep it for long.
     pub at_edge: bool,
-    /// Who may see it.
+    /// Guard of the page.
     pub guard: Guard,
     /// Whether it burns when read; such a page has no variants here.
     pub one_time: bool,
@@ -90,7 +90,7 @@ pub struct Page {
     pub disabled: bool,
     /// When it ends.
     pub expires_at: Option<Timestamp>,
-    /// Its encodings in the server's order of preference, identity last.
+    /// Encodings in the server's order of preference, identity last.
     pub variants: Vec<ReadyVariant>,
     /// Counts its views.
     pub visits: Arc<Visits>,
@@ -101,13 +101,13 @@ pub struct Page {
 pub struct ReadyVariant {
     /// How it is encoded.
     pub encoding: Encoding,
-    /// Its strong entity tag.
+    /// Strong entity tag.
     pub etag: HeaderValue,
-    /// Its bytes.
+    /// Bytes of the encoding.
     pub bytes: Bytes,
     /// All headers of a whole answer.
     pub headers: HeaderMap,
-    /// The same on the page's own origin, if it has one.
+    /// Headers on the page's own origin, if it has one.
     pub headers_at_home: Option<HeaderMap>,
 }
 
@@ -306,7 +306,7 @@ impl Pages {
         self.cache.remove(slug);
     }
 
-    /// What the cache holds: pages, and their bytes.
+    /// Counts the pages in the cache, and their bytes.
     pub fn size(&self) -> (usize, u64) {
         (self.cache.len(), self.cache.weight())
     }

@@ -12,20 +12,20 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::frontends;
-use super::parts::Part;
 use super::publish::{Made, MadeBy, PublishError};
+use super::timings::Stage;
 use super::{Deployments, store};
-use crate::clock::Timestamp;
 use crate::config::Config;
 use crate::content::{Digest, Pin};
 use crate::control::{self, Change, Tx};
 use crate::edge;
-use crate::ids::ProjectId;
+use svc_base::clock::Timestamp;
+use svc_base::ids::ProjectId;
 
 /// Where a deployment answers.
 #[derive(Clone, Debug)]
 pub(in crate::deployments) struct Address {
-    /// Its slug.
+    /// Slug of the page.
     pub(in crate::deployments) slug: String,
     /// The project's origin; a quick share has none, and is never purged.
     pub(in crate::deployments) host_label: Option<String>,
@@ -39,7 +39,7 @@ pub(in crate::deployments) struct Stored {
     by: MadeBy,
 }
 
-/// What the rows of a publication name.
+/// Digests that the rows of a publication name.
 #[derive(Clone, Debug)]
 pub(in crate::deployments) struct Published {
     /// The source.
@@ -51,7 +51,7 @@ pub(in crate::deployments) struct Published {
 }
 
 impl Stored {
-    /// What rows may name for as long as this lives.
+    /// Returns the digests that rows may name for as long as this lives.
     pub(in crate::deployments) fn published(&self) -> Published {
         Published {
             source: self.source.digest(),
@@ -102,7 +102,7 @@ impl Deployments {
             announce(tx, &config, &address, now)?;
             Ok(changed)
         });
-        let committed = self.parts.time(Part::Commit, committing).await;
+        let committed = self.timings.time(Stage::Commit, committing).await;
         // The rows hold the content from here on.
         drop(stored);
         committed

@@ -10,14 +10,14 @@ use svc_base::names::{numbered, with_suffix};
 use super::model::is_reserved;
 pub(super) use super::page_source::Placement;
 pub use super::page_source::{PageSource, Warning};
-use super::parts::Part;
+use super::timings::Stage;
 use super::{Deployments, runtime, store};
-use crate::clock::Timestamp;
 use crate::content::{self, Artifact, Digest, Pin};
 use crate::control;
-use crate::disk;
-use crate::random::NoRandomness;
-use crate::sandbox::{
+use svc_base::clock::Timestamp;
+use svc_base::disk;
+use svc_base::random::NoRandomness;
+use svc_sandbox::{
     Budget, Busy, Foot, GuestDigest, Malformed, RenderFailure, RuntimeScript, Source,
 };
 
@@ -126,11 +126,11 @@ impl MadeBy {
 pub struct Made {
     /// A complete HTML5 document.
     pub html: Bytes,
-    /// What it is called; empty where nobody has said.
+    /// Title of the page; empty where there is none.
     pub title: String,
-    /// What its author should know.
+    /// Warnings for the author.
     pub warnings: Vec<Warning>,
-    /// What made it.
+    /// Guest that rendered the page.
     pub by: MadeBy,
 }
 
@@ -187,7 +187,7 @@ impl Deployments {
         }
     }
 
-    /// The same inside the transaction that adds the deployment, where it is certain.
+    /// Checks for room inside the transaction that adds the deployment, where the count is certain.
     pub(super) fn check_room_in(
         tx: &control::Tx<'_>,
         now: Timestamp,
@@ -319,7 +319,7 @@ impl Deployments {
         let name = source.runtime.as_ref().map(|_| runtime::newest());
         // Its future is large, and part of those of many routes.
         let rendering = Box::pin(self.sandbox.render(source));
-        let rendered = self.parts.time(Part::Render, rendering).await?;
+        let rendered = self.timings.time(Stage::Render, rendering).await?;
         Ok(Made {
             html: rendered.html,
             title: rendered.title.unwrap_or_default(),
@@ -328,7 +328,7 @@ impl Deployments {
         })
     }
 
-    /// What a page says below its content. A page that is gone once it is read has nothing to lead to.
+    /// Composes the lines below a page's content. A page that is gone once it is read has nothing to lead to.
     fn foot(&self, placement: Placement<'_>) -> Option<Foot> {
         let slug = placement.slug;
         (!placement.one_time).then(|| Foot {
@@ -350,7 +350,7 @@ impl Deployments {
             Ok::<_, std::io::Error>((digests, source, object))
         };
         let compressing = self.sandbox.workers().run(work);
-        let compressed = self.parts.time(Part::Compress, compressing).await?;
+        let compressed = self.timings.time(Stage::Compress, compressing).await?;
         let (digests, source, object) = compressed?;
         let storing = async {
             tokio::try_join!(
@@ -358,6 +358,6 @@ impl Deployments {
                 self.content.put_as(digests.1, object)
             )
         };
-        Ok(self.parts.time(Part::Store, storing).await?)
+        Ok(self.timings.time(Stage::Store, storing).await?)
     }
 }

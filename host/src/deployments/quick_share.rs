@@ -5,23 +5,23 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::model::{Deployment, shown_title};
-use super::parts::Part;
 use super::password;
 use super::publish::{Made, MadeBy, PageSource, Placement, PublishError, Warning};
 use super::sharing::DeleteToken;
+use super::timings::Stage;
 use super::{Deployments, store};
-use crate::clock::Timestamp;
 use crate::control::answers::Keep;
 use crate::control::{self, Change, Tx};
-use crate::ids::DeploymentId;
-use crate::sandbox::ContentType;
+use svc_base::clock::Timestamp;
+use svc_base::ids::DeploymentId;
+use svc_sandbox::ContentType;
 
-/// What to publish; its fields are within their bounds.
+/// Share to publish; its fields are within their bounds.
 #[derive(Clone, Debug)]
 pub struct NewShare {
     /// The source.
     pub content: String,
-    /// What it is written in.
+    /// Type of the source.
     pub content_type: ContentType,
     /// The wanted slug.
     pub name: Option<String>,
@@ -31,7 +31,7 @@ pub struct NewShare {
     pub expires_in: Option<u64>,
     /// Whether its first reader is its last.
     pub one_time: bool,
-    /// What readers must know.
+    /// Password that readers must know.
     pub password: Option<String>,
 }
 
@@ -59,7 +59,7 @@ pub struct Deployed {
     /// Deletes the share, or moves it into a project; shown this once.
     #[schema(example = "svcd_0qGuRUxbAdo2yAjmOQ5QhpkKAUJgRZFqNEUVMo2qhdN")]
     pub delete_token: DeleteToken,
-    /// What its author should know; absent where that is nothing.
+    /// Warnings for the author; absent where there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
 }
@@ -163,7 +163,7 @@ impl Deployments {
             keep.keep(tx, &deployed)?;
             Ok(deployed)
         });
-        let added = self.parts.time(Part::Commit, committing).await;
+        let added = self.timings.time(Stage::Commit, committing).await;
         if added.is_err() {
             self.burn_file(id).await?;
         }

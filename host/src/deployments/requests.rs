@@ -1,4 +1,4 @@
-//! What a request to publish looks like, and what is wrong with it: for REST and for tools alike.
+//! Requests to publish, and their checks: for REST and for tools alike.
 
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -8,23 +8,23 @@ use super::quick_share::NewShare;
 use crate::config::Limits;
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::Problem;
-use crate::numbers::whole;
-use crate::sandbox::ContentType;
 use svc_base::names::is_slug;
+use svc_base::numbers::whole;
+use svc_sandbox::ContentType;
 
 /// The shortest life that a share may be given, in seconds.
 const LIFE_LEAST: u64 = 60;
 /// The longest title of a page, in characters.
 pub const TITLE: usize = 200;
 
-/// What to publish.
+/// Page to publish.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeployRequest {
     /// The source; never empty.
     #[schema(example = "# Hello\n\nThis is a page.", min_length = 1)]
     pub(crate) content: String,
-    /// What the source is written in; `html` if absent.
+    /// Type of the source; `html` if absent.
     #[serde(rename = "type")]
     #[schema(default = "html", value_type = Option<ContentType>)]
     pub(crate) content_type: Option<ContentType>,
@@ -40,7 +40,7 @@ pub struct DeployRequest {
     pub(crate) expires_in: Option<u64>,
     /// Whether the first reader is the last.
     pub(crate) one_time: Option<bool>,
-    /// What readers must know; never empty.
+    /// Password that readers must know; never empty.
     #[schema(min_length = 1, max_length = 1024)]
     pub(crate) password: Option<String>,
 }

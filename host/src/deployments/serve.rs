@@ -11,11 +11,11 @@ use super::pages::{Guard, Kind, Page, Policy};
 use super::password;
 use super::publish::PublishError;
 use super::{Deployments, store};
-use crate::clock::Timestamp;
 use crate::content::{Artifact, Digest};
 use crate::http::hosts::Host;
-use crate::ids::DeploymentId;
-use crate::sandbox::Workers;
+use svc_base::clock::Timestamp;
+use svc_base::ids::DeploymentId;
+use svc_sandbox::Workers;
 
 /// Why there is nothing to show.
 #[derive(Debug, thiserror::Error)]
@@ -51,9 +51,9 @@ pub enum UnlockError {
 /// The source of a page.
 #[derive(Debug)]
 pub struct RawSource {
-    /// Its name.
+    /// Digest of the source.
     pub digest: Digest,
-    /// Its bytes, as they were published.
+    /// Bytes of the source, as they were published.
     pub bytes: Bytes,
 }
 
@@ -107,7 +107,7 @@ impl Deployments {
         self.check_state(page.expires_at, page.disabled)
     }
 
-    /// The same of what is no page yet.
+    /// Checks the state of a deployment that is no page yet.
     pub(super) fn check_state(
         &self,
         expires_at: Option<Timestamp>,
@@ -164,7 +164,7 @@ impl Deployments {
             .ok_or(LookupError::NotFound)
     }
 
-    /// What this installation says about its pages.
+    /// Returns the policy of this installation for its pages.
     pub fn page_policy(&self) -> Policy {
         Policy {
             origins: self.config.sites_domain.is_some(),

@@ -6,11 +6,11 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::Deployment;
 use super::publish::MadeBy;
-use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::control::{Error, Tx};
-use crate::ids::{DeploymentId, ProjectId, ReportId};
-use crate::sandbox::ContentType;
+use svc_base::clock::Timestamp;
+use svc_base::ids::{DeploymentId, ProjectId, ReportId};
+use svc_sandbox::ContentType;
 
 /// A deployment with its project. What is not active, or belongs to a project that is not, does not resolve.
 const SELECT: &str = "SELECT d.id, d.slug, d.content_type, d.title, d.one_time, d.password_hash, \

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use prometheus_client::metrics::counter::Counter as Total;
 
-use super::{Deployments, operate};
+use super::{Deployments, operators};
 use crate::control::Error;
-use crate::ids::DeploymentId;
+use svc_base::ids::DeploymentId;
 
 /// Views of one deployment that are not yet handed to a flush.
 #[derive(Debug)]
@@ -121,7 +121,7 @@ impl Deployments {
         let counters = self.control.counters();
         // Before the look at who is there: a view is counted after its deployment is.
         let counted = counters.counted();
-        let there = operate::ids(&self.control).await?;
+        let there = operators::ids(&self.control).await?;
         let gone: Vec<_> = counted
             .into_iter()
             .filter(|id| !there.contains(id))
@@ -152,8 +152,8 @@ async fn blocking(work: impl FnOnce() -> Result<(), Error> + Send + 'static) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Clock;
-    use crate::random::Random;
+    use svc_base::clock::Clock;
+    use svc_base::random::Random;
 
     #[test]
     fn views_are_taken_once() {

@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::store::{self, Purge};
-use crate::clock::Clock;
 use crate::config::Edge;
 use crate::control::{Control, Error};
 use crate::outbound::Outbound;
+use svc_base::clock::Clock;
 
 /// Prefixes in one call, as the API allows.
 const BATCH: u32 = 30;
@@ -35,7 +35,7 @@ enum Outcome {
     Purged,
     /// Later, perhaps.
     Busy(String),
-    /// Never.
+    /// The edge will never take the purge.
     Refused(String),
 }
 

@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, params};
 
-use crate::clock::Timestamp;
 use crate::control::{Error, Tx};
+use svc_base::clock::Timestamp;
 
 /// A prefix to purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub fn enqueue(tx: &Tx<'_>, prefix: &str, now: Timestamp) -> Result<(), Error> {
     Ok(())
 }
 
-/// What is due, oldest first.
+/// Reads the purges that are due, oldest first.
 pub(super) fn due(c: &Connection, now: Timestamp, most: u32) -> rusqlite::Result<Vec<Purge>> {
     c.prepare_cached(
         "SELECT prefix, attempts, repeats, generation FROM purges WHERE due_at <= ?1

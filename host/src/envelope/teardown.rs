@@ -8,12 +8,12 @@ use std::sync::Arc;
 use crate::backends::Backends;
 use crate::control::audit::Act;
 use crate::deployments::Deployments;
-use crate::fault;
-use crate::ids::ProjectId;
 use crate::payments::Payments;
 use crate::projects::{ProjectError, Projects};
 use crate::visitors::Visitors;
 use crate::workspaces::Workspaces;
+use svc_base::fault;
+use svc_base::ids::ProjectId;
 
 /// Ends projects.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ impl Teardown {
         &self.projects
     }
 
-    /// What is published in them.
+    /// Returns the service of the pages that are published in projects.
     pub fn deployments(&self) -> &Deployments {
         &self.deployments
     }

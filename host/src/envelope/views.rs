@@ -5,10 +5,10 @@ use utoipa::ToSchema;
 
 use crate::config::Config;
 use crate::deployments::frontends::{FrontendState, MemberSummary};
-use crate::ids::DeploymentId;
 use crate::projects::Project;
 use crate::projects::views::ProjectView;
-use crate::sandbox::ContentType;
+use svc_base::ids::DeploymentId;
+use svc_sandbox::ContentType;
 
 /// A project with what is in it.
 #[derive(Debug, Serialize, ToSchema)]
@@ -17,11 +17,11 @@ pub struct ProjectDetail {
     project: ProjectView,
     /// Views of all members.
     visits: VisitTotal,
-    /// Its frontends, oldest first.
+    /// Frontends, oldest first.
     members: Vec<Member>,
 }
 
-/// Views.
+/// Sum of views.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct VisitTotal {
     /// All of them; those of the last seconds may be missing.
@@ -31,17 +31,17 @@ pub struct VisitTotal {
 /// A frontend, in short.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Member {
-    /// Its identity.
+    /// Identifier of the frontend.
     #[schema(value_type = String, format = "uuid")]
     id: DeploymentId,
     /// Where it answers.
     slug: String,
-    /// What its source is written in.
+    /// Type of the source.
     #[serde(rename = "type")]
     content_type: ContentType,
     /// Where it is in its life.
     state: FrontendState,
-    /// Its views.
+    /// Number of views.
     visits: u64,
 }
 

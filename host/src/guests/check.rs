@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::contract;
 use super::corpus::{self, GateCase, RenderCase};
-use crate::sandbox::{
+use svc_sandbox::{
     Choice, Choices, Foot, GateFailure, GuestLimits, Inspection, Origin, RenderFailure,
     RuntimeScript, Sandbox, SandboxConfig, Source, Statement, World, inspect,
 };
@@ -21,7 +21,7 @@ const LISTED: usize = 20;
 pub struct Bench {
     /// Where compiled guests are kept.
     pub cache: PathBuf,
-    /// What a call may use.
+    /// Budgets of a call.
     pub limits: GuestLimits,
     /// The largest page, in bytes.
     pub page_bytes: usize,
@@ -50,7 +50,7 @@ impl Bench {
     }
 }
 
-/// What a check found.
+/// Findings of a check.
 #[derive(Clone, Debug, Serialize)]
 pub struct Checked {
     /// The component.
@@ -84,7 +84,7 @@ pub struct Stood {
 pub struct Failure {
     /// The name of the question.
     pub case: String,
-    /// What is wrong.
+    /// Description of the fault.
     pub detail: String,
 }
 
@@ -202,7 +202,7 @@ fn source(case: &RenderCase, live: bool, page_bytes: usize) -> Source {
     }
 }
 
-/// What is wrong with a renderer's answer.
+/// Asks a renderer, and describes the fault in its answer.
 async fn render_fault(candidate: &Sandbox, source: Source, broken: bool) -> Option<String> {
     let page = match candidate.render(source.clone()).await {
         Ok(page) => page,
@@ -252,7 +252,7 @@ async fn gate_fault(ours: &Sandbox, candidate: &Sandbox, case: &GateCase) -> Opt
     }
 }
 
-/// What differs between two verdicts that allow.
+/// Describes the difference between two verdicts that allow.
 fn verdict_fault(expected: &[Statement], found: &[Statement]) -> Option<String> {
     if expected == found {
         return None;

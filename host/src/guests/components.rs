@@ -8,9 +8,9 @@ use anyhow::Context as _;
 use cap_std::fs::Dir;
 
 use super::record::Installed;
-use crate::clock::Timestamp;
-use crate::sandbox::{GuestDigest, World};
-use crate::{disk, sandbox};
+use svc_base::clock::Timestamp;
+use svc_base::disk;
+use svc_sandbox::{GuestDigest, World};
 
 /// Whether a component was installed by a command: it serves when a record says so, and never because of its name.
 pub(super) fn is_ours(path: &Path) -> bool {
@@ -50,7 +50,7 @@ pub(super) fn check_owner(path: &Path) -> anyhow::Result<()> {
 /// A component that was put there by hand; one that cannot be read is named in the log.
 pub(super) fn installed_by_hand(world: World, path: &Path) -> Option<Installed> {
     let look = || {
-        let bytes = sandbox::read(path)?;
+        let bytes = svc_sandbox::read(path)?;
         let since = path.metadata()?.modified()?;
         // What was made before anything was is as old as can be.
         let since = since

@@ -1,9 +1,9 @@
-//! What has to be true of every page, whoever renders it: so much of the contract as a program can see.
+//! Rules that every page keeps, whichever guest renders it: as much of the contract as a program can check.
 
 use html5gum::emitters::default::DefaultEmitter;
 use html5gum::{StartTag, Token, Tokenizer};
 
-use crate::sandbox::{ContentType, RuntimeScript, Source};
+use svc_sandbox::{ContentType, RuntimeScript, Source};
 
 /// Elements that no page of text or data has: they load, frame or run something.
 const FORBIDDEN: [&str; 9] = [
@@ -28,7 +28,7 @@ const LOADING: [&str; 6] = [
     "xlink:href",
 ];
 
-/// What is wrong with a page: a sentence each. Sources that hold HTML of their own are told from others by their type.
+/// Finds the faults of a page: a sentence each. Sources that hold HTML of their own are told from others by their type.
 pub(super) fn faults(source: &Source, page: &str) -> Vec<String> {
     if source.content_type == ContentType::Html {
         return html_faults(source, page);
@@ -69,7 +69,7 @@ fn html_faults(source: &Source, page: &str) -> Vec<String> {
     }
 }
 
-/// What was seen of a page so far.
+/// Parts of a page seen so far.
 struct Seen<'a> {
     source: &'a Source,
     faults: Vec<String>,

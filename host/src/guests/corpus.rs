@@ -1,7 +1,8 @@
-//! What every guest has to stand before it may serve. Renderers: one source of each kind, hostile ones among them, and what has to
-//! be true of the pages. Gates: the whole corpus of SQL, on which the verdicts must be those of the gate that is built in.
+//! Corpus of questions that every guest has to pass before it may serve. Renderers: one source of each kind, hostile
+//! ones among them, and what has to be true of the pages. Gates: the whole corpus of SQL, on which the verdicts must be
+//! those of the gate that is built in.
 
-use crate::sandbox::{ContentType, Purpose};
+use svc_sandbox::{ContentType, Purpose};
 
 /// A source to render.
 pub(super) struct RenderCase {

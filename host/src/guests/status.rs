@@ -1,5 +1,5 @@
-//! What a server says of its guests to the commands beside it: a small file in the data directory, and a lock that tells whether a server
-//! runs at all.
+//! Status of a server's guests, for the commands beside it: a small file in the data directory, and a lock that tells
+//! whether a server runs at all.
 
 use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::io;
@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Timestamp;
-use crate::disk;
-use crate::sandbox::{GuestDigest, Usage, World};
+use svc_base::clock::Timestamp;
+use svc_base::disk;
+use svc_sandbox::{GuestDigest, Usage, World};
 
 /// The name of the file; what is in it is of use while its server runs, and a look back after.
 const FILE: &str = "guests.status";
@@ -23,16 +23,16 @@ const MODE: u32 = 0o600;
 const TRIES: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// What a server says of its guests.
+/// Status of a server's guests.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Said {
     /// When it said so.
     pub at: Timestamp,
     /// Where it has its guests.
     pub paths: Paths,
-    /// Renderers.
+    /// Status of the renderer.
     pub render: Serves,
-    /// Gates.
+    /// Status of the gate.
     pub gate: Serves,
 }
 
@@ -69,16 +69,16 @@ impl Paths {
     }
 }
 
-/// What a server says of the guest of one world.
+/// Status of the guest of one world.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Serves {
     /// Which change of the record it has followed.
     pub sequence: u64,
-    /// Who serves; absent while it is being loaded.
+    /// Digest of the guest that serves; absent while it is being loaded.
     pub digest: Option<GuestDigest>,
     /// Why those that were rather to serve do not: empty as a rule.
     pub failures: Vec<String>,
-    /// What the guest has done since it was loaded.
+    /// Work of the guest since it was loaded.
     pub usage: Usage,
 }
 
@@ -93,7 +93,7 @@ pub fn read(data: &Path) -> io::Result<Option<Said>> {
     }
 }
 
-/// What is to be known for a backup: where the server has its guests, if that is not in its data directory.
+/// Says for a backup where the server has its guests, if that is not in its data directory.
 ///
 /// # Errors
 /// The disk's.

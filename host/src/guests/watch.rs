@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::record::{Folder, Record, RecordError};
 use super::status::{self, Paths, Presence, Said, Serves};
-use crate::clock::{Clock, Timestamp};
 use crate::config::Config;
-use crate::sandbox::{Fallen, GuestDigest, Origin, Sandbox, World};
+use svc_base::clock::{Clock, Timestamp};
+use svc_sandbox::{Fallen, GuestDigest, Origin, Sandbox, World};
 
 /// How long nothing is said of calls after something was, in milliseconds.
 const QUIET: i64 = 1000;
@@ -32,7 +32,7 @@ pub struct Watch {
 struct Followed {
     world: World,
     folder: Folder,
-    /// What the record's file looked like when it was read last, if there was one.
+    /// State of the record's file when it was read last, if there was one.
     seen: Option<Option<Stamp>>,
     /// Until when who serves is on trial.
     trial_until: Option<Timestamp>,
@@ -40,7 +40,7 @@ struct Followed {
     failures: Vec<String>,
 }
 
-/// What changes when a file is replaced.
+/// Stamp of a file, which changes when the file is replaced.
 type Stamp = (u64, i64, i64, u64);
 
 fn stamp(path: &Path) -> Option<Stamp> {

@@ -1,4 +1,4 @@
-//! Who the client is, as an address: behind proxies that the operator trusts, and counted by what one client owns.
+//! Address of the client: behind proxies that the operator trusts, and counted by the network that one client owns.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -35,7 +35,8 @@ impl ClientIp {
         Self(client)
     }
 
-    /// What limits count by: an IPv4 address, or the /64 of an IPv6 one, which is what a single client is given.
+    /// Returns the address that limits count by: an IPv4 address, or the /64 of an IPv6 one, which is what a single
+    /// client is given.
     pub fn bucket(self) -> IpAddr {
         match self.0 {
             IpAddr::V6(address) => {

@@ -1,4 +1,4 @@
-//! What the front found out about a request, for extractors and handlers.
+//! Context that the front finds for a request, for extractors and handlers.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::client_ip::ClientIp;
 use super::hosts::Host;
 use super::problem::Problem;
 
-/// Who asks, and which of our hosts.
+/// Client of a request, and the host of ours that it asked.
 #[derive(Clone, Debug)]
 pub struct Context {
     /// Address of the client.

@@ -61,7 +61,7 @@ impl Hosts {
         }
     }
 
-    /// What `host` is to us; `None` if it is none of ours.
+    /// Finds the kind of a host; `None` if it is none of ours.
     pub fn classify(&self, host: &str) -> Option<Host> {
         // The usual case, without an allocation.
         if self.sites == host {

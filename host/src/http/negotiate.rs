@@ -1,4 +1,5 @@
-//! What a client accepts, and what it has already (RFC 9110, sections 12.5, 13 and 14).
+//! Negotiation: which encodings a client accepts, which representation it has, and which range it wants (RFC 9110,
+//! sections 12.5, 13 and 14).
 
 use std::ops::Range;
 
@@ -75,7 +76,7 @@ pub fn none_match(headers: &HeaderMap, etag: &str) -> bool {
         })
 }
 
-/// What a `Range` asks for.
+/// Range that a request asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// The whole: no range, one that is not understood, several, or one of another version.

@@ -1,6 +1,10 @@
-//! Whether a request comes from a page of the very origin that it asks.
+//! Where a request comes from: a page of the very origin that it asks, or a person who opens a page.
 
 use http::{HeaderMap, header};
+
+use super::context::Context;
+use super::problem::{Code, Problem};
+use crate::config::Config;
 
 /// Whether the `Origin` of a request, if it has one, is what it asks: a client that is no browser sends none, and `null` is foreign.
 pub fn is_own(scheme: &str, authority: &str, headers: &HeaderMap) -> bool {
@@ -9,6 +13,39 @@ pub fn is_own(scheme: &str, authority: &str, headers: &HeaderMap) -> bool {
     };
     let ours = format!("{scheme}://{authority}");
     origin.as_bytes().eq_ignore_ascii_case(ours.as_bytes())
+}
+
+/// A form is believed only from a page of ours; a client that is no browser sends no `Origin`.
+///
+/// # Errors
+/// `origin_refused`.
+pub fn check_origin(
+    config: &Config,
+    context: &Context,
+    headers: &HeaderMap,
+) -> Result<(), Problem> {
+    if is_own(&config.scheme, &context.authority, headers) {
+        return Ok(());
+    }
+    Err(Problem::new(
+        Code::OriginRefused,
+        "The request comes from a page of another origin. Open the page itself and use its button.",
+    ))
+}
+
+/// Protected content is for a person who opens it, not for a script that fetches it (Fetch Metadata).
+///
+/// # Errors
+/// `origin_refused`.
+pub fn check_navigation(headers: &HeaderMap) -> Result<(), Problem> {
+    let is = |name: &str, wanted: &[u8]| headers.get(name).is_none_or(|v| v.as_bytes() == wanted);
+    if is("sec-fetch-mode", b"navigate") && is("sec-fetch-dest", b"document") {
+        return Ok(());
+    }
+    Err(Problem::new(
+        Code::OriginRefused,
+        "Protected and one-time content is answered to navigations only. Open the page in a tab of its own.",
+    ))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 macro_rules! codes {
     ($($variant:ident $code:literal $status:literal $title:literal $about:literal;)+) => {
-        /// What went wrong, as clients tell it apart.
+        /// Kind of an error, by which clients tell it apart.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Code {
             $(#[doc = $about] $variant,)+
@@ -35,7 +35,7 @@ macro_rules! codes {
                 match self { $(Self::$variant => $title,)+ }
             }
 
-            /// What it means and what to do, for the page at its `type` URL.
+            /// Explains the error and what to do, for the page at its `type` URL.
             pub fn about(self) -> &'static str {
                 match self { $(Self::$variant => $about,)+ }
             }
@@ -92,15 +92,15 @@ codes! {
 /// An error answer.
 #[derive(Clone, Debug)]
 pub struct Problem {
-    /// What went wrong.
+    /// Kind of the error.
     pub code: Code,
-    /// What was wrong in this request, and what to do.
+    /// Sentence that names what is wrong in this request, and says what to do.
     pub detail: String,
     /// Extension members.
     pub extensions: Map<String, Value>,
     /// Headers beside those of every problem.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// What failed inside, for the log alone.
+    /// Cause inside, for the log alone.
     pub cause: Option<String>,
 }
 
@@ -148,14 +148,14 @@ impl Problem {
         }
     }
 
-    /// The same, with an extension member.
+    /// Adds an extension member.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.extensions.insert(name.to_owned(), value.into());
         self
     }
 
-    /// The same, with a header.
+    /// Adds a header.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.push((name, value));

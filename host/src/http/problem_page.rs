@@ -5,7 +5,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::problem::{Code, Problem};
 
-/// What the platform's pages may load and do: their own style, and forms to their own origin.
+/// Policy of the platform's pages: they may load their own style, and send forms to their own origin.
 pub const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'",
 );
@@ -56,7 +56,7 @@ pub fn error(problem: &Problem, request_id: &str) -> Markup {
     )
 }
 
-/// What stands at a problem's `type` URL.
+/// Writes the page at a problem's `type` URL.
 pub fn about(code: Code) -> Markup {
     shell(
         code.title(),

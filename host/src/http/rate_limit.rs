@@ -19,9 +19,9 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::context::Context;
 use super::problem::{Code, Problem};
-use crate::clock::Clock;
 use crate::config::Limits;
-use crate::ids::DeploymentId;
+use svc_base::clock::Clock;
+use svc_base::ids::DeploymentId;
 
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const STATE: HeaderName = HeaderName::from_static("ratelimit");
@@ -42,7 +42,7 @@ macro_rules! rules {
 
 // Each is a row here, and two keys of the settings' `[limits]`.
 rules! {
-    /// Publishing.
+    /// Publishes a page.
     Deploy "deploy" deploy_per_minute deploy_burst;
     /// Deleting shares, as often as one publishes.
     Delete "delete" deploy_per_minute deploy_burst;

@@ -33,7 +33,8 @@ impl<S> Stalling<S> {
         self.stream
     }
 
-    /// What a write answers: one that goes on ends the pause, one that waits is waited for no longer than allowed.
+    /// Bounds the pause of a write: one that goes on ends the pause, and one that waits is waited for no longer than
+    /// allowed.
     fn bounded<T>(
         &mut self,
         context: &mut Context<'_>,

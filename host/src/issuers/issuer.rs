@@ -14,9 +14,9 @@ use url::Url;
 use super::keys::Keys;
 use super::metadata::Metadata;
 use super::tokens::{AccessClaims, IdClaims, Token, TokenError};
-use crate::clock::Clock;
 use crate::config::Address;
 use crate::outbound::{Outbound, OutboundError};
+use svc_base::clock::Clock;
 
 /// How long an issuer may take for a whole answer.
 pub const CALL_TIME: Duration = Duration::from_secs(5);
@@ -74,7 +74,7 @@ impl Issuer {
         }
     }
 
-    /// Its address, as the operator wrote it.
+    /// Returns the address, as the operator wrote it.
     pub fn address(&self) -> &Address {
         &self.address
     }
@@ -190,7 +190,7 @@ struct Value<T> {
     at: Duration,
 }
 
-/// What became of the last calls.
+/// Results of the last calls.
 #[derive(Debug, Default)]
 struct Asked {
     failed: Option<(Duration, IssuerError)>,
@@ -209,7 +209,7 @@ impl<T> Default for Known<T> {
 }
 
 impl<T> Known<T> {
-    /// What is known, with its age.
+    /// Returns what is known, with its age.
     fn held(&self, clock: &Clock) -> Option<(Arc<T>, Duration)> {
         let held = self.value.read().unwrap_or_else(PoisonError::into_inner);
         let held = held.as_ref()?;
@@ -294,7 +294,7 @@ impl<T> Known<T> {
         outcome
     }
 
-    /// What the last call ended with.
+    /// Returns the end of the last call.
     fn outcome(&self, clock: &Clock, asked: &Asked) -> Result<Arc<T>, IssuerError> {
         match (&asked.failed, self.held(clock)) {
             (Some((_, error)), _) => Err(error.clone()),

@@ -10,8 +10,8 @@ use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 
 use super::*;
-use crate::clock::{Clock, Timestamp};
 use crate::outbound::Outbound;
+use svc_base::clock::{Clock, Timestamp};
 
 const NOW: i64 = 1_795_262_400;
 

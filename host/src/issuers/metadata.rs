@@ -1,4 +1,4 @@
-//! What an issuer says of itself: the document of OpenID Connect Discovery, read and checked.
+//! Metadata of an issuer: the document of OpenID Connect Discovery, read and checked.
 
 use serde::Deserialize;
 use url::Url;
@@ -8,10 +8,10 @@ use crate::config::{Address, AddressError};
 /// The place of a tenant's id in an issuer that stands for many tenants, as Microsoft writes it.
 const TENANT: &str = "{tenantid}";
 
-/// What an issuer says of itself.
+/// Metadata of an issuer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metadata {
-    /// Its name in tokens; with [`TENANT`] in it, that of each of its tenants.
+    /// Name in tokens; with [`TENANT`] in it, that of each of its tenants.
     issuer: String,
     /// Where its keys are.
     pub jwks_uri: Url,
@@ -88,7 +88,8 @@ impl Metadata {
         })
     }
 
-    /// Its name in a token; of the tenant that the token names, where the issuer stands for many.
+    /// Returns the issuer's name in a token; that of the tenant which the token names, where the issuer stands for
+    /// many.
     pub(super) fn issuer_of(&self, tenant: Option<&str>) -> Option<String> {
         if !self.issuer.contains(TENANT) {
             return Some(self.issuer.clone());

@@ -48,7 +48,7 @@ impl SigningKey {
         })
     }
 
-    /// Its public half, as a member of a set of keys.
+    /// Returns the public half, as a member of a set of keys.
     pub fn public(&self) -> Value {
         let (x, y) = self.point[1..].split_at(32);
         json!({

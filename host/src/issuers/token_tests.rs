@@ -6,7 +6,7 @@ use ring::hmac;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::clock::Timestamp;
+use svc_base::clock::Timestamp;
 
 const NOW: i64 = 1_795_262_400;
 const ISSUER: &str = "https://a.example";
@@ -28,7 +28,7 @@ fn claims() -> Value {
     })
 }
 
-/// The same claims with some changed, or without those that are null.
+/// Makes the claims with some changed, or without those that are null.
 fn with(changes: &Value) -> Value {
     let mut claims = claims();
     for (name, value) in changes.as_object().unwrap() {

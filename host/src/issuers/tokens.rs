@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::cryptography;
 use super::keys::Keys;
 use super::metadata::Metadata;
-use crate::clock::Timestamp;
+use svc_base::clock::Timestamp;
 
 /// How far clocks may be apart, in seconds.
 const LEEWAY: f64 = 60.0;
@@ -23,7 +23,7 @@ pub enum TokenError {
     /// It is no token, or has claims of other types.
     #[error("it cannot be read")]
     Malformed,
-    /// Its algorithm is none with a private and a public key.
+    /// The algorithm has no private and public key.
     #[error("its algorithm is not one that is taken")]
     Algorithm,
     /// No key of the issuer is the one that it names.
@@ -41,10 +41,10 @@ pub enum TokenError {
     /// It was given to another client.
     #[error("its `azp` is another client")]
     AuthorizedParty,
-    /// Its time is over.
+    /// The token has expired.
     #[error("it has expired")]
     Expired,
-    /// Its time is yet to come.
+    /// The token is not valid yet.
     #[error("it is not valid yet")]
     NotYet,
     /// It is of another sign-in.
@@ -55,13 +55,13 @@ pub enum TokenError {
     Missing(&'static str),
 }
 
-/// Who a token is for: one, or several.
+/// Audience of a token: one, or several.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum Audience {
-    /// One.
+    /// One audience.
     One(String),
-    /// Several.
+    /// Several audiences.
     Several(Vec<String>),
 }
 
@@ -79,43 +79,43 @@ impl Audience {
     }
 }
 
-/// What a token that was checked says of who signed in.
+/// Claims of a checked ID token about who signed in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdClaims {
     /// The issuer's name, of the tenant where it has several.
     pub issuer: String,
-    /// Who, by the issuer's own name for them.
+    /// Subject: the issuer's own name for the person.
     pub subject: String,
-    /// Their e-mail address.
+    /// E-mail address of the person.
     pub email: Option<String>,
     /// Whether the issuer has made sure that the address is theirs.
     pub email_verified: bool,
-    /// Their name.
+    /// Name of the person.
     pub name: Option<String>,
     /// The address of a picture of them.
     pub picture: Option<String>,
-    /// Their language.
+    /// Language of the person.
     pub locale: Option<String>,
 }
 
-/// What an access token that was checked says of whom it stands for.
+/// Claims of a checked access token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessClaims {
     /// The issuer's name, of the tenant where it has several.
     pub issuer: String,
-    /// Who, by the issuer's own name for them.
+    /// Subject: the issuer's own name for the person.
     pub subject: String,
-    /// Their e-mail address, if the issuer has made sure that it is theirs.
+    /// E-mail address of the person, if the issuer has verified it.
     pub email: Option<String>,
     /// The program that it was given to.
     pub client_id: Option<String>,
-    /// What it may be used for, separated by spaces.
+    /// Scopes of the token, separated by spaces.
     pub scope: Option<String>,
     /// From when on it is not taken any more.
     pub until: Timestamp,
 }
 
-/// What tokens say, unchecked.
+/// Claims of tokens, unchecked.
 #[derive(Clone, Debug, Deserialize)]
 struct Claims {
     iss: Option<String>,
@@ -133,22 +133,22 @@ struct Claims {
     profile: Profile,
 }
 
-/// What an issuer says of a person, in a token or when asked. What has another type than it should have is left out.
+/// Profile of a person, in a token or from the issuer. What has another type than it should have is left out.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Profile {
-    /// Their e-mail address.
+    /// E-mail address of the person.
     #[serde(default, deserialize_with = "text")]
     pub email: Option<String>,
     /// Whether the issuer has made sure that the address is theirs: some write a text.
     #[serde(default, deserialize_with = "truth")]
     pub email_verified: bool,
-    /// Their name.
+    /// Name of the person.
     #[serde(default, deserialize_with = "text")]
     pub name: Option<String>,
     /// The address of a picture of them.
     #[serde(default, deserialize_with = "text")]
     pub picture: Option<String>,
-    /// Their language.
+    /// Language of the person.
     #[serde(default, deserialize_with = "text")]
     pub locale: Option<String>,
 }

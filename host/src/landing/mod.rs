@@ -20,15 +20,15 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use maud::{DOCTYPE, PreEscaped, html};
 use tokio::sync::OnceCell;
 
-use crate::backends::database::FUNCTIONS;
 use crate::config::Config;
 use crate::http::document::{Document, REVALIDATE};
+use svc_database::FUNCTIONS;
 
 /// The origin that stands in the texts of `host/assets`, which show commands as people run them at home.
 const SAMPLE_ORIGIN: &str = "http://localhost:8080";
 
 const GUIDE: &str = include_str!("../../assets/llms.txt");
-/// What stands in it for the functions that SQL may call.
+/// Placeholder in the guide for the functions that SQL may call.
 const SQL_FUNCTIONS: &str = "SQL_FUNCTIONS";
 const ROBOTS: &str = include_str!("../../assets/robots.txt");
 const ICON_SVG: &str = include_str!("../../assets/favicon.svg");

@@ -21,7 +21,7 @@ const CURSOR_JSON: &str = include_str!("../../assets/connect/cursor.json");
 const OWNER_CLAUDE_CODE: &str = include_str!("../../assets/connect/owner-claude-code.sh");
 const OWNER_MCP_JSON: &str = include_str!("../../assets/connect/owner-mcp.json");
 const OWNER_CURSOR_JSON: &str = include_str!("../../assets/connect/owner-cursor.json");
-/// What is for scripts alone, where there are none.
+/// Style that hides what is for scripts alone, where there are none.
 const UNSCRIPTED: &str = ".scripted{display:none}";
 
 const TITLE: &str = "svc: publish a page, get a link";
@@ -83,7 +83,8 @@ pub(super) fn landing(config: &Config, api: Api) -> Page {
     }
 }
 
-/// Its own style and script by their digests, calls, previews and codes of the API, the form's own way, and nothing else.
+/// Composes the policy of the page: its own style and script by their digests, calls, previews and codes of the API,
+/// the form's own way, and nothing else.
 fn policy(style: &str, api: &str) -> HeaderValue {
     let (api, images) = match api {
         "" => ("'self'", "'self'".to_owned()),

@@ -16,16 +16,16 @@ use crate::http::context::Context;
 use crate::http::extract::{UnreadBody, check_characters};
 use crate::http::hosts::Host;
 use crate::http::problem::Problem;
-use crate::sandbox::ContentType;
+use svc_sandbox::ContentType;
 
-/// What to look at before it is published.
+/// Source to look at before it is published.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PreviewRequest {
     /// The source; never empty.
     #[schema(min_length = 1)]
     content: String,
-    /// What the source is written in; `html` if absent.
+    /// Type of the source; `html` if absent.
     #[serde(rename = "type")]
     #[schema(default = "html", value_type = Option<ContentType>)]
     content_type: Option<ContentType>,
@@ -41,7 +41,7 @@ pub struct PreviewAnswer {
     html: String,
 }
 
-/// What this service is
+/// Introduction to this service
 ///
 /// The landing page: what this is, a form that publishes, and how agents and owners begin.
 #[utoipa::path(
@@ -68,7 +68,7 @@ pub async fn page(
 
 /// A guide for agents
 ///
-/// What the service does and how to call it, in words and commands for a language model.
+/// It says what the service does and how to call it, in words and commands for a language model.
 #[utoipa::path(
     get, path = "/llms.txt", tag = "operation", operation_id = "guide",
     responses(

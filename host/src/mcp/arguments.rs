@@ -9,12 +9,12 @@ use crate::deployments::frontends::Target;
 use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
 
-/// What a tool can do, named by its argument `action`.
+/// Action of a tool, named by its argument `action`.
 pub(super) trait Action: Copy + Sized + 'static {
     /// All of them.
     const ALL: &'static [Self];
 
-    /// Its name.
+    /// Returns the name.
     fn name(self) -> &'static str;
 
     /// All names, for the tool's schema.

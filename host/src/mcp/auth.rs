@@ -1,4 +1,4 @@
-//! Who calls the tool endpoint, and what they may not. One function decides, for the transport and for the tools.
+//! Authority of the caller at the tool endpoint. One function decides, for the transport and for the tools.
 
 use http::{HeaderMap, HeaderValue, header};
 
@@ -69,7 +69,7 @@ fn challenged(services: &Tools, mut problem: Problem, invalid: bool) -> Problem 
     problem
 }
 
-/// What somebody without a credential is told by a tool that needs one.
+/// Refuses a caller without a credential at a tool that needs one.
 pub(super) fn anonymous(tool: &str) -> Problem {
     Problem::new(
         Code::Unauthorized,

@@ -1,4 +1,4 @@
-//! What of JSON-RPC and HTTP is settled before the protocol's library sees a request, and after it has answered.
+//! Framing of JSON-RPC and HTTP, before the protocol's library sees a request and after it has answered.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::members::Members;
 
-/// What is no JSON.
+/// Code for text that is no JSON.
 const PARSE_ERROR: i32 = -32700;
-/// What is no request.
+/// Code for JSON that is no request.
 const INVALID_REQUEST: i32 = -32600;
 /// The method that calls a tool.
 const CALL: &str = "tools/call";
@@ -31,13 +31,13 @@ pub(super) struct Refused {
 #[derive(Debug, Default)]
 pub(super) struct Message {
     id: Value,
-    /// What it asks for.
+    /// Method of the request.
     pub(super) method: Option<String>,
     /// The tool that it calls, if it calls one.
     pub(super) tool: Option<String>,
     /// The arguments of the call as they were written, if they are an object.
     pub(super) arguments: Option<Box<RawValue>>,
-    /// What the library reads: the message, whose arguments are empty. As values it would round some and drop others.
+    /// Message for the library, with empty arguments. As values it would round some and drop others.
     pub(super) body: Bytes,
 }
 

@@ -1,4 +1,4 @@
-//! What the protocol's library asks of us: who we are, which tools there are, and to call one.
+//! Answers to the protocol's library: who we are, which tools there are, and how to call one.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::control::audit::{Doer, carried};
 use crate::http::context::Context;
 use crate::http::problem::Problem;
 
-/// What a model is told that has never seen this service.
+/// Instructions for a model that has never seen this service.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
 
 /// The handler of one request.

@@ -21,7 +21,6 @@ use std::sync::Arc;
 use crate::access::Callers;
 use crate::accounts::Accounts;
 use crate::backends::Backends;
-use crate::clock::Clock;
 use crate::config::Config;
 use crate::deployments::Deployments;
 use crate::envelope::Teardown;
@@ -30,6 +29,7 @@ use crate::projects::Projects;
 use crate::realtime::Realtime;
 use crate::telemetry::Metrics;
 use crate::visitors::Visitors;
+use svc_base::clock::Clock;
 
 /// Services that tools are shells over.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ pub struct Tools {
     pub projects: Projects,
     /// Projects with all that is in them.
     pub envelope: Teardown,
-    /// What answers at slugs.
+    /// Pages at their slugs.
     pub deployments: Arc<Deployments>,
     /// Visitors who are somebody.
     pub visitors: Arc<Visitors>,
@@ -50,9 +50,9 @@ pub struct Tools {
     pub backends: Arc<Backends>,
     /// Rooms in which pages talk to each other.
     pub realtime: Arc<Realtime>,
-    /// What projects sell, and who has paid.
+    /// Prices that projects sell, and payments of visitors.
     pub payments: Arc<Payments>,
-    /// What operators measure.
+    /// Metrics for operators.
     pub metrics: Arc<Metrics>,
     /// The time.
     pub clock: Clock,

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 /// The most bytes of a result, with both of its forms.
 pub(super) const RESULT_BYTES: usize = 40_000;
-/// What a result has around the document.
+/// Bytes of a result around the document.
 const AROUND: usize = 400;
 /// How long texts and lists may be in a result that must be cut: what is tried, until it fits.
 const CUTS: [(usize, usize); 8] = [
@@ -54,7 +54,7 @@ pub(super) fn room(document: &Value, text: impl Iterator<Item = char>) -> usize 
     fitting.count()
 }
 
-/// What a character of a text takes: once in the document, and once in the document as a text.
+/// Counts the bytes of a character: once in the document, and once in the document as a text.
 fn cost(c: char) -> usize {
     match c {
         '"' | '\\' => 2 + 4,
@@ -97,7 +97,7 @@ pub(super) fn note(members: &mut Map<String, Value>, more: &str) {
     members.insert("note".to_owned(), note.into());
 }
 
-/// What is left of a document with more members than fit: those of its own that are short and no lists.
+/// Strips a document with more members than fit: those of its own that are short and no lists remain.
 fn bare(document: &Value) -> Value {
     let members = document.as_object().into_iter().flatten();
     let short = members.filter(|(name, value)| {

@@ -1,4 +1,4 @@
-//! What an endpoint answers that offers tools and nothing else: methods of other capabilities are unknown.
+//! Answers of an endpoint that offers tools and nothing else: methods of other capabilities are unknown.
 
 use rmcp::ErrorData;
 use rmcp::RoleServer;
@@ -10,7 +10,7 @@ const OURS: [&str; 3] = ["server/discover", "tools/list", "tools/call"];
 /// Methods that went with the stateless era.
 const LEGACY: [&str; 2] = ["initialize", "ping"];
 
-/// What is wrong with a request that the library could not read, or does not know.
+/// Refuses a request that the library could not read, or does not know.
 pub(super) fn refusal(request: CustomRequest, context: &RequestContext<RoleServer>) -> ErrorData {
     let method = request.method;
     let legacy = context.meta.protocol_version().is_none();

@@ -38,7 +38,7 @@ pub(super) async fn ask<H: ServerHandler + Clone>(
     service.handle(request).await
 }
 
-/// What the library answered, as this server says it: its plain texts are JSON-RPC errors here.
+/// Turns the library's answer into this server's: its plain texts are JSON-RPC errors here.
 ///
 /// # Errors
 /// `internal`, where the library failed.

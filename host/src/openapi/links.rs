@@ -11,9 +11,9 @@ struct Way {
     from: (&'static str, &'static str),
     /// To which operations.
     to: &'static [&'static str],
-    /// What their parameters are.
+    /// Sources of the parameters.
     parameters: Values,
-    /// What members of their bodies are.
+    /// Sources of the body's members.
     body: Values,
 }
 

@@ -162,7 +162,7 @@ fn used(whole: &Value, paths: &Value) -> BTreeSet<String> {
     used
 }
 
-/// What an object refers to: by reference, or as an operation to the schemes of its security.
+/// Lists what an object refers to: by reference, or as an operation to the schemes of its security.
 fn references(object: &Map<String, Value>) -> Vec<String> {
     let reference = object.get("$ref").and_then(Value::as_str);
     let security = object.get("security").and_then(Value::as_array);

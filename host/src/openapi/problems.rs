@@ -7,11 +7,11 @@ use crate::http::problem::Code;
 /// Where a handler names the codes that it can answer; [`take`] reads it.
 const PROBLEMS: &str = "x-problems";
 
-/// What any route can answer: to another method, and to a header that is there twice and may be once.
+/// Errors of every route: of another method, and of a header that is there twice and may be once.
 const EVERYWHERE: &[Code] = &[Code::MethodNotAllowed, Code::InvalidRequest];
-/// What any route can answer beside that but the probes, which answer for any host.
+/// Further errors of every route but the probes, which answer for any host.
 const ROUTED: &[Code] = &[Code::Misdirected, Code::Internal];
-/// What every owner route can answer.
+/// Errors of every owner route.
 const OWNER: &[Code] = &[
     Code::InvalidRequest,
     Code::Unauthorized,
@@ -19,7 +19,7 @@ const OWNER: &[Code] = &[
     Code::UnsupportedMediaType,
     Code::RateLimited,
 ];
-/// What every route with a JSON body can answer.
+/// Errors of every route with a JSON body.
 const BODY: &[Code] = &[
     Code::InvalidRequest,
     Code::InvalidJson,

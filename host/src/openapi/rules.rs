@@ -1,12 +1,12 @@
-//! What the server asks of requests and a type cannot say: members that depend on each other, texts of a form.
+//! Rules about requests that a type cannot say: members that depend on each other, texts of a form.
 
 use serde_json::{Value, json};
 
 use super::parts;
 use crate::access::idempotency;
-use crate::backends::operate::requests::OPS;
+use crate::backends::calls::requests::OPS;
 
-/// What a text that says something has somewhere: a character that is no white space (Unicode's `White_Space`).
+/// Pattern of a text that is not blank: a character that is no white space (Unicode's `White_Space`).
 const SAYS_SOMETHING: &str =
     "[^\\t-\\r \\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]";
 

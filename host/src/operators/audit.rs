@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use super::installation::{Answer, Installation};
 use crate::control::audit;
-use crate::ids::WorkspaceId;
 use crate::terminal::table;
 use crate::workspaces::{WorkspaceError, Workspaces};
+use svc_base::ids::WorkspaceId;
 
-/// Who changed what, newest first; entries are kept for 90 days.
+/// Entries of the audit, newest first; they are kept for 90 days.
 #[derive(Debug, clap::Args, Serialize, Deserialize)]
 pub struct Audit {
     /// A workspace, by its name or id; without one, what operators did that is of no workspace

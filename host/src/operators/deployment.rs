@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::installation::{Answer, Installation};
-use crate::deployments::operate;
+use crate::deployments::operators;
 use crate::overview::{self, Kind, Wanted, sizes};
 use crate::terminal::{or_dash, table};
 
@@ -180,7 +180,7 @@ async fn show(at: &Installation, slug: String) -> anyhow::Result<Answer> {
 async fn switch(at: &Installation, slug: &str, disabled: bool) -> anyhow::Result<Answer> {
     let verb = if disabled { "disable" } else { "enable" };
     let served = at.server.as_ref().map(|app| Arc::clone(&app.config));
-    if !operate::set_disabled(&at.control, &at.clock, slug, disabled, served).await? {
+    if !operators::set_disabled(&at.control, &at.clock, slug, disabled, served).await? {
         bail!("nothing is deployed at `{slug}`");
     }
     let document = serde_json::json!({ "slug": slug, "disabled": disabled });
@@ -195,7 +195,7 @@ fn kind(kind: Kind) -> &'static str {
     }
 }
 
-/// What is special about it.
+/// Describes the unusual state of a deployment.
 fn state(one: &overview::Deployment) -> String {
     let special = [
         (one.disabled_at.is_some(), "disabled"),

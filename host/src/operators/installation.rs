@@ -9,14 +9,14 @@ use tokio::sync::watch;
 
 use crate::app::SharedApp;
 use crate::backup::Stage;
-use crate::clock::Clock;
 use crate::control::audit::Act;
 use crate::control::events::{self, Deed};
 use crate::control::{Control, Error};
-use crate::ids::ProjectId;
 use crate::overview;
-use crate::random::Random;
 use crate::workspaces::Workspaces;
+use svc_base::clock::Clock;
+use svc_base::ids::ProjectId;
+use svc_base::random::Random;
 
 /// An installation: that of the server in this process, or the files of one that no server has.
 #[derive(Debug)]
@@ -33,18 +33,18 @@ pub struct Installation {
     pub server: Option<SharedApp>,
     /// Whether that server is stopping.
     pub(super) stopped: Option<watch::Receiver<bool>>,
-    /// Who is told how far an operation is.
+    /// Listener to the progress of an operation.
     pub(super) progress: Told,
 }
 
-/// How far an operation is.
+/// Progress of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    /// What it is at.
+    /// Stage of the work.
     pub stage: Stage,
-    /// How far that is,
+    /// Amount that is done of the stage,
     pub done: u64,
-    /// of so much.
+    /// of this amount.
     pub all: u64,
 }
 
@@ -120,7 +120,7 @@ impl Installation {
     }
 }
 
-/// What an operation answers.
+/// Answer of an operation.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Answer {
     /// The answer as a JSON document.
@@ -144,7 +144,7 @@ impl Answer {
         })
     }
 
-    /// The same answer of an operation that changed something, as the log names it.
+    /// Has the log name the change that the operation made.
     #[must_use]
     pub fn of_deed(self, command: String) -> Self {
         Self {

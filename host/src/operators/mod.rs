@@ -1,4 +1,4 @@
-//! What operators do to an installation, each command once: the server runs it where one runs, else it works on the files.
+//! Operators' commands on an installation, each once: the server runs it where one runs, else it works on the files.
 //!
 //! A command of the terminal becomes an [`Operation`]. [`reach`] sends it to the server over a socket in the data directory,
 //! and the server answers when the operation is in effect; where no server runs, `reach` holds the data directory's lock
@@ -36,7 +36,7 @@ pub use whole::{CheckAll, MakeBackup};
 
 /// The arguments that all operators' commands have.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Operate {
+pub struct OperatorArgs {
     /// The data directory [default: ./data]
     #[arg(long, global = true, env = "SVC_DATA")]
     pub data: Option<PathBuf>,
@@ -51,7 +51,7 @@ pub struct Group<C: Subcommand> {
     #[command(subcommand)]
     command: C,
     #[command(flatten)]
-    operate: Operate,
+    args: OperatorArgs,
 }
 
 /// A command with the arguments of all.
@@ -60,7 +60,7 @@ pub struct Single<C: clap::Args> {
     #[command(flatten)]
     command: C,
     #[command(flatten)]
-    operate: Operate,
+    args: OperatorArgs,
 }
 
 macro_rules! operations {
@@ -75,10 +75,10 @@ macro_rules! operations {
         }
 
         impl Command {
-            /// What is to be done, and where.
-            pub fn split(self) -> (Operate, Operation) {
+            /// Splits the command into its arguments and its operation.
+            pub fn split(self) -> (OperatorArgs, Operation) {
                 match self {
-                    $(Self::$name(one) => (one.operate, Operation::$name(one.command)),)+
+                    $(Self::$name(one) => (one.args, Operation::$name(one.command)),)+
                 }
             }
         }

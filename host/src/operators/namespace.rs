@@ -15,7 +15,7 @@ pub enum Namespace {
     Create {
         /// 1 to 63 of a-z, 0-9 and -
         name: String,
-        /// What it may have
+        /// Plan of the namespace
         #[arg(long, value_enum, default_value = "free")]
         plan: Plan,
     },
@@ -25,7 +25,7 @@ pub enum Namespace {
     Plan {
         /// The namespace
         name: String,
-        /// What it may have
+        /// Plan of the namespace
         #[arg(value_enum)]
         plan: Plan,
     },

@@ -3,28 +3,28 @@
 use serde::{Deserialize, Serialize};
 
 use super::installation::{Answer, Installation};
-use crate::clock::Timestamp;
-use crate::ids::{ProjectId, SessionId};
 use crate::payments;
 use crate::stripe::Fact;
 use crate::terminal::table;
+use svc_base::clock::Timestamp;
+use svc_base::ids::{ProjectId, SessionId};
 
 #[derive(Debug, clap::Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Payments {
     /// Derive all that is said of a project's payments anew from the ledger of events
     Rebuild {
-        /// Its id, or the first part of its origin
+        /// Id of the project, or the first part of its origin
         project: String,
     },
     /// List what the payment provider has said about a project's payments, in the order in which it arrived
     Events {
-        /// Its id, or the first part of its origin
+        /// Id of the project, or the first part of its origin
         project: String,
     },
 }
 
-/// What came of it.
+/// Result of a rebuild.
 #[derive(Debug, Serialize)]
 struct Rebuilt {
     project: ProjectId,

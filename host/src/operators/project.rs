@@ -18,7 +18,7 @@ pub enum Project {
     },
     /// Says whose a project is, and what it has.
     Show {
-        /// Its id, or the first part of its origin.
+        /// Id of the project, or the first part of its origin.
         project: String,
     },
 }
@@ -28,9 +28,9 @@ pub enum Project {
 struct Shown {
     #[serde(flatten)]
     project: overview::Project,
-    /// Its frontends, newest first.
+    /// Frontends, newest first.
     members: Vec<overview::Deployment>,
-    /// Its backend.
+    /// Backend of the project.
     backend: Option<Backend>,
 }
 

@@ -7,19 +7,19 @@ use anyhow::{Context as _, bail};
 
 use super::installation::{Answer, Installation, Told};
 use super::{Operation, socket};
-use crate::clock::Clock;
 use crate::control::Control;
 use crate::control::audit::{Doer, done_by};
 use crate::control::events::Deed;
 use crate::data_lock::{DataLock, refuse_restore};
-use crate::fault;
 use crate::guests::status::is_served;
 use crate::http::request_ids::RequestIds;
-use crate::random::Random;
+use svc_base::clock::Clock;
+use svc_base::fault;
+use svc_base::random::Random;
 
 /// How long a server may take from its lock to its socket, or an earlier one to its end.
 const BEGINS: Duration = Duration::from_secs(20);
-/// What is said of a server that has the directory and no socket.
+/// Error for a server that has the directory and no socket.
 const SILENT: &str =
     "the server does not answer commands: if it is of an earlier version, restart it";
 /// How long to wait between two looks.

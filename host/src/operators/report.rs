@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use super::installation::{Answer, Installation};
 use crate::deployments::reports;
-use crate::ids::ReportId;
+use svc_base::ids::ReportId;
 
 #[derive(Debug, clap::Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

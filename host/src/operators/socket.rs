@@ -49,7 +49,7 @@ struct Request {
     operation: Box<RawValue>,
 }
 
-/// What the server answers, a line each: how far it is, and at last what came of it.
+/// Reply of the server, a line each: how far it is, and at last the outcome.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Reply {

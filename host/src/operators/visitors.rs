@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::installation::{Answer, Installation};
 use crate::terminal::table;
-use crate::visitors::operate;
+use crate::visitors::operators;
 use crate::visitors::views::VisitorView;
 
 /// Visitors that a list has at most, if the command does not say.
@@ -43,7 +43,7 @@ impl Visitors {
 
 async fn list(at: &Installation, project: &str, limit: u32) -> anyhow::Result<Answer> {
     let project = at.project(project).await?;
-    let found = operate::list(&at.control, project, limit).await?;
+    let found = operators::list(&at.control, project, limit).await?;
     let found: Vec<VisitorView> = found.into_iter().map(Into::into).collect();
     let dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     let rows = found.iter().map(|one| {
@@ -63,7 +63,7 @@ async fn list(at: &Installation, project: &str, limit: u32) -> anyhow::Result<An
 
 async fn forget(at: &Installation, project: &str, user_id: String) -> anyhow::Result<Answer> {
     let (project, now) = (at.project(project).await?, at.clock.now());
-    if !operate::forget(&at.control, project, user_id.clone(), now).await? {
+    if !operators::forget(&at.control, project, user_id.clone(), now).await? {
         bail!(
             "the project has no visitor `{user_id}`: `svc visitors list {project}` has their ids"
         );

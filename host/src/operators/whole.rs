@@ -1,4 +1,4 @@
-//! What takes in everything that is stored: a backup, and a check. The server works on it beside its other work.
+//! Operations on everything that is stored, a backup and a check, which the server works on beside its other work.
 
 use std::path::PathBuf;
 use std::thread;
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use super::installation::{Answer, Installation};
-use crate::backends::database::Files;
 use crate::backup::{self, last};
 use crate::check::Parts;
 use crate::content::{Content, OnceFiles};
+use svc_database::Files;
 
 /// Makes a backup: `svc backup`.
 #[derive(Debug, Serialize, Deserialize)]

@@ -1,4 +1,4 @@
-//! What operators see of an installation: what it has, whose it is, how large it is, and how the server does.
+//! Overview of an installation for its operators: what it has, whose it is, how large it is, and how the server does.
 
 pub mod running;
 pub mod sizes;
@@ -7,28 +7,28 @@ mod store;
 
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Timestamp;
 use crate::config::Limits;
 use crate::content::Digest;
 use crate::control::{Control, Error};
-use crate::ids::{BackendId, DeploymentId, ProjectId};
+use svc_base::clock::Timestamp;
+use svc_base::ids::{BackendId, DeploymentId, ProjectId};
 
 /// How many there are of everything that is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Shares and frontends, as their cap counts them.
     pub deployments: u64,
-    /// Shares.
+    /// Number of shares.
     pub shares: u64,
-    /// Frontends.
+    /// Number of frontends.
     pub frontends: u64,
     /// Those that are taken down.
     pub disabled: u64,
-    /// Databases.
+    /// Number of databases.
     pub backends: u64,
-    /// Projects.
+    /// Number of projects.
     pub projects: u64,
-    /// Namespaces.
+    /// Number of namespaces.
     pub namespaces: u64,
     /// Reports that nobody has closed.
     pub open_reports: u64,
@@ -45,13 +45,13 @@ pub async fn counts(control: &Control, now: Timestamp) -> Result<Counts, Error> 
 /// A number and the cap that it must not pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Used {
-    /// What there is.
+    /// Number in use.
     pub used: u64,
-    /// What there may be.
+    /// Most that may be in use.
     pub cap: u64,
 }
 
-/// What is used of every cap of the server's, by the name of its limit.
+/// Lists the use of every cap of the server's, by the name of its limit.
 pub fn caps(counts: &Counts, limits: &Limits) -> [(&'static str, Used); 2] {
     let used = |used, cap| Used { used, cap };
     [
@@ -63,7 +63,7 @@ pub fn caps(counts: &Counts, limits: &Limits) -> [(&'static str, Used); 2] {
     ]
 }
 
-/// What a list of deployments is about.
+/// Filter of a list of deployments.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
     /// Those of one namespace.
@@ -74,7 +74,7 @@ pub struct Wanted {
     pub slug: Option<String>,
 }
 
-/// What kind of deployment it is.
+/// Kind of a deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -87,18 +87,18 @@ pub enum Kind {
 /// A deployment, as a list has it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Deployment {
-    /// Its identity.
+    /// Identifier of the deployment.
     pub id: DeploymentId,
     /// Where it answers.
     pub slug: String,
     /// Whether it is somebody's.
     pub kind: Kind,
-    /// What its source is written in.
+    /// Type of the source.
     #[serde(rename = "type")]
     pub content_type: String,
-    /// Its title; empty for a share that is read once.
+    /// Title; empty for a share that is read once.
     pub title: String,
-    /// Whose it is.
+    /// Namespace that owns it.
     pub namespace: Option<String>,
     /// In which project.
     pub project_id: Option<ProjectId>,
@@ -114,10 +114,10 @@ pub struct Deployment {
     pub created_at: Timestamp,
     /// When it stops to resolve.
     pub expires_at: Option<Timestamp>,
-    /// Its source in the content store.
+    /// Digest of the source in the content store.
     #[serde(skip)]
     pub source: Option<Digest>,
-    /// Its page in the content store.
+    /// Digest of the page in the content store.
     #[serde(skip)]
     pub page: Option<Digest>,
 }
@@ -137,7 +137,7 @@ pub async fn deployments(
         .await
 }
 
-/// What else there is to know of a deployment.
+/// Further details of a deployment.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct History {
     /// States of its content that are kept.
@@ -148,7 +148,7 @@ pub struct History {
     pub open_reports: u64,
 }
 
-/// What else there is to know of a deployment.
+/// Reads further details of a deployment.
 ///
 /// # Errors
 /// The database's.
@@ -160,19 +160,19 @@ pub async fn history(control: &Control, of: &Deployment) -> Result<History, Erro
 /// A project, as a list has it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Project {
-    /// Its identity.
+    /// Identifier of the project.
     pub id: ProjectId,
-    /// What its owner calls it.
+    /// Name for people.
     pub name: String,
     /// The first part of its origin.
     pub host_label: String,
-    /// Whose it is.
+    /// Namespace that owns the project.
     pub namespace: String,
     /// How many frontends it has.
     pub frontends: u64,
-    /// Their views that are written down.
+    /// Number of views that are written down.
     pub visits: u64,
-    /// Its backend.
+    /// Identifier of the backend.
     pub backend_id: Option<BackendId>,
     /// When it was made.
     pub created_at: Timestamp,
@@ -195,10 +195,10 @@ pub async fn projects(
         .await
 }
 
-/// What a backend has.
+/// Content of a backend.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Backend {
-    /// Its identity.
+    /// Identifier of the backend.
     pub id: BackendId,
     /// Scripts that made its schema.
     pub migrations: u64,
@@ -208,7 +208,7 @@ pub struct Backend {
     pub created_at: Timestamp,
 }
 
-/// What a backend has.
+/// Reads the content of a backend.
 ///
 /// # Errors
 /// The database's.

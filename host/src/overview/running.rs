@@ -1,4 +1,4 @@
-//! What a server says of itself to the commands beside it: a small file in the data directory.
+//! Status of a server, for the commands beside it: a small file in the data directory.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,18 +7,18 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Timestamp;
 use crate::config::{Config, Limits};
-use crate::disk;
 use crate::log::{self, Logged};
+use svc_base::clock::Timestamp;
+use svc_base::disk;
 
 /// The name of the file; it stays when its server ends.
 const FILE: &str = "server.status";
 
-/// What a server says of itself.
+/// Status of a server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Said {
-    /// Its version.
+    /// Version of the server.
     pub version: String,
     /// The system's number of its process.
     pub process: u32,
@@ -32,7 +32,7 @@ pub struct Said {
     pub base_url: String,
     /// The domain of projects' origins.
     pub sites_domain: Option<String>,
-    /// Its limits.
+    /// Limits of the server.
     pub limits: Limits,
     /// The latest errors that it logged, oldest first.
     pub errors: Vec<Logged>,

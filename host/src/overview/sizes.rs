@@ -6,10 +6,10 @@ use std::path::Path;
 use cap_std::fs::Dir;
 use serde::Serialize;
 
-use crate::backends::database::Files;
 use crate::content::{Digest, Shelf};
-use crate::disk;
-use crate::ids::{BackendId, DeploymentId};
+use svc_base::disk;
+use svc_base::ids::{BackendId, DeploymentId};
+use svc_database::Files;
 
 /// Bytes on the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -22,11 +22,11 @@ pub struct Sizes {
     pub once: u64,
     /// Projects' databases with their logs.
     pub databases: u64,
-    /// Their history.
+    /// Size of the databases' histories, in bytes.
     pub history: u64,
     /// Everything in the data directory, whatever it is.
     pub total: u64,
-    /// What is free where the data directory is.
+    /// Free bytes where the data directory is.
     pub free: u64,
 }
 

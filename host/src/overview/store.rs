@@ -1,13 +1,13 @@
-//! What operators ask of the control database.
+//! Queries of operators to the control database.
 
 use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::{Backend, Counts, Deployment, History, Kind, Project, Wanted};
-use crate::clock::Timestamp;
 use crate::control::Counters;
-use crate::ids::{BackendId, DeploymentId, ProjectId};
+use svc_base::clock::Timestamp;
+use svc_base::ids::{BackendId, DeploymentId, ProjectId};
 
 fn number(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<u64> {
     row.get::<_, i64>(column).map(i64::unsigned_abs)
@@ -99,7 +99,7 @@ pub(super) fn deployments(
     .collect()
 }
 
-/// What else there is to know of a deployment.
+/// Reads further details of a deployment.
 pub(super) fn history(c: &Connection, id: &DeploymentId, slug: &str) -> rusqlite::Result<History> {
     c.query_row(
         "SELECT (SELECT count(*) FROM revisions WHERE deployment_id = ?1),
@@ -155,7 +155,7 @@ pub(super) fn projects(
     .collect()
 }
 
-/// What a backend has.
+/// Reads the content of a backend.
 pub(super) fn backend(c: &Connection, id: &BackendId) -> rusqlite::Result<Option<Backend>> {
     let made = c
         .query_row(

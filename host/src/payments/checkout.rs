@@ -10,19 +10,19 @@ use super::service::{Payments, settle};
 use super::store;
 use super::views::CheckoutView;
 use super::visitor::{Visitor, hash};
-use crate::clock::Timestamp;
 use crate::deployments::pages::Page;
-use crate::fault;
-use crate::ids::SessionId;
 use crate::projects;
 use crate::stripe::{NewCheckout, Purchase, Stripe, StripeError};
 use crate::visitors::return_to;
 use crate::workspaces::credential;
+use svc_base::clock::Timestamp;
+use svc_base::fault;
+use svc_base::ids::SessionId;
 
 /// How long a second click on the same button means the same purchase, in seconds.
 const DOUBLE_CLICK: i64 = 60;
 
-/// What a visitor wants to buy, and where they come back to.
+/// Purchase that a visitor wants, and the page to come back to.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     /// The price's id.
@@ -210,7 +210,7 @@ fn store_session(
     Ok((session, token))
 }
 
-/// What the provider's page says is bought.
+/// Describes the purchase on the provider's page.
 fn purchase(price: &Price) -> Purchase {
     let description = match &price.product.description {
         Some(about) => format!("{} · {about}", price.label),

@@ -1,6 +1,6 @@
 //! The table `svc_payments` in a project's own database follows the sessions here, in the order in which they changed.
 //!
-//! What the table has is written first, and how far it follows is noted after that: a crash between the two writes the same rows
+//! The table is written first, and how far it follows is noted after that: a crash between the two writes the same rows
 //! again, which changes nothing. Each backend is followed on its own, so that one that is busy or full keeps no other waiting.
 
 use std::collections::{HashMap, HashSet};
@@ -11,11 +11,11 @@ use super::Payments;
 use super::model::{Session, Status};
 use super::store::{self, Lagging};
 use crate::backends::Backends;
-use crate::backends::database::Payment;
-use crate::clock::Clock;
 use crate::control::Control;
-use crate::fault;
-use crate::ids::BackendId;
+use svc_base::clock::Clock;
+use svc_base::fault;
+use svc_base::ids::BackendId;
+use svc_database::Payment;
 
 /// How many rows are written in one transaction.
 const ROWS: u32 = 500;
@@ -23,7 +23,7 @@ const ROWS: u32 = 500;
 const WAIT_MOST: Duration = Duration::from_secs(5);
 const WAIT_FIRST: Duration = Duration::from_millis(500);
 
-/// What is known of mirrors that are being followed.
+/// State of the mirrors that are being followed.
 #[derive(Debug, Default)]
 pub(super) struct Mirrors(Mutex<State>);
 

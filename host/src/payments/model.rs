@@ -1,14 +1,14 @@
-//! What is sold, what was bought, and what can be wrong with either.
+//! Model of products, prices and sessions, and their errors.
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::verdict::Terms;
-use crate::clock::Timestamp;
 use crate::control;
 use crate::deployments::serve::LookupError;
-use crate::ids::{DeploymentId, ProjectId, SessionId};
-use crate::random::NoRandomness;
+use svc_base::clock::Timestamp;
+use svc_base::ids::{DeploymentId, ProjectId, SessionId};
+use svc_base::random::NoRandomness;
 
 /// The longest name of a product, and label of a price, in characters.
 pub const NAME: usize = 200;
@@ -25,7 +25,7 @@ pub const SESSIONS_MOST: u64 = 1_000;
 /// How long a checkout cookie is recognised, in seconds.
 pub const COOKIE_SECONDS: i64 = 30 * 24 * 3600;
 
-/// What became of a session.
+/// Status of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[schema(as = PaymentStatus)]
@@ -67,20 +67,20 @@ impl Status {
 /// A product, of which there are prices.
 #[derive(Clone, Debug)]
 pub struct Product {
-    /// Its identity.
+    /// Identifier of the product.
     pub id: String,
-    /// Its name for people.
+    /// Name for people.
     pub name: String,
-    /// What it is.
+    /// Description of the product.
     pub description: Option<String>,
 }
 
 /// A price.
 #[derive(Clone, Debug)]
 pub struct Price {
-    /// Its identity.
+    /// Identifier of the price.
     pub id: String,
-    /// What of the product it is for, or for how long.
+    /// Part of the product that the price is for, or its duration.
     pub label: String,
     /// In minor units.
     pub amount: i64,
@@ -92,7 +92,7 @@ pub struct Price {
     pub active: bool,
     /// When it was made.
     pub created_at: Timestamp,
-    /// What it is a price of.
+    /// Product that the price belongs to.
     pub product: Product,
 }
 
@@ -101,9 +101,9 @@ pub struct Price {
 pub struct NewPrice {
     /// The product's name.
     pub product_name: String,
-    /// What the product is.
+    /// Description of the product.
     pub description: Option<String>,
-    /// What of it the price is for.
+    /// Part of the product that the price is for.
     pub label: String,
     /// In minor units.
     pub amount: i64,
@@ -116,15 +116,15 @@ pub struct NewPrice {
 /// The checkout that a visitor began.
 #[derive(Clone, Debug)]
 pub struct Session {
-    /// Its identity.
+    /// Identifier of the session.
     pub id: SessionId,
-    /// Whose it is.
+    /// Project that sells.
     pub project: ProjectId,
     /// The frontend that it was begun on.
     pub deployment: DeploymentId,
     /// The price, as it was then.
     pub price: String,
-    /// Its label.
+    /// Label of the price.
     pub price_label: String,
     /// In minor units.
     pub amount: i64,
@@ -144,7 +144,7 @@ pub struct Session {
     pub provider_url: Option<String>,
     /// How often the provider has failed to make a hosted checkout.
     pub attempt: u32,
-    /// What became of it.
+    /// Status of the session.
     pub status: Status,
     /// The address that was collected.
     pub email: Option<String>,
@@ -155,7 +155,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// What events are compared with.
+    /// Returns the terms that events are compared with.
     pub fn terms(&self) -> Terms {
         Terms {
             id: self.id.to_string(),

@@ -1,4 +1,4 @@
-//! What requests about payments look like, and what is wrong with them: for REST and for tools alike.
+//! Requests about payments, and their checks: for REST and for tools alike.
 
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
@@ -6,8 +6,8 @@ use utoipa::{IntoParams, ToSchema};
 use super::model::{AMOUNT, DESCRIPTION, NAME, NewPrice, SESSIONS, SESSIONS_MOST};
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::Problem;
-use crate::numbers::{Whole, whole};
 use crate::stripe::currencies;
+use svc_base::numbers::{Whole, whole};
 
 /// A price to put into the catalog.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -16,10 +16,10 @@ pub struct AddPrice {
     /// The product's name: prices with one name share a product.
     #[schema(min_length = 1, max_length = 200, example = "Handbook")]
     pub product_name: String,
-    /// What the product is; replaces what was said of it before.
+    /// Description of the product; replaces the earlier one.
     #[schema(max_length = 2000)]
     pub description: Option<String>,
-    /// What of the product it is for, or for how long.
+    /// Part of the product that the price is for, or its duration.
     #[schema(min_length = 1, max_length = 200, example = "PDF")]
     pub label: String,
     /// In minor units of the currency, such as cents.
@@ -43,7 +43,7 @@ pub struct ListSessions {
     pub limit: Option<u64>,
 }
 
-/// What a visitor wants to buy.
+/// Purchase that a visitor wants.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BeginCheckout {

@@ -30,13 +30,13 @@ use crate::visitors::Visitors;
 /// Services that visitors' payments need.
 #[derive(Clone, Debug)]
 pub struct Till {
-    /// Payments.
+    /// Service of payments.
     pub payments: Arc<Payments>,
     /// Pages that they are begun on.
     pub deployments: Arc<Deployments>,
     /// Visitors who are somebody.
     pub visitors: Arc<Visitors>,
-    /// Settings.
+    /// Settings in effect.
     pub config: Arc<Config>,
 }
 
@@ -215,7 +215,7 @@ pub async fn checkout(
 
 /// Say what the visitor has paid for
 ///
-/// What counts now, by whatever the visitor is recognised: as the signed-in visitor who paid, by their verified address, or by the
+/// Lists the payments that count now. The visitor is recognised in one of three ways: as the signed-in visitor who paid, by their verified address, or by the
 /// checkout's cookie. What was refunded, or has ended, is not there.
 #[utoipa::path(
     operation_id = "payment_status",

@@ -1,4 +1,4 @@
-//! What payments offer to routes, tools and the server: the catalog, and what was bought.
+//! Payments for routes, tools and the server: the catalog, and what was bought.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use super::store;
 use super::verdict::verdict;
 use super::views::MatchedBy;
 use super::visitor::Visitor;
-use crate::clock::{Clock, Timestamp};
 use crate::control::audit::Act;
 use crate::control::{self, Control, Tx};
 use crate::deployments::pages::{Kind, Page};
-use crate::ids::{ProjectId, SessionId};
 use crate::projects::{self, ProjectError, Projects};
-use crate::random::Random;
 use crate::stripe::{Consumer, Found, Reference, Stripe, Subject, ledger};
+use svc_base::clock::{Clock, Timestamp};
+use svc_base::ids::{ProjectId, SessionId};
+use svc_base::random::Random;
 
 /// How long an event waits for what it is about, in seconds: the provider itself forgets events after 30 days.
 const WAITS: i64 = 90 * 24 * 3600;
@@ -72,7 +72,7 @@ impl Payments {
         Ok(read.await?)
     }
 
-    /// What a visitor of a page has paid for and has now: by who they are, by their address, by their browser.
+    /// Lists what a visitor of a page has paid for and has now: by their identity, by their address, by their browser.
     ///
     /// # Errors
     /// The database's.

@@ -7,9 +7,9 @@ use super::model::{Session, Status, email_key};
 use super::verdict::Verdict;
 use super::views::MatchedBy;
 use super::visitor::{Visitor, hash};
-use crate::clock::Timestamp;
 use crate::control::{Error, Tx};
-use crate::ids::{BackendId, DeploymentId, ProjectId, SessionId};
+use svc_base::clock::Timestamp;
+use svc_base::ids::{BackendId, DeploymentId, ProjectId, SessionId};
 
 const SESSION: &str = "SELECT id, project_id, deployment_id, price_id, price_label, amount, currency, \
     recurring, return_to, user_id, cookie_sha256, provider_id, provider_url, attempt, status, email, \

@@ -1,11 +1,11 @@
-//! What answers about payments look like.
+//! Views of payments.
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::model::{Price, Product, Session, Status};
-use crate::clock::Timestamp;
-use crate::ids::SessionId;
+use svc_base::clock::Timestamp;
+use svc_base::ids::SessionId;
 
 /// A project's catalog.
 #[derive(Debug, Serialize, ToSchema)]
@@ -17,12 +17,12 @@ pub struct CatalogView {
 /// A product with its prices.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ProductView {
-    /// Its identity.
+    /// Identifier of the product.
     #[schema(format = "uuid")]
     id: String,
-    /// Its name for people.
+    /// Name for people.
     name: String,
-    /// What it is.
+    /// Description of the product.
     description: Option<String>,
     /// Oldest first, inactive ones included.
     prices: Vec<PriceView>,
@@ -31,10 +31,10 @@ pub struct ProductView {
 /// A price.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PriceView {
-    /// Its identity, which a checkout names.
+    /// Identifier of the price, which a checkout names.
     #[schema(pattern = "^price_[0-9A-Za-z]+$")]
     id: String,
-    /// What of the product it is for.
+    /// Part of the product that the price is for.
     label: String,
     /// In minor units.
     amount: i64,
@@ -54,23 +54,23 @@ pub struct PriceView {
 pub struct PricedView {
     #[serde(flatten)]
     price: PriceView,
-    /// What it is a price of.
+    /// Product that the price belongs to.
     product: ProductRef,
 }
 
 /// A product.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ProductRef {
-    /// Its identity.
+    /// Identifier of the product.
     #[schema(format = "uuid")]
     id: String,
-    /// Its name for people.
+    /// Name for people.
     name: String,
-    /// What it is.
+    /// Description of the product.
     description: Option<String>,
 }
 
-/// Sessions.
+/// List of sessions.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SessionList {
     /// Newest first.
@@ -80,12 +80,12 @@ pub struct SessionList {
 /// The checkout that a visitor began.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SessionView {
-    /// Its identity.
+    /// Identifier of the session.
     #[schema(value_type = String, format = "uuid")]
     id: SessionId,
     /// The price.
     price: String,
-    /// Its label, as it was then.
+    /// Label of the price, as it was then.
     price_label: String,
     /// In minor units.
     amount: i64,
@@ -93,7 +93,7 @@ pub struct SessionView {
     currency: String,
     /// Whether it is paid every month.
     recurring: bool,
-    /// What became of it, as the provider's webhooks say.
+    /// Status of the session, by the provider's webhooks.
     status: Status,
     /// The visitor, if signed in.
     user_id: Option<String>,
@@ -118,7 +118,7 @@ pub struct CheckoutView {
     pub session_id: SessionId,
 }
 
-/// What a visitor has paid for and has now.
+/// List of payments that a visitor has made and has now.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PaymentList {
     /// Newest first.
@@ -155,9 +155,9 @@ pub struct PaymentView {
 pub enum MatchedBy {
     /// They were signed in as the same visitor.
     UserId,
-    /// Their verified address is the one that was collected.
+    /// Matched by the visitor's verified address, which is the one that was collected.
     Email,
-    /// Their browser has the cookie of the checkout.
+    /// Matched by the cookie of the checkout in the visitor's browser.
     Cookie,
 }
 

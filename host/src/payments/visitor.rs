@@ -1,4 +1,4 @@
-//! Who the visitor of a request is, for checkouts and for what was paid.
+//! Visitor of a request, for checkouts and for the list of payments.
 
 use http::HeaderMap;
 use ring::digest::{SHA256, digest};
@@ -6,13 +6,13 @@ use ring::digest::{SHA256, digest};
 use crate::control;
 use crate::deployments::pages::Page;
 use crate::http::hosts::Host;
-use crate::ids::DeploymentId;
 use crate::visitors::{Identity, Visitors, token_of};
+use svc_base::ids::DeploymentId;
 
-/// What is known of a visitor.
+/// Visitor, as far as is known.
 #[derive(Clone, Debug, Default)]
 pub struct Visitor {
-    /// Who is signed in.
+    /// Visitor who is signed in.
     pub user: Option<Identity>,
     /// The checkout cookie's value, which nobody has looked up yet.
     pub token: Option<String>,
@@ -43,7 +43,7 @@ pub(super) fn cookie_name(page: &DeploymentId) -> String {
     format!("svc_checkout_{page}")
 }
 
-/// What is stored of a cookie's value.
+/// Hashes a cookie's value for the database.
 pub(super) fn hash(token: &str) -> [u8; 32] {
     let mut bytes = [0; 32];
     bytes.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());

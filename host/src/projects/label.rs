@@ -1,16 +1,16 @@
-//! Host labels: the name of a project's origin, from its own name and its namespace's.
+//! Host labels: the name of a project's origin, from its own name and its workspace's.
 
 use svc_base::names::{LENGTH, slugified};
 
-/// What stands for a name that leaves nothing usable.
+/// Label of a project whose name leaves nothing usable.
 const NAMELESS: &str = "project";
 
-/// The label of a project: slug of its name, `-`, slug of its namespace. It never begins with `xn--`, because
+/// The label of a project: slug of its name, `-`, slug of its workspace. It never begins with `xn--`, because
 /// runs of hyphens are one.
-pub fn host_label(name: &str, namespace: &str) -> String {
+pub fn host_label(name: &str, workspace: &str) -> String {
     let name = slugified(name);
     let name = if name.is_empty() { NAMELESS } else { &name };
-    cut(&format!("{name}-{}", slugified(namespace)), LENGTH).to_owned()
+    cut(&format!("{name}-{}", slugified(workspace)), LENGTH).to_owned()
 }
 
 fn cut(label: &str, length: usize) -> &str {
@@ -27,7 +27,7 @@ mod tests {
     #[test]
     fn labels() {
         let long = "x".repeat(80);
-        for (name, namespace, expected) in [
+        for (name, workspace, expected) in [
             ("My Shop!", "acme", "my-shop-acme"),
             ("  --  ", "acme", "project-acme"),
             ("日本語", "acme", "project-acme"),
@@ -35,7 +35,7 @@ mod tests {
             ("Café 2", "acme", "caf-2-acme"),
             (&long, "acme", &"x".repeat(63)),
         ] {
-            assert_eq!(host_label(name, namespace), expected, "{name}");
+            assert_eq!(host_label(name, workspace), expected, "{name}");
         }
     }
 }

@@ -1,13 +1,10 @@
-//! What a project is.
+//! Model of a project.
 
-use serde::Serialize;
-use utoipa::ToSchema;
-
-use crate::clock::Timestamp;
 use crate::control;
-use crate::ids::{BackendId, ProjectId, WorkspaceId};
-use crate::random::NoRandomness;
-use crate::workspaces::WorkspaceError;
+use crate::workspaces::{WorkspaceError, WorkspaceRef};
+use svc_base::clock::Timestamp;
+use svc_base::ids::{BackendId, ProjectId};
+use svc_base::random::NoRandomness;
 
 /// The longest name, in characters.
 pub const NAME: usize = 100;
@@ -21,13 +18,13 @@ pub const TTL_MOST: u64 = 315_360_000;
 /// A project.
 #[derive(Clone, Debug)]
 pub struct Project {
-    /// Its identity.
+    /// Identifier of the project.
     pub id: ProjectId,
-    /// Whose it is.
-    pub workspace: OwnerRef,
-    /// Its name for people.
+    /// Workspace that owns the project.
+    pub workspace: WorkspaceRef,
+    /// Name for people.
     pub name: String,
-    /// What it is about.
+    /// Description of the project.
     pub description: Option<String>,
     /// The name of its origin.
     pub host_label: String,
@@ -39,34 +36,24 @@ pub struct Project {
     pub created_at: Timestamp,
     /// When its fields last changed.
     pub updated_at: Timestamp,
-    /// Its backend, if it has one.
+    /// Identifier of the backend, if there is one.
     pub backend: Option<BackendId>,
     /// When it ends, with all that is in it.
     pub expires_at: Option<Timestamp>,
 }
 
-/// The workspace that owns a project.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub struct OwnerRef {
-    /// Its identity.
-    #[schema(value_type = String, format = "uuid")]
-    pub id: WorkspaceId,
-    /// Its name in addresses.
-    pub slug: String,
-}
-
-/// What a project is made of; its fields are within their bounds.
+/// Project to make; its fields are within their bounds.
 #[derive(Clone, Debug)]
 pub struct NewProject {
-    /// Its name for people.
+    /// Name for people.
     pub name: String,
-    /// What it is about.
+    /// Description of the project.
     pub description: Option<String>,
     /// How long it lives; for good, if absent.
     pub ttl_seconds: Option<u64>,
 }
 
-/// What changes of a project; its fields are within their bounds.
+/// Changes of a project; their fields are within their bounds.
 #[derive(Clone, Debug, Default)]
 pub struct ProjectChanges {
     /// A new name.
@@ -85,7 +72,7 @@ pub enum ProjectError {
     /// Nobody has it.
     #[error("there is no such project")]
     NotFound,
-    /// What should name a project is no id.
+    /// The text that should name a project is no id.
     #[error("this is no id of a project")]
     NoId,
     /// It is another workspace's, or nobody's.

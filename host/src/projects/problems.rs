@@ -17,7 +17,7 @@ impl From<ProjectError> for Problem {
             ),
             ProjectError::Forbidden => Self::new(
                 Code::Forbidden,
-                "The project belongs to another namespace, or to nobody. Use the credential of its owner.",
+                "The project belongs to another workspace, or to nobody. Use the credential of its owner.",
             ),
             ProjectError::Workspace(error) => error.into(),
             ProjectError::PlanLimit(_) => Self::new(

@@ -1,4 +1,4 @@
-//! What requests about projects look like, and what is wrong with them: for REST and for tools alike.
+//! Requests about projects, and their checks: for REST and for tools alike.
 
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -6,16 +6,16 @@ use utoipa::ToSchema;
 use super::model::{DESCRIPTION, NAME, NewProject, ProjectChanges, TTL_LEAST, TTL_MOST};
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::{Code, Problem};
-use crate::numbers::whole;
+use svc_base::numbers::whole;
 
 /// A project to make.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateProject {
-    /// Its name for people.
+    /// Name for people.
     #[schema(min_length = 1, max_length = 100, example = "Web shop")]
     pub name: String,
-    /// What it is about.
+    /// Description of the project.
     #[schema(max_length = 2000)]
     pub description: Option<String>,
     /// How long it lives, in seconds; for good, if absent.
@@ -28,7 +28,7 @@ pub struct CreateProject {
     pub workspace: Option<String>,
 }
 
-/// What changes of a project.
+/// Changes of a project.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UpdateProject {

@@ -56,7 +56,7 @@ pub async fn create(
     operation_id = "list_projects",
     get, path = "/api/v1/projects", tag = "projects",
     params(ListProjects),
-    responses((status = 200, description = "The namespace's projects, oldest first.", body = ProjectList)),
+    responses((status = 200, description = "The workspace's projects, oldest first.", body = ProjectList)),
     extensions(("x-problems" = json!("owner forbidden not_found"))),
     security(("bearer" = []))
 )]

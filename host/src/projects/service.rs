@@ -5,18 +5,18 @@ use std::sync::Arc;
 use svc_base::names::{numbered, with_suffix};
 
 use super::label::host_label;
-use super::model::{NewProject, OwnerRef, Project, ProjectChanges, ProjectError};
+use super::model::{NewProject, Project, ProjectChanges, ProjectError};
 use super::scope::ProjectScope;
 use super::store;
 use crate::access::{Authority, Floor};
-use crate::clock::Clock;
 use crate::config::Config;
 use crate::control::answers::Keep;
 use crate::control::audit::Act;
 use crate::control::{Control, Error, Tx};
-use crate::ids::{ProjectId, WorkspaceId};
-use crate::random::Random;
-use crate::workspaces::{Caller, WorkspaceError, Workspaces};
+use crate::workspaces::{Caller, WorkspaceError, WorkspaceRef, Workspaces};
+use svc_base::clock::Clock;
+use svc_base::ids::{ProjectId, WorkspaceId};
+use svc_base::random::Random;
 
 /// Ends sessions of a project's visitors with other providers than these, in the transaction that says so.
 pub type EndSessions = fn(&Tx<'_>, &ProjectId, Option<&[String]>) -> Result<(), Error>;
@@ -82,7 +82,7 @@ impl Projects {
         let seconds = |ttl| i64::try_from(ttl).unwrap_or(i64::MAX);
         let mut project = Project {
             id: ProjectId::new(&self.clock, &self.random)?,
-            workspace: OwnerRef {
+            workspace: WorkspaceRef {
                 id: owner.id,
                 slug: owner.slug,
             },

@@ -5,11 +5,12 @@ use std::fmt::Display;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::model::{OwnerRef, Project};
-use crate::clock::Timestamp;
+use super::model::Project;
 use crate::control::audit::{Act, Doer};
 use crate::control::{Control, Error, Tx};
-use crate::ids::{ProjectId, WorkspaceId};
+use crate::workspaces::WorkspaceRef;
+use svc_base::clock::Timestamp;
+use svc_base::ids::{ProjectId, WorkspaceId};
 
 const SELECT: &str = "SELECT p.id, w.id, w.slug, p.name, p.description, p.host_label, \
     p.allowed_providers, p.created_at, p.updated_at, p.expires_at, \
@@ -22,7 +23,7 @@ fn project(row: &Row<'_>) -> rusqlite::Result<Project> {
     let providers: Option<String> = row.get(6)?;
     Ok(Project {
         id: row.get(0)?,
-        workspace: OwnerRef {
+        workspace: WorkspaceRef {
             id: row.get(1)?,
             slug: row.get(2)?,
         },
@@ -205,7 +206,7 @@ pub fn did(
     tx.did(act, owner.as_ref(), target, now)
 }
 
-/// The same of what somebody else than who acts now has done.
+/// Notes an act of somebody other than the actor of this task.
 ///
 /// # Errors
 /// The database's.

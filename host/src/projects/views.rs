@@ -1,30 +1,31 @@
-//! What answers about projects look like.
+//! Views of projects.
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::model::{OwnerRef, Project};
-use crate::clock::Timestamp;
+use super::model::Project;
 use crate::config::Config;
-use crate::ids::{BackendId, ProjectId};
+use crate::workspaces::WorkspaceRef;
+use svc_base::clock::Timestamp;
+use svc_base::ids::{BackendId, ProjectId};
 
 /// A project.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ProjectView {
-    /// Its identity.
+    /// Identifier of the project.
     #[schema(value_type = String, format = "uuid")]
     id: ProjectId,
-    /// Its name for people.
+    /// Name for people.
     name: String,
-    /// What it is about.
+    /// Description of the project.
     description: Option<String>,
     /// The name of its origin.
     host_label: String,
-    /// Its origin.
+    /// Origin of the project.
     #[schema(format = "uri")]
     pub url: String,
-    /// Whose it is.
-    workspace: OwnerRef,
+    /// Workspace that owns the project.
+    workspace: WorkspaceRef,
     /// Whether it lives for good.
     permanent: bool,
     /// When it was made.
@@ -40,14 +41,14 @@ pub struct ProjectView {
     allowed_providers: Option<Vec<String>>,
     /// The slug of the frontend that its origin leads to; its oldest, if null.
     home: Option<String>,
-    /// Its backend, if it has one.
+    /// Backend, if the project has one.
     backend: Option<BackendRef>,
 }
 
 /// The backend of a project.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct BackendRef {
-    /// Its identity.
+    /// Identifier of the backend.
     #[schema(value_type = String, format = "uuid")]
     id: BackendId,
 }

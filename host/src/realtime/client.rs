@@ -9,13 +9,13 @@ use crate::visitors::Session;
 /// A client.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Client {
-    /// Its id, a name.
+    /// Identifier of the client, a name.
     id: Box<str>,
-    /// Who it is, as JSON that follows another member: `,"user":{…}`, or nothing.
+    /// Visitor as JSON that follows another member: `,"user":{…}`, or nothing.
     user: Box<str>,
 }
 
-/// What the others are told of a visitor.
+/// Visitor as the other members see them.
 #[derive(Serialize)]
 struct User<'a> {
     id: &'a str,
@@ -34,7 +34,7 @@ impl Client {
         }
     }
 
-    /// The same client, as the visitor of a session.
+    /// Identifies the client as the visitor of a session.
     #[must_use]
     pub(super) fn known(self, session: Option<&Session>) -> Self {
         let user = session.map(|session| {
@@ -53,7 +53,7 @@ impl Client {
         }
     }
 
-    /// Who it is, as JSON that follows another member.
+    /// Returns the visitor as JSON that follows another member.
     pub(super) fn user(&self) -> &str {
         &self.user
     }

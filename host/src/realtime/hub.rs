@@ -12,10 +12,10 @@ use super::numbers::Numbers;
 use super::protocol::Message;
 use super::quotas::{Most, Permit, Quotas, Reached};
 use super::room::{Awaited, Life, Member, Moment, Page, Room, Summary, Tally};
-use crate::clock::Clock;
 use crate::config::Limits;
 use crate::http::websocket::{Close, Outbox};
-use crate::ids::BackendId;
+use svc_base::clock::Clock;
+use svc_base::ids::BackendId;
 
 const SHARDS: usize = 16;
 

@@ -7,7 +7,7 @@ const BURST: u64 = 20;
 /// Parts of a token, so that it refills evenly: one each nanosecond and message a second.
 const TOKEN: i128 = 1_000_000_000;
 
-/// What is left to a socket.
+/// Budget that is left to a socket.
 #[derive(Debug)]
 pub(super) struct Meter {
     per_second: i128,
@@ -17,7 +17,7 @@ pub(super) struct Meter {
     at: Duration,
 }
 
-/// What becomes of a frame.
+/// Decision about a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Draw {
     /// It is taken.

@@ -8,7 +8,7 @@ use prometheus_client::registry::Registry;
 
 use super::room::Tally;
 
-/// What is counted.
+/// Numbers that are counted.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
     /// Sockets that were let in.

@@ -5,7 +5,7 @@ use std::hash::Hash;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::ids::BackendId;
+use svc_base::ids::BackendId;
 
 /// The most sockets there may be.
 #[derive(Clone, Copy, Debug)]
@@ -147,8 +147,8 @@ fn give_back<K: Eq + Hash>(counts: &mut HashMap<K, u64>, key: &K) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::{Clock, Timestamp};
-    use crate::random::Random;
+    use svc_base::clock::{Clock, Timestamp};
+    use svc_base::random::Random;
 
     fn backend() -> BackendId {
         BackendId::new(&Clock::manual(Timestamp(0)), &Random::system()).unwrap()

@@ -1,4 +1,4 @@
-//! What requests about rooms look like, and what is wrong with them: for REST and for tools alike.
+//! Requests about rooms, and their checks: for REST and for tools alike.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -13,7 +13,7 @@ use crate::http::problem::{Code, Problem};
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SendMessage {
-    /// Its type, as in a frame.
+    /// Type of the message, as in a frame.
     #[serde(rename = "type")]
     #[schema(pattern = "^[A-Za-z0-9._~-]{1,64}$", example = "notice")]
     pub kind: String,

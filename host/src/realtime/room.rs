@@ -13,9 +13,9 @@ use bytes::{Bytes, BytesMut};
 
 use super::client::Client;
 use super::protocol::{self, Message};
-use crate::clock::Timestamp;
 use crate::http::websocket::{Close, Outbox, frame};
-use crate::ids::DeploymentId;
+use svc_base::clock::Timestamp;
+use svc_base::ids::DeploymentId;
 
 /// A room of so many members is told at once.
 const SMALL: usize = 32;
@@ -23,7 +23,7 @@ const SMALL: usize = 32;
 const WAIT: Duration = Duration::from_millis(1);
 /// The longest wait; what is right "within two seconds" has one more for the rest of the way.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
-/// What an event takes, about, in bytes.
+/// Size of an event, about, in bytes.
 const EVENT: usize = 128;
 
 /// Now: on the clock that never runs backwards, and on the wall.
@@ -65,7 +65,7 @@ impl Life {
 /// A socket in a room.
 #[derive(Debug)]
 pub(super) struct Member {
-    /// What the others see of it.
+    /// Member as the others see it.
     pub(super) id: Arc<Client>,
     pub(super) outbox: Arc<Outbox>,
     pub(super) page: Page,
@@ -77,7 +77,7 @@ pub(super) struct Member {
 /// A room as its owner sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Its id.
+    /// Identifier of the room.
     pub id: Arc<str>,
     /// How many sockets are in it.
     pub members: usize,
@@ -85,12 +85,12 @@ pub struct Summary {
     pub seq: u64,
 }
 
-/// What telling members came to, for the numbers.
+/// Tally of telling members, for the numbers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tally {
     /// Messages that were put into a queue.
     pub(super) delivered: u64,
-    /// What was thrown away because a queue was full.
+    /// Number of messages that were thrown away because a queue was full.
     pub(super) dropped: u64,
     /// The longest queue.
     pub(super) longest: usize,

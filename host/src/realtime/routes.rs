@@ -27,15 +27,15 @@ use crate::visitors::Visitors;
 /// Services that sockets of visitors need.
 #[derive(Clone, Debug)]
 pub struct Rooms {
-    /// Rooms.
+    /// Service of rooms.
     pub realtime: Arc<Realtime>,
-    /// Whose they are.
+    /// Service of the backends that the rooms belong to.
     pub backends: Arc<Backends>,
     /// Pages that sockets are opened from.
     pub deployments: Arc<Deployments>,
     /// Visitors who are somebody.
     pub visitors: Arc<Visitors>,
-    /// Settings.
+    /// Settings in effect.
     pub config: Arc<Config>,
 }
 

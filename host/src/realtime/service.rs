@@ -1,4 +1,4 @@
-//! What rooms offer to routes, tools and the server.
+//! Rooms for routes, tools and the server.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use super::quotas::Reached;
 use super::requests::SendMessage;
 use super::room::{Page, Summary};
 use crate::backends::Occupancy;
-use crate::clock::Clock;
 use crate::config::Limits;
 use crate::control::Change;
 use crate::deployments::Deployments;
 use crate::deployments::pages;
 use crate::deployments::serve::LookupError;
 use crate::http::websocket::Close;
-use crate::ids::BackendId;
-use crate::random::{NoRandomness, Random};
+use svc_base::clock::Clock;
+use svc_base::ids::BackendId;
+use svc_base::random::{NoRandomness, Random};
 
 /// All rooms of the server.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! What answers about rooms look like.
+//! Views of rooms.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -15,7 +15,7 @@ pub struct RoomList {
 /// A room.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RoomView {
-    /// What its members joined it by.
+    /// Identifier by which its members joined the room.
     #[schema(example = "lobby")]
     id: String,
     /// How many sockets are in it.
@@ -27,7 +27,7 @@ pub struct RoomView {
 /// A message that was sent.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct SentView {
-    /// Its number in the room; 0 if nobody is there.
+    /// Number of the message in the room; 0 if nobody is there.
     pub seq: u64,
 }
 

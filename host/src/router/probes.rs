@@ -51,7 +51,7 @@ pub(super) async fn readyz(State(app): State<SharedApp>) -> Response {
         .into_response()
 }
 
-/// What a problem's `type` means
+/// Meaning of a problem's `type`
 #[utoipa::path(
     get, path = "/problems/{code}", tag = "operation",
     params(("code" = String, Path, description = "A problem's code.")),

@@ -15,10 +15,10 @@ use http::Method;
 use hyper::body::{Frame, SizeHint};
 
 use crate::app::App;
-use crate::clock::Clock;
 use crate::http::client_ip::ClientIp;
 use crate::log::ACCESS;
 use crate::telemetry::Route;
+use svc_base::clock::Clock;
 
 /// A line that is being written.
 #[derive(Debug)]

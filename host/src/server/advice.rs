@@ -1,4 +1,4 @@
-//! What a server says of itself when it starts: what it is and where, and what of that is unsafe.
+//! Advice at a start: what the server is and where, and which of its settings are unsafe.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use crate::app::App;
 use crate::config::Config;
 use crate::guests::Folder;
 use crate::operators::warn_of_one_origin;
-use crate::sandbox::World;
+use svc_sandbox::World;
 
 /// Says what serves, and warns of what is unsafe.
 ///
@@ -54,7 +54,7 @@ fn chosen(config: &Config, world: World) -> String {
     }
 }
 
-/// What of the settings is unsafe.
+/// Lists the settings that are unsafe.
 fn warnings(config: &Config, ops: Option<SocketAddr>) -> Vec<String> {
     let mut warnings = Vec::new();
     let url = Url::parse(&config.base_url).ok();

@@ -1,4 +1,4 @@
-//! What runs beside requests: views written down, what has expired swept, guests followed.
+//! Work beside requests: views are written down, expired pages swept, guests followed.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::control::audit;
 use crate::deployments::rerender;
 use crate::guests::watch::Watch;
 use crate::overview::running::Said;
-use crate::sandbox::{GuestDigest, World};
+use svc_sandbox::{GuestDigest, World};
 
 const FLUSH_VISITS: Duration = Duration::from_secs(2);
 const SWEEP: Duration = Duration::from_secs(1);
@@ -48,7 +48,7 @@ macro_rules! periodic {
     };
 }
 
-/// What is done again and again: a line each.
+/// Starts the periodic tasks: a line each.
 fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
     periodic! { task;
         FLUSH_VISITS "writing views down" async |app| Ok(app.deployments.flush_visits().await?);

@@ -41,7 +41,7 @@ const ALLOWED_METHODS: HeaderValue =
 const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
     "Authorization, Content-Type, If-None-Match, If-Range, Range, Idempotency-Key, MCP-Protocol-Version, Mcp-Method, Mcp-Name",
 );
-/// What a path segment keeps as it is: RFC 3986's unreserved characters.
+/// Characters that a path segment keeps as they are: RFC 3986's unreserved ones.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -126,7 +126,7 @@ async fn guarded(answer: impl Future<Output = Response>) -> Response {
         .unwrap_or_else(|_| Problem::internal(&"a handler panicked").into_response())
 }
 
-/// What every answer to operators has, too: an id, and its problem written out.
+/// Completes every answer, to operators too: with an id, and with its problem written out.
 pub(super) async fn complete(
     State(app): State<SharedApp>,
     request: Request,
@@ -142,7 +142,7 @@ pub(super) async fn complete(
     response
 }
 
-/// What of a request decides the form of its answer.
+/// Parts of a request that decide the form of its answer.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     options: bool,

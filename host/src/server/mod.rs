@@ -19,15 +19,15 @@ use tokio::task::JoinHandle;
 
 use crate::app::{App, SharedApp};
 use crate::backup;
-use crate::clock::Clock;
 use crate::config::Settings;
 use crate::data_dir::{self, Founding};
 use crate::data_lock::DataLock;
 use crate::guests::watch::Watch;
 use crate::operators::Listener;
 use crate::overview::running::Said;
-use crate::random::Random;
 use crate::router::Routers;
+use svc_base::clock::Clock;
+use svc_base::random::Random;
 
 /// A server that serves until it is stopped.
 #[derive(Debug)]
@@ -144,7 +144,7 @@ impl Server {
     }
 }
 
-/// What a server has to itself: its directory and its addresses.
+/// Claim of a server on its directory and its addresses.
 #[derive(Debug)]
 struct Claim {
     founding: Founding,

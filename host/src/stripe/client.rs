@@ -55,12 +55,12 @@ impl StripeError {
     }
 }
 
-/// What a visitor buys.
+/// Purchase of a visitor.
 #[derive(Clone, Debug)]
 pub struct Purchase {
     /// The product's name.
     pub product: String,
-    /// What is bought of it, and what it is.
+    /// Description of the purchase.
     pub description: String,
     /// In minor units of ISO 4217.
     pub amount: i64,
@@ -75,7 +75,7 @@ pub struct Purchase {
 pub struct NewCheckout {
     /// Our session.
     pub session: String,
-    /// What is bought.
+    /// Purchase that the session is for.
     pub purchase: Purchase,
     /// The visitor's verified address, if it is known.
     pub email: Option<String>,
@@ -237,7 +237,7 @@ fn encoded(form: &[(String, String)]) -> String {
     body.extend_pairs(form).finish()
 }
 
-/// What a refusal means. Its words are for whoever set the price, and only where they are about the amount; the log gets the
+/// Reads a refusal. Its words are for whoever set the price, and only where they are about the amount; the log gets the
 /// provider's codes alone, since its words may repeat what was sent.
 fn refusal(status: StatusCode, error: &Value) -> StripeError {
     let field = |name: &str| error[name].as_str().unwrap_or_default();

@@ -1,19 +1,19 @@
-//! What the provider states: events, reduced to what somebody may have to decide by.
+//! Events of the provider, reduced to the facts that a decision may need.
 
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Timestamp;
+use svc_base::clock::Timestamp;
 
 /// A verified event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The provider's name for it: the same event has the same.
     pub id: String,
-    /// Its type, such as `checkout.session.completed`.
+    /// Type of the event, such as `checkout.session.completed`.
     pub kind: String,
     /// When it happened, by the provider's clock, which counts seconds.
     pub at: Timestamp,
-    /// What it states.
+    /// Fact that the event states.
     pub fact: Fact,
 }
 
@@ -61,7 +61,7 @@ impl Reference {
     }
 }
 
-/// What an event states, in our words and our minor units.
+/// Fact of an event, in our words and our minor units.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "about", rename_all = "snake_case")]
 pub enum Fact {
@@ -91,11 +91,11 @@ pub enum Fact {
 pub struct Checkout {
     /// The provider's id of it.
     pub id: String,
-    /// What it was made for, by metadata that only we write.
+    /// Subject of the session, by metadata that only we write.
     pub subject: Option<Subject>,
     /// The session that it names as its client's reference, unless it came by a link, whose visitors choose that.
     pub reference: Option<String>,
-    /// What became of it.
+    /// Outcome of the checkout.
     pub outcome: CheckoutOutcome,
     /// The total, in minor units.
     pub amount: Option<i64>,
@@ -107,13 +107,13 @@ pub struct Checkout {
     pub subscription: Option<String>,
     /// The invoice that was paid by it.
     pub invoice: Option<String>,
-    /// Who pays, as the provider names them.
+    /// Customer who pays, as the provider names them.
     pub customer: Option<String>,
     /// The address that was collected.
     pub email: Option<String>,
 }
 
-/// What became of a hosted checkout.
+/// Outcome of a hosted checkout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckoutOutcome {
@@ -132,13 +132,13 @@ pub enum CheckoutOutcome {
 pub struct Subscription {
     /// The provider's id of it.
     pub id: String,
-    /// What it was made for.
+    /// Subject of the subscription.
     pub subject: Option<Subject>,
-    /// Its status, in the provider's words.
+    /// Status in the provider's words.
     pub status: String,
     /// Whether it is gone.
     pub deleted: bool,
-    /// Who pays.
+    /// Customer who pays.
     pub customer: Option<String>,
 }
 
@@ -149,7 +149,7 @@ pub struct Invoice {
     pub id: String,
     /// The subscription.
     pub subscription: Option<String>,
-    /// What the subscription was made for.
+    /// Subject of the subscription.
     pub subject: Option<Subject>,
     /// Whether it was paid; otherwise an attempt has failed.
     pub paid: bool,
@@ -171,7 +171,7 @@ pub struct InvoicePayment {
 pub struct Charge {
     /// The provider's id of it.
     pub id: String,
-    /// What its payment was made for.
+    /// Subject of the payment.
     pub subject: Option<Subject>,
     /// The payment that it belongs to.
     pub payment: Option<String>,

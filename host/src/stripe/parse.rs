@@ -7,7 +7,7 @@ use super::event::{
     Subscription,
 };
 use super::{SESSION, WORKSPACE, amounts};
-use crate::clock::Timestamp;
+use svc_base::clock::Timestamp;
 
 /// The longest id of the provider's, in bytes.
 const ID: usize = 255;

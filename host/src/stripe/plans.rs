@@ -11,7 +11,7 @@ pub struct PlanCheckout<'a> {
     pub workspace: &'a str,
     /// The provider's price of the plan.
     pub price: &'a str,
-    /// Who pays, if the provider knows them already.
+    /// Customer who pays, if the provider knows them already.
     pub customer: Option<&'a str>,
     /// Where the user goes who has paid, or has not.
     pub back: &'a str,

@@ -8,10 +8,10 @@ use super::event::Event;
 use super::parse::{self, NoEvent};
 use super::signature::{self, SignatureError};
 use super::{Found, ledger};
-use crate::clock::{Clock, Timestamp};
 use crate::config;
 use crate::control::{self, Control, Tx};
-use crate::fault;
+use svc_base::clock::{Clock, Timestamp};
+use svc_base::fault;
 
 /// Somebody whom events may concern.
 pub trait Consumer: std::fmt::Debug + Send + Sync {

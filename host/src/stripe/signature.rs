@@ -2,12 +2,12 @@
 
 use ring::hmac;
 
-use crate::clock::Timestamp;
+use svc_base::clock::Timestamp;
 
 /// How old a signature may be, and how far ahead its clock, in seconds.
 const TOLERANCE: i64 = 300;
 
-/// What is wrong with a signature.
+/// Fault of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
     /// There is none.

@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use rusqlite::{Connection, Row, params};
 
 use super::event::{Event, Reference};
-use crate::clock::Timestamp;
 use crate::control::{Error, Tx};
+use svc_base::clock::Timestamp;
 
 /// An entry of the ledger.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Its place, in the order of arrival.
+    /// Number of the event, in the order of arrival.
     pub number: i64,
-    /// What arrived.
+    /// Event that arrived.
     pub event: Event,
     /// When it arrived.
     pub received_at: Timestamp,

@@ -4,14 +4,14 @@ use std::collections::HashSet;
 
 use super::store;
 use crate::control::{Control, Error};
-use crate::ids::{DeploymentId, ProjectId};
+use svc_base::ids::{DeploymentId, ProjectId};
 
-/// What a check found.
+/// Findings of a check.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
-    /// What is wrong.
+    /// Errors that were found.
     pub errors: Vec<String>,
-    /// What the server removes by itself.
+    /// Leftovers that the server removes by itself.
     pub leftovers: Vec<String>,
 }
 

@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderValue, header};
 
 use super::model::SESSION_SECONDS;
 use crate::http::problem::Problem;
-use crate::ids::DeploymentId;
+use svc_base::ids::DeploymentId;
 
 /// How long a browser is known as the one that began a sign-in, in seconds.
 pub(super) const BROWSER_SECONDS: i64 = 600;

@@ -12,7 +12,7 @@ pub(super) fn fail(origin: &str, back: &str, provider: &str, failure: &Failure) 
     return_to::with_error(origin, back, error)
 }
 
-/// What an error of a provider's means (RFC 6749, section 4.1.2.1, and OpenID Connect Core, section 3.1.2.6).
+/// Reads a provider's error (RFC 6749, section 4.1.2.1, and OpenID Connect Core, section 3.1.2.6).
 pub(super) fn said_no(error: &str) -> Failure {
     const NO: [&str; 6] = [
         "access_denied",

@@ -26,17 +26,17 @@ const TURN: Duration = Duration::from_secs(5);
 /// A frontend on which somebody signs in.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
-    /// Its slug.
+    /// Slug of the page.
     pub slug: String,
     /// The frontend.
     pub page: Arc<Page>,
-    /// Its project.
+    /// Project of the page.
     pub project: Project,
-    /// Its own origin.
+    /// Origin of the page.
     pub origin: String,
 }
 
-/// What a page asks for when it begins a sign-in.
+/// Sign-in that a page asks for.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wanted {
     /// With which provider.
@@ -45,7 +45,7 @@ pub(super) struct Wanted {
     pub return_to: Option<String>,
 }
 
-/// What a sign-in begins with.
+/// Beginning of a sign-in.
 #[derive(Debug)]
 pub(super) enum Begun {
     /// The visitor chooses among these, on the way back to there.
@@ -56,16 +56,16 @@ pub(super) enum Begun {
     Back(String),
 }
 
-/// What came back from a provider, by its query.
+/// Answer of a provider, by its query.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Answered {
     /// Which sign-in this is.
     pub state: Option<String>,
-    /// What becomes who signed in.
+    /// Code that is exchanged for the visitor's identity.
     pub code: Option<String>,
     /// Which issuer says so.
     pub iss: Option<String>,
-    /// What it says instead of a code.
+    /// Error in place of a code.
     pub error: Option<String>,
 }
 

@@ -6,8 +6,8 @@
 pub mod check;
 pub mod dev;
 pub mod model;
-pub mod operate;
 pub mod operations;
+pub mod operators;
 pub mod providers;
 pub mod requests;
 pub mod return_to;

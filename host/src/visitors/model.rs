@@ -1,19 +1,19 @@
-//! What visitors and their sessions are, and how a sign-in fails.
+//! Model of visitors, their sessions, and the failures of a sign-in.
 
 use std::fmt;
 use std::sync::Arc;
 
-use crate::clock::Timestamp;
 use crate::control;
-use crate::ids::{DeploymentId, ProjectId};
-use crate::random::{NoRandomness, Random};
 use crate::workspaces::credential;
+use svc_base::clock::Timestamp;
+use svc_base::ids::{DeploymentId, ProjectId};
+use svc_base::random::{NoRandomness, Random};
 
 /// How long a session lives, in seconds: 30 days, whatever its visitor does.
 pub const SESSION_SECONDS: i64 = 30 * 24 * 3600;
 
-/// What a visitor is called in a project: `usr_` and 22 letters and digits, drawn by lot, so that nothing of it tells who they are
-/// elsewhere.
+/// Identifier of a visitor in a project: `usr_` and 22 letters and digits, drawn by lot, so that nothing of it tells
+/// who they are elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct VisitorId(Arc<str>);
 
@@ -33,7 +33,7 @@ impl VisitorId {
         Self(text.into())
     }
 
-    /// Its text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -45,21 +45,21 @@ impl fmt::Display for VisitorId {
     }
 }
 
-/// What a provider said of a visitor at their last sign-in.
+/// Profile of a visitor, from the provider at their last sign-in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
-    /// Their e-mail address, if the provider has made sure that it is theirs.
+    /// E-mail address, if the provider has verified it.
     pub email: Option<String>,
-    /// Their name.
+    /// Name of the visitor.
     pub name: Option<String>,
     /// The address of a picture of them.
     pub picture: Option<String>,
-    /// Their language.
+    /// Language of the visitor.
     pub locale: Option<String>,
 }
 
 impl Profile {
-    /// The same without what is no such thing: a provider is not trusted with the form of what it says.
+    /// Leaves out what has not the form that it should have: a provider is not trusted with it.
     #[must_use]
     pub fn checked(self) -> Self {
         let short = |most: usize| {
@@ -88,14 +88,14 @@ impl Profile {
     }
 }
 
-/// Who has signed in, by the provider's word.
+/// Visitor who has signed in, by the provider's word.
 #[derive(Clone, Debug)]
 pub struct SignedIn {
     /// Which issuer knows them.
     pub issuer: String,
     /// By which name.
     pub subject: String,
-    /// What it says of them.
+    /// Profile from the provider.
     pub profile: Profile,
 }
 
@@ -105,15 +105,15 @@ pub type SessionKey = [u8; 32];
 /// A visitor who is signed in on a frontend.
 #[derive(Clone, Debug)]
 pub struct Session {
-    /// What names it; not the token.
+    /// Key of the session in the database; not the token.
     pub key: SessionKey,
-    /// Who.
+    /// Visitor of the session.
     pub visitor: VisitorId,
-    /// Where.
+    /// Page of the session.
     pub deployment: DeploymentId,
     /// In which project.
     pub project: ProjectId,
-    /// What is known of them.
+    /// Profile of the visitor.
     pub profile: Profile,
     /// Which provider they signed in with.
     pub provider: String,
@@ -133,7 +133,7 @@ impl Session {
     }
 }
 
-/// Who calls an action: what its reserved binds are given.
+/// Identity of a caller of an action, which its reserved binds are given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// The value of `:svc_user_id`.
@@ -145,13 +145,13 @@ pub struct Identity {
 /// A visitor as their project's owner sees them.
 #[derive(Clone, Debug)]
 pub struct Visitor {
-    /// Their place in the order in which they came.
+    /// Number of the visitor, in the order in which they came.
     pub number: i64,
-    /// Who.
+    /// Identifier of the visitor.
     pub id: VisitorId,
     /// Which provider they signed in with last.
     pub provider: String,
-    /// What it said of them.
+    /// Profile from the provider.
     pub profile: Profile,
     /// When they first signed in.
     pub created_at: Timestamp,
@@ -168,7 +168,7 @@ macro_rules! auth_errors {
         }
 
         impl AuthError {
-            /// Its code.
+            /// Returns the code.
             pub fn code(self) -> &'static str {
                 match self {
                     $(Self::$name => $code,)+
@@ -181,7 +181,7 @@ macro_rules! auth_errors {
 auth_errors! {
     /// The visitor or the provider said no.
     AccessDenied "access_denied";
-    /// Its state is unknown, used, too old, or another browser's.
+    /// The state is unknown, used, too old, or another browser's.
     StateInvalid "state_invalid";
     /// The provider's answer cannot be used.
     ProviderError "provider_error";
@@ -191,14 +191,14 @@ auth_errors! {
     TokenInvalid "token_invalid";
     /// The project does not offer the provider.
     ProviderNotAllowed "provider_not_allowed";
-    /// Its ticket is unknown, used, too old, or another browser's.
+    /// The ticket is unknown, used, too old, or another browser's.
     TicketInvalid "ticket_invalid";
 }
 
 /// A sign-in that failed: what the page is told, and what the log is.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// What the page is told.
+    /// Error for the page.
     pub error: AuthError,
     /// Why, for the log alone; it names no code, no token and no visitor.
     pub cause: String,

@@ -11,25 +11,25 @@ use crate::config::ProviderKind;
 use crate::issuers::{self, CALL_TIME, IdClaims, IssuerError, Metadata};
 use crate::outbound::{Answer, Outbound, OutboundError};
 
-/// What a sign-in asks a provider with.
+/// Parameters of a sign-in at a provider.
 #[derive(Debug)]
 pub(super) struct Asking<'a> {
     /// Where it leads back to.
     pub redirect_uri: &'a str,
-    /// What the ID token must have.
+    /// Nonce that the ID token must have.
     pub nonce: &'a str,
     /// The secret of PKCE.
     pub verifier: &'a str,
 }
 
-/// What the token endpoint answers.
+/// Answer of the token endpoint.
 #[derive(Deserialize)]
 struct Tokens {
     id_token: Option<String>,
     access_token: Option<String>,
 }
 
-/// What an issuer tells of whom an access token stands for.
+/// Claims of an issuer about the person for whom an access token stands.
 #[derive(Deserialize)]
 struct UserInfo {
     sub: Option<String>,

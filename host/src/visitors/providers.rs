@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use crate::clock::Clock;
 use crate::config::{Address, AddressError, Provider as Settings, ProviderKind};
 use crate::issuers::Issuer;
 use crate::outbound::Outbound;
+use svc_base::clock::Clock;
 
 /// How many sign-ins may wait for one provider at once.
 const WAITING: usize = 64;
@@ -19,9 +19,9 @@ pub struct Providers(Vec<Arc<Provider>>);
 /// A provider.
 #[derive(Debug)]
 pub struct Provider {
-    /// What the operator says of it.
+    /// Settings of the operator.
     pub settings: Settings,
-    /// Who issues its tokens; GitHub issues none.
+    /// Issuer of the provider's tokens; GitHub issues none.
     pub issuer: Issuer,
     /// Turns of sign-ins that wait for it.
     pub waiting: Semaphore,

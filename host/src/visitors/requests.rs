@@ -1,10 +1,10 @@
-//! What requests of owners about visitors look like, and what is wrong with them: for REST and for tools alike.
+//! Requests of owners about visitors, and their checks: for REST and for tools alike.
 
 use serde::Deserialize;
 
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
-use crate::numbers::whole;
+use svc_base::numbers::whole;
 
 /// Visitors on a page of the list, if the request does not say.
 const PAGE: u32 = 50;

@@ -40,7 +40,7 @@ pub fn checked(origin: &str, slug: &str, wanted: &str) -> Option<String> {
     Some(path_of(&url))
 }
 
-/// The same path, which tells its page of an error.
+/// Adds an error to the path, for its page.
 pub(super) fn with_error(origin: &str, path: &str, code: &str) -> String {
     let joined = Url::parse(origin).and_then(|origin| origin.join(path));
     let Ok(mut url) = joined else {

@@ -1,10 +1,10 @@
-//! What the addresses of owners' routes about visitors name.
+//! Path parameters of owners' routes about visitors.
 
 use serde::Deserialize;
 
 /// The visitor that a path names.
 #[derive(Debug, Deserialize)]
 pub struct VisitorPath {
-    /// Who.
+    /// Identifier of the visitor.
     pub user_id: String,
 }

@@ -8,15 +8,15 @@ use super::sessions::Held;
 use super::state::States;
 use super::store;
 use super::tickets::Tickets;
-use crate::clock::Clock;
 use crate::config::Config;
 use crate::control::{self, Change, Control, Tx};
 use crate::deployments::Deployments;
 use crate::deployments::pages::{Kind, Page};
-use crate::ids::ProjectId;
 use crate::outbound::Outbound;
 use crate::projects::{Project, Projects};
-use crate::random::Random;
+use svc_base::clock::Clock;
+use svc_base::ids::ProjectId;
+use svc_base::random::Random;
 
 /// How many rows one transaction removes at most, so that none holds up the others.
 const STEP: u32 = 500;

@@ -12,11 +12,11 @@ use super::{Visitors, store};
 use crate::config::Config;
 use crate::control::{self, Change};
 use crate::deployments::pages::{Kind, Page};
-use crate::fault;
 use crate::http::hosts::Host;
-use crate::ids::ProjectId;
 use crate::projects;
 use crate::workspaces::credential;
+use svc_base::fault;
+use svc_base::ids::ProjectId;
 
 /// Sessions that memory holds at most.
 const HELD: usize = 100_000;

@@ -10,27 +10,27 @@ use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundK
 use ring::{digest, hmac};
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Timestamp;
-use crate::ids::DeploymentId;
-use crate::random::{NoRandomness, Random};
+use svc_base::clock::Timestamp;
+use svc_base::ids::DeploymentId;
+use svc_base::random::{NoRandomness, Random};
 
 /// How long a sign-in may take, in milliseconds.
 const LIFE: i64 = 600_000;
 /// Used states that are remembered at most; one over that makes room by forgetting the oldest.
 const USED: usize = 100_000;
-/// What is sealed has this for a purpose, so that nothing sealed for another is taken for it.
+/// Purpose under which states are sealed, so that nothing sealed for another is taken for one.
 const PURPOSE: &[u8] = b"svc sign-in 1";
 
 /// A sign-in under way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SignIn {
-    /// Its own name.
+    /// Identifier of the sign-in.
     #[serde(rename = "i")]
     pub id: String,
     /// The frontend that it began on.
     #[serde(rename = "s")]
     pub slug: String,
-    /// Its identity, which a slug's next owner does not share.
+    /// Identifier of the deployment, which a slug's next owner does not share.
     #[serde(rename = "d", with = "as_text")]
     pub deployment: DeploymentId,
     /// With which provider.
@@ -145,7 +145,7 @@ impl States {
     }
 }
 
-/// What PKCE shows of its secret at the beginning.
+/// Computes the challenge that PKCE shows of its secret at the beginning.
 pub(super) fn challenge(verifier: &str) -> String {
     hashed(verifier)
 }
@@ -158,7 +158,7 @@ pub(super) fn hashed(text: &str) -> String {
 mod as_text {
     use serde::{Deserialize, Deserializer, Serializer};
 
-    use crate::ids::DeploymentId;
+    use svc_base::ids::DeploymentId;
 
     pub(super) fn serialize<S: Serializer>(id: &DeploymentId, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(id)
@@ -176,7 +176,7 @@ mod as_text {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Clock;
+    use svc_base::clock::Clock;
 
     fn sign_in(at: i64) -> SignIn {
         let (clock, random) = (Clock::manual(Timestamp(at)), Random::system());

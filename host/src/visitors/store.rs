@@ -3,11 +3,11 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{Profile, Session, SessionKey, SignedIn, Visitor, VisitorId};
-use crate::clock::Timestamp;
 use crate::control::audit::Act;
 use crate::control::{Change, Error, Tx};
-use crate::ids::{DeploymentId, ProjectId};
 use crate::projects;
+use svc_base::clock::Timestamp;
+use svc_base::ids::{DeploymentId, ProjectId};
 
 fn profile(row: &Row<'_>, from: usize) -> rusqlite::Result<Profile> {
     Ok(Profile {

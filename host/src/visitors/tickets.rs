@@ -6,23 +6,23 @@ use std::sync::{Mutex, PoisonError};
 use super::model::{SessionKey, SignedIn};
 use super::sessions::key_of;
 use super::state::SignIn;
-use crate::clock::Timestamp;
+use svc_base::clock::Timestamp;
 
 /// How long a ticket may take to be used, in milliseconds.
 const LIFE: i64 = 60_000;
 /// Tickets at once: a sign-in that would be one more fails.
 const MOST: usize = 20_000;
 
-/// What a ticket is for.
+/// Ticket of a sign-in.
 #[derive(Debug)]
 pub(super) struct Ticket {
     /// The sign-in that it ends.
     pub sign_in: SignIn,
-    /// Who it was.
+    /// Visitor who signed in.
     pub who: SignedIn,
 }
 
-/// What came of a ticket that was shown.
+/// Result of showing a ticket.
 #[derive(Debug)]
 pub(super) enum Shown {
     /// It is used up now.

@@ -1,13 +1,13 @@
-//! What answers about visitors look like.
+//! Views of visitors.
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::model::{Session, Visitor};
-use crate::clock::Timestamp;
 use crate::config::Provider;
+use svc_base::clock::Timestamp;
 
-/// Who is signed in.
+/// Sign-in of a visitor.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Status {
     /// The visitor; null if nobody is signed in.
@@ -17,13 +17,13 @@ pub struct Status {
 /// A visitor, as the page sees them.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct User {
-    /// Who; the value of `:svc_user_id`.
+    /// Identifier of the visitor; the value of `:svc_user_id`.
     #[schema(example = "usr_7Jp2mQ0aZc91LxTvBnRk4s")]
     id: String,
-    /// Their e-mail address, if the provider has made sure that it is theirs.
+    /// E-mail address, if the provider has verified it.
     #[serde(skip_serializing_if = "Option::is_none")]
     email: Option<String>,
-    /// Their name.
+    /// Name of the visitor.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     /// The address of a picture of them.
@@ -32,7 +32,7 @@ pub struct User {
     picture: Option<String>,
     /// Which provider they signed in with.
     provider: String,
-    /// Their language.
+    /// Language of the visitor.
     #[serde(skip_serializing_if = "Option::is_none")]
     locale: Option<String>,
     /// When the session ends, whatever they do.
@@ -69,10 +69,10 @@ pub struct ProviderList {
 /// A sign-in provider.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Offered {
-    /// Its name in addresses.
+    /// Name in addresses.
     #[schema(example = "google")]
     name: String,
-    /// Its name for people.
+    /// Name for people.
     #[schema(example = "Google")]
     display_name: String,
 }
@@ -92,19 +92,19 @@ impl Offered {
 pub struct VisitorList {
     /// Newest first.
     pub visitors: Vec<VisitorView>,
-    /// What to send as `cursor` for those before; null where there are none.
+    /// Value to send as `cursor` for the visitors before; null where there are none.
     pub next_cursor: Option<String>,
 }
 
 /// A visitor, as the owner sees them.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct VisitorView {
-    /// Who; the value of `:svc_user_id`.
+    /// Identifier of the visitor; the value of `:svc_user_id`.
     #[schema(example = "usr_7Jp2mQ0aZc91LxTvBnRk4s")]
     pub id: String,
-    /// Their e-mail address, if the provider has made sure that it is theirs.
+    /// E-mail address, if the provider has verified it.
     pub email: Option<String>,
-    /// Their name, as of the last sign-in.
+    /// Name of the visitor, as of the last sign-in.
     pub name: Option<String>,
     /// Which provider they signed in with last.
     pub provider: String,

@@ -1,9 +1,9 @@
-//! What was changed in a workspace.
+//! Reads of the audit: what was changed in a workspace.
 
 use super::service::Workspaces;
 use crate::control::Error;
 use crate::control::audit::{self, Entries};
-use crate::ids::WorkspaceId;
+use svc_base::ids::WorkspaceId;
 
 impl Workspaces {
     /// A page of the audit of a workspace, newest first, before a place.

@@ -2,7 +2,7 @@
 //!
 //! The prefix and the checksum let secret scanners find one that has leaked, without asking us.
 
-use crate::random::{NoRandomness, Random};
+use svc_base::random::{NoRandomness, Random};
 
 const BASE62: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const KEY_ID_LENGTH: usize = 8;
@@ -14,7 +14,7 @@ const CHECKSUM_LENGTH: usize = 6;
 /// A new credential, to be shown once.
 #[derive(Clone)]
 pub struct Credential {
-    /// Its public part.
+    /// Public part of the credential.
     pub key_id: String,
     /// All of it.
     pub text: String,

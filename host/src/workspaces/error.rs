@@ -1,8 +1,8 @@
-//! What can be wrong with a request about workspaces, keys and members.
+//! Errors of requests about workspaces, keys and members.
 
 use super::model::{Role, UserId};
 use crate::control;
-use crate::random::NoRandomness;
+use svc_base::random::NoRandomness;
 
 /// Why something about a workspace could not be done.
 #[derive(Debug, thiserror::Error)]

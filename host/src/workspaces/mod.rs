@@ -16,6 +16,6 @@ mod store;
 pub use error::WorkspaceError;
 pub use keys::{KeyWanted, NewKey};
 pub use members::Person;
-pub use model::{Caller, Member, Plan, Role, Seen, UserId, Workspace};
+pub use model::{Caller, Member, Plan, Role, Seen, UserId, Workspace, WorkspaceRef};
 pub use owners::Changes;
 pub use service::Workspaces;

@@ -1,4 +1,4 @@
-//! What a workspace is, and who can act for it.
+//! Model of a workspace, and of those who can act for it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,12 +7,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::clock::Timestamp;
 use crate::config::Limits;
-use crate::ids::WorkspaceId;
-use crate::random::{NoRandomness, Random};
+use svc_base::clock::Timestamp;
+use svc_base::ids::WorkspaceId;
+use svc_base::random::{NoRandomness, Random};
 
-/// What a workspace pays for.
+/// Plan of a workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Plan {
@@ -23,7 +23,7 @@ pub enum Plan {
 }
 
 impl Plan {
-    /// Its name.
+    /// Returns the name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Free => "free",
@@ -53,16 +53,26 @@ impl FromStr for Plan {
     }
 }
 
-/// An account: what owns projects.
+/// A workspace, by its names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct WorkspaceRef {
+    /// Identifier of the workspace.
+    #[schema(value_type = String, format = "uuid")]
+    pub id: WorkspaceId,
+    /// Name in addresses.
+    pub slug: String,
+}
+
+/// Account that owns projects.
 #[derive(Clone, Debug, Serialize)]
 pub struct Workspace {
-    /// Its identity.
+    /// Identifier of the workspace.
     pub id: WorkspaceId,
-    /// Its name in addresses and commands.
+    /// Name in addresses and commands.
     pub slug: String,
-    /// Its name for people.
+    /// Name for people.
     pub display_name: String,
-    /// What it pays for.
+    /// Plan of the workspace.
     pub plan: Plan,
     /// When it was made.
     pub created_at: Timestamp,
@@ -79,10 +89,10 @@ pub struct Key {
     pub last_used_at: Option<Timestamp>,
     /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
-    /// What it may do: an editor's or a viewer's.
+    /// Role of the key: editor or viewer.
     #[serde(skip)]
     pub role: Role,
-    /// What it is for.
+    /// Purpose of the key.
     #[serde(skip)]
     pub note: Option<String>,
     /// When it ends by itself.
@@ -94,7 +104,7 @@ pub struct Key {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Reads.
+    /// Only reads.
     Viewer,
     /// Changes projects and their parts, too.
     Editor,
@@ -105,7 +115,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Its name.
+    /// Returns the name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Viewer => "viewer",
@@ -148,7 +158,7 @@ impl UserId {
         Ok(Self(format!("{}{random}", Self::PREFIX).into()))
     }
 
-    /// Its text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -219,11 +229,11 @@ pub const MACHINE: &str = "machine";
 /// A user in a workspace.
 #[derive(Clone, Debug)]
 pub struct Member {
-    /// Who it is.
+    /// Identifier of the user.
     pub user: UserId,
-    /// What the issuer says is the user's address.
+    /// E-mail address of the user, by the issuer.
     pub email: Option<String>,
-    /// What the user may do.
+    /// Role of the user.
     pub role: Role,
     /// Since when.
     pub created_at: Timestamp,

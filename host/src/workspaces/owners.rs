@@ -1,5 +1,5 @@
-//! What users do with workspaces: make them, look at them, change and end them. What they may is looked at in the transaction
-//! of what they do.
+//! Users' work on workspaces: they make them, look at them, change and end them. What they may is looked at in the
+//! transaction of what they do.
 
 use svc_base::names::{numbered, slugified, with_suffix};
 
@@ -11,12 +11,12 @@ use super::{store, subscriptions};
 use crate::control::answers::Keep;
 use crate::control::audit::Act;
 use crate::control::{Error, Tx};
-use crate::ids::WorkspaceId;
+use svc_base::ids::WorkspaceId;
 
 /// The slug of a name that leaves nothing usable.
 const NAMELESS: &str = "workspace";
 
-/// What changes of a workspace.
+/// Changes of a workspace.
 #[derive(Clone, Debug)]
 pub struct Changes {
     /// A new name for people.

@@ -9,12 +9,12 @@ use super::keys::{self, NewKey};
 use super::members::KnownUsers;
 use super::model::{Plan, Workspace};
 use super::{store, subscriptions};
-use crate::clock::{Clock, Timestamp};
 use crate::content::Digest;
 use crate::control::audit::Act;
 use crate::control::{Control, Error, Tx};
-use crate::ids::WorkspaceId;
-use crate::random::Random;
+use svc_base::clock::{Clock, Timestamp};
+use svc_base::ids::WorkspaceId;
+use svc_base::random::Random;
 
 /// The longest name, in characters.
 const NAME: usize = 100;
@@ -22,11 +22,11 @@ const NAME: usize = 100;
 /// A new workspace, with its first credential.
 #[derive(Serialize)]
 pub struct NewWorkspace {
-    /// Its identity.
+    /// Identifier of the workspace.
     pub id: WorkspaceId,
-    /// Its name.
+    /// Name of the workspace.
     pub slug: String,
-    /// What it pays for.
+    /// Plan of the workspace.
     pub plan: Plan,
     /// The credential, shown this once.
     pub credential: String,

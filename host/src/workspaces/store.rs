@@ -3,9 +3,9 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{Plan, Seen, UserId, Workspace};
-use crate::clock::Timestamp;
 use crate::control::{Error, Tx};
-use crate::ids::WorkspaceId;
+use svc_base::clock::Timestamp;
+use svc_base::ids::WorkspaceId;
 
 /// How many live projects a workspace has.
 const PROJECTS: &str = "(SELECT count(*) FROM projects p WHERE p.workspace_id = w.id AND p.state = 'active' \

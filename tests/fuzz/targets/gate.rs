@@ -2,7 +2,7 @@
 
 use guest_gate::statement::{Purpose, check};
 
-/// What stands between statements in a file of the corpus.
+/// Separator of statements in a file of the corpus.
 pub(crate) const BETWEEN: &str = "\n-- ----\n";
 
 pub(crate) const PURPOSES: [Purpose; 4] = [

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use guest_gate::statement as native;
-use svc::sandbox::{
+use svc_sandbox::{
     ContentType, GateFailure, Purpose, RenderFailure, RuntimeScript, Sandbox, SandboxConfig, Source,
 };
 use tokio::runtime::{Builder, Runtime};

@@ -1,4 +1,4 @@
-//! What is fuzzed: functions that panic where something does not hold.
+//! Targets of fuzzing: functions that panic where something does not hold.
 
 pub(crate) mod agreement;
 pub(crate) mod gate;

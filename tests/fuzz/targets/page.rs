@@ -1,4 +1,4 @@
-//! What holds of every page, whoever rendered it.
+//! Truths about every page, whichever guest rendered it.
 
 use html5gum::{Token, Tokenizer};
 

@@ -10,7 +10,7 @@ use crate::account::text;
 use crate::crashes::{Site, deed_of, points};
 use crate::svc;
 
-/// What leads to the points here, with what the audit calls it.
+/// Deeds that lead to the points here, with their names in the audit.
 const DEEDS: [(&str, &str); 11] = [
     ("create", "frontend.create"),
     ("draft", "revision.create"),
@@ -25,7 +25,7 @@ const DEEDS: [(&str, &str); 11] = [
     ("raze", "backend.delete"),
 ];
 
-/// What was there before.
+/// State before the crash.
 struct Before {
     project: String,
     live: String,

@@ -1,4 +1,5 @@
-//! What is made of the commands themselves: help, completions, the manual. `guides.rs` runs what `docs/client.md` shows.
+//! Documents that are made of the commands themselves: help, completions, the manual. `guides.rs` runs what
+//! `docs/client.md` shows.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! What goes wrong between a command and its server: each with its number, and with what to do.
+//! Failures between a command and its server: each with its number, and with what to do.
 
 use std::net::SocketAddr;
 use std::os::unix::process::ExitStatusExt as _;

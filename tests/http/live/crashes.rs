@@ -9,7 +9,7 @@ use crate::account::text;
 use crate::crashes::{Site, deed_of, points};
 use crate::svc;
 
-/// What visitors do, as fault points are named.
+/// Deeds of visitors, as fault points are named.
 pub(crate) const DEEDS: [&str; 1] = ["write"];
 
 /// A socket that listens to how many votes there are, and has heard of none.

@@ -1,4 +1,4 @@
-//! What ends under a socket, and what does not.
+//! Ends under a socket: what ends it, and what does not.
 
 use http::Method;
 use serde_json::json;

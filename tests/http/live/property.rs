@@ -157,7 +157,7 @@ async fn write_on(house: Arc<House>, seed: u64) {
     }
 }
 
-/// What a listener has heard last of each query.
+/// Collects the last result that a listener has heard of each query.
 async fn listen(mut socket: Socket, last: Arc<std::sync::Mutex<HashMap<String, Value>>>) {
     let mut seqs: HashMap<String, u64> = HashMap::new();
     while let Heard::Text(mut frame) = socket.next().await {

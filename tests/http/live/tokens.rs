@@ -1,4 +1,4 @@
-//! What subscriptions draw from the buckets of calls, and what connections take of the quotas.
+//! Tokens that subscriptions draw from the buckets of calls, and the share of the quotas that connections take.
 
 use serde_json::json;
 use svc_tests::{Ask, TestServer};

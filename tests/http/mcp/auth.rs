@@ -1,4 +1,4 @@
-//! Who may call what: without a credential, with a wrong one, with another's.
+//! Authority at the tools: without a credential, with a wrong one, with another's.
 
 use serde_json::json;
 use svc_tests::{Ask, TestServer};

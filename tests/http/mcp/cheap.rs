@@ -1,4 +1,4 @@
-//! What a change costs whoever reads its answers: a model pays for every byte of them.
+//! Size of the answers to a change: a model pays for every byte of them.
 
 use serde_json::{Value, json};
 use svc_tests::{Ask, TestServer};

@@ -21,7 +21,7 @@ pub(super) struct Client<'a> {
     pub(super) version: &'static str,
 }
 
-/// What a tool answered.
+/// Answer of a tool.
 #[derive(Debug)]
 pub(super) struct Called {
     pub(super) refused: bool,
@@ -136,7 +136,7 @@ impl<'a> Client<'a> {
     }
 }
 
-/// What every request of the stateless era says about itself.
+/// Writes the metadata that every request of the stateless era has.
 pub(super) fn meta() -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": MODERN,

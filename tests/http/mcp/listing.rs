@@ -1,4 +1,4 @@
-//! What `tools/list` tells a model: small, flat, and true.
+//! Listing of the tools for a model: small, flat, and true.
 
 use serde_json::{Value, json};
 use svc_tests::{Ask, TestServer};

@@ -18,7 +18,7 @@ struct World {
     owner: Owner,
     /// A user, who calls where a key has no say.
     user: Owner,
-    /// Who knows the users.
+    /// Issuer that knows the users.
     _issuer: TokenIssuer,
     /// Values that later steps name.
     kept: BTreeMap<&'static str, String>,

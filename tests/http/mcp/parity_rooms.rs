@@ -37,7 +37,7 @@ impl Steps {
         }
     }
 
-    /// What is said in a room.
+    /// Says something in a room.
     fn said(&mut self, room: &str, body: Value, status: u16) {
         let path = format!("{PROJECTS}/$project/backend/rooms/{room}/messages");
         let mut arguments = body.clone();

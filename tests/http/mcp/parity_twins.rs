@@ -12,7 +12,7 @@ pub(super) struct Step {
     pub(super) body: Value,
     /// REST's status.
     pub(super) status: u16,
-    /// What later steps name by `$name`.
+    /// Values that later steps name by `$name`.
     pub(super) keep: Vec<(&'static str, &'static str)>,
 }
 

@@ -43,7 +43,7 @@ impl Shop {
         text(&detail.expect(200).json()["plan"])
     }
 
-    /// What the provider says when the checkout is paid.
+    /// Sends the provider's event of a paid checkout.
     async fn paid(&self, event: &str, subscription: &str) {
         let object = json!({
             "id": "cs_1", "object": "checkout.session", "mode": "subscription", "payment_status": "paid",
@@ -56,7 +56,7 @@ impl Shop {
             .expect(200);
     }
 
-    /// What it says of the subscription.
+    /// Sends the provider's event about a subscription.
     async fn status(&self, event: &str, kind: &str, status: &str, after: i64) {
         let object = json!({
             "id": "sub_1", "object": "subscription", "status": status, "customer": "cus_1",

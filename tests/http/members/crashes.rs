@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use http::Method;
 use serde_json::{Value, json};
-use svc::clock::Timestamp;
+use svc_base::clock::Timestamp;
 use svc_tests::{AUDIENCE, Answer, Ask, Process, TokenIssuer, until};
 use tempfile::TempDir;
 
@@ -14,7 +14,7 @@ use crate::account::text;
 use crate::crashes::{deed_of, points};
 use crate::svc;
 
-/// What leads to the points here alone.
+/// Deeds that lead to the points here alone.
 pub(crate) const DEEDS: [&str; 1] = ["workspace"];
 
 /// An installation that dies and is started again, with those around it that stay.

@@ -38,7 +38,7 @@ impl House {
         Self::with(TestServer::builder(), |_| ()).await
     }
 
-    /// The same on a server of one's own making, with changes of its `[oauth]`.
+    /// Makes the members on a server of one's own, with changes of its `[oauth]`.
     pub(crate) async fn with(builder: Builder, change: impl FnOnce(&mut Oauth)) -> Self {
         let issuer = TokenIssuer::start().await;
         let mut oauth = Oauth {

@@ -26,7 +26,7 @@ pub(super) struct Call {
 #[derive(Debug, Default)]
 struct Shared {
     calls: Mutex<Vec<Call>>,
-    /// What it answers instead of what it should.
+    /// Answer in place of the one that it should give.
     refusal: Mutex<Option<(StatusCode, Value)>>,
 }
 

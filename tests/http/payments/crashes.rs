@@ -10,7 +10,7 @@ use crate::account::text;
 use crate::crashes::{Site, deed_of, points};
 use crate::svc;
 
-/// What leads to the points here.
+/// Deeds that lead to the points here.
 pub(crate) const DEEDS: [&str; 3] = ["checkout", "webhook", "mirror"];
 
 async fn begin(process: &Process, price: &str) -> Option<Value> {
@@ -25,7 +25,7 @@ async fn begin(process: &Process, price: &str) -> Option<Value> {
 
 async fn tell(process: &Process, event: &Value) -> Option<u16> {
     let body = event.to_string();
-    let now = svc::clock::Clock::system().now();
+    let now = svc_base::clock::Clock::system().now();
     let signature = svc::stripe::sign(SECRET, body.as_bytes(), now);
     let request = process.client().post(process.url("/_svc/webhooks/stripe"));
     let request = request.header("stripe-signature", signature).body(body);

@@ -9,13 +9,13 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
-use svc::clock::Timestamp;
 use svc::config::{Stripe, WebhookSecrets};
+use svc_base::clock::Timestamp;
 use svc_tests::{Answer, Ask, TestServer};
 
-/// What webhooks are signed with.
+/// Secret that webhooks are signed with.
 pub(crate) const SECRET: &str = "whsec_of_tests";
-/// What they were signed with before.
+/// Secret that they were signed with before.
 pub(crate) const OLD_SECRET: &str = "whsec_of_yesterday";
 const KEY: &str = "sk_test_of_tests";
 
@@ -42,7 +42,7 @@ pub(crate) enum Manner {
 struct Recorded {
     calls: Vec<Call>,
     manners: VecDeque<Manner>,
-    /// What was made, by idempotency key.
+    /// Answers that were made, by idempotency key.
     made: BTreeMap<String, Value>,
 }
 
@@ -73,7 +73,7 @@ impl Provider {
         }
     }
 
-    /// The same as a file.
+    /// Writes the settings as a file.
     pub(crate) fn file(&self) -> String {
         format!(
             "[stripe]\nsecret_key = '{KEY}'\nwebhook_secret = ['{SECRET}', '{OLD_SECRET}']\napi_base = 'http://{}'\n",

@@ -1,4 +1,4 @@
-//! Who has paid is known by their sign-in, by their verified address, and by their browser, in this order.
+//! Recognition of payers: by their sign-in, by their verified address, and by their browser, in this order.
 
 use http::{HeaderMap, Method};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What webhooks come to: verdicts, who is recognised, and what is kept of events.
+//! Webhooks and their effect: verdicts, recognition, and the events that are kept.
 
 use http::header;
 use serde_json::{Value, json};

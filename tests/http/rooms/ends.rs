@@ -1,4 +1,4 @@
-//! What ends under a socket: realtime, its backend, its project, its frontend, its server.
+//! Ends under a socket: of realtime, its backend, its project, its frontend, its server.
 
 use http::Method;
 use serde_json::json;

@@ -10,7 +10,7 @@ use tokio_tungstenite::tungstenite::{Message, WebSocket};
 
 const MOST: usize = 64;
 
-/// What came of some bytes: the texts, and whether they were refused.
+/// Outcome of decoding some bytes: the texts, and whether they were refused.
 type Outcome = (Vec<String>, Option<&'static str>);
 
 /// A client that has sent these bytes and no more.

@@ -1,4 +1,4 @@
-//! What members of a room say to each other: envelopes, numbers, and who gets what.
+//! Messages between members of a room: envelopes, numbers, and who gets them.
 
 use serde_json::json;
 

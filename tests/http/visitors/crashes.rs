@@ -9,7 +9,7 @@ use crate::account::text;
 use crate::crashes::{Site, deed_of, points};
 use crate::svc;
 
-/// What leads to the points here.
+/// Deeds that lead to the points here.
 pub(crate) const DEEDS: [&str; 1] = ["visitors"];
 
 const ADA: &str = "name=Ada&email=ada%40example.com";

@@ -14,7 +14,7 @@ use super::stub::{Inner, Manner, Stub};
 
 const DISCOVERY: &str = "/.well-known/openid-configuration";
 
-/// What an issuer is made to do.
+/// Change of an issuer's behaviour.
 type Change = fn(&mut Inner);
 
 fn encoded(value: &Value) -> String {

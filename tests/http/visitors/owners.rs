@@ -1,4 +1,4 @@
-//! What owners see of visitors, and what the end of things does to them.
+//! Visitors as their owners see them, and the end of things.
 
 use http::Method;
 use serde_json::{Value, json};

@@ -12,7 +12,7 @@ use crate::account::text;
 use crate::house::House;
 use crate::visitors::stub::Stub;
 
-/// What the guest book is made of.
+/// Schema of the guest book.
 pub(crate) const DDL: &str = "CREATE TABLE entries (id INTEGER PRIMARY KEY, user_id TEXT NOT NULL, email TEXT, words TEXT NOT NULL)";
 
 /// A house whose page `room` has accounts.
@@ -69,7 +69,7 @@ impl Place {
         format!("{}/room{below}", self.origin)
     }
 
-    /// Who is signed in, as the page is told.
+    /// Asks the page who is signed in.
     pub(crate) async fn user(&self, browser: &mut Browser) -> Value {
         let answer = browser.get(&self.url("/auth/status")).await.expect(200);
         assert_eq!(answer.header("cache-control"), Some("no-store"));
@@ -152,7 +152,7 @@ impl Place {
         location(&complete, &answer)
     }
 
-    /// What a failed sign-in leads to.
+    /// Returns the address that a failed sign-in leads to.
     pub(crate) fn failed(&self, code: &str) -> String {
         self.url(&format!("?auth_error={code}"))
     }

@@ -32,15 +32,15 @@ pub(crate) enum Manner {
     Text(String),
 }
 
-/// What the issuer is, and does.
+/// State and behaviour of the issuer.
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) address: String,
     /// How it answers at a path.
     pub(crate) manners: HashMap<&'static str, Manner>,
-    /// What its tokens say; changed from what they should.
+    /// Claims of its tokens; changed from what they should be.
     pub(crate) claims: Value,
-    /// What is different in its discovery document.
+    /// Members that differ in its discovery document.
     pub(crate) discovery: Value,
     /// The key that it signs with.
     pub(crate) key: SigningKey,
@@ -48,9 +48,9 @@ pub(crate) struct Inner {
     pub(crate) shown: Vec<Value>,
     /// A token to answer instead of one that it makes.
     pub(crate) token: Option<fn(&Inner, &Value) -> String>,
-    /// What it tells when asked with an access token.
+    /// Answer to a question with an access token.
     pub(crate) user: Value,
-    /// What was asked, by path, with its body.
+    /// Requests that it was sent: path, body, headers.
     pub(crate) asked: Vec<(String, String, HeaderMap)>,
 }
 
@@ -85,7 +85,7 @@ impl Stub {
         change(&mut self.0.lock().unwrap())
     }
 
-    /// Its address.
+    /// Returns the address.
     pub(crate) fn address(&self) -> String {
         self.change(|inner| inner.address.clone())
     }

@@ -12,7 +12,7 @@ use super::reader::Reader;
 use super::text::Plain;
 use super::{PURE, Text};
 
-/// What SQLite marks JSON with.
+/// Subtype with which SQLite marks JSON.
 const MARK: SubType = Some('J' as u32);
 
 /// Puts `json_patch`, `jsonb_patch` and `json_pretty` in the place of SQLite's.

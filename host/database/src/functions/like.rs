@@ -23,12 +23,12 @@ pub(super) fn register(connection: &Connection, deadline: &Deadline, plain: &Pla
     Ok(())
 }
 
-/// What stands for other characters. A zero stands for nothing: no text has one.
+/// Characters that stand for others. A zero stands for nothing: no text has one.
 #[derive(Clone, Copy)]
 struct Kind {
     all: u32,
     one: u32,
-    /// What begins a set, or else what makes the next character stand for itself.
+    /// Character that begins a set, or else that makes the next character stand for itself.
     other: u32,
     has_sets: bool,
     ignores_case: bool,

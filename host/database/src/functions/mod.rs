@@ -155,7 +155,7 @@ pub(super) mod tests {
             }
         }
 
-        /// What an expression answers: its type and its bytes, or the error.
+        /// Evaluates an expression: its type and its bytes, or the error.
         fn answers(&self, expression: &str, values: &[Value]) -> [String; 2] {
             let sql =
                 format!("SELECT typeof({expression}) || ' ' || coalesce(hex({expression}), '')");
@@ -186,7 +186,7 @@ pub(super) mod tests {
         });
     }
 
-    /// The same for expressions of some values.
+    /// Compares both implementations on expressions of some values.
     pub(super) fn agree_on(forms: &[&str], values: &[Value]) -> Result<(), TestCaseError> {
         BOTH.with(|both| {
             for form in forms {
@@ -202,7 +202,7 @@ pub(super) mod tests {
         prop::collection::vec(prop::sample::select(alphabet), 0..10).prop_map(Value::Blob)
     }
 
-    /// What functions answer that SQLite's build lacks.
+    /// Evaluates functions that SQLite's build lacks.
     pub(super) fn answer(expression: &str) -> String {
         BOTH.with(|both| {
             let sql = format!("SELECT quote({expression})");

@@ -41,7 +41,7 @@ pub(super) fn register(connection: &Connection, deadline: &Deadline) -> Result<(
 
 struct Percentile {
     name: &'static str,
-    /// What the fraction of all is written as.
+    /// Number that stands for all rows: 1 or 100.
     whole: f64,
     /// Whether the answer is one of the numbers.
     is_discrete: bool,

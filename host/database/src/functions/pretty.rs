@@ -13,7 +13,7 @@ use super::{Text, failed, too_big};
 /// How deep SQLite lets JSON nest.
 const DEPTH: usize = 1000;
 
-/// `json_pretty`.
+/// Implements `json_pretty`.
 pub(super) fn pretty(
     context: &Context<'_>,
     plain: &Plain,

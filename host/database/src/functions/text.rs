@@ -11,7 +11,7 @@ use rusqlite::{Connection, Result};
 pub(super) struct Plain(Arc<Mutex<Option<Connection>>>);
 
 impl Plain {
-    /// What an expression of one value answers.
+    /// Evaluates an expression of one value.
     pub(super) fn ask<T: FromSql>(&self, sql: &str, value: impl ToSql) -> Result<T> {
         let mut connection = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let connection = match &mut *connection {

@@ -1,4 +1,4 @@
-//! What history may take, and for how long.
+//! Bounds of the history: how many bytes it may take, and for how long it reaches back.
 
 use std::io;
 

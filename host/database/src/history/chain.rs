@@ -20,10 +20,10 @@ const SUFFIX: &str = ".history";
 /// A chain as it is on the disk.
 #[derive(Debug)]
 pub(super) struct Chain {
-    /// Its number: a later chain has a larger one.
+    /// Number of the chain: a later chain has a larger one.
     pub(super) number: u32,
     file: File,
-    /// Its records, each with its place: a base first, unless there is none.
+    /// Records of the chain, each with its place: a base first, unless there is none.
     pub(super) records: Vec<(u64, Header)>,
     /// Where they end.
     pub(super) end: u64,
@@ -142,13 +142,13 @@ impl Chain {
         frames.map(|(_, header)| u64::from(header.unpacked)).sum()
     }
 
-    /// What its last record holds.
+    /// Reads the content of the last record.
     pub(super) fn last_content(&self) -> io::Result<Vec<u8>> {
         let (offset, header) = self.records.last().ok_or_else(damaged)?;
         header.content(&self.file, *offset)
     }
 
-    /// Its moments, oldest first.
+    /// Lists the moments of the chain, oldest first.
     pub(super) fn spots(&self) -> io::Result<Vec<Spot>> {
         let mut spots = Vec::new();
         for (record, (offset, header)) in self.records.iter().enumerate() {

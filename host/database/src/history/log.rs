@@ -24,7 +24,7 @@ const CHUNK: usize = 64;
 pub(super) const ALL: u32 = u32::MAX;
 /// The most frames that are taken at once: several times what a log may have.
 const MOST: usize = 64 << 10;
-/// What a log begins with, but for its last bit, which is the byte order of its sums.
+/// Magic number of a log, but for its last bit, which is the byte order of its sums.
 const MAGIC: u32 = 0x377f_0682;
 const VERSION: u32 = 3_007_000;
 
@@ -113,7 +113,7 @@ impl Log {
         }))
     }
 
-    /// Its beginning.
+    /// Returns the position of the log's beginning.
     pub(super) fn start(&self) -> Position {
         self.start
     }
@@ -139,8 +139,8 @@ impl Log {
         Ok(Timestamp(millis))
     }
 
-    /// What was committed after `from`, which this log holds, within its first `most` frames: what is behind them may not
-    /// be synced yet.
+    /// Reads what was committed after `from`, which this log holds, within its first `most` frames: later frames may
+    /// not be synced yet.
     pub(super) fn committed(&self, from: &Position, most: u32) -> io::Result<Frames> {
         let mut found = Frames {
             pages: Vec::new(),

@@ -42,10 +42,10 @@ pub(super) use past::{is_stale, verify};
 /// A clock that is set back by no more than this, in milliseconds, stands still for history.
 const SET_BACK: i64 = 60_000;
 
-/// What history is kept under.
+/// Terms that history is kept under.
 #[derive(Debug)]
 pub(super) struct Terms {
-    /// What tells when a commit was made.
+    /// Clock that dates commits.
     pub(super) clock: Clock,
     /// How many bytes the history of a database may take; 0 keeps none.
     pub(super) most_bytes: u64,
@@ -97,7 +97,7 @@ struct Current {
     end: u64,
     /// How many bytes of pages it has beside its base.
     unpacked: u64,
-    /// What of the log it has.
+    /// Position in the log up to which the history has it.
     position: Position,
     /// Where it has come to.
     point: Point,
@@ -152,7 +152,7 @@ impl History {
         self.terms.most_bytes > 0
     }
 
-    /// The same as [`History::note`], for a commit that must be told apart from the one before it.
+    /// Notes a commit that must be told apart from the one before it, and is otherwise [`History::note`].
     pub(super) fn note_apart(&mut self, frames: i32) {
         self.note(frames, self.apart());
     }
@@ -201,7 +201,7 @@ impl History {
         self.take_up_to(connection, ALL)
     }
 
-    /// The same, of the first `most` frames of the log, which are what `connection` sees.
+    /// Takes the first `most` frames of the log, which are those that `connection` sees.
     fn take_up_to(&mut self, connection: &mut Connection, most: u32) -> io::Result<()> {
         if !self.is_on() {
             return Ok(());

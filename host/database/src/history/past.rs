@@ -9,14 +9,14 @@ use super::bounds::floor;
 use super::chain::{self, Chain, Spot};
 use svc_base::clock::Timestamp;
 
-/// What a database's history has.
+/// History of a database, as it is reported.
 #[derive(Clone, Debug, Default)]
 pub struct Past {
     /// The first moment that can be gone back to.
     pub oldest: Option<Timestamp>,
     /// The last.
     pub newest: Option<Timestamp>,
-    /// What it takes on the disk.
+    /// Size on the disk, in bytes.
     pub bytes: u64,
     /// Moments at which something was committed, newest first.
     pub moments: Vec<Timestamp>,
@@ -29,7 +29,7 @@ pub struct Past {
 pub(in super::super) struct Image {
     /// When it was committed.
     pub(in super::super) at: Timestamp,
-    /// Its file.
+    /// Bytes of the database file.
     pub(in super::super) bytes: Vec<u8>,
 }
 
@@ -54,12 +54,12 @@ pub(in super::super) fn is_stale(dir: &Dir, now: Timestamp) -> io::Result<bool> 
     Ok(false)
 }
 
-/// What a look at the history of a database found: a line each.
+/// Findings of a look at the history of a database: a line each.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Verified {
-    /// What is wrong.
+    /// Faults that were found.
     pub(in super::super) wrong: Vec<String>,
-    /// What somebody should know, and is not wrong.
+    /// Notes that are no faults.
     pub(in super::super) notes: Vec<String>,
 }
 
@@ -112,7 +112,7 @@ impl History {
         Ok(())
     }
 
-    /// What there is: moments before `before`, `limit` at most.
+    /// Lists moments before `before`, `limit` at most.
     ///
     /// # Errors
     /// The disk's.

@@ -1,4 +1,4 @@
-//! What a history file is made of: records, each a header, the moments of what it holds, and the pages themselves.
+//! Format of a history file: records, each a header, the moments of what it holds, and the pages themselves.
 //!
 //! Every moment names the number of its commit and the checksum of the state that it led to, and every header those of the
 //! moment at its end: so a record can be followed from, and proved, wherever it is. Records of the format before name neither;
@@ -18,7 +18,7 @@ const MOST: u32 = 1 << 30;
 const WINDOW_LOG: u32 = 23;
 const LEVEL: i32 = 1;
 
-/// How a record is written.
+/// Format of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     /// Without numbers and checksums of commits.
@@ -57,12 +57,12 @@ impl Format {
     }
 }
 
-/// What a record holds.
+/// Content of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A whole database: the first record of every file.
     Base,
-    /// What was committed after the record before.
+    /// Pages that were committed after the record before.
     Frames,
     /// That nothing was committed after the record before when the database was closed, and how it was left.
     Seal,
@@ -275,7 +275,7 @@ impl Header {
         Ok(moments.collect())
     }
 
-    /// What the record at `offset` holds, unpacked.
+    /// Reads the content of the record at `offset`, unpacked.
     pub(super) fn content(&self, file: &File, offset: u64) -> io::Result<Vec<u8>> {
         let all = self.length() - self.format.header() as u64;
         let bytes = self.part(file, offset, usize::try_from(all).unwrap_or(usize::MAX))?;

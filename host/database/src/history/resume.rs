@@ -126,7 +126,7 @@ impl History {
         Ok(())
     }
 
-    /// What tells the database's file from one that somebody else has changed: its length, and when it was written.
+    /// Tells the database's file from one that somebody else has changed, by its length and the time of its last write.
     fn stamp(&self) -> io::Result<Vec<u8>> {
         let metadata = self.dir.metadata(FILE)?;
         let written = metadata.modified()?.into_std().duration_since(UNIX_EPOCH);

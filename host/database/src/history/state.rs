@@ -30,7 +30,7 @@ impl State {
         Self { pages, sum }
     }
 
-    /// Its checksum. It says nothing of whether the database has a log beside it.
+    /// Returns the checksum. It says nothing of whether the database has a log beside it.
     pub(super) fn checksum(&self) -> u64 {
         self.sum
     }

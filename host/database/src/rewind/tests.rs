@@ -32,7 +32,7 @@ struct House {
     limits: Limits,
     id: BackendId,
     data: TempDir,
-    /// What was committed, in order.
+    /// States that were committed, in order.
     states: Vec<State>,
     restores: u32,
 }
@@ -158,7 +158,7 @@ impl House {
         self.taken();
     }
 
-    /// What a killed process leaves is what the files are.
+    /// Kills the process in effect: only the files remain.
     async fn die(&mut self) {
         // Copying takes longer than a death does: nothing moves meanwhile.
         let database = self.databases.get(self.id).unwrap();
@@ -291,7 +291,7 @@ fn copy_all(from: &Path, to: &Path) {
     }
 }
 
-/// What happens to a database.
+/// Event in the life of a database.
 #[derive(Clone, Debug)]
 enum Event {
     Insert(u32),
@@ -304,7 +304,7 @@ enum Event {
     Die,
     /// To a moment that is this share of all that was, and back.
     Restore(u8),
-    /// The same, for good.
+    /// Commits rows, for good.
     Keep(u8),
 }
 

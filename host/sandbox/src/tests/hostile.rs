@@ -17,7 +17,7 @@ enum End {
 
 use End::{Answer, Broken};
 
-/// What guests of both worlds do, by the first byte of what they are given.
+/// Misdeeds of guests of both worlds, by the first byte of their input.
 const BOTH: [(char, &str, End); 21] = [
     ('a', "nothing wrong", Answer),
     ('l', "endless work", End::Budget(Budget::Fuel)),
@@ -43,14 +43,14 @@ const BOTH: [(char, &str, End); 21] = [
     ('n', "a list beyond its memory", Broken("out of bounds")),
 ];
 
-/// What only a renderer can do.
+/// Misdeeds that only a renderer can do.
 const RENDERS: [(char, &str, End); 3] = [
     ('x', "a thousand megabytes in one", Broken("fuel allocated")),
     ('g', "a diagram that cannot be", Broken("there can be none")),
     ('o', "a page of 100 MB", End::Budget(Budget::PageBytes)),
 ];
 
-/// What only a gate can do.
+/// Misdeeds that only a gate can do.
 const JUDGES: [(char, &str, End); 3] = [
     ('x', "a thousand megabytes in one", Broken("fuel allocated")),
     (

@@ -1,4 +1,4 @@
-//! Who changed what in a workspace, for its admins.
+//! Audit of a workspace, for its admins: who changed what.
 
 pub mod operations;
 pub mod requests;

@@ -1,4 +1,4 @@
-//! What requests about the audit look like, and what is wrong with them.
+//! Requests about the audit, and their checks.
 
 use serde::Deserialize;
 

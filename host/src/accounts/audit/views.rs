@@ -1,4 +1,4 @@
-//! What answers about the audit look like.
+//! Views of the audit.
 
 use serde::Serialize;
 use utoipa::ToSchema;

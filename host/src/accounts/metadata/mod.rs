@@ -1,3 +1,3 @@
-//! What clients of OAuth read first.
+//! Metadata that clients of OAuth read first.
 
 pub mod routes;

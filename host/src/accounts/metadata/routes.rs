@@ -10,10 +10,10 @@ use utoipa::ToSchema;
 use crate::access::Callers;
 use crate::config::Config;
 
-/// What clients of OAuth read first (RFC 9728).
+/// Metadata that clients of OAuth read first (RFC 9728).
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ProtectedResource {
-    /// What tokens are asked for.
+    /// Resource that tokens are requested for.
     resource: String,
     /// The issuer of tokens; none, where the operator has named none.
     authorization_servers: Vec<String>,

@@ -1,17 +1,17 @@
-//! What workspaces pay for: a plan, by a subscription at the payment provider, whose webhooks alone begin and end it.
+//! Plans that workspaces pay for, by a subscription at the payment provider, whose webhooks alone begin and end it.
 
 pub mod routes;
 
-use crate::clock::Timestamp;
 use crate::config::Config;
 use crate::control::{self, Tx};
 use crate::http::problem::{Code, Problem};
-use crate::ids::WorkspaceId;
-use crate::random::{NoRandomness, Random};
 use crate::stripe::{
     CheckoutOutcome, Consumer, Event, Fact, Found, PlanCheckout, Stripe, StripeError,
 };
 use crate::workspaces::subscriptions::{self, Subscription, Told};
+use svc_base::clock::Timestamp;
+use svc_base::ids::WorkspaceId;
+use svc_base::random::{NoRandomness, Random};
 
 /// The provider, and what is sold.
 #[derive(Clone, Debug)]
@@ -112,7 +112,7 @@ impl Billing {
     }
 }
 
-/// Who pays for a workspace, or did.
+/// Returns the provider's customer that pays for a workspace, or did.
 fn customer(known: &[Subscription]) -> Option<&str> {
     let living = known.iter().filter(|one| one.lives());
     let mut all = living.chain(known);
@@ -170,7 +170,7 @@ impl Consumer for Plans {
 /// Statuses that a subscription has once it is paid for, or need not be.
 const BEGUN: [&str; 2] = ["active", "trialing"];
 
-/// What an event says of a subscription of a workspace, if it says something.
+/// Reads the state of a workspace's subscription from an event, if the event has one.
 fn told(event: &Event, workspace: WorkspaceId) -> Option<Told> {
     let workspace = Some(workspace);
     match &event.fact {

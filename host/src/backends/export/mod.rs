@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 
 use super::Backends;
-use super::database::RunError;
 use super::model::BackendError;
-use crate::ids::{BackendId, ProjectId};
 use crate::projects::Project;
+use svc_base::ids::{BackendId, ProjectId};
+use svc_database::RunError;
 
-/// What the file is.
+/// Media type of the file.
 pub const MEDIA_TYPE: &str = "application/vnd.sqlite3";
 /// How many exports may be in memory at once: a file is, until its receiver has it.
 const AT_ONCE: usize = 16;
@@ -100,8 +100,8 @@ impl Backends {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::{Clock, Timestamp};
-    use crate::random::Random;
+    use svc_base::clock::{Clock, Timestamp};
+    use svc_base::random::Random;
 
     #[test]
     fn places_are_few_and_come_back() {

@@ -6,19 +6,19 @@ pub mod views;
 
 use std::time::Duration;
 
-use super::database::{Marker, Past, Plan, RestoreRecord, RewindError, Rewound, RunError, Script};
 use super::migrations;
 use super::model::{BackendError, LedgerEntry};
 use super::service::Backends;
 use super::store;
-use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::control;
 use crate::control::audit::{self, Act, Doer};
-use crate::fault;
-use crate::ids::{BackendId, ProjectId};
 use crate::projects;
-use crate::sandbox::{Purpose, StatementKind};
+use svc_base::clock::Timestamp;
+use svc_base::fault;
+use svc_base::ids::{BackendId, ProjectId};
+use svc_database::{Marker, Past, Plan, RestoreRecord, RewindError, Rewound, RunError, Script};
+use svc_sandbox::{Purpose, StatementKind};
 
 /// How many restores may be under way at once, and how long one waits to begin.
 pub(super) const AT_ONCE: usize = 2;
@@ -33,7 +33,7 @@ pub struct Part {
     pub limit: usize,
 }
 
-/// What a restore did.
+/// Outcome of a restore.
 #[derive(Clone, Copy, Debug)]
 pub struct Restored {
     /// When the state that is live now was committed.
@@ -108,7 +108,7 @@ impl Backends {
         })
     }
 
-    /// What the ledger is to say of a restore. Its version is above all that any state of the file may have.
+    /// Makes the ledger's entry for a restore. Its version is above all that any state of the file may have.
     fn record_of(&self, ledger: &[LedgerEntry], rewound: &Rewound) -> RestoreRecord {
         let recorded = ledger.iter().map(|entry| entry.version);
         let marked = rewound.live.iter().chain(&rewound.markers);

@@ -1,12 +1,12 @@
-//! What requests about a backend's history look like, and what is wrong with them: for REST and for tools alike.
+//! Requests about a backend's history, and their checks: for REST and for tools alike.
 
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::Part;
-use crate::clock::Timestamp;
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
+use svc_base::clock::Timestamp;
 
 /// Moments of an answer, unless it is said how many.
 const PAGE: u32 = 100;

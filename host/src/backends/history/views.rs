@@ -1,11 +1,11 @@
-//! What answers about a backend's history look like.
+//! Views of a backend's history.
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Restored;
-use crate::backends::database::Past;
-use crate::clock::Timestamp;
+use svc_base::clock::Timestamp;
+use svc_database::Past;
 
 /// The moments that a backend can be restored to.
 #[derive(Debug, Serialize, ToSchema)]
@@ -16,11 +16,11 @@ pub struct HistoryView {
     /// The last: the state as it is.
     #[schema(value_type = Option<String>, format = "date-time")]
     newest: Option<Timestamp>,
-    /// What the history takes on the disk.
+    /// Size of the history on the disk, in bytes.
     bytes: u64,
     /// When something was committed, newest first. Any time from `oldest` on can be restored: it means the last commit until then.
     moments: Vec<MomentView>,
-    /// What to send as `before` for those before these; null if there are none.
+    /// Value to send as `before` for the moments before these; null if there are none.
     #[schema(value_type = Option<String>, format = "date-time")]
     next_before: Option<Timestamp>,
 }
@@ -28,18 +28,18 @@ pub struct HistoryView {
 /// A moment at which something was committed.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct MomentView {
-    /// When.
+    /// Time of the commit.
     #[schema(value_type = String, format = "date-time")]
     at: Timestamp,
 }
 
-/// What a restore did.
+/// Outcome of a restore.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RestoredView {
     /// When the rows that are live now were committed.
     #[schema(value_type = String, format = "date-time")]
     restored_to: Timestamp,
-    /// What to restore to undo this.
+    /// Moment to restore to undo this restore.
     #[schema(value_type = String, format = "date-time")]
     previous: Timestamp,
 }

@@ -9,12 +9,12 @@ use serde::Serialize;
 
 use super::super::progress::Progress;
 use super::{Place, Site, bench};
-use crate::clock::Clock;
 use crate::config::Config;
 use crate::content::{Content, OnceFiles};
 use crate::guests::check::{Bench, Checked, candidate, check};
 use crate::guests::replay::{Counts, Differences, Replay, Replayed, hold};
-use crate::sandbox::{GuestDigest, World, read};
+use svc_base::clock::Clock;
+use svc_sandbox::{GuestDigest, World, read};
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Check {
@@ -27,7 +27,7 @@ pub(in crate::cli) struct Check {
     place: Place,
 }
 
-/// What a check found.
+/// Findings of a check.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     file: PathBuf,
@@ -51,7 +51,7 @@ impl Check {
         let bytes = Arc::new(read(&self.file)?);
         let differences = Differences::to(self.out.unwrap_or_else(|| folder(&bytes)))?;
         let report = examine((&config, &site), &self.file, bytes, Some(differences)).await?;
-        self.place.operate.answer(&report, &report.told()?)?;
+        self.place.args.answer(&report, &report.told()?)?;
         Ok(if report.passed() {
             ExitCode::SUCCESS
         } else {
@@ -168,7 +168,7 @@ impl Report {
         reasons
     }
 
-    /// The same for people.
+    /// Writes the report for people.
     pub(super) fn told(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
         let found = &self.checked.component;

@@ -16,12 +16,12 @@ use super::progress::Progress;
 use crate::config::{Config, Settings};
 use crate::control::Control;
 use crate::deployments::rerender::Progress as Remade;
-use crate::disk;
 use crate::guests::Folder;
 use crate::guests::check::Bench;
 use crate::guests::status::{Said, is_served, read as read_said};
-use crate::operators::{self, Answer, Note, Operate, Operation, Rerender};
-use crate::sandbox::{GuestDigest, World};
+use crate::operators::{self, Answer, Note, Operation, OperatorArgs, Rerender};
+use svc_base::disk;
+use svc_sandbox::{GuestDigest, World};
 
 /// How often a command looks what the server does.
 const LOOK: Duration = Duration::from_millis(50);
@@ -85,7 +85,7 @@ impl From<Name> for World {
 #[derive(Debug, clap::Args)]
 pub(super) struct Place {
     #[command(flatten)]
-    operate: Operate,
+    args: OperatorArgs,
     /// Directory of installed guest components [default: <data>/guests]
     #[arg(long, env = "SVC_GUESTS")]
     guests: Option<PathBuf>,
@@ -103,7 +103,7 @@ impl Place {
         self.found(&self.settings()?)
     }
 
-    /// The same with the server's settings, for commands that compile and try guests.
+    /// Reads the server's settings too, for commands that compile and try guests.
     fn config(&self) -> anyhow::Result<(Config, Site)> {
         let settings = self.settings()?;
         let site = self.found(&settings)?;
@@ -113,18 +113,18 @@ impl Place {
 
     fn found(&self, settings: &Settings) -> anyhow::Result<Site> {
         let (data, guests) = (settings.data(), settings.guests());
-        let operate = Operate {
+        let args = OperatorArgs {
             data: Some(data.clone()),
-            json: self.operate.json,
+            json: self.args.json,
         };
-        operate.installation_to_be()?;
+        args.installation_to_be()?;
         Ok(Site { data, guests })
     }
 
-    /// What flags, the environment and the file say.
+    /// Reads the flags, the environment and the file.
     fn settings(&self) -> anyhow::Result<Settings> {
         let settings = Settings {
-            data: self.operate.data.clone(),
+            data: self.args.data.clone(),
             guests: self.guests.clone(),
             cache: self.cache.clone(),
             ..Settings::default()
@@ -249,7 +249,7 @@ async fn rerender(wait: bool, place: &Place) -> anyhow::Result<ExitCode> {
         "no server runs: pages are rendered again after its next start".to_owned()
     };
     let document = serde_json::json!({ "server_running": served, "rerender": done });
-    place.operate.answer(&document, &text)?;
+    place.args.answer(&document, &text)?;
     Ok(if wait && !done.is_finished() {
         ExitCode::FAILURE
     } else {

@@ -6,12 +6,12 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use super::{Place, told};
-use crate::clock::{Clock, Timestamp};
 use crate::deployments::rerender::{self, Progress};
 use crate::guests::Record;
 use crate::guests::record::{Change, ChangeKind};
 use crate::guests::status::{Said, Serves, is_served, read};
-use crate::sandbox::{GuestDigest, Spread, Usage, World, built_in};
+use svc_base::clock::{Clock, Timestamp};
+use svc_sandbox::{GuestDigest, Spread, Usage, World, built_in};
 
 /// How many changes are shown to people.
 const SHOWN: usize = 5;
@@ -32,7 +32,7 @@ struct Status {
 struct GuestStatus {
     /// The package and its version that the guest speaks.
     interface: String,
-    /// What is chosen.
+    /// Digest of the guest that is chosen.
     digest: GuestDigest,
     built_in: bool,
     bytes: u64,
@@ -46,7 +46,7 @@ struct GuestStatus {
     serving: Option<GuestDigest>,
     /// Why it cannot.
     failures: Vec<String>,
-    /// What the guest has done since the server loaded it.
+    /// Work of the guest since the server loaded it.
     usage: Usage,
     history: Vec<Change>,
 }
@@ -75,7 +75,7 @@ pub(super) async fn run(place: &Place) -> anyhow::Result<ExitCode> {
         gate: of(World::Gate)?,
         rerender: rerender::progress(&site.control()?).await?,
     };
-    place.operate.answer(&status, &text(&status)?)
+    place.args.answer(&status, &text(&status)?)
 }
 
 fn guest(world: World, record: Record, serves: Serves) -> GuestStatus {

@@ -9,11 +9,11 @@ use serde::Serialize;
 use super::check::{Report, examine};
 use super::status::told_change;
 use super::{LOOK, Place, Site};
-use crate::clock::{Clock, Timestamp};
 use crate::guests::replay::Differences;
 use crate::guests::status::{self, Serves, is_served};
 use crate::guests::{Record, RecordError};
-use crate::sandbox::{GuestDigest, World, built_in, read};
+use svc_base::clock::{Clock, Timestamp};
+use svc_sandbox::{GuestDigest, World, built_in, read};
 
 /// How often the server is looked at: ten seconds. It needs one at most, where the component is compiled.
 const LOOKS: u32 = 200;
@@ -32,7 +32,7 @@ pub(in crate::cli) struct Install {
     place: Place,
 }
 
-/// What became of a change.
+/// Effect of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Effect {
@@ -63,13 +63,13 @@ impl Effect {
 struct Answer {
     /// Absent for a component that is no guest.
     world: Option<World>,
-    /// Who is to serve; of a component that was refused, its own.
+    /// Digest of the guest that is to serve; of a component that was refused, its own.
     digest: GuestDigest,
     /// Whether that is the guest which this program carries.
     built_in: bool,
-    /// Whose place it took; absent where nothing was changed.
+    /// Digest of the guest before it; absent where nothing was changed.
     previous: Option<GuestDigest>,
-    /// When.
+    /// Time of the change.
     at: Option<Timestamp>,
     effect: Effect,
     /// Why it has no effect: a sentence each.
@@ -82,15 +82,15 @@ struct Answer {
 #[derive(Clone, Debug)]
 struct Change {
     world: World,
-    /// Who is to serve since.
+    /// Digest of the guest that is to serve since.
     digest: GuestDigest,
     built_in: bool,
-    /// Whose place it took.
+    /// Digest of the guest before it.
     previous: GuestDigest,
     at: Timestamp,
     /// The number of the change.
     sequence: u64,
-    /// What the server had failed at before.
+    /// Failures that the server had before.
     failures: Vec<String>,
 }
 
@@ -158,7 +158,7 @@ fn refused(place: &Place, report: Report) -> anyhow::Result<ExitCode> {
         failures: report.reasons(),
         check: Some(report),
     };
-    place.operate.answer(&document, &text)?;
+    place.args.answer(&document, &text)?;
     Ok(document.effect.exit())
 }
 
@@ -214,7 +214,7 @@ fn too_late(
         failures: vec![why],
         check: None,
     };
-    place.operate.answer(&document, &text)?;
+    place.args.answer(&document, &text)?;
     Ok(document.effect.exit())
 }
 
@@ -231,13 +231,13 @@ fn own(world: World) -> GuestDigest {
     GuestDigest::of(built_in(world))
 }
 
-/// Who serves by a record.
+/// Returns the guest that serves by a record.
 fn serves(record: &Record, world: World) -> GuestDigest {
     record.top().map_or_else(|| own(world), |top| top.digest)
 }
 
 impl Site {
-    /// What the server cannot do.
+    /// Lists what the server could not do.
     fn failures(&self, world: World) -> anyhow::Result<Vec<String>> {
         let said = status::read(&self.data)?;
         Ok(said.map_or_else(Vec::new, |said| said.of(world).failures.clone()))
@@ -268,12 +268,12 @@ async fn answer(
         check,
     };
     place
-        .operate
+        .args
         .answer(&document, &told(&document, change.world))?;
     Ok(effect.exit())
 }
 
-/// The same for people.
+/// Writes the answer for people.
 fn told(answer: &Answer, world: World) -> String {
     let which = if answer.built_in {
         "the built-in guest".to_owned()
@@ -330,8 +330,8 @@ async fn followed(site: &Site, change: &Change) -> anyhow::Result<(Effect, Vec<S
     })
 }
 
-/// What a server that says this has made of a change, where the record has come to the number `latest` since; `None` where it has
-/// not said yet.
+/// Returns the effect of `change` according to the server's status, where the record has come to the number `latest`
+/// since; `None` until the server has reported on it.
 fn judged(change: &Change, latest: u64, serves: &Serves) -> Option<(Effect, Vec<String>)> {
     // A higher number is that of another record, such as one from before a restore.
     if !(change.sequence..=latest).contains(&serves.sequence) {

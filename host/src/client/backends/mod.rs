@@ -45,7 +45,7 @@ pub enum Backend {
         /// Only show what it would do
         #[arg(long)]
         dry_run: bool,
-        /// What it is for
+        /// Purpose of the migration
         #[arg(long)]
         note: Option<String>,
         #[command(flatten)]
@@ -55,7 +55,7 @@ pub enum Backend {
     Query {
         /// The statement; `-` is standard input
         sql: String,
-        /// Its binds: `name=text`, or `name:=JSON` for numbers and null
+        /// Binds of the statement: `name=text`, or `name:=JSON` for numbers and null
         params: Vec<String>,
         /// The page to ask through [default: any of the project]
         #[arg(long, value_name = "SLUG")]

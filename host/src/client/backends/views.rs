@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::client::output::{listed, member, pairs};
 
-/// What a dry run says, for people.
+/// Writes the result of a dry run for people.
 pub(in crate::client) fn tried(run: &Value) -> String {
     let changes = &run["changes"];
     let mut lines = vec![format!("would be {}", member(run, "status"))];
@@ -37,7 +37,7 @@ pub(in crate::client) fn tried(run: &Value) -> String {
     lines.join("\n")
 }
 
-/// What somebody should look at, a line each.
+/// Writes the warnings, a line each.
 pub(super) fn warnings(document: &Value) -> String {
     let warnings = document["warnings"].as_array().into_iter().flatten();
     let lines = warnings.map(|warning| format!("warning: {}", member(warning, "detail")));

@@ -16,7 +16,7 @@ use crate::client::progress::Progress;
 use crate::client::projects::Project;
 use crate::client::push::NewSource;
 use crate::client::{Common, Out, calls, confirm, interruptible};
-use crate::fault;
+use svc_base::fault;
 
 /// Makes the server like the folder: what is not in the folder stays.
 #[derive(Debug, clap::Args)]

@@ -17,10 +17,10 @@ use crate::client::profile::{Target, address};
 use crate::client::progress::Progress;
 use crate::client::watching::Watching;
 use crate::client::{Out, calls, tell};
-use crate::clock::Clock;
 use crate::config::Settings;
 use crate::server::Server;
 use crate::workspaces::Plan as WorkspacePlan;
+use svc_base::clock::Clock;
 
 /// The namespace of the folder's project.
 const NAMESPACE: &str = "dev";

@@ -29,16 +29,16 @@ pub(super) const FILE: &str = "svc.toml";
 const MIGRATIONS: &str = "migrations";
 /// Where actions are unless the manifest says.
 const ACTIONS: &str = "actions";
-/// What files of SQL are called.
+/// Extension of files of SQL.
 const SQL: &str = "sql";
 
-/// What a manifest says.
+/// Content of a manifest.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Manifest {
     /// The project's name.
     pub(super) project: String,
-    /// What it is about; as it is, if absent.
+    /// Description of the project; left as it is, if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) description: Option<String>,
     /// The workspace that owns it; needed only by who has several.

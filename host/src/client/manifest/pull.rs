@@ -13,7 +13,7 @@ use crate::client::error::{Exit, Failure, Result};
 use crate::client::source::Source;
 use crate::client::{Common, calls, confirm, projects};
 use crate::content::Digest;
-use crate::sandbox::ContentType;
+use svc_sandbox::ContentType;
 
 /// Makes the folder like the server: what is not on the server stays.
 #[derive(Debug, clap::Args)]
@@ -40,7 +40,7 @@ struct File {
     new: bool,
 }
 
-/// What a folder lacks.
+/// Files that a folder lacks.
 #[derive(Debug, Default)]
 struct Files {
     files: Vec<File>,

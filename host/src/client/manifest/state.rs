@@ -8,13 +8,13 @@ use crate::client::api::Api;
 use crate::client::calls;
 use crate::client::error::{Exit, Failure, Result};
 use crate::client::projects::{self, Project};
-use crate::sandbox::ContentType;
 use svc_base::names::with_suffix;
+use svc_sandbox::ContentType;
 
 /// The least length of a random suffix.
 const RANDOM: usize = 6;
 
-/// What is needed of a frontend.
+/// Parts of a frontend that are needed.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Frontend {
     pub(super) slug: String,
@@ -26,7 +26,7 @@ pub(super) struct Frontend {
     pub(super) content_sha256: Option<String>,
 }
 
-/// What is needed of a backend.
+/// Parts of a backend that are needed.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Backend {
     pub(super) migrations: Vec<Applied>,
@@ -130,7 +130,7 @@ impl State {
         self.frontend_of(&page.slug, |slug| folder.manifest.pages.contains_key(slug))
     }
 
-    /// The same for a slug, where others have slugs of their own.
+    /// Finds the frontend of a slug, where others have slugs of their own.
     ///
     /// # Errors
     /// When several could be meant.

@@ -1,4 +1,4 @@
-//! What a frontend is.
+//! Model of a frontend.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,18 +6,18 @@ use std::str::FromStr;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::control;
 use crate::deployments::publish::{PublishError, Warning};
-use crate::ids::{DeploymentId, RevisionId};
-use crate::sandbox::ContentType;
+use svc_base::clock::Timestamp;
+use svc_base::ids::{DeploymentId, RevisionId};
+use svc_sandbox::ContentType;
 
 /// Where a frontend is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FrontendState {
-    /// Its slug is taken, its page is not there yet.
+    /// The slug is taken, and the page is not there yet.
     Creating,
     /// It answers.
     Active,
@@ -40,21 +40,21 @@ impl FromStr for FrontendState {
 /// A frontend, as its owner sees it.
 #[derive(Clone, Debug)]
 pub struct Frontend {
-    /// Its identity.
+    /// Identifier of the frontend.
     pub id: DeploymentId,
     /// Where it answers.
     pub slug: String,
-    /// What its source is written in.
+    /// Type of the source.
     pub content_type: ContentType,
     /// The live page's title; empty where neither its author nor its content has one.
     pub title: String,
-    /// What its author should know, where this very call has published it.
+    /// Warnings for the author, where this very call has published it.
     pub warnings: Vec<Warning>,
     /// Where it is in its life.
     pub state: FrontendState,
     /// The live source.
     pub source: Option<Digest>,
-    /// Its views.
+    /// Number of views.
     pub visits: u64,
     /// When it was made.
     pub created_at: Timestamp,
@@ -69,22 +69,22 @@ pub struct Frontend {
 /// A frontend, in short.
 #[derive(Clone, Debug)]
 pub struct MemberSummary {
-    /// Its identity.
+    /// Identifier of the frontend.
     pub id: DeploymentId,
     /// Where it answers.
     pub slug: String,
-    /// What its source is written in.
+    /// Type of the source.
     pub content_type: ContentType,
     /// Where it is in its life.
     pub state: FrontendState,
-    /// Its views.
+    /// Number of views.
     pub visits: u64,
 }
 
 /// How a frontend is named in an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// What has the shape of a UUID is an id.
+    /// Identifier: anything in the shape of a UUID.
     Id(DeploymentId),
     /// Everything else is a slug.
     Slug(String),
@@ -103,7 +103,7 @@ impl From<&str> for Target {
 /// A frontend to make; its fields are within their bounds.
 #[derive(Clone, Debug)]
 pub struct NewFrontend {
-    /// What its source is written in, for good.
+    /// Type of the source, for good.
     pub content_type: ContentType,
     /// The source.
     pub content: String,
@@ -113,10 +113,10 @@ pub struct NewFrontend {
     pub title: Option<String>,
 }
 
-/// What a frontend is published with again; its fields are within their bounds.
+/// New content of a frontend; its fields are within their bounds.
 #[derive(Clone, Debug)]
 pub struct NewContent {
-    /// What the source is written in, if it is said: another type than the frontend's is refused.
+    /// Type of the source, if the request names it: another type than the frontend's is refused.
     pub content_type: Option<ContentType>,
     /// The source.
     pub content: String,
@@ -159,8 +159,8 @@ impl From<control::Error> for FrontendError {
     }
 }
 
-impl From<crate::random::NoRandomness> for FrontendError {
-    fn from(error: crate::random::NoRandomness) -> Self {
+impl From<svc_base::random::NoRandomness> for FrontendError {
+    fn from(error: svc_base::random::NoRandomness) -> Self {
         Self::Publish(error.into())
     }
 }

@@ -1,4 +1,4 @@
-//! What requests about frontends look like, and what is wrong with them: for REST and for tools alike.
+//! Requests about frontends, and their checks: for REST and for tools alike.
 
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -9,13 +9,13 @@ use crate::deployments::requests::{TITLE, check_content, check_slug};
 use crate::deployments::revisions::WantedSource;
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::Problem;
-use crate::sandbox::ContentType;
+use svc_sandbox::ContentType;
 
 /// A frontend to make.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateFrontend {
-    /// What its source is written in, for good.
+    /// Type of the source, for good.
     #[serde(rename = "type")]
     pub content_type: ContentType,
     /// The source; never empty.

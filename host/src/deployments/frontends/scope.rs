@@ -66,7 +66,7 @@ fn claim() -> String {
 }
 
 impl TargetPath {
-    /// What it names.
+    /// Returns the frontend that the path names.
     pub fn target(&self) -> Target {
         Target::from(self.target.as_str())
     }

@@ -14,9 +14,9 @@ use crate::deployments::publication::{Address, announce, announce_slug};
 use crate::deployments::publish::{PageSource, Placement};
 use crate::deployments::revisions::{self, NewRevision, Released, RevisionKind};
 use crate::deployments::{self, Deployments};
-use crate::fault;
-use crate::ids::{DeploymentId, ProjectId};
 use crate::projects::{self, Project};
+use svc_base::fault;
+use svc_base::ids::{DeploymentId, ProjectId};
 
 impl Deployments {
     /// Follows what operators did while no server ran: each event once.

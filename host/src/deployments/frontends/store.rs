@@ -3,13 +3,13 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{Frontend, FrontendState, MemberSummary, Target};
-use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::control::{Counters, Error, Tx};
 use crate::deployments::publication::{Published, backend_changed};
 use crate::deployments::revisions::Released;
 use crate::deployments::store::{add_garbage, content_type};
-use crate::ids::{BackendId, DeploymentId, ProjectId};
+use svc_base::clock::Timestamp;
+use svc_base::ids::{BackendId, DeploymentId, ProjectId};
 
 const FRONTEND: &str = "SELECT d.id, d.slug, d.content_type, d.title, d.state, d.source_digest, \
     d.created_at, d.updated_at, d.active_revision_id FROM deployments d";
@@ -84,7 +84,7 @@ pub(super) fn frontends(
     .collect()
 }
 
-/// The same, in short.
+/// Lists the frontends of a project in short.
 pub(super) fn members(
     c: &Connection,
     counters: &Counters,

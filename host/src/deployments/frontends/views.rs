@@ -1,45 +1,45 @@
-//! What answers about frontends look like.
+//! Views of frontends.
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{Frontend, FrontendState};
-use crate::clock::Timestamp;
 use crate::config::Config;
 use crate::deployments::model::shown_title;
 use crate::deployments::publish::Warning;
 use crate::deployments::revisions::FoundSource;
-use crate::ids::{DeploymentId, RevisionId};
 use crate::projects::Project;
-use crate::sandbox::ContentType;
+use svc_base::clock::Timestamp;
+use svc_base::ids::{DeploymentId, RevisionId};
+use svc_sandbox::ContentType;
 
 /// A frontend.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct FrontendView {
-    /// Its identity.
+    /// Identifier of the frontend.
     #[schema(value_type = String, format = "uuid")]
     pub id: DeploymentId,
     /// Where it answers.
     pub slug: String,
-    /// Its address.
+    /// Address of the page.
     #[schema(format = "uri")]
     pub url: String,
     /// Where its backend answers.
     #[schema(format = "uri")]
     pub api_base: String,
-    /// What its source is written in.
+    /// Type of the source.
     #[serde(rename = "type")]
     pub content_type: ContentType,
     /// The live page's title: as it was given, else its content's own, else the wanted slug.
     pub title: String,
-    /// What its author should know, in answers that publish; absent where that is nothing.
+    /// Warnings for the author, in answers that publish; absent where there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
     /// Where it is in its life.
     pub state: FrontendState,
     /// SHA-256 of the live source, in hexadecimal.
     pub content_sha256: Option<String>,
-    /// Its views; those of the last seconds may be missing.
+    /// Number of views; those of the last seconds may be missing.
     pub visits: u64,
     /// When it was made.
     #[schema(value_type = String, format = "date-time")]
@@ -67,23 +67,23 @@ pub struct FrontendList {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum ContentView {
-    /// What you hold is what is stored.
+    /// The source that you hold is the one that is stored.
     Unchanged {
         /// Always true.
         unchanged: bool,
-        /// Its SHA-256.
+        /// SHA-256 of the source.
         content_sha256: String,
     },
     /// The source.
     Content {
         /// Exactly as it was published.
         content: String,
-        /// Its SHA-256.
+        /// SHA-256 of the source.
         content_sha256: String,
-        /// What it is written in.
+        /// Type of the source.
         #[serde(rename = "type")]
         content_type: ContentType,
-        /// Its revision; null until the frontend is in the revision workflow.
+        /// Revision of the source; null until the frontend is in the revision workflow.
         #[schema(value_type = Option<String>, format = "uuid")]
         revision_id: Option<RevisionId>,
     },

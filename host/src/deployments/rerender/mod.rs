@@ -15,13 +15,13 @@ use store::Candidate;
 use super::publication::{Stored, announce};
 use super::publish::{Made, MadeBy, PageSource, Placement, PublishError};
 use super::runtime;
-use crate::clock::{Clock, Timestamp};
 use crate::control::{self, Control};
 use crate::deployments::Deployments;
-use crate::fault;
-use crate::ids::DeploymentId;
-use crate::sandbox::GuestDigest;
 use svc_base::Stopwatch;
+use svc_base::clock::{Clock, Timestamp};
+use svc_base::fault;
+use svc_base::ids::DeploymentId;
+use svc_sandbox::GuestDigest;
 
 /// How long nothing is done after a page, in times of what it took: a fifth of one thread is used at most.
 const RESTS: u32 = 4;
@@ -46,7 +46,7 @@ pub struct Progress {
     pub skipped: u64,
     /// When the last one was done.
     pub finished_at: Option<Timestamp>,
-    /// What frontends are made by after it; none until the server begins.
+    /// Version of the runtime that frontends get; none until the server begins.
     #[serde(skip)]
     made_by: Option<String>,
     #[serde(skip)]
@@ -85,7 +85,7 @@ impl Progress {
     }
 }
 
-/// What became of a page.
+/// Outcome for a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Changed,

@@ -3,14 +3,14 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::Progress;
-use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::control::{Error, Tx};
 use crate::deployments::publication::{Address, Published};
 use crate::deployments::publish::MadeBy;
 use crate::deployments::store::{add_garbage, content_type};
-use crate::ids::DeploymentId;
-use crate::sandbox::ContentType;
+use svc_base::clock::Timestamp;
+use svc_base::ids::DeploymentId;
+use svc_sandbox::ContentType;
 
 /// A page that another guest has made.
 #[derive(Clone, Debug)]

@@ -1,13 +1,13 @@
-//! What a revision is, and what makes one.
+//! Model of a revision, and of a draft.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::deployments::frontends::Frontend;
-use crate::ids::{DeploymentId, RevisionId};
-use crate::numbers::whole;
+use svc_base::clock::Timestamp;
+use svc_base::ids::{DeploymentId, RevisionId};
+use svc_base::numbers::whole;
 
 /// How a revision last became what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -15,18 +15,18 @@ use crate::numbers::whole;
 pub enum RevisionKind {
     /// Made, and never live.
     Draft,
-    /// What was live when the history began.
+    /// Page that was live when the history began.
     Baseline,
     /// Published at once.
     Publish,
-    /// Promoted.
+    /// Promotion of a draft.
     Promote,
     /// Put back.
     Rollback,
 }
 
 impl RevisionKind {
-    /// Its name.
+    /// Returns the name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Draft => "draft",
@@ -44,7 +44,7 @@ impl RevisionKind {
 pub enum RevisionState {
     /// Never live.
     Draft,
-    /// Live.
+    /// The revision is live.
     Active,
     /// Was live, until a newer one was.
     Superseded,
@@ -53,7 +53,7 @@ pub enum RevisionState {
 }
 
 impl RevisionState {
-    /// Its name.
+    /// Returns the name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Draft => "draft",
@@ -69,9 +69,9 @@ impl RevisionState {
 pub struct Revision {
     /// The order in which it was made.
     pub number: i64,
-    /// Its identity.
+    /// Identifier of the revision.
     pub id: RevisionId,
-    /// Its source.
+    /// Digest of the source.
     pub source: Digest,
     /// The page without its runtime, once somebody has looked.
     pub preview: Option<Digest>,
@@ -79,7 +79,7 @@ pub struct Revision {
     pub title: String,
     /// Why it was made.
     pub message: Option<String>,
-    /// Its latest release.
+    /// Kind of the latest release.
     pub kind: RevisionKind,
     /// Where it is in its life.
     pub state: RevisionState,
@@ -89,7 +89,7 @@ pub struct Revision {
     pub promoted_at: Option<Timestamp>,
 }
 
-/// What a draft is made of.
+/// Source of a draft.
 #[derive(Clone, Debug)]
 pub enum DraftSource {
     /// The whole source.
@@ -102,10 +102,10 @@ pub enum DraftSource {
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
-    /// What is there; never empty.
+    /// Text that is there; never empty.
     #[schema(min_length = 1)]
     pub find: String,
-    /// What shall be there instead.
+    /// Text that shall be there instead.
     pub replace: String,
     /// How often it must occur; once, if absent.
     #[serde(default, deserialize_with = "whole")]
@@ -118,7 +118,7 @@ pub struct Edit {
 pub struct NewDraft {
     /// The revision that it was made from, which must be the active one; none if what was sent is no id.
     pub base: Option<RevisionId>,
-    /// Its source.
+    /// Source of the draft.
     pub source: DraftSource,
     /// The page's title; the active revision's, if there is none.
     pub title: Option<String>,
@@ -151,11 +151,11 @@ pub struct History {
 /// The source of a revision, or of a frontend that has none yet.
 #[derive(Debug)]
 pub struct StoredSource {
-    /// Whose it is.
+    /// Frontend of the source.
     pub frontend: Frontend,
     /// Which revision's; none for a frontend without a history.
     pub revision: Option<RevisionId>,
-    /// Its name.
+    /// Digest of the source.
     pub digest: Digest,
 }
 
@@ -164,7 +164,7 @@ pub struct StoredSource {
 pub struct WantedSource {
     /// A revision's; the live one, if there is none.
     pub revision: Option<RevisionId>,
-    /// What they hold: if it is still that, they need no text.
+    /// Digest of the source that the client holds: if it is still this one, the answer needs no text.
     pub known: Option<Digest>,
 }
 
@@ -189,11 +189,11 @@ pub struct HistoryPage {
 /// A revision to add, which is a draft until it is released.
 #[derive(Debug)]
 pub struct NewRevision<'a> {
-    /// Its identity.
+    /// Identifier of the revision.
     pub id: RevisionId,
     /// The page's title.
     pub title: &'a str,
-    /// Its source.
+    /// Digest of the source.
     pub source: Digest,
     /// The page without its runtime, if it was rendered.
     pub preview: Option<Digest>,

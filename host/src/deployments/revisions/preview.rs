@@ -9,7 +9,7 @@ use crate::deployments::pages::Page;
 use crate::deployments::publish::{PageSource, PublishError};
 use crate::deployments::serve::LookupError;
 use crate::deployments::{self, Deployments};
-use crate::ids::{DeploymentId, RevisionId};
+use svc_base::ids::{DeploymentId, RevisionId};
 
 impl Deployments {
     /// The address of a revision's preview.

@@ -2,25 +2,25 @@
 
 use super::model::{Revision, RevisionKind, RevisionState};
 use super::store;
-use crate::clock::Timestamp;
 use crate::control::audit::Act;
 use crate::control::{self, Tx};
 use crate::deployments::Deployments;
 use crate::deployments::frontends::{Frontend, FrontendError, Target, address_of, set_live};
 use crate::deployments::publication::Published;
 use crate::deployments::publish::{PageSource, Placement};
-use crate::fault;
-use crate::ids::{DeploymentId, RevisionId};
 use crate::projects::{self, Project};
+use svc_base::clock::Timestamp;
+use svc_base::fault;
+use svc_base::ids::{DeploymentId, RevisionId};
 
 /// A release that somebody wants.
 #[derive(Clone, Debug)]
 pub struct NewRelease {
-    /// What shall be live; none if what was sent is no id.
+    /// Revision to make live; none if what was sent is no id.
     pub revision: Option<RevisionId>,
-    /// What they believe is live now; none if what was sent is no id.
+    /// Revision that the caller believes is live; none if what was sent is no id.
     pub expected: Option<RevisionId>,
-    /// Why.
+    /// Reason for the release.
     pub message: Option<String>,
     /// Promote or rollback.
     pub kind: RevisionKind,
@@ -29,40 +29,40 @@ pub struct NewRelease {
 /// Something that became live.
 #[derive(Clone, Debug)]
 pub struct ReleaseEntry {
-    /// What.
+    /// Revision that became live.
     pub revision: RevisionId,
-    /// How.
+    /// Kind of the release.
     pub kind: String,
     /// Why: as its promote or rollback said, else as its revision does.
     pub message: Option<String>,
-    /// When.
+    /// Time of the release.
     pub at: Timestamp,
 }
 
-/// What a release did.
+/// Outcome of a release.
 #[derive(Clone, Debug)]
 pub struct Done {
     /// The frontend as it is now.
     pub frontend: Frontend,
-    /// What is live.
+    /// Live revision.
     pub revision: Revision,
-    /// What was live and is not in it, if it was made from something older.
+    /// Revisions that it leaves out, if it was made from something older.
     pub dropped: Option<Dropped>,
 }
 
-/// What a draft leaves out that was made from a revision which is no longer live.
+/// Revisions that a draft leaves out, because it was made from one which is no longer live.
 #[derive(Clone, Debug)]
 pub struct Dropped {
-    /// What it was made from.
+    /// Revision that the draft was made from.
     pub base: RevisionId,
-    /// What was live when it was promoted.
+    /// Revision that was live when the draft was promoted.
     pub active: RevisionId,
-    /// What became live in between, newest first.
+    /// Revisions that became live in between, newest first.
     pub since: Vec<RevisionId>,
 }
 
 impl Dropped {
-    /// What promoting a draft leaves out; `None` if it was made from what is live.
+    /// Finds the revisions that promoting a draft leaves out; `None` if it was made from what is live.
     fn by(
         tx: &Tx<'_>,
         deployment: &DeploymentId,
@@ -80,7 +80,7 @@ impl Dropped {
     }
 }
 
-/// What becomes live, inside the transaction.
+/// Revision that becomes live, inside the transaction.
 pub(in crate::deployments) struct Released<'a> {
     pub(in crate::deployments) revision: RevisionId,
     pub(in crate::deployments) kind: RevisionKind,

@@ -1,4 +1,4 @@
-//! What requests about revisions look like, and what is wrong with them: for REST and for tools alike.
+//! Requests about revisions, and their checks: for REST and for tools alike.
 
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -114,13 +114,13 @@ fn check_edits(edits: &[Edit]) -> Result<(), Problem> {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReleaseRequest {
-    /// What shall be live.
+    /// Revision to make live.
     #[schema(format = "uuid")]
     pub revision_id: String,
-    /// What you believe is live now; if it is not, nothing happens.
+    /// Revision that you believe is live; if it is not, nothing happens.
     #[schema(required = true, value_type = String, format = "uuid")]
     pub expected_active_revision_id: Option<String>,
-    /// Why.
+    /// Reason for the release.
     #[schema(max_length = 1000)]
     pub message: Option<String>,
 }

@@ -14,9 +14,9 @@ use super::views::{ReleaseList, ReleaseView, RevisionCreated, RevisionList, Revi
 use crate::access::idempotency::{Repeatable, Route};
 use crate::access::{Editor, Viewer, to_the_end};
 use crate::deployments::Deployments;
+use crate::deployments::answer::disabled_page;
 use crate::deployments::answer::{self, Place};
 use crate::deployments::frontends::scope::FrontendScope;
-use crate::deployments::routes::disabled_page;
 use crate::deployments::serve::LookupError;
 use crate::http::extract::{NoQuery, Query, UnreadBody, UnreadQuery};
 use crate::http::problem::Problem;

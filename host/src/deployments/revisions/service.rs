@@ -8,7 +8,6 @@ use super::model::{
     RevisionKind, StoredSource, WantedSource,
 };
 use super::store;
-use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::control::answers::Keep;
 use crate::control::audit::Act;
@@ -16,9 +15,10 @@ use crate::control::{self, Tx};
 use crate::deployments::Deployments;
 use crate::deployments::frontends::{Frontend, FrontendError, Target};
 use crate::deployments::publish::{PageSource, PublishError};
-use crate::fault;
-use crate::ids::{DeploymentId, RevisionId};
 use crate::projects::{self, Project};
+use svc_base::clock::Timestamp;
+use svc_base::fault;
+use svc_base::ids::{DeploymentId, RevisionId};
 
 impl Deployments {
     pub(in crate::deployments) fn new_revision_id(&self) -> Result<RevisionId, PublishError> {

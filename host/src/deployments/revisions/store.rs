@@ -4,10 +4,10 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{NewRevision, Revision, RevisionKind, RevisionState};
 use super::releases::ReleaseEntry;
-use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::control::{Error, Tx};
-use crate::ids::{DeploymentId, RevisionId};
+use svc_base::clock::Timestamp;
+use svc_base::ids::{DeploymentId, RevisionId};
 
 const COLUMNS: &str = "number, id, source_digest, preview_digest, title, message, kind, state, \
                        created_at, promoted_at";
@@ -118,7 +118,7 @@ pub(super) fn set_base(tx: &Tx<'_>, id: &RevisionId, base: &RevisionId) -> Resul
     Ok(())
 }
 
-/// What a draft was made from, if that is not `active`.
+/// Finds the revision that a draft was made from, if that is not `active`.
 pub(super) fn stale_base(
     c: &Connection,
     draft: &RevisionId,
@@ -153,7 +153,7 @@ pub(super) fn set_preview(tx: &Tx<'_>, id: &RevisionId, preview: &Digest) -> Res
     Ok(())
 }
 
-/// What is live is history from now on.
+/// Moves the live revision into the history.
 pub(super) fn displace_active(
     tx: &Tx<'_>,
     deployment: &DeploymentId,
@@ -208,7 +208,7 @@ pub(super) fn insert_release(
     Ok(())
 }
 
-/// What was ever live, newest first.
+/// Lists what was ever live, newest first.
 pub(super) fn releases(
     c: &Connection,
     deployment: &DeploymentId,

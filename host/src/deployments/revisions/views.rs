@@ -1,22 +1,22 @@
-//! What answers about revisions look like.
+//! Views of revisions.
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::model::{Drafted, History, Revision, RevisionKind, RevisionState};
 use super::releases::{Done, Dropped, ReleaseEntry};
-use crate::clock::Timestamp;
 use crate::config::Config;
 use crate::deployments::Deployments;
 use crate::deployments::frontends::views::FrontendView;
 use crate::deployments::model::shown_title;
-use crate::ids::RevisionId;
 use crate::projects::Project;
+use svc_base::clock::Timestamp;
+use svc_base::ids::RevisionId;
 
 /// A revision.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RevisionView {
-    /// Its identity.
+    /// Identifier of the revision.
     #[schema(value_type = String, format = "uuid")]
     pub revision_id: RevisionId,
     /// SHA-256 of its source, in hexadecimal.
@@ -25,7 +25,7 @@ pub struct RevisionView {
     pub title: String,
     /// Why it was made.
     pub message: Option<String>,
-    /// Its latest release.
+    /// Kind of the latest release.
     pub kind: RevisionKind,
     /// Where it is in its life.
     pub state: RevisionState,
@@ -67,7 +67,7 @@ pub struct RevisionCreated {
 /// A page of a frontend's history.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct RevisionList {
-    /// What is live.
+    /// Live revision.
     #[schema(value_type = String, format = "uuid")]
     pub active_revision_id: RevisionId,
     /// Newest first.
@@ -76,14 +76,15 @@ pub struct RevisionList {
     pub next_cursor: Option<String>,
 }
 
-/// What a release did.
+/// Outcome of a release.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ReleaseView {
     /// The frontend as it is now.
     pub frontend: FrontendView,
-    /// What is live.
+    /// Live revision.
     pub revision: RevisionView,
-    /// What is not in it, where a draft was promoted that was made from a revision which was no longer live.
+    /// Note about revisions that are not in it, where a draft was promoted that was made from one which was no longer
+    /// live.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -102,7 +103,7 @@ impl ReleaseView {
     }
 }
 
-/// What a release has dropped, for whoever asked for it.
+/// Describes what a release has dropped, for its caller.
 fn told(dropped: &Dropped) -> String {
     let Dropped {
         base,
@@ -122,14 +123,14 @@ fn told(dropped: &Dropped) -> String {
 /// Something that became live.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct ReleaseEntryView {
-    /// What.
+    /// Revision that became live.
     #[schema(value_type = String, format = "uuid")]
     pub revision_id: RevisionId,
     /// How: baseline, publish, promote or rollback.
     pub kind: String,
-    /// Why.
+    /// Reason for the release.
     pub message: Option<String>,
-    /// When.
+    /// Time of the release.
     #[schema(value_type = String, format = "date-time")]
     pub at: Timestamp,
 }

@@ -1,4 +1,5 @@
-//! What becomes of shares: their publishers delete them, owners claim them for projects, and files are published as they are.
+//! Shares after their publication: their publishers delete them, owners claim them for projects; and files that are
+//! published as they are.
 
 mod languages;
 pub mod operations;

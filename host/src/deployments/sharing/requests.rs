@@ -1,4 +1,4 @@
-//! What requests about shares look like, and what is wrong with them: for REST and for tools alike.
+//! Requests about shares, and their checks: for REST and for tools alike.
 
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
@@ -9,7 +9,7 @@ use crate::deployments::quick_share::NewShare;
 use crate::deployments::requests::{TITLE, check_content, check_life, check_name};
 use crate::http::extract::check_characters;
 use crate::http::problem::Problem;
-use crate::sandbox::ContentType;
+use svc_sandbox::ContentType;
 
 /// A share to move into a project.
 #[derive(Clone, Deserialize, ToSchema)]
@@ -33,7 +33,7 @@ pub struct UploadOptions {
     /// The page's title; the file's name if absent.
     #[param(max_length = 200)]
     pub title: Option<String>,
-    /// What the file is written in; what its name says if absent.
+    /// Type of the file; as its name says, if absent.
     #[serde(rename = "type")]
     #[param(value_type = Option<ContentType>)]
     pub content_type: Option<ContentType>,

@@ -45,7 +45,7 @@ pub async fn put(
 
 /// Publish a text as it is
 ///
-/// The same without a name: what `type` says, else code in no language.
+/// A body without a file's name is of the type that `type` says, else code in no language.
 #[utoipa::path(
     put, path = "/api/v1/deploy/", tag = "quick share", operation_id = "deploy_text",
     params(UploadOptions),

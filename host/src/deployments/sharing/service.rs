@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use super::store;
-use crate::clock::Timestamp;
 use crate::control;
 use crate::control::audit::Act;
 use crate::deployments::frontends::{Frontend, FrontendError};
@@ -14,9 +13,10 @@ use crate::deployments::model::Deployment;
 use crate::deployments::publication::{Address, announce};
 use crate::deployments::publish::{PageSource, Placement, PublishError};
 use crate::deployments::{self, Deployments};
-use crate::fault;
-use crate::ids::DeploymentId;
 use crate::projects::{self, Project};
+use svc_base::clock::Timestamp;
+use svc_base::fault;
+use svc_base::ids::DeploymentId;
 
 /// A share whose token the caller holds.
 #[derive(Clone, Copy, Debug)]

@@ -2,12 +2,12 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::control::{Error, Tx};
 use crate::deployments::publication::Published;
 use crate::deployments::store::{add_garbage, remember_token};
-use crate::ids::{DeploymentId, ProjectId};
+use svc_base::clock::Timestamp;
+use svc_base::ids::{DeploymentId, ProjectId};
 
 /// How long the token of a share that is gone is remembered, in seconds, and of how many: whoever makes and deletes shares
 /// without end must not fill the disk.

@@ -6,8 +6,8 @@ use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
 use crate::content::Digest;
-use crate::random::{NoRandomness, Random};
 use crate::workspaces::credential;
+use svc_base::random::{NoRandomness, Random};
 
 /// A new token, on its way to who publishes.
 #[derive(Clone, ToSchema)]
@@ -23,7 +23,7 @@ impl DeleteToken {
         Ok(Self(format!("svcd_{}", credential::secret(random)?)))
     }
 
-    /// What is kept of it.
+    /// Returns the digest, which is all that is stored of the token.
     pub fn digest(&self) -> Digest {
         Digest::of(self.0.as_bytes())
     }

@@ -3,7 +3,7 @@
 use super::languages::language;
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
-use crate::sandbox::ContentType;
+use svc_sandbox::ContentType;
 
 /// The text of a file, without the mark that some editors begin it with.
 ///
@@ -19,7 +19,7 @@ pub fn text(bytes: &[u8]) -> Result<&str, Problem> {
     }
 }
 
-/// What a text is published as: as `wanted`, else as the file's name says, else as code.
+/// Makes a source of a text: of the type that is `wanted`, else of the one that the file's name says, else as code.
 pub fn source(file: &str, wanted: Option<ContentType>, text: &str) -> (ContentType, String) {
     match wanted.or_else(|| known(file)) {
         Some(content_type) => (content_type, text.to_owned()),

@@ -1,4 +1,4 @@
-//! What differs, as files to look at: a folder that is made with the first of them, for its owner alone.
+//! Differences as files to look at: a folder that is made with the first of them, for its owner alone.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use cap_std::fs::Dir;
 use serde_json::json;
 
 use crate::backends::kept_sql::KeptSql;
-use crate::deployments::operate::StoredPage;
-use crate::disk;
-use crate::ids::BackendId;
-use crate::sandbox::Statement;
+use crate::deployments::operators::StoredPage;
+use svc_base::disk;
+use svc_base::ids::BackendId;
+use svc_sandbox::Statement;
 
 /// How many differences are written; further ones are only counted.
 const WRITTEN: u64 = 1000;

@@ -12,7 +12,7 @@ pub struct Close {
 impl Close {
     /// The server stops.
     pub const STOPPED: Self = Self::new(1001, "the server stops");
-    /// What the socket belongs to has ended.
+    /// The page, backend or room that the socket belongs to has ended.
     pub const ENDED: Self = Self::new(1001, "what this socket belongs to has ended");
     /// The client has not answered pings.
     pub const SILENT: Self = Self::new(1001, "no pong came");

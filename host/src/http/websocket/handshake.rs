@@ -5,6 +5,7 @@ use axum::extract::Request;
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
@@ -16,7 +17,7 @@ use crate::http::extract::invalid;
 use crate::http::problem::Problem;
 use crate::http::stall::Stalling;
 
-/// What a key is answered with (RFC 6455, section 1.3).
+/// GUID that a key is hashed with for the answer (RFC 6455, section 1.3).
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /// The one version that there is.
 const VERSION: HeaderValue = HeaderValue::from_static("13");
@@ -93,7 +94,9 @@ impl Accepted {
         let upgraded = self.connection.await.ok()?;
         let parts = upgrade::downcast::<TokioIo<Stalling<TcpStream>>>(upgraded).ok()?;
         let stream = parts.io.into_inner().into_inner();
-        Some(Socket::new(stream, parts.read_buf, most))
+        // A part of the connection's buffer would keep all of it.
+        let early = Bytes::copy_from_slice(&parts.read_buf);
+        Some(Socket::new(stream, early, most))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What waits to be written to a socket: frames that others share, bounded, and written many at once.
+//! Outbox of a socket: frames that others share, bounded, and written many at once.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -13,7 +13,7 @@ use super::{Close, frame};
 
 /// Frames that one write takes.
 const WRITE: usize = 64;
-/// What the kernel may hold of what a client has not taken, in bytes: far less than it would by itself.
+/// Bytes that the kernel may hold of what a client has not taken: far less than it would by itself.
 const KERNEL: usize = 64 * 1024;
 
 /// The sending half of a socket. Whoever has something for it puts it here, and never waits.
@@ -39,7 +39,7 @@ struct Waiting {
     closed: bool,
     /// Whether nothing can be written any more.
     broken: bool,
-    /// Who writes what waits.
+    /// Task that writes what waits.
     writer: Option<Waker>,
 }
 
@@ -85,7 +85,7 @@ impl Outbox {
         self.push_parts([piece])
     }
 
-    /// The same of one frame in several parts, of which nothing else comes in between.
+    /// Pushes one frame in several parts, of which nothing else comes in between.
     ///
     /// # Errors
     /// As above.

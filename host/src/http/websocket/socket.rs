@@ -13,14 +13,14 @@ use tokio::net::TcpStream;
 use super::frame::{self, Decoder, Event, Flow};
 use super::{Close, Outbox};
 
-/// What is read at once, in bytes; on the stack.
+/// Bytes that are read at once; on the stack.
 const READ: usize = 8 * 1024;
 /// How long a client may take nothing of what is left for it, once its socket is closed.
 const FLUSH: Duration = Duration::from_secs(30);
 /// How long a client may take to close its side.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// What a client sends that concerns whoever has the socket.
+/// Message of a client for the owner of the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Incoming<'a> {
     /// A message.
@@ -37,7 +37,7 @@ pub enum Incoming<'a> {
 #[derive(Debug)]
 pub struct Socket {
     stream: TcpStream,
-    /// What came with the handshake.
+    /// Bytes that came with the handshake.
     early: Bytes,
     decoder: Decoder,
 }
@@ -51,7 +51,7 @@ impl Socket {
         }
     }
 
-    /// Its two halves: where others put what it is sent, of at most `queue` pieces, and what reads it.
+    /// Splits the socket into its two halves: the outbox, of at most `queue` pieces, and the reader.
     pub fn open(self, queue: usize) -> (Arc<Outbox>, Running) {
         let outbox = Arc::new(Outbox::new(self.stream, queue));
         let running = Running {

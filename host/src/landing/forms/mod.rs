@@ -11,7 +11,7 @@ use crate::deployments::forms::contact;
 use crate::deployments::quick_share::Deployed;
 use crate::http::problem_page::shell;
 
-/// What a form that was published without scripts has made.
+/// Result of a form that was published without scripts.
 pub(super) struct Shared<'a> {
     pub(super) deployed: &'a Deployed,
     pub(super) password: Option<&'a str>,

@@ -11,17 +11,18 @@ use utoipa::ToSchema;
 
 use super::Shared;
 use crate::access::to_the_end;
-use crate::clock::Clock;
 use crate::config::Config;
 use crate::control::answers::Keep;
 use crate::deployments::Deployments;
+use crate::deployments::answer::platform_page;
 use crate::deployments::requests::DeployRequest;
-use crate::deployments::routes::{check_origin, platform_page};
 use crate::http::context::Context;
 use crate::http::extract::{UnreadBody, invalid};
+use crate::http::origin::check_origin;
 use crate::http::problem::Problem;
 use crate::landing::qr;
-use crate::sandbox::ContentType;
+use svc_base::clock::Clock;
+use svc_sandbox::ContentType;
 
 /// How long `security.txt` may be believed, in seconds: less than a year (RFC 9116, section 2.5.5).
 const BELIEVED: i64 = 180 * 24 * 3600;
@@ -75,7 +76,7 @@ pub struct DeleteForm {
 
 /// Publish by a form
 ///
-/// What the landing page's form does in a browser without scripts. Programs call `POST /api/v1/deploy`. An extension of this
+/// The landing page's form comes here from a browser without scripts. Programs call `POST /api/v1/deploy`. An extension of this
 /// implementation.
 #[utoipa::path(
     post, path = "/_svc/share", tag = "quick share", operation_id = "share_by_form",
@@ -169,7 +170,7 @@ pub async fn qr_code(
     Ok((headers, code).into_response())
 }
 
-/// Whom to tell about weaknesses
+/// Contact for reports about weaknesses
 ///
 /// RFC 9116, where the operator has set a contact.
 #[utoipa::path(

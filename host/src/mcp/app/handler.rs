@@ -1,4 +1,4 @@
-//! What the protocol's library asks of an app: which page it is, which tools it has, and to call one.
+//! Answers to the protocol's library about an app: which page it is, which tools it has, and how to call one.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::value::RawValue;
 
 use super::{AppTools, listing};
+use crate::backends::calls::requests::CallParams;
 use crate::backends::model::is_action_name;
-use crate::backends::operate::requests::CallParams;
 use crate::http::problem::Problem;
-use crate::ids::BackendId;
 use crate::mcp::tools_only::tools_only;
 use crate::mcp::{arguments, results};
+use svc_base::ids::BackendId;
 
 /// Results of at most as many bytes are read at once, on the request's own thread.
 const SMALL: usize = 131_072;
@@ -29,7 +29,7 @@ pub(super) struct Handler {
     pub(super) services: AppTools,
     pub(super) slug: Arc<str>,
     pub(super) backend: BackendId,
-    /// What an agent is told of the app when it comes; empty in requests that do not ask.
+    /// Instructions for an agent that comes; empty in requests that do not ask.
     pub(super) instructions: Arc<str>,
     pub(super) request_id: Arc<str>,
     /// Of a call of a tool; the library has been given none.
@@ -62,7 +62,7 @@ impl Handler {
         read.map_err(|error| Problem::internal(&error))
     }
 
-    /// What the library tells a client of a failure that is ours.
+    /// Turns a failure of ours into the library's error for a client.
     fn failed(&self, problem: &Problem) -> ErrorData {
         problem.log(&self.request_id);
         let message = format!("The tools cannot be read now: {}", problem.detail);

@@ -12,16 +12,16 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use crate::backends::operate::routes::Calls;
-use crate::clock::Clock;
+use crate::backends::calls::routes::Calls;
 use crate::telemetry::Metrics;
+use svc_base::clock::Clock;
 
 /// Services that an app's tools need.
 #[derive(Clone, Debug)]
 pub struct AppTools {
-    /// What calls of visitors need: a call of a tool is one.
+    /// State that calls of visitors need: a call of a tool is one.
     pub calls: Calls,
-    /// What operators measure.
+    /// Metrics for operators.
     pub metrics: Arc<Metrics>,
     /// The time.
     pub clock: Clock,

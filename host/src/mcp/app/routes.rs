@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use super::AppTools;
 use super::handler::Handler;
 use super::words::quoted;
-use crate::backends::operate::routes::{Tokens, bound};
+use crate::backends::calls::routes::{Tokens, bound};
 use crate::deployments::pages::{Kind, Page};
 use crate::deployments::serve::LookupError;
 use crate::http::context::Context;
@@ -16,7 +16,7 @@ use crate::http::extract::UnreadBody;
 use crate::http::problem::{Code, Problem};
 use crate::mcp::{framing, transport};
 
-/// What a model is told that has never seen the app.
+/// Instructions for a model that has never seen the app.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
 /// The methods whose answers have the instructions, one in each era.
 const INTRODUCTIONS: [&str; 2] = ["initialize", "server/discover"];
@@ -97,7 +97,7 @@ async fn answer(
     transport::answered(response, &message).await
 }
 
-/// What an agent is told of the app: the service's own words, with the title of the page as a quotation.
+/// Writes the instructions for an agent: the service's own words, with the title of the page as a quotation.
 async fn instructions(services: &AppTools, slug: &str, page: &Page) -> Result<String, Problem> {
     let calls = &services.calls;
     let Kind::Frontend { host_label } = &page.kind else {

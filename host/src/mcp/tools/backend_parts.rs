@@ -15,11 +15,11 @@ use crate::mcp::results;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Part {
-    /// Its tables, indexes and views.
+    /// Tables, indexes and views.
     Schema,
-    /// Its actions with their SQL.
+    /// Actions with their SQL.
     Actions,
-    /// Its migrations with their SQL.
+    /// Migrations with their SQL.
     Migrations,
     /// The rows of its tables, and its bytes.
     Inventory,
@@ -46,7 +46,7 @@ pub(super) struct Wanted {
 /// Says of a detail that is too large how to see the rest of it.
 const TOO_LARGE: &str = "Send `part` (schema, actions, migrations or inventory) to see one part of it, and `table` to see one table. GET /api/v1/projects/{id}/backend answers all of it.";
 
-/// What is wanted of a backend's detail.
+/// Takes the part that is wanted of a backend's detail.
 ///
 /// # Errors
 /// `not_found` for a table that is not there.
@@ -136,7 +136,7 @@ pub(super) fn without_sql_of_others(mut defined: Value, named: &HashSet<String>)
     defined
 }
 
-/// What a trial found; where not all of it fits, the difference without the two schemas.
+/// Shapes the result of a trial; where not all of it fits, the difference without the two schemas.
 pub(super) fn tried_out(run: DryRunView) -> Result<Value, Problem> {
     let mut document = answer(run)?;
     if !results::fits(&document)

@@ -15,7 +15,7 @@ const LONGEST: usize = 400;
 /// How many places are shown.
 const PLACES: usize = 5;
 
-/// What is looked for.
+/// Text or line to look for.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Find {
@@ -91,7 +91,7 @@ fn line(source: &str, number: usize) -> Option<(usize, usize)> {
     Some((start, start + length))
 }
 
-/// What stands around some bytes, verbatim, and where that ends.
+/// Takes the text around some bytes, verbatim, and says where it ends.
 fn place(source: &str, number: usize, start: usize, end: usize) -> (Value, usize) {
     let end = after(source, start, LONGEST).min(end);
     let from = first_line(source, start).max(before(source, start, CHARACTERS));

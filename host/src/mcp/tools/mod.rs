@@ -31,15 +31,15 @@ use crate::workspaces::Caller;
 pub enum Tool {
     /// Publishes a quick share.
     DeployAsset,
-    /// Projects.
+    /// Manages projects.
     Project,
     /// A project's pages and their history.
     Frontend,
     /// A project's database and its actions.
     Backend,
-    /// What a project sells, and who has paid.
+    /// Manages what a project sells.
     Payments,
-    /// Who works together.
+    /// Manages workspaces and their members.
     Workspace,
 }
 
@@ -53,12 +53,12 @@ pub const NAMES: [&str; 6] = [
     "manage_workspace",
 ];
 
-/// What became of a call.
+/// Outcome of a call.
 #[derive(Debug)]
 pub(super) struct Outcome {
     /// The action, as far as it was understood, for the metrics.
     pub(super) action: &'static str,
-    /// What REST would answer.
+    /// Document that REST would answer.
     pub(super) result: Result<Value, Problem>,
 }
 
@@ -116,7 +116,7 @@ impl Tool {
         .find(|tool| tool.name() == name)
     }
 
-    /// Its name.
+    /// Returns the name.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::DeployAsset => NAMES[0],
@@ -202,7 +202,7 @@ impl Session {
         Ok(FrontendScope::find(&self.services.deployments, at, &target).await?)
     }
 
-    /// Its backend.
+    /// Finds the project's backend.
     async fn backend<F: Floor>(
         &self,
         arguments: &mut Arguments,
@@ -217,7 +217,7 @@ fn answer(view: impl Serialize) -> Result<Value, Problem> {
     serde_json::to_value(view).map_err(|error| Problem::internal(&error))
 }
 
-/// What a deletion answers, which is a 204 in REST.
+/// Answers a deletion, which is a 204 in REST.
 fn deleted() -> Value {
     json!({ "deleted": true })
 }

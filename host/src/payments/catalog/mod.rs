@@ -8,9 +8,9 @@ use super::model::{NewPrice, PaymentError, Price};
 use crate::control;
 use crate::control::answers::Keep;
 use crate::control::audit::Act;
-use crate::ids::{ProjectId, uuid_v7};
 use crate::projects;
 use crate::workspaces::credential;
+use svc_base::ids::{ProjectId, uuid_v7};
 
 impl Payments {
     /// The prices of a project, by product.

@@ -2,10 +2,10 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use crate::clock::Timestamp;
 use crate::control::{Error, Tx};
-use crate::ids::ProjectId;
 use crate::payments::model::{NewPrice, PRICES, PaymentError, Price, Product};
+use svc_base::clock::Timestamp;
+use svc_base::ids::ProjectId;
 
 const PRICE: &str = "SELECT r.id, r.label, r.amount, r.currency, r.recurring, r.active, r.created_at, \
     p.id, p.name, p.description \

@@ -14,9 +14,9 @@ use super::budget::Budget;
 use super::listener::Listener;
 use super::query::{Answer, Key, Outcome, Query};
 use super::subscriber::Subscriber;
-use crate::backends::database::{Tables, Touched};
-use crate::backends::operate::Seen;
-use crate::ids::BackendId;
+use crate::backends::calls::Seen;
+use svc_base::ids::BackendId;
+use svc_database::{Tables, Touched};
 
 /// How much of the answers of a backend is kept for who comes later, in bytes.
 const MOST_KEPT: usize = 4 << 20;
@@ -51,7 +51,7 @@ struct State {
     listeners: usize,
 }
 
-/// What has happened since somebody last looked.
+/// Changes since somebody last looked.
 #[derive(Debug, Default)]
 struct News {
     touched: Touched,
@@ -72,7 +72,7 @@ struct Entry {
     /// Whether that took long.
     is_heavy: bool,
     turn: Turn,
-    /// What has changed while it is evaluated: which tables the new answer is made of is known only with it.
+    /// Tables that changed during an evaluation: the tables of the new answer are known only with it.
     meanwhile: Touched,
 }
 

@@ -1,4 +1,4 @@
-//! Who listens: a session, looked at when a connection is opened and from then on, until it ends.
+//! Identity of a listener: a session, looked at when a connection is opened and from then on, until it ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,7 @@ impl SignIn {
         }
     }
 
-    /// Who is signed in, until that is over.
+    /// Returns the visitor who is signed in, until the session is over.
     pub(super) fn visitor(&self) -> Option<Arc<Identity>> {
         (!self.is_over()).then(|| Arc::clone(&self.identity))
     }

@@ -21,9 +21,9 @@ use super::subscriber::Subscriber;
 use crate::content::Digest;
 use crate::http::problem::Problem;
 use crate::http::websocket::{Close, frame};
-use crate::ids::BackendId;
 use crate::realtime::room::{Life, Page};
 use crate::visitors::Identity;
+use svc_base::ids::BackendId;
 
 /// How much may be on its way to a client before it waits for what is there to be taken, in bytes.
 const WINDOW: usize = 64 << 10;
@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A connection.
 #[derive(Debug)]
 pub(super) struct Listener {
-    /// Whose queries it listens to.
+    /// Backend whose queries it listens to.
     pub(super) backend: BackendId,
     pub(super) life: Life,
     opened: Opened,
@@ -57,7 +57,7 @@ pub(super) struct State {
     /// Whether a large one is among them, and since when that is known.
     large: Option<Option<Duration>>,
     next_ping: Duration,
-    /// What the kernel had taken when that was last another, and when that was.
+    /// Bytes that the kernel had taken when they last changed, and the time of that change.
     progress: (u64, Duration),
 }
 
@@ -188,7 +188,7 @@ impl Listener {
         &self.opened.page
     }
 
-    /// Whose queries it listens to.
+    /// Returns the board of the backend whose queries it listens to.
     pub(super) fn board(&self) -> &Arc<Board> {
         &self.board
     }
@@ -198,7 +198,7 @@ impl Listener {
         self.opened.sign_in.as_ref()
     }
 
-    /// Who is signed in.
+    /// Returns the visitor who is signed in.
     pub(super) fn visitor(&self) -> Option<Arc<Identity>> {
         self.sign_in().and_then(SignIn::visitor)
     }

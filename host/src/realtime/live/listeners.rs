@@ -10,11 +10,11 @@ use super::budget::Budget;
 use super::listener::Listener;
 use super::numbers::Numbers;
 use super::opened::{Opened, Way};
-use crate::backends::database::Touched;
 use crate::http::websocket::Close;
-use crate::ids::{BackendId, DeploymentId};
 use crate::realtime::hub::PageHold;
 use crate::realtime::quotas::Permit;
+use svc_base::ids::{BackendId, DeploymentId};
+use svc_database::Touched;
 
 /// All of them.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ pub(super) struct Seat {
     _place: Place,
 }
 
-/// What a connection takes of the quotas, and its page's being looked after: from before it is opened.
+/// Place of a connection in the quotas, and the watch over its page: from before it is opened.
 #[derive(Debug)]
 pub(in crate::realtime) struct Place {
     pub(in crate::realtime) _permit: Permit,

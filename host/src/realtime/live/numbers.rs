@@ -4,7 +4,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// What is counted.
+/// Numbers that are counted.
 #[derive(Debug, Default)]
 pub(in crate::realtime) struct Numbers {
     /// Evaluations of queries.

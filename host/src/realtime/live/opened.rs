@@ -10,7 +10,7 @@ use crate::http::problem::Problem;
 use crate::http::websocket::Outbox;
 use crate::realtime::room::Page;
 
-/// What a stream is told.
+/// Event of a stream.
 #[derive(Debug)]
 pub(super) enum Event {
     /// A result, with its number.
@@ -39,7 +39,7 @@ pub(super) struct Opened {
     pub(super) request: Arc<str>,
     /// Where problems are explained.
     pub(super) base_url: String,
-    /// Who is signed in there.
+    /// Sign-in of the listener.
     pub(super) sign_in: Option<SignIn>,
 }
 

@@ -1,4 +1,4 @@
-//! What pages and the server say to each other about live queries: text in, a verdict or an envelope out, without any I/O.
+//! Protocol between pages and the server about live queries: text in, a verdict or an envelope out, without any I/O.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,17 +9,17 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::backends::database::values::Params;
-use crate::backends::operate::requests::read_params;
+use crate::backends::calls::requests::read_params;
 use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
 use crate::http::websocket::frame;
 use crate::realtime::is_message_type;
+use svc_database::values::Params;
 
 /// The longest name that an error repeats, in characters.
 const NAME: usize = 64;
 
-/// What a page asks for.
+/// Frame of a page.
 #[derive(Debug, PartialEq)]
 pub(super) enum Frame {
     /// To be told what an action answers, from now on.
@@ -48,7 +48,7 @@ struct Fields<'a> {
     id: Option<&'a RawValue>,
     action: Option<&'a RawValue>,
     params: Option<&'a RawValue>,
-    /// What is wrong with the members' names, if anything is.
+    /// Fault in the members' names, if there is one.
     odd: Option<String>,
 }
 
@@ -189,7 +189,7 @@ pub(super) fn error(id: Option<&str>, problem: &str) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backends::database::values::Value;
+    use svc_database::values::Value;
 
     #[test]
     fn frames_are_read() {

@@ -1,31 +1,31 @@
-//! What a live query is, and what comes of looking at it.
+//! Live query, and the outcome of evaluating it.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::backends::database::values::{Params, Value};
-use crate::backends::operate::Seen;
+use crate::backends::calls::Seen;
 use crate::content::Digest;
 use crate::http::problem::Problem;
 use crate::visitors::Identity;
+use svc_database::values::{Params, Value};
 
-/// What tells one query of a backend from another.
+/// Identity of a query within its backend.
 #[derive(Clone, Debug)]
 pub(super) struct Query {
     /// The action's name.
     pub(super) action: String,
-    /// Its params.
+    /// Parameters of the call.
     pub(super) params: Params,
     /// The visitor whose own answer it is.
     pub(super) visitor: Option<Arc<Identity>>,
 }
 
-/// The same in a form that can be compared.
+/// Query in a form that can be compared.
 pub(super) type Key = Vec<u8>;
 
 impl Query {
-    /// The same in a form that can be compared.
+    /// Returns the query in a form that can be compared.
     pub(super) fn key(&self) -> Key {
         let mut key = Vec::new();
         let mut put = |tag: u8, bytes: &[u8]| {
@@ -64,7 +64,7 @@ pub(super) struct Answer {
     pub(super) digest: Digest,
 }
 
-/// What an evaluation came to.
+/// Outcome of an evaluation.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// An answer.

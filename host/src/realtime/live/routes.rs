@@ -17,8 +17,8 @@ use super::opened::{Event, Opened, Way};
 use super::service::{Left, Wanted};
 use super::socket;
 use super::stream::Events;
-use crate::backends::operate::requests::read_params;
-use crate::backends::operate::routes::bound;
+use crate::backends::calls::requests::read_params;
+use crate::backends::calls::routes::bound;
 use crate::deployments::Deployments;
 use crate::deployments::pages;
 use crate::http::context::Context;
@@ -43,7 +43,7 @@ pub struct LiveQueries {
     pub deployments: Arc<Deployments>,
 }
 
-/// What a stream is asked for.
+/// Query that a stream is opened for.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Question {
@@ -51,7 +51,7 @@ struct Question {
     params: Option<String>,
 }
 
-/// The same of a request that does not say in which way it listens.
+/// Query of a request that does not say in which way it listens.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Unasked {

@@ -1,4 +1,4 @@
-//! What live queries offer to routes: a seat, a subscription, and the tasks that evaluate.
+//! Live queries for routes: a seat, a subscription, and the tasks that evaluate.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,7 +15,6 @@ use super::listeners::{Place, Seat};
 use super::opened::{Opened, Way};
 use super::query::{Outcome, Query};
 use super::subscriber::Subscriber;
-use crate::backends::database::values::Params;
 use crate::backends::{BackendError, Backends};
 use crate::config::Config;
 use crate::deployments::pages;
@@ -23,14 +22,15 @@ use crate::http::extract::invalid;
 use crate::http::hosts::Host;
 use crate::http::problem::{Code, Problem};
 use crate::http::rate_limit::{RateLimits, Rule};
-use crate::ids::{BackendId, DeploymentId};
 use crate::realtime::Realtime;
 use crate::visitors::Visitors;
 use svc_base::Stopwatch;
+use svc_base::ids::{BackendId, DeploymentId};
+use svc_database::values::Params;
 
 /// How many queries of a backend are evaluated at once: a call of the same backend waits for no more than these.
 const AT_ONCE: usize = 2;
-/// What the log knows evaluations by, which are of no request.
+/// Name of evaluations in the log, which belong to no request.
 const EVALUATION: &str = "live query";
 
 /// Live queries.
@@ -45,7 +45,7 @@ pub struct Live {
     watch: Stopwatch,
 }
 
-/// What a subscription asks for.
+/// Query that a subscription asks for.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) id: Arc<str>,
@@ -81,7 +81,7 @@ impl Live {
         }
     }
 
-    /// Who opens a connection from a page.
+    /// Finds the visitor who opens a connection from a page.
     ///
     /// # Errors
     /// The database's.

@@ -12,13 +12,13 @@ use super::opened::{Opened, Way};
 use super::protocol::{self, Frame, Refusal};
 use super::service::{Left, Wanted};
 use crate::http::websocket::{Accepted, Close, Incoming};
-use crate::ids::BackendId;
 use crate::realtime::meter::{Draw, Meter};
+use svc_base::ids::BackendId;
 
 /// More frames than are on their way to a client at once.
 const SPARE: usize = 64;
 
-/// What a client asked for, in its order.
+/// Requests of a client, in their order.
 type Asked = Result<Frame, Refusal>;
 
 /// Serves a socket whose handshake has been answered.

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::listeners::Seat;
 use super::opened::{Event, Opened};
 
-/// What a stream is read from.
+/// Source of a stream.
 #[derive(Debug)]
 pub(super) struct Events {
     pub(super) seat: Seat,

@@ -19,11 +19,11 @@ use url::Url;
 use self::objects::{Bought, Step};
 use super::event::{CheckoutOutcome, Fact, Reference, Subject};
 use super::{amounts, ledger, signature};
-use crate::clock::Clock;
 use crate::config::{self, Config, WebhookSecrets};
 use crate::control::Control;
 use crate::outbound::Outbound;
-use crate::random::{NoRandomness, Random};
+use svc_base::clock::Clock;
+use svc_base::random::{NoRandomness, Random};
 
 /// The path below which it answers as the real one does.
 const API: &str = "/_svc/dev/stripe";
@@ -54,9 +54,9 @@ pub enum DevError {
     /// A webhook was not taken in.
     #[error("the webhook `{kind}` was not taken in: {why}")]
     Webhook {
-        /// Its type.
+        /// Type of the event.
         kind: &'static str,
-        /// What was answered.
+        /// Answer of the server.
         why: String,
     },
     /// The ledger's.
@@ -67,7 +67,7 @@ pub enum DevError {
     Random(#[from] NoRandomness),
 }
 
-/// What can be done to a payment later.
+/// Deed that can be done to a payment later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deed {
     /// All the money goes back: of a subscription, that of its latest month.
@@ -217,7 +217,7 @@ impl DevProvider {
         Ok(told)
     }
 
-    /// What a session has bought, as the ledger says.
+    /// Reads from the ledger what a session has bought.
     async fn bought(&self, session: &str) -> Result<Bought, DevError> {
         let name = Reference::subject(&Subject::Session(session.to_owned()));
         let found = self.control.read(move |c| ledger::find(c, [name])).await?;
@@ -290,7 +290,7 @@ impl DevProvider {
 
 const GONE: &str = "the checkout is over, or is not known any more: begin another one on the page";
 
-/// What a visitor chose on the page.
+/// Choice of a visitor on the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Choice {

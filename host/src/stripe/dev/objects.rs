@@ -2,17 +2,17 @@
 
 use serde_json::{Value, json};
 
-use crate::clock::Timestamp;
 use crate::stripe::VERSION;
+use svc_base::clock::Timestamp;
 
-/// What somebody buys, in the provider's terms.
+/// Purchase in the provider's terms.
 #[derive(Clone, Debug)]
 pub(super) struct Bought {
     /// The checkout's id.
     pub(super) id: String,
     /// The metadata that names what it is for.
     pub(super) subject: (&'static str, String),
-    /// What the page calls it.
+    /// Name on the page.
     pub(super) name: String,
     /// As the provider counts.
     pub(super) amount: i64,

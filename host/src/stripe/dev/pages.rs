@@ -7,7 +7,7 @@ use super::objects::Bought;
 use crate::http::problem_page::shell;
 use crate::stripe::{amounts, currencies};
 
-/// What the page may load and do. Its form leads on to another origin, the page's on which the checkout was begun.
+/// Policy of the page. Its form leads on to another origin, the page's on which the checkout was begun.
 pub(super) const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
 );

@@ -12,11 +12,11 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::{Value, json};
 
 use super::state::challenge;
-use crate::clock::{Clock, Timestamp};
 use crate::config::{Config, Provider, ProviderKind};
 use crate::issuers::{NoKey, SigningKey};
-use crate::random::Random;
 use crate::workspaces::credential;
+use svc_base::clock::{Clock, Timestamp};
+use svc_base::random::Random;
 
 /// How long a code may take to be used, in milliseconds.
 const LIFE: i64 = 60_000;
@@ -38,7 +38,7 @@ pub struct DevIssuer {
     codes: Mutex<HashMap<String, Code>>,
 }
 
-/// What a code stands for.
+/// Sign-in that a code stands for.
 #[derive(Clone, Debug)]
 struct Code {
     asked: Asked,
@@ -47,7 +47,7 @@ struct Code {
     at: Timestamp,
 }
 
-/// What a sign-in asks the issuer for.
+/// Request of a sign-in to the issuer.
 #[derive(Clone, Debug)]
 struct Asked {
     state: String,

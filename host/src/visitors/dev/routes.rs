@@ -19,7 +19,8 @@ use crate::http::problem::{Code, Problem};
 /// The issuer, where there is one.
 pub type MaybeIssuer = Option<Arc<DevIssuer>>;
 
-/// What its page may do. A form that leads on to another origin, as the end of a sign-in does, is stopped by `form-action`, so it says nothing of forms.
+/// Policy of the page. A form that leads on to another origin, as the end of a sign-in does, is stopped by
+/// `form-action`, so it says nothing of forms.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
 );
@@ -36,7 +37,7 @@ struct Request {
     code_challenge_method: String,
 }
 
-/// What its form sends.
+/// Fields of the form.
 #[derive(Debug, Deserialize)]
 struct Said {
     #[serde(default)]
@@ -46,7 +47,7 @@ struct Said {
     cancel: Option<String>,
 }
 
-/// What the token endpoint is sent.
+/// Fields of a request to the token endpoint.
 #[derive(Debug, Deserialize)]
 struct Exchange {
     grant_type: String,

@@ -9,11 +9,11 @@ use super::error::WorkspaceError;
 use super::members;
 use super::model::{Caller, Key, Role};
 use super::service::Workspaces;
-use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::control::Error;
 use crate::control::audit::Act;
-use crate::ids::WorkspaceId;
+use svc_base::clock::Timestamp;
+use svc_base::ids::WorkspaceId;
 
 pub(super) use store::insert;
 
@@ -27,9 +27,9 @@ const MOST: u64 = 100;
 pub struct NewKey {
     /// The public part of the credential.
     pub key_id: String,
-    /// What it may do.
+    /// Role of the key.
     pub role: Role,
-    /// What it is for.
+    /// Purpose of the key.
     pub note: Option<String>,
     /// When it ends by itself.
     pub expires_at: Option<Timestamp>,
@@ -50,12 +50,12 @@ impl NewKey {
     }
 }
 
-/// What a key is asked to be.
+/// Key to make.
 #[derive(Clone, Debug)]
 pub struct KeyWanted {
-    /// What it may do.
+    /// Role of the key.
     pub role: Role,
-    /// What it is for.
+    /// Purpose of the key.
     pub note: Option<String>,
     /// How long it lives, in seconds; for good, if absent.
     pub expires_in: Option<i64>,
@@ -64,7 +64,7 @@ pub struct KeyWanted {
 /// A new key, with its credential.
 #[derive(Serialize)]
 pub struct MadeKey {
-    /// Its public part.
+    /// Public part of the credential.
     pub key_id: String,
     /// The credential, shown this once.
     pub credential: String,
@@ -137,7 +137,7 @@ impl Workspaces {
         Ok(self.keys_of(workspace.id).await?)
     }
 
-    /// The same, by the id of the workspace.
+    /// Lists keys by the id of the workspace.
     ///
     /// # Errors
     /// The database's.
@@ -154,7 +154,7 @@ impl Workspaces {
         self.revoke(workspace.id, None, key_id).await
     }
 
-    /// The same for an admin.
+    /// Revokes a key for an admin.
     ///
     /// # Errors
     /// [`WorkspaceError`].
@@ -179,7 +179,7 @@ impl Workspaces {
             .await
     }
 
-    /// Who a credential belongs to; `None` if it is malformed, unknown, revoked or past its end.
+    /// Finds the caller of a credential; `None` if it is malformed, unknown, revoked or past its end.
     ///
     /// # Errors
     /// The database's.

@@ -3,11 +3,11 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::NewKey;
-use crate::clock::Timestamp;
 use crate::content::Digest;
 use crate::control::{Error, Tx};
-use crate::ids::WorkspaceId;
 use crate::workspaces::model::{Key, Role};
+use svc_base::clock::Timestamp;
+use svc_base::ids::WorkspaceId;
 
 /// A key that can be used.
 pub(super) struct Live {

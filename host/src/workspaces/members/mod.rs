@@ -9,11 +9,11 @@ use quick_cache::sync::Cache;
 use super::error::WorkspaceError;
 use super::model::{Caller, Member, Role, UserId};
 use super::service::Workspaces;
-use crate::clock::Timestamp;
 use crate::control::answers::Keep;
 use crate::control::audit::Act;
 use crate::control::{Error, Tx};
-use crate::ids::WorkspaceId;
+use svc_base::clock::Timestamp;
+use svc_base::ids::WorkspaceId;
 
 /// The most members of a workspace.
 const MOST: u64 = 1_000;
@@ -24,12 +24,12 @@ const KNOWN: usize = 10_000;
 /// A user's address is written down at most this often, in milliseconds.
 const ADDRESS_EVERY: i64 = 60_000;
 
-/// What the operator's issuer says of a person.
+/// Person, as the operator's issuer describes them.
 #[derive(Clone, Copy, Debug)]
 pub struct Person<'a> {
     /// The issuer.
     pub issuer: &'a str,
-    /// Its name for the person.
+    /// Name of the person at the issuer.
     pub subject: &'a str,
     /// The person's address.
     pub email: Option<&'a str>,
@@ -362,40 +362,4 @@ fn check_change(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn roles_are_given_and_taken_up_to_ones_own_and_an_owner_stays() {
-        use Role::{Admin, Editor, Owner, Viewer};
-        let refused = |own, from, to, owners| match check_change(own, from, to, owners) {
-            Ok(()) => "",
-            Err(WorkspaceError::AboveOwn(_)) => "above",
-            Err(WorkspaceError::LastOwner) => "last",
-            Err(error) => panic!("{error}"),
-        };
-        for (own, from, to, owners, expected) in [
-            (Admin, None, Some(Admin), 1, ""),
-            (Admin, None, Some(Owner), 1, "above"),
-            (Admin, Some(Viewer), Some(Owner), 1, "above"),
-            (Admin, Some(Owner), Some(Admin), 2, "above"),
-            (Admin, Some(Owner), None, 2, "above"),
-            // It is told that the owner is above, and not how many there are.
-            (Admin, Some(Owner), None, 1, "above"),
-            (Admin, Some(Admin), None, 1, ""),
-            (Admin, Some(Admin), Some(Editor), 1, ""),
-            (Owner, Some(Owner), None, 2, ""),
-            (Owner, Some(Owner), Some(Viewer), 2, ""),
-            (Owner, Some(Owner), None, 1, "last"),
-            (Owner, Some(Owner), Some(Admin), 1, "last"),
-            (Owner, Some(Owner), Some(Owner), 1, ""),
-            (Owner, None, Some(Owner), 1, ""),
-        ] {
-            assert_eq!(
-                refused(own, from, to, owners),
-                expected,
-                "{own:?} {from:?} {to:?}"
-            );
-        }
-    }
-}
+mod tests;

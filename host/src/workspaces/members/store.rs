@@ -2,10 +2,10 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use crate::clock::Timestamp;
 use crate::control::{Error, Tx};
-use crate::ids::WorkspaceId;
 use crate::workspaces::model::{Member, Role, UserId};
+use svc_base::clock::Timestamp;
+use svc_base::ids::WorkspaceId;
 
 pub(super) fn user_id(row: &Row<'_>, column: usize) -> rusqlite::Result<UserId> {
     let id: String = row.get(column)?;

@@ -6,21 +6,21 @@ use super::error::WorkspaceError;
 use super::model::Plan;
 use super::service::Workspaces;
 use super::store as workspaces;
-use crate::clock::Timestamp;
 use crate::control::{Error, Tx};
-use crate::ids::WorkspaceId;
+use svc_base::clock::Timestamp;
+use svc_base::ids::WorkspaceId;
 
 /// Statuses with which a subscription is over.
 const OVER: [&str; 3] = ["canceled", "unpaid", "incomplete_expired"];
 
-/// What an event says of a subscription.
+/// State of a subscription by an event.
 #[derive(Clone, Debug, Default)]
 pub struct Told {
     /// The provider's id of it.
     pub subscription: String,
     /// The workspace, where the event says so.
     pub workspace: Option<WorkspaceId>,
-    /// Who pays, where the event says so.
+    /// Customer who pays, where the event says so.
     pub customer: Option<String>,
     /// Whether its checkout was completed and paid.
     pub started: bool,
@@ -35,9 +35,9 @@ pub struct Told {
 pub struct Subscription {
     /// The provider's id of it.
     pub id: String,
-    /// Whose it is.
+    /// Workspace of the subscription.
     pub workspace: Option<WorkspaceId>,
-    /// Who pays.
+    /// Customer who pays.
     pub customer: Option<String>,
     started: bool,
     deleted: bool,

@@ -19,7 +19,7 @@ fn client(first: u8, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// What a decoder of messages of at most `most` bytes says of these bytes, in pieces of `step`.
+/// Runs a decoder of messages of at most `most` bytes over these bytes, in pieces of `step`.
 fn decode(most: usize, bytes: &[u8], step: usize) -> (Vec<String>, Option<u16>) {
     let mut decoder = Decoder::new(most);
     let mut seen = Vec::new();

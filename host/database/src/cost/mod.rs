@@ -1,0 +1,355 @@
+//! How long a program of SQLite's may take between two places where it looks at its deadline, and how long values may be
+//! for that.
+//!
+//! SQLite looks at the ends of loops, at `Goto` and at `Gosub`. Between them a program runs straight on: a row with a thousand
+//! calls in it is one such line, and the text of a statement does not show them, since views, constraints, generated columns,
+//! indexes and cascades bring code of their own. So the program itself is read, as `EXPLAIN` lists it. No instruction takes more
+//! than linear time (functions that would are replaced by ours, which look at the deadline themselves), so each has a weight:
+//! nanoseconds for each byte of the longest value, measured with arguments that are made to be slow. The sum of all weights
+//! bounds every line of the program, whichever way it takes, and the longest value that keeps the line short is
+//! SQLite's limit on lengths while the program runs. An ordinary statement weighs so little that it has the full
+//! length; only one with dozens of costly parts is told that a value is too long for it.
+
+use std::ops::RangeInclusive;
+
+use rusqlite::{Connection, Result, Row};
+
+use super::functions::{self, Weight};
+use super::meter::STEPS;
+use super::walls::VALUE_BYTES;
+
+/// How long a line of a program may take in a lane, in nanoseconds: this much a statement may be past its deadline.
+const LANE_NS: f64 = 50e6;
+/// How long the steps between two looks may take on the thread of a request, in nanoseconds.
+const INLINE_NS: f64 = 1.5e6;
+/// With values of fewer bytes than this, a statement is not worth trying there.
+const LEAST_INLINE: i32 = 1024;
+/// The shortest limit that SQLite takes.
+const LEAST: i32 = 30;
+/// How deep cascades may go, which counts where SQLite does not look at each row that falls.
+pub(super) const CASCADES: i32 = 1000;
+/// Cost of an instruction that works on no value, in nanoseconds.
+const STEP_NS: f64 = 20.0;
+/// Cost of comparing a key, for each of its bytes, down a tree: one step for each doubling of the rows.
+const KEY: f64 = 8.0;
+/// Cost of making a number of text, for each byte.
+const NUMBER: f64 = 1.3;
+/// Cost of reading or copying a byte of a row.
+const READ: f64 = 0.4;
+
+/// Prefix that makes SQLite list a statement's program.
+pub(super) const EXPLAIN: &str = "EXPLAIN ";
+
+/// The cost of a program.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Cost {
+    /// How long values may be in a lane, in bytes.
+    pub(super) lane: i32,
+    /// How long values may be on the thread of a request, if it may run there.
+    pub(super) inline: Option<i32>,
+}
+
+impl Cost {
+    /// The cost of a statement, as the connection would run it now.
+    ///
+    /// # Errors
+    /// SQLite's, as for preparing the statement.
+    pub(super) fn of(connection: &Connection, sql: &str) -> Result<Self> {
+        Ok(Self::and_roots(connection, sql)?.0)
+    }
+
+    /// Estimates the cost, and names the trees of the database that the statement opens.
+    ///
+    /// # Errors
+    /// SQLite's, as for preparing the statement.
+    pub(super) fn and_roots(connection: &Connection, sql: &str) -> Result<(Self, Vec<Root>)> {
+        let mut listing = connection
+            .prepare(&format!("{EXPLAIN}{sql}"))
+            .map_err(|error| of_statement(error, sql))?;
+        let mut program = Vec::new();
+        // No value is bound: nothing runs.
+        let mut rows = listing.raw_query();
+        while let Some(row) = rows.next()? {
+            program.push(Instruction::of(row)?);
+        }
+        let roots = program.iter().filter_map(Instruction::root);
+        Ok((Self::add(&program), roots.collect()))
+    }
+
+    fn add(listing: &[Instruction]) -> Self {
+        let written = Written::by(listing);
+        let mut line = Weight::default();
+        let mut steps = Steps::default();
+        // Each program begins at its first address: the statement's, and behind it those of cascades.
+        let programs = listing.chunk_by(|_, next| next.address != 0);
+        for (number, program) in programs.enumerate() {
+            let mut sum = Weight::default();
+            for instruction in program {
+                let weight = instruction.weight(&written);
+                steps.add(weight);
+                sum = sum.plus(weight);
+            }
+            let falls_on = number > 0
+                && program.iter().any(|one| one.code == "Program")
+                && !program.iter().any(Instruction::is_looked_at);
+            line = line.plus(if falls_on {
+                sum.times(f64::from(CASCADES))
+            } else {
+                sum
+            });
+        }
+        let inline = bytes(INLINE_NS, line.plus(steps.most()));
+        Self {
+            lane: bytes(LANE_NS, line).max(LEAST),
+            inline: (inline >= LEAST_INLINE).then_some(inline),
+        }
+    }
+}
+
+/// An error about the listing of a statement, as one about the statement: its place is there.
+fn of_statement(error: rusqlite::Error, sql: &str) -> rusqlite::Error {
+    match error {
+        rusqlite::Error::SqlInputError {
+            error, msg, offset, ..
+        } => rusqlite::Error::SqlInputError {
+            error,
+            msg,
+            sql: sql.to_owned(),
+            offset: offset - i32::try_from(EXPLAIN.len()).unwrap_or_default(),
+        },
+        other => other,
+    }
+}
+
+/// A tree of the database that a program opens: a table's, or an index's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Root {
+    /// First page of the tree.
+    pub(super) page: i32,
+    /// Whether it is opened to be written.
+    pub(super) writes: bool,
+}
+
+/// How long values may be for `weight` to take no longer than `most` nanoseconds.
+fn bytes(most: f64, weight: Weight) -> i32 {
+    let left = (most - weight.fixed).max(0.0);
+    let bytes = left / weight.byte.max(f64::MIN_POSITIVE);
+    #[allow(clippy::cast_possible_truncation, reason = "it is bounded")]
+    {
+        bytes.min(f64::from(VALUE_BYTES)) as i32
+    }
+}
+
+/// The heaviest instructions of a program.
+#[derive(Default)]
+struct Steps {
+    bytes: Vec<f64>,
+    fixed: f64,
+}
+
+impl Steps {
+    fn add(&mut self, weight: Weight) {
+        if weight.byte > 0.0 {
+            self.bytes.push(weight.byte);
+        }
+        self.fixed = self.fixed.max(weight.fixed);
+    }
+
+    /// Weighs the heaviest run of as many steps as lie between two looks: a loop of the heaviest instructions, of any
+    /// length, with one that ends it.
+    fn most(mut self) -> Weight {
+        let steps = f64::from(STEPS);
+        self.bytes.sort_unstable_by(|a, b| b.total_cmp(a));
+        let (mut sum, mut most, mut length) = (0.0, 0.0_f64, 1.0);
+        for byte in self.bytes {
+            (sum, length) = (sum + byte, length + 1.0);
+            most = most.max(sum * (steps / length).max(1.0));
+        }
+        Weight {
+            byte: most,
+            fixed: self.fixed * steps / 2.0,
+        }
+    }
+}
+
+/// The registers that a program writes, as runs of neighbours, which bounds how many arguments a call can have.
+struct Written(Vec<RangeInclusive<i32>>);
+
+/// The most arguments of a function.
+pub(super) const ARGUMENTS: i32 = 1000;
+
+impl Written {
+    fn by(program: &[Instruction]) -> Self {
+        let mut written = Vec::with_capacity(3 * program.len());
+        for instruction in program {
+            let Instruction { p1, p2, p3, .. } = *instruction;
+            written.extend([p1, p3]);
+            if !instruction.is_jump() {
+                written.push(p2);
+            }
+            match instruction.code.as_str() {
+                "Copy" | "Move" => written.extend(p2..p2.saturating_add(p3.clamp(0, ARGUMENTS))),
+                "Null" => written.extend(p2..p3.min(p2.saturating_add(ARGUMENTS))),
+                _ => {}
+            }
+        }
+        written.sort_unstable();
+        written.dedup();
+        let runs = written.chunk_by(|one, next| one.checked_add(1) == Some(*next));
+        let runs = runs.filter_map(|run| Some(*run.first()?..=*run.last()?));
+        Self(runs.collect())
+    }
+
+    /// How many arguments a call has at most that begin at a register.
+    fn arguments(&self, first: i32) -> i32 {
+        let run = self.0.partition_point(|run| *run.end() < first);
+        let run = self.0.get(run).filter(|run| run.contains(&first));
+        run.map_or(0, |run| (run.end() - first + 1).min(ARGUMENTS))
+    }
+}
+
+/// An instruction, as it is listed.
+struct Instruction {
+    address: i32,
+    code: String,
+    p1: i32,
+    p2: i32,
+    p3: i32,
+    p4: String,
+}
+
+impl Instruction {
+    fn of(row: &Row<'_>) -> Result<Self> {
+        let code: String = row.get(1)?;
+        // The others' may be as long as a value.
+        let p4 = match code.as_str() {
+            "Function" | "PureFunc" | "AggStep" | "AggStep1" | "AggInverse" | "AggValue"
+            | "AggFinal" | "Affinity" | "MakeRecord" => {
+                let p4 = row.get_ref(5)?.as_bytes_or_null()?.unwrap_or_default();
+                String::from_utf8_lossy(p4).into_owned()
+            }
+            _ => String::new(),
+        };
+        Ok(Self {
+            address: row.get(0)?,
+            code,
+            p1: row.get(2)?,
+            p2: row.get(3)?,
+            p3: row.get(4)?,
+            p4,
+        })
+    }
+
+    /// Whether its second operand is an address. One that is not listed here makes a call look like one of more arguments.
+    fn is_jump(&self) -> bool {
+        matches!(
+            self.code.as_str(),
+            "Init"
+                | "Goto"
+                | "Gosub"
+                | "Once"
+                | "If"
+                | "IfNot"
+                | "IsNull"
+                | "NotNull"
+                | "Eq"
+                | "Ne"
+                | "Lt"
+                | "Le"
+                | "Gt"
+                | "Ge"
+                | "Jump"
+                | "IfPos"
+                | "IfNotZero"
+                | "DecrJumpZero"
+                | "Rewind"
+                | "Last"
+                | "Next"
+                | "Prev"
+                | "Sort"
+                | "SorterSort"
+                | "SorterNext"
+                | "SeekRowid"
+                | "NotExists"
+                | "SeekGE"
+                | "SeekGT"
+                | "SeekLE"
+                | "SeekLT"
+                | "IdxGE"
+                | "IdxGT"
+                | "IdxLE"
+                | "IdxLT"
+                | "Found"
+                | "NotFound"
+                | "NoConflict"
+                | "VFilter"
+                | "VNext"
+                | "Yield"
+                | "InitCoroutine"
+        )
+    }
+
+    /// The tree that it opens, if it opens one of the database.
+    fn root(&self) -> Option<Root> {
+        let (page, database, writes) = match self.code.as_str() {
+            "OpenRead" | "ReopenIdx" => (self.p2, self.p3, false),
+            "OpenWrite" => (self.p2, self.p3, true),
+            "Clear" => (self.p1, self.p2, true),
+            _ => return None,
+        };
+        (database == 0).then_some(Root { page, writes })
+    }
+
+    /// Whether SQLite looks at its deadline here, whichever way the program goes on.
+    fn is_looked_at(&self) -> bool {
+        matches!(self.code.as_str(), "Next" | "Prev" | "Goto" | "Gosub")
+    }
+
+    fn weight(&self, written: &Written) -> Weight {
+        let byte = match self.code.as_str() {
+            "Function" | "PureFunc" => return self.function(|| written.arguments(self.p2)),
+            "AggStep" | "AggStep1" | "AggInverse" => {
+                return self.function(|| written.arguments(self.p2));
+            }
+            "AggFinal" | "AggValue" => return self.function(|| 1),
+            "Add" | "Subtract" | "Multiply" | "Divide" | "Remainder" | "BitAnd" | "BitOr"
+            | "ShiftLeft" | "ShiftRight" | "Eq" | "Ne" | "Lt" | "Le" | "Gt" | "Ge" => 2.0 * NUMBER,
+            "And" | "Or" | "BitNot" | "Not" | "If" | "IfNot" | "IsTrue" | "Cast" | "MustBeInt"
+            | "RealAffinity" | "SeekRowid" | "NotExists" => NUMBER,
+            "Affinity" => NUMBER * count(self.p2),
+            "MakeRecord" if self.p4.is_empty() => READ * count(self.p2),
+            "MakeRecord" => (READ + NUMBER) * count(self.p2),
+            "Concat" | "Column" | "Copy" | "RowData" | "SorterData" | "Insert" | "Blob"
+            | "Variable" | "Delete" => READ,
+            "VColumn" | "VFilter" => functions::JSON,
+            "Compare" => NUMBER * count(self.p3),
+            "SeekGE" | "SeekGT" | "SeekLE" | "SeekLT" | "IdxInsert" | "IdxDelete" | "IdxGE"
+            | "IdxGT" | "IdxLE" | "IdxLT" | "Found" | "NotFound" | "NoConflict" | "IfNoHope"
+            | "SorterCompare" | "SorterNext" | "DeferredSeek" | "Filter" | "FilterAdd" => KEY,
+            "SorterInsert" => 2.0 * READ,
+            _ => 0.0,
+        };
+        Weight {
+            byte,
+            fixed: STEP_NS,
+        }
+    }
+
+    /// The weight of a function, which is listed with its name and the number of its arguments.
+    fn function(&self, most: impl FnOnce() -> i32) -> Weight {
+        let (name, number) = self.p4.split_once('(').unwrap_or((&self.p4, ""));
+        let number = number.trim_end_matches(')').parse::<i32>().unwrap_or(-1);
+        let arguments = if number < 0 { most() } else { number };
+        functions::weight(name, count(arguments)).plus(Weight {
+            byte: 0.0,
+            fixed: STEP_NS,
+        })
+    }
+}
+
+fn count(number: i32) -> f64 {
+    f64::from(number.max(1))
+}
+
+#[cfg(test)]
+mod tests;

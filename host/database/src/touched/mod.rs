@@ -1,0 +1,230 @@
+//! The tables that statements read and write, and who is told of commits: so that whoever watches an answer learns when it may
+//! have changed.
+//!
+//! Two sources name the tables of a statement, and both count: SQLite's authorizer, which is asked about every table as the
+//! statement is prepared, those behind views and those that foreign keys reach included; and the program itself, which opens
+//! each of them by its root page. SQLite's update hook would miss tables without rowid, deletes by truncation, and rows that
+//! a REPLACE removes.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use rusqlite::Connection;
+use rusqlite::hooks::AuthAction;
+
+use super::Databases;
+use super::cost::{Cost, Root};
+use super::costs::Known;
+use super::handle::Handle;
+use svc_base::ids::BackendId;
+
+/// The tables of a statement, by name in lower case.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tables {
+    reads: BTreeSet<Box<str>>,
+    writes: BTreeSet<Box<str>>,
+    /// Whether one of them is not known: then it may be any.
+    unknown: bool,
+}
+
+impl Tables {
+    pub(super) fn read(&mut self, name: &str) {
+        self.reads.insert(name.to_ascii_lowercase().into());
+    }
+
+    pub(super) fn write(&mut self, name: &str) {
+        self.writes.insert(name.to_ascii_lowercase().into());
+    }
+
+    pub(super) fn any(&mut self) {
+        self.unknown = true;
+    }
+}
+
+/// Tables that are being noted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Noted(Arc<Mutex<Option<Tables>>>);
+
+impl Noted {
+    fn lock(&self) -> MutexGuard<'_, Option<Tables>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes from now on.
+    pub(super) fn begin(&self) {
+        *self.lock() = Some(Tables::default());
+    }
+
+    /// The tables since the beginning.
+    pub(super) fn end(&self) -> Tables {
+        self.lock().take().unwrap_or_default()
+    }
+
+    /// Notes what an action is about, if somebody wants to know.
+    pub(super) fn note(&self, action: &AuthAction<'_>) {
+        let mut noted = self.lock();
+        let Some(tables) = noted.as_mut() else { return };
+        match action {
+            AuthAction::Read { table_name, .. } => tables.read(table_name),
+            AuthAction::Insert { table_name }
+            | AuthAction::Delete { table_name }
+            | AuthAction::Update { table_name, .. } => tables.write(table_name),
+            _ => {}
+        }
+    }
+}
+
+/// Tables that a commit may have changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Touched {
+    /// Anything: rows, the schema, the actions.
+    All,
+    /// Tables that these statements write.
+    By(Vec<Arc<Tables>>),
+}
+
+impl Default for Touched {
+    /// No table.
+    fn default() -> Self {
+        Self::By(Vec::new())
+    }
+}
+
+impl Touched {
+    /// Whether nothing has changed.
+    pub fn is_nothing(&self) -> bool {
+        matches!(self, Self::By(tables) if tables.is_empty())
+    }
+
+    /// Adds what a statement writes; one of which nothing is known may write anything.
+    pub(super) fn add(&mut self, tables: Option<Arc<Tables>>) {
+        match (&mut *self, tables) {
+            (Self::All, _) => {}
+            (_, None) => *self = Self::All,
+            (Self::By(known), Some(tables)) => {
+                if !known.iter().any(|one| Arc::ptr_eq(one, &tables)) {
+                    known.push(tables);
+                }
+            }
+        }
+    }
+
+    /// Adds what another commit has changed.
+    pub fn join(&mut self, other: Self) {
+        match other {
+            Self::All => *self = Self::All,
+            Self::By(tables) => tables.into_iter().for_each(|one| self.add(Some(one))),
+        }
+    }
+
+    /// Whether a statement that reads `tables` may answer something else now; `None` may read anything.
+    pub fn concerns(&self, tables: Option<&Tables>) -> bool {
+        let Self::By(touched) = self else {
+            return true;
+        };
+        let Some(read) = tables.filter(|tables| !tables.unknown) else {
+            return !touched.is_empty();
+        };
+        let written = |name| touched.iter().any(|one| one.writes.contains(name));
+        touched.iter().any(|one| one.unknown) || read.reads.iter().any(written)
+    }
+}
+
+impl Handle {
+    /// Finds out what a tenant's statement costs, and which tables it is about.
+    ///
+    /// # Errors
+    /// SQLite's, as for preparing the statement.
+    pub(super) fn look_into(&self, sql: &str) -> rusqlite::Result<Known> {
+        let listed = || Cost::and_roots(&self.connection, sql);
+        let (listed, mut tables) = self.walls.noting(listed);
+        let (cost, roots) = listed?;
+        let named = self.walls.aside(|| name(&self.connection, &roots));
+        for (table, writes) in named? {
+            match table {
+                Some(table) if writes => tables.write(&table),
+                Some(table) => tables.read(&table),
+                None => tables.any(),
+            }
+        }
+        let tables = Arc::new(tables);
+        Ok(Known { cost, tables })
+    }
+
+    /// The tables of a statement that has just run, if they are known.
+    pub(super) fn tables(&self, sql: &str) -> Option<Arc<Tables>> {
+        self.costs.known(sql).map(|known| known.tables)
+    }
+
+    /// Notes what a statement may have written.
+    pub(super) fn touch(&self, sql: &str) {
+        let tables = self.tables(sql);
+        self.touched.borrow_mut().add(tables);
+    }
+
+    /// Takes the tables written since this was last asked.
+    pub(super) fn take_touched(&self) -> Touched {
+        self.touched.take()
+    }
+}
+
+/// The tables of trees, each with whether it is written; `None` for a tree that the schema does not have.
+fn name(connection: &Connection, roots: &[Root]) -> rusqlite::Result<Vec<(Option<String>, bool)>> {
+    if roots.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut tables =
+        connection.prepare("SELECT tbl_name FROM sqlite_schema WHERE rootpage = ?1")?;
+    let mut named = Vec::with_capacity(roots.len());
+    for root in roots {
+        let mut rows = tables.query([root.page])?;
+        let table = rows.next()?.map(|row| row.get(0)).transpose()?;
+        named.push((table, root.writes));
+    }
+    Ok(named)
+}
+
+type Follower = Box<dyn Fn(BackendId, Touched) + Send + Sync>;
+
+/// Whoever is told of commits: once one is durable, and before its callers are answered.
+#[derive(Clone, Default)]
+pub(super) struct News(Arc<OnceLock<Follower>>);
+
+impl News {
+    /// Has `follow` told from now on; whoever comes first stays.
+    pub(super) fn follow(&self, follow: impl Fn(BackendId, Touched) + Send + Sync + 'static) {
+        if self.0.set(Box::new(follow)).is_err() {
+            tracing::error!("somebody else is told of commits already");
+        }
+    }
+
+    pub(super) fn tell(&self, id: BackendId, touched: Touched) {
+        if let Some(follow) = self.0.get()
+            && !touched.is_nothing()
+        {
+            follow(id, touched);
+        }
+    }
+}
+
+impl fmt::Debug for News {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("News").finish_non_exhaustive()
+    }
+}
+
+impl Databases {
+    /// Has `follow` told what commits may have changed: once they are durable, and before whoever made them is answered.
+    pub fn follow(&self, follow: impl Fn(BackendId, Touched) + Send + Sync + 'static) {
+        self.writers.news().follow(follow);
+    }
+
+    /// Tells whoever follows that anything about a database may have changed.
+    pub fn announce(&self, id: BackendId) {
+        self.writers.news().tell(id, Touched::All);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,369 @@
+//! Runs the guests that are built in, and small ones written for the purpose.
+
+mod hostile;
+mod refused;
+mod trial;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::*;
+
+/// The host's own cache for tests: the guests are compiled once for all of them.
+fn cache_dir() -> PathBuf {
+    Path::new(env!("OUT_DIR")).join("compiled")
+}
+
+fn config() -> SandboxConfig {
+    SandboxConfig {
+        // Tests share the machine with builds and with each other: what is slow must not look like what is endless.
+        limits: GuestLimits {
+            render: Limits {
+                wall: Duration::from_secs(60),
+                ..Limits::RENDER
+            },
+            gate: Limits {
+                wall: Duration::from_secs(60),
+                ..Limits::GATE
+            },
+        },
+        threads: 2,
+        ..SandboxConfig::new(cache_dir())
+    }
+}
+
+fn sandbox() -> Sandbox {
+    Sandbox::start(config()).unwrap()
+}
+
+fn source(content_type: ContentType, text: &str) -> Source {
+    Source {
+        content_type,
+        title: Some("A <title>".to_owned()),
+        name: None,
+        text: text.to_owned(),
+        runtime: None,
+        page_bytes: 16 << 20,
+        foot: None,
+        is_private: false,
+    }
+}
+
+/// Makes a configuration with limits of its own for a gate.
+fn with_gate_limits(gate: Limits) -> SandboxConfig {
+    let config = config();
+    SandboxConfig {
+        limits: GuestLimits {
+            gate,
+            ..config.limits
+        },
+        ..config
+    }
+}
+
+/// A gate guest in the text format that allows every script as an empty one, and does `body` for one of more than three bytes. It
+/// begins with so many pages of memory, and its core module has `more` in it.
+fn gate_wat(pages: u32, more: &str, body: &str) -> Vec<u8> {
+    let text = format!(
+        r#"(component
+  (import "svc:gate/types@1.0.0" (instance $types
+    (type $p (enum "action" "query" "schema" "migration"))
+    (export "purpose" (type (eq $p)))
+    (type $k (enum "read" "write" "migration"))
+    (export "kind" (type $kind (eq $k)))
+    (type $l (record (field "line" u32) (field "column" u32) (field "offset" u32)))
+    (export "place" (type $place (eq $l)))
+    (type $t (record (field "name" string) (field "times" u32)))
+    (export "table" (type $table (eq $t)))
+    (type $s (record (field "kind" $kind) (field "binds" (list string)) (field "returns-rows" bool)
+      (field "tables" (list $table)) (field "view" (option string)) (field "parts" u32) (field "start" u32) (field "end" u32)))
+    (export "statement" (type (eq $s)))
+    (type $r (record (field "reason" string) (field "statement" u32) (field "place" $place)))
+    (export "refusal" (type (eq $r)))))
+  (alias export $types "purpose" (type $purpose))
+  (alias export $types "statement" (type $statement))
+  (alias export $types "refusal" (type $refusal))
+  (core module $libc
+    (memory (export "memory") {pages})
+    (func (export "realloc") (param i32 i32 i32 i32) (result i32) (i32.const 1024)))
+  (core module $guest
+    {more}
+    (func $misbehave {body})
+    (func (export "check") (param $sql i32) (param $length i32) (param $purpose i32) (result i32)
+      (if (i32.gt_u (local.get $length) (i32.const 3)) (then (call $misbehave)))
+      (i32.const 0)))
+  (core instance $l (instantiate $libc))
+  (core instance $i (instantiate $guest))
+  (func $check (param "sql" string) (param "purpose" $purpose)
+    (result (result (list $statement) (error $refusal)))
+    (canon lift (core func $i "check") (memory (core memory $l "memory"))
+      (realloc (core func $l "realloc"))))
+  (instance $judge (export "check" (func $check)))
+  (export "svc:gate/judge@1.0.0" (instance $judge)))"#,
+    );
+    wat::parse_str(text).unwrap()
+}
+
+/// A sandbox whose gate is a component of the text format, with limits for the gate.
+fn with_gate(component: &[u8], gate: Limits) -> (Sandbox, tempfile::TempDir) {
+    let guests = tempfile::tempdir().unwrap();
+    let path = guests.path().join("gate.wasm");
+    fs::write(&path, component).unwrap();
+    let gates = Choice {
+        origins: vec![Origin::file(&path), Origin::BuiltIn],
+        on_trial: false,
+    };
+    let config = SandboxConfig {
+        guests: Choices {
+            gate: gates,
+            ..Choices::default()
+        },
+        ..with_gate_limits(gate)
+    };
+    (Sandbox::start(config).unwrap(), guests)
+}
+
+#[tokio::test]
+async fn every_type_becomes_a_page() {
+    let sandbox = sandbox();
+    for (content_type, text, shown) in [
+        (ContentType::Html, "<!doctype html><p>hello", "hello"),
+        (
+            ContentType::Markdown,
+            "# hello\n\n*world*",
+            "<em>world</em>",
+        ),
+        (ContentType::Mermaid, "flowchart TD\n  A --> B\n", "A"),
+        (ContentType::Json, r#"{"hello": [1, 2]}"#, "hello"),
+        (ContentType::Csv, "hello,b\n1,2\n", "hello"),
+    ] {
+        let page = sandbox.render(source(content_type, text)).await.unwrap();
+        let html = std::str::from_utf8(&page.html).unwrap();
+        assert!(html.contains(shown), "{content_type}: {html}");
+        assert!(page.fuel > 0);
+        assert_eq!(Some(page.guest), sandbox.renderer());
+        let again = sandbox.render(source(content_type, text)).await.unwrap();
+        assert_eq!(page.html, again.html, "{content_type}");
+        assert_eq!(page.fuel, again.fuel, "{content_type}");
+    }
+}
+
+#[tokio::test]
+async fn what_its_author_can_repair_is_malformed() {
+    let bad = sandbox()
+        .render(source(ContentType::Json, "{\n  \"a\": oops\n}"))
+        .await;
+    assert!(
+        matches!(&bad, Err(RenderFailure::Malformed(bad)) if bad.place.is_some_and(|place| place.line == 2)),
+        "{bad:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_page_has_a_largest_size() {
+    let sandbox = sandbox();
+    for content_type in ContentType::ALL {
+        let text = match content_type {
+            ContentType::Json => "[1]",
+            ContentType::Mermaid => "flowchart TD\n  A --> B\n",
+            _ => "a page that is longer than its limit",
+        };
+        let small = Source {
+            page_bytes: 20,
+            ..source(content_type, text)
+        };
+        let failed = sandbox.render(small).await;
+        assert!(
+            matches!(failed, Err(RenderFailure::Budget(Budget::PageBytes))),
+            "{content_type}: {failed:?}"
+        );
+    }
+    let diagram = "x".repeat(DIAGRAM_BYTES + 1);
+    let failed = sandbox.render(source(ContentType::Mermaid, &diagram)).await;
+    assert!(matches!(
+        failed,
+        Err(RenderFailure::Budget(Budget::SourceBytes))
+    ));
+}
+
+#[tokio::test]
+async fn a_page_that_takes_too_much_fails_alone() {
+    let csv = "a,b,c\n".repeat(100_000);
+    let limited = |render| {
+        let mut config = config();
+        config.limits.render = render;
+        Sandbox::start(config).unwrap()
+    };
+    for (budget, limits) in [
+        (
+            Budget::Memory,
+            Limits {
+                memory_bytes: 4 << 20,
+                ..config().limits.render
+            },
+        ),
+        (
+            Budget::Fuel,
+            Limits {
+                fuel: 10_000_000,
+                ..config().limits.render
+            },
+        ),
+    ] {
+        let sandbox = limited(limits);
+        let failed = sandbox.render(source(ContentType::Csv, &csv)).await;
+        assert!(
+            matches!(failed, Err(RenderFailure::Budget(found)) if found == budget),
+            "{budget}: {failed:?}"
+        );
+        let small = sandbox.render(source(ContentType::Csv, "a,b\n")).await;
+        assert!(small.is_ok(), "{budget}: {small:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_largest_sources_fit() {
+    let sandbox = sandbox();
+    let line = |unit: &str| unit.repeat((1 << 20) / unit.len());
+    for (content_type, text) in [
+        (ContentType::Html, line("<p>hello world</p>\n")),
+        (
+            ContentType::Markdown,
+            line("A *paragraph* with `code` and a [link](https://example.com).\n\n"),
+        ),
+        (ContentType::Csv, line("one,two,\"three, four\",5\n")),
+        (
+            ContentType::Json,
+            format!("[{}0]", line(r#"{"name":"value","n":[1,2,3]},"#)),
+        ),
+    ] {
+        let page = sandbox.render(source(content_type, &text)).await;
+        assert!(page.is_ok(), "{content_type}: {page:?}");
+    }
+}
+
+#[tokio::test]
+async fn sql_is_judged() {
+    let sandbox = sandbox();
+    let one = sandbox.check_sql(" SELECT 1;", Purpose::Query).await;
+    let expected = Statement {
+        kind: StatementKind::Read,
+        binds: Vec::new(),
+        returns_rows: true,
+        tables: Vec::new(),
+        view: None,
+        parts: 2,
+        start: 1,
+        end: 9,
+    };
+    assert_eq!(one.unwrap(), [expected]);
+    let refused = sandbox.check_sql("ATTACH 'x' AS y", Purpose::Action).await;
+    let Err(GateFailure::Refused(refusal)) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(refusal.statement, 1);
+    assert_eq!(refusal.position.unwrap().line, 1);
+    let long = " ".repeat(STATEMENT_BYTES + 1);
+    let long = sandbox.check_sql(long, Purpose::Action).await;
+    assert!(matches!(
+        long,
+        Err(GateFailure::Budget(Budget::SourceBytes))
+    ));
+}
+
+#[tokio::test]
+async fn without_a_thread_in_time_a_call_is_busy() {
+    let workers = WorkersConfig {
+        threads: 1,
+        queue: 8,
+        wait: Duration::from_millis(500),
+    };
+    let sandbox = Sandbox::start_with(config(), workers).unwrap();
+    assert!(sandbox.check_sql("SELECT 1", Purpose::Query).await.is_ok());
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let (started, start) = tokio::sync::oneshot::channel();
+    let pool = sandbox.workers().clone();
+    let occupied = tokio::spawn(async move {
+        let job = move || {
+            let _ = started.send(());
+            let _ = released.recv();
+        };
+        pool.run(job).await
+    });
+    start.await.unwrap();
+    let busy = sandbox.check_sql("SELECT 1", Purpose::Query).await;
+    assert!(matches!(busy, Err(GateFailure::Busy)), "{busy:?}");
+    drop(release);
+    occupied.await.unwrap().unwrap();
+    assert!(sandbox.check_sql("SELECT 1", Purpose::Query).await.is_ok());
+}
+
+/// A registry of its own, of which nothing is loaded.
+fn registry() -> Registry {
+    let metrics = Metrics::default();
+    let engine = GuestEngine::new(2, GuestLimits::HOUSE, metrics.clone()).unwrap();
+    Registry::new(Arc::new(engine), Cache::open(cache_dir()).unwrap(), metrics)
+}
+
+#[test]
+fn the_first_guest_of_a_choice_that_works_serves() {
+    let guests = tempfile::tempdir().unwrap();
+    let (broken, installed) = (
+        guests.path().join("broken.wasm"),
+        guests.path().join("installed.wasm"),
+    );
+    let component = gate_wat(1, "", "");
+    fs::write(&installed, &component).unwrap();
+    fs::write(&broken, "broken").unwrap();
+    let choice = |origins: &[&Path]| Choice {
+        origins: origins
+            .iter()
+            .map(|path| Origin::file(path))
+            .chain([Origin::BuiltIn])
+            .collect(),
+        on_trial: false,
+    };
+    let registry = registry();
+    let applied = registry.apply(World::Gate, &choice(&[&broken, &installed]));
+    assert_eq!(applied.serves, Some(GuestDigest::of(&component)));
+    assert!(
+        applied.failures[0].contains("broken.wasm"),
+        "{:?}",
+        applied.failures
+    );
+    // One that is not what it should be is as good as broken.
+    let another = Origin::File {
+        path: installed,
+        digest: Some(GuestDigest::of(b"another")),
+    };
+    let choice = Choice {
+        origins: vec![another, Origin::BuiltIn],
+        on_trial: false,
+    };
+    let applied = registry.apply(World::Gate, &choice);
+    assert_eq!(applied.serves, Some(GuestDigest::of(built_in(World::Gate))));
+    assert!(
+        applied.failures[0].contains("damaged"),
+        "{:?}",
+        applied.failures
+    );
+}
+
+#[tokio::test]
+async fn many_sandboxes_live_in_one_process() {
+    let all: Vec<Sandbox> = (0..50).map(|_| sandbox()).collect();
+    for sandbox in &all {
+        assert!(sandbox.check_sql("SELECT 1", Purpose::Query).await.is_ok());
+    }
+    let page = all[49].render(source(ContentType::Markdown, "# one")).await;
+    assert!(page.is_ok());
+    assert!(all[49].loaded());
+}
+
+#[tokio::test]
+async fn callers_wait_for_a_guest_past_those_that_cannot_serve() {
+    let (sandbox, guests) = with_gate(b"broken", Limits::GATE);
+    assert!(sandbox.check_sql("SELECT 1", Purpose::Query).await.is_ok());
+    drop(guests);
+}

@@ -1,0 +1,192 @@
+//! Calling actions, and owners' queries.
+
+pub mod requests;
+pub mod routes;
+mod watch;
+
+pub use watch::{Seen, Watchable};
+
+use std::sync::Arc;
+
+use super::actions::refused;
+use super::model::{Action, BackendError, USER_EMAIL, USER_ID, params, requires_identity, writes};
+use super::service::Backends;
+use requests::BatchedCall;
+use svc_database::values::{Params, Value};
+use svc_database::{Call, Given, Pace, ResultJson, Step};
+
+use crate::visitors::Identity;
+use svc_base::ids::BackendId;
+use svc_sandbox::Statement;
+
+impl Backends {
+    /// Calls an action for a visitor, who may be somebody. A write is durable when it is answered.
+    ///
+    /// # Errors
+    /// [`BackendError`]; nothing is changed then.
+    pub async fn op(
+        &self,
+        id: BackendId,
+        action: &str,
+        mut given: Params,
+        by: Option<&Identity>,
+    ) -> Result<ResultJson, BackendError> {
+        let action = self.called(id, action, &given, by).await?;
+        bind(&action.row.verdict, by, &mut given, |value| value);
+        self.run(
+            id,
+            &action.row.sql,
+            &action.statement,
+            &action.row.verdict,
+            &action.pace,
+            given,
+        )
+        .await
+    }
+
+    /// Calls actions for a visitor, who may be somebody, in one transaction: all of them, or none.
+    ///
+    /// # Errors
+    /// [`BackendError::Op`] names the one that failed, if one did; nothing is changed then.
+    pub async fn batch(
+        &self,
+        id: BackendId,
+        calls: Vec<BatchedCall>,
+        by: Option<&Identity>,
+    ) -> Result<ResultJson, BackendError> {
+        let mut actions = Vec::with_capacity(calls.len());
+        let mut steps = Vec::with_capacity(calls.len());
+        for (number, BatchedCall { action, mut params }) in calls.into_iter().enumerate() {
+            let action = self.called(id, &action, &params.0, by).await;
+            let action = action.map_err(|error| BackendError::at_op(number, error))?;
+            bind(&action.row.verdict, by, &mut params.0, Given::Value);
+            steps.push(Step {
+                sql: Arc::clone(&action.statement),
+                writes: writes(&action.row.verdict),
+                params: params.0,
+                pace: Arc::clone(&action.pace),
+            });
+            actions.push(action);
+        }
+        let done = self.databases.get(id)?.batch(steps).await;
+        done.map_err(|failure| match failure.step {
+            Some(number) => {
+                let row = &actions[number].row;
+                BackendError::at_op(number, refused(&row.sql, &row.verdict, failure.error))
+            }
+            None => failure.error.into(),
+        })
+    }
+
+    /// The action that a call names, if the call is one of it.
+    async fn called<V>(
+        &self,
+        id: BackendId,
+        action: &str,
+        given: &[(String, V)],
+        by: Option<&Identity>,
+    ) -> Result<Arc<Action>, BackendError> {
+        let action = self.action(id, action).await?;
+        check_reserved(given)?;
+        if by.is_none() && requires_identity(&action.row.verdict) {
+            return Err(BackendError::IdentityRequired);
+        }
+        check_names(&action.row.verdict, given)?;
+        Ok(action)
+    }
+
+    /// Runs an owner's query, which only reads unless the owner `may_write`.
+    ///
+    /// # Errors
+    /// [`BackendError`]; nothing is changed then.
+    pub async fn query(
+        &self,
+        id: BackendId,
+        sql: String,
+        given: Params,
+        may_write: bool,
+    ) -> Result<ResultJson, BackendError> {
+        let text = sql.clone();
+        let query = self.verdicts.query(sql).await?;
+        if writes(&query.verdict) && !may_write {
+            return Err(BackendError::OnlyReads);
+        }
+        check_reserved(&given)?;
+        check_names(&query.verdict, &given)?;
+        self.run(
+            id,
+            &text,
+            &query.statement,
+            &query.verdict,
+            &query.pace,
+            given,
+        )
+        .await
+    }
+
+    async fn run(
+        &self,
+        id: BackendId,
+        sql: &str,
+        statement: &Arc<str>,
+        verdict: &Statement,
+        pace: &Arc<Pace>,
+        params: Params,
+    ) -> Result<ResultJson, BackendError> {
+        let call = Call {
+            sql: Arc::clone(statement),
+            writes: writes(verdict),
+            params,
+        };
+        let result = self.databases.get(id)?.call(call, pace).await;
+        result.map_err(|error| refused(sql, verdict, error))
+    }
+}
+
+/// Gives the reserved binds of a statement what is known of who calls it.
+fn bind<V>(
+    verdict: &Statement,
+    by: Option<&Identity>,
+    given: &mut Vec<(String, V)>,
+    value: impl Fn(Value) -> V,
+) {
+    let Some(by) = by else { return };
+    let bound = verdict.binds.iter().map(String::as_str);
+    for name in bound {
+        let known = match name {
+            USER_ID => Value::Text(by.user_id.clone()),
+            USER_EMAIL => by.email.clone().map_or(Value::Null, Value::Text),
+            _ => continue,
+        };
+        given.push((name.to_owned(), value(known)));
+    }
+}
+
+/// No caller gives what only the platform knows.
+fn check_reserved<V>(given: &[(String, V)]) -> Result<(), BackendError> {
+    let reserved = given.iter().map(|(name, _)| name).find(|name| {
+        name.get(..4)
+            .is_some_and(|start| start.eq_ignore_ascii_case("svc_"))
+    });
+    match reserved {
+        Some(name) => Err(BackendError::Reserved(name.clone())),
+        None => Ok(()),
+    }
+}
+
+/// A call names exactly what the statement names.
+fn check_names<V>(verdict: &Statement, given: &[(String, V)]) -> Result<(), BackendError> {
+    let named = |name: &str| given.iter().any(|(given, _)| given == name);
+    let missing: Vec<String> = params(verdict).filter(|p| !named(p)).cloned().collect();
+    let extra: Vec<String> = given
+        .iter()
+        .map(|(name, _)| name)
+        .filter(|name| !verdict.binds.contains(name))
+        .cloned()
+        .collect();
+    if missing.is_empty() && extra.is_empty() {
+        Ok(())
+    } else {
+        Err(BackendError::Mismatch { missing, extra })
+    }
+}

@@ -1,0 +1,336 @@
+//! Requests and results of action calls and owners' queries.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use crate::http::extract::{check_characters, invalid, parse_json};
+use crate::http::problem::{Code, Problem};
+use crate::visitors::Identity;
+use svc_database::Given;
+use svc_database::values::{self, Params};
+
+/// The most ops of a batch.
+pub const OPS: usize = 20;
+
+/// A call of an action.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code, reason = "describes what OpBody reads")]
+pub struct CallAction {
+    /// Name of the action.
+    #[schema(min_length = 1, example = "add_note")]
+    action: String,
+    /// A value for each of its params, and nothing else; may be absent for an action without any.
+    #[serde(default)]
+    #[schema(value_type = Option<std::collections::HashMap<String, SqlValue>>)]
+    params: Named<values::Value>,
+    /// The visitor to call as. An extension, for trying actions out: it needs the owner's credential.
+    #[serde(rename = "as")]
+    #[schema(rename = "as")]
+    by: Option<As>,
+}
+
+/// A visitor whom an owner calls an action as.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct As {
+    /// The value of `:svc_user_id`; any text.
+    #[schema(min_length = 1, max_length = 100, example = "usr_test")]
+    user_id: String,
+    /// The value of `:svc_user_email`; NULL, if absent.
+    #[schema(max_length = 320, example = "ada@example.com")]
+    email: Option<String>,
+}
+
+impl As {
+    /// Checks the identity.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub fn checked(self) -> Result<Identity, Problem> {
+        if self.user_id.is_empty() {
+            return Err(invalid(
+                "`as.user_id` is empty: name the visitor to call as.",
+            ));
+        }
+        check_characters("as.user_id", Some(&self.user_id), 100)?;
+        check_characters("as.email", self.email.as_deref(), 320)?;
+        Ok(Identity {
+            user_id: self.user_id,
+            email: self.email,
+        })
+    }
+}
+
+/// Several calls as one: all of them or none, in order. An extension.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CallBatch {
+    /// At most 20. Each counts as a call for the rate limits, and all together have the time of one.
+    #[schema(min_items = 1, max_items = 20, value_type = Vec<BatchedCall>)]
+    pub ops: Vec<Box<RawValue>>,
+    /// The visitor to call as, as in a single call.
+    #[serde(rename = "as")]
+    #[schema(rename = "as")]
+    pub by: Option<As>,
+}
+
+/// A call in a batch.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BatchedCall {
+    /// The action's name.
+    #[schema(min_length = 1, example = "add_note")]
+    pub(super) action: String,
+    /// A value for each of its params, or what the first row of an earlier op has in a column: `{"from": [0, "id"]}`.
+    #[serde(default)]
+    #[schema(value_type = Option<std::collections::HashMap<String, GivenValue>>)]
+    pub(super) params: Named<Given>,
+}
+
+/// A call, or a batch of calls, as the description of the API has it.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(untagged)]
+#[allow(
+    dead_code,
+    reason = "describes what OpBody reads, which says better what is wrong"
+)]
+pub enum CallOrBatch {
+    /// One call.
+    Call(CallAction),
+    /// Several calls.
+    Batch(CallBatch),
+}
+
+/// The body of a call, as it comes.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OpBody {
+    action: Option<String>,
+    params: Option<Named<values::Value>>,
+    ops: Option<Vec<Box<RawValue>>>,
+    #[serde(rename = "as")]
+    pub(super) by: Option<As>,
+}
+
+/// Checked request of a call.
+#[derive(Debug)]
+pub(super) enum Wanted {
+    /// One call.
+    Call {
+        /// The action's name.
+        action: String,
+        /// Parameters of the call.
+        params: Params,
+    },
+    /// Several, at least one.
+    Batch(Vec<BatchedCall>),
+}
+
+/// Reads the params of a call by themselves; absent ones are none.
+///
+/// # Errors
+/// `invalid_request`, `invalid_json`.
+pub fn read_params(json: Option<&str>) -> Result<Params, Problem> {
+    let Some(json) = json else {
+        return Ok(Params::new());
+    };
+    match serde_json::from_str::<Named<values::Value>>(json) {
+        Ok(params) => Ok(params.0),
+        Err(error) if error.is_data() => Err(invalid(format!("In `params`: {error}."))),
+        Err(error) => Err(Problem::new(
+            Code::InvalidJson,
+            format!("`params` is not valid JSON: {error}."),
+        )),
+    }
+}
+
+impl OpBody {
+    /// Checks the request.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub(super) fn checked(self) -> Result<Wanted, Problem> {
+        match (self.action, self.params, self.ops) {
+            (Some(action), params, None) if !action.is_empty() => Ok(Wanted::Call {
+                action,
+                params: params.unwrap_or_default().0,
+            }),
+            (None, None, Some(ops)) => check_ops(ops).map(Wanted::Batch),
+            (_, _, None) => Err(invalid("In the body: missing field `action`.".to_owned())),
+            _ => Err(invalid(
+                "In the body: `ops` is sent alone, without `action` and `params`.".to_owned(),
+            )),
+        }
+    }
+}
+
+/// Reads the ops of a batch, and checks what can be said of them without knowing the actions.
+///
+/// # Errors
+/// `invalid_request`.
+pub fn check_ops(ops: Vec<Box<RawValue>>) -> Result<Vec<BatchedCall>, Problem> {
+    if ops.is_empty() || ops.len() > OPS {
+        return Err(invalid(format!(
+            "`ops` has {} entries; send 1 to {OPS}.",
+            ops.len()
+        )));
+    }
+    let read = |(number, op): (usize, Box<RawValue>)| {
+        parse_json::<BatchedCall>(op.get().as_bytes()).map_err(|problem| {
+            let detail = format!("Op {number}: {}", problem.detail);
+            Problem { detail, ..problem }.with("index", number)
+        })
+    };
+    let ops = ops.into_iter().enumerate().map(read);
+    let ops = ops.collect::<Result<Vec<_>, _>>()?;
+    for (number, op) in ops.iter().enumerate() {
+        if op.action.is_empty() {
+            let missing = format!("Op {number}: In the body: missing field `action`.");
+            return Err(invalid(missing).with("index", number));
+        }
+        for (name, given) in &op.params.0 {
+            if let Given::From { step, .. } = given
+                && *step >= number
+            {
+                return Err(invalid(format!(
+                    "`ops[{number}].params.{name}` is from op {step}, which does not come before it."
+                ))
+                .with("index", number));
+            }
+        }
+    }
+    Ok(ops)
+}
+
+/// A query of the owner's.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunQuery {
+    /// One `SELECT`, `INSERT`, `UPDATE` or `DELETE`.
+    #[schema(max_length = 65_536, example = "SELECT count(*) AS n FROM notes")]
+    pub(super) sql: String,
+    /// A value for each of its binds, and nothing else.
+    #[serde(default)]
+    #[schema(value_type = Option<std::collections::HashMap<String, SqlValue>>)]
+    pub(super) params: Named<values::Value>,
+}
+
+/// A value of a row or a param; `openapi/rules.rs` describes it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SqlValue;
+
+/// A value of a param of a batch; `openapi/rules.rs` describes it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct GivenValue;
+
+/// Params of a call, as an object by itself.
+#[derive(Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub struct CallParams(Named<values::Value>);
+
+impl From<CallParams> for Params {
+    fn from(given: CallParams) -> Self {
+        given.0.0
+    }
+}
+
+/// Result of a statement.
+#[derive(Debug, Serialize, ToSchema)]
+#[allow(dead_code, reason = "describes what run.rs writes")]
+pub struct QueryResult {
+    /// The names of the columns, in their order.
+    columns: Vec<String>,
+    /// The rows: at most 500.
+    rows: Vec<std::collections::HashMap<String, SqlValue>>,
+    /// How many rows a write changed.
+    rows_affected: u64,
+    /// Whether there were more rows.
+    truncated: bool,
+}
+
+/// Result of a batch.
+#[derive(Debug, Serialize, ToSchema)]
+#[allow(dead_code, reason = "describes what batch.rs writes")]
+pub struct BatchResult {
+    /// Results of the ops, in order.
+    results: Vec<QueryResult>,
+}
+
+/// Result of a call or a batch.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "describes what run.rs and batch.rs write")]
+pub enum OpAnswer {
+    /// Of a call.
+    Call(QueryResult),
+    /// Of a batch.
+    Batch(BatchResult),
+}
+
+/// Params, each by its name.
+#[derive(Debug)]
+pub(super) struct Named<V>(pub(super) Vec<(String, V)>);
+
+impl<V> Default for Named<V> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+/// Forms that a parameter can be read from.
+pub(super) trait Parse: Sized {
+    /// Reads it, or says what is wrong with it.
+    fn parse(json: &RawValue) -> Result<Self, &'static str>;
+}
+
+impl Parse for values::Value {
+    fn parse(json: &RawValue) -> Result<Self, &'static str> {
+        values::parse(json)
+    }
+}
+
+impl Parse for Given {
+    fn parse(json: &RawValue) -> Result<Self, &'static str> {
+        values::parse_given(json)
+    }
+}
+
+impl<'de, V: Parse> Deserialize<'de> for Named<V> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor<V>(std::marker::PhantomData<V>);
+
+        impl<'de, V: Parse> serde::de::Visitor<'de> for Visitor<V> {
+            type Value = Named<V>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_unit<E>(self) -> Result<Named<V>, E> {
+                Ok(Named::default())
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> Result<Named<V>, A::Error> {
+                use serde::de::Error;
+                let mut params = Vec::new();
+                while let Some(name) = map.next_key::<String>()? {
+                    let value: Box<RawValue> = map.next_value()?;
+                    let value = V::parse(&value)
+                        .map_err(|why| A::Error::custom(format_args!("`{name}` {why}")))?;
+                    if params.iter().any(|(known, _)| *known == name) {
+                        return Err(A::Error::custom(format_args!("`{name}` is named twice")));
+                    }
+                    params.push((name, value));
+                }
+                Ok(Named(params))
+            }
+        }
+
+        deserializer.deserialize_any(Visitor(std::marker::PhantomData))
+    }
+}

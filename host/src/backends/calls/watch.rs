@@ -1,0 +1,107 @@
+//! Support for live queries: an action's answer, again and again, and the tables that it depends on.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::{bind, check_names, check_reserved};
+use crate::backends::actions::refused;
+use crate::backends::model::{Action, BackendError, requires_identity, writes};
+use crate::backends::service::Backends;
+use crate::content::Digest;
+use crate::visitors::Identity;
+use svc_base::ids::BackendId;
+use svc_database::values::Params;
+use svc_database::{Call, Tables, Touched};
+
+/// A reading action that may be watched.
+#[derive(Clone, Debug)]
+pub struct Watchable {
+    action: Arc<Action>,
+}
+
+impl Watchable {
+    /// Whether its answer is a signed-in visitor's own.
+    pub fn requires_identity(&self) -> bool {
+        requires_identity(&self.action.row.verdict)
+    }
+}
+
+/// Answer of an action, as a live query sees it.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// The result as JSON.
+    pub json: Bytes,
+    /// Digest of the answer.
+    pub digest: Digest,
+    /// The tables that it is made of; `None` if it may be any.
+    pub tables: Option<Arc<Tables>>,
+}
+
+impl Backends {
+    /// Has `follow` told what commits may have changed: once they are durable, and before whoever made them is answered. New
+    /// versions of actions are such a change, too.
+    pub fn follow(&self, follow: impl Fn(BackendId, Touched) + Send + Sync + 'static) {
+        self.databases.follow(follow);
+    }
+
+    /// The action that somebody wants to watch, if its params are these, and they are who it is for.
+    ///
+    /// # Errors
+    /// [`BackendError`], as a call's; `Invalid` for an action that writes.
+    pub async fn watchable(
+        &self,
+        id: BackendId,
+        action: &str,
+        given: &Params,
+        is_signed_in: bool,
+    ) -> Result<Watchable, BackendError> {
+        let action = self.action(id, action).await?;
+        check_reserved(given)?;
+        if writes(&action.row.verdict) {
+            return Err(BackendError::Invalid(format!(
+                "`{}` writes, and only what reads can be watched: call it instead.",
+                action.row.name
+            )));
+        }
+        if requires_identity(&action.row.verdict) && !is_signed_in {
+            return Err(BackendError::IdentityRequired);
+        }
+        check_names(&action.row.verdict, given)?;
+        Ok(Watchable { action })
+    }
+
+    /// Evaluates a watchable action for a visitor, in a lane.
+    ///
+    /// # Errors
+    /// [`BackendError`].
+    pub async fn look(
+        &self,
+        id: BackendId,
+        watchable: &Watchable,
+        given: &Params,
+        by: Option<&Identity>,
+    ) -> Result<Seen, BackendError> {
+        let action = &watchable.action;
+        let mut params = given.clone();
+        bind(&action.row.verdict, by, &mut params, |value| value);
+        let call = Call {
+            sql: Arc::clone(&action.statement),
+            writes: false,
+            params,
+        };
+        let seal = |json: Vec<u8>| (Digest::of(&json), Bytes::from(json));
+        let seen = self
+            .databases
+            .get(id)?
+            .watch(call, &action.pace, seal)
+            .await;
+        let ((digest, json), tables) =
+            seen.map_err(|error| refused(&action.row.sql, &action.row.verdict, error))?;
+        Ok(Seen {
+            json,
+            digest,
+            tables,
+        })
+    }
+}

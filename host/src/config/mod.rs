@@ -1,0 +1,402 @@
+//! Settings: flag beats environment beats file beats default.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use address::is_loopback;
+pub use address::{Address, AddressError};
+pub use limits::Limits;
+pub use oauth::Oauth;
+pub use providers::{Provider, ProviderKind};
+pub use said::{lifetime, number};
+pub use stripe::{Secrets as WebhookSecrets, Stripe};
+
+mod address;
+mod cache;
+mod limits;
+mod listen;
+mod oauth;
+mod providers;
+mod said;
+mod stripe;
+
+/// Settings as an operator wrote them, in whichever place; `None` where nothing was written.
+#[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Address to serve on, such as localhost:8080, or :8080 for every interface; port 0 takes a free one [default: 127.0.0.1:8080]
+    #[arg(long, env = "SVC_LISTEN", value_parser = listen::address)]
+    #[serde(
+        default,
+        deserialize_with = "listen::deserialize",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub listen: Option<SocketAddr>,
+    /// Directory that everything durable lives below [default: ./data]
+    #[arg(long, env = "SVC_DATA")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<PathBuf>,
+    /// URL of the API host [default: http://localhost:<port>]
+    #[arg(long, env = "SVC_BASE_URL")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<Url>,
+    /// URL of the sites host, which serves the same API [default: the base URL]
+    #[arg(long, env = "SVC_SITES_URL")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sites_url: Option<Url>,
+    /// Domain below which every project has an origin of its own [default: localhost:<port>, or none]
+    #[arg(long, env = "SVC_SITES_DOMAIN")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sites_domain: Option<String>,
+    /// Host name that serves the landing page [default: none]
+    #[arg(long, env = "SVC_LANDING_HOST")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub landing_host: Option<String>,
+    /// Where people reach you: an e-mail address or a URL, shown on the landing page and in security.txt [default: none]
+    #[arg(long, env = "SVC_CONTACT")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contact: Option<String>,
+    /// Directory of installed guest components [default: <data>/guests]
+    #[arg(long, env = "SVC_GUESTS")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guests: Option<PathBuf>,
+    /// Directory of compiled guests; your own and 0700 [default: svc/ in $CACHE_DIRECTORY or your cache directory, else <data>/cache]
+    #[arg(long, env = "SVC_CACHE")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<PathBuf>,
+    /// Networks whose X-Forwarded-For is believed, separated by commas [default: none]
+    #[arg(long, env = "SVC_TRUSTED_PROXIES", value_delimiter = ',')]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trusted_proxies: Vec<IpNet>,
+    /// Address of the operators' listener with /metrics [default: none]
+    #[arg(long, env = "SVC_OPS_LISTEN", value_parser = listen::address)]
+    #[serde(
+        default,
+        deserialize_with = "listen::deserialize",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub ops_listen: Option<SocketAddr>,
+    /// Form of the log on standard error [default: text]
+    #[arg(long, env = "SVC_LOG_FORMAT", value_enum)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_format: Option<LogFormat>,
+    /// Log each request that is answered, beside everything else that is logged [default: false]
+    #[arg(long, env = "SVC_ACCESS_LOG", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub access_log: Option<bool>,
+    /// The numbers of the service; the file only.
+    #[arg(skip)]
+    #[serde(default)]
+    pub limits: Limits,
+    /// A cache in front; the file only, but for its token.
+    #[arg(skip)]
+    pub edge: Option<Edge>,
+    /// Issuer whose access tokens identify users; the file only.
+    #[arg(skip)]
+    pub oauth: Option<Oauth>,
+    /// Sign-in providers; the file only, but for their secrets.
+    #[arg(skip)]
+    #[serde(default)]
+    pub providers: Vec<Provider>,
+    /// A payment provider; the file only, but for its secrets.
+    #[arg(skip)]
+    pub stripe: Option<Stripe>,
+    /// Whether this is for trying things out: `serve --dev` says so, and no file can.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub dev: bool,
+}
+
+/// A Cloudflare-compatible edge that is told what to forget.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Edge {
+    /// The zone that the pages are in.
+    pub zone_id: String,
+    /// The token of its API; `SVC_EDGE_API_TOKEN` beats it.
+    #[serde(default, serialize_with = "masked")]
+    pub api_token: String,
+    /// Where its API is.
+    #[serde(default = "cloudflare")]
+    pub api_base: Url,
+}
+
+#[allow(clippy::expect_used, reason = "a constant")]
+fn cloudflare() -> Url {
+    Url::parse("https://api.cloudflare.com/client/v4").expect("a URL")
+}
+
+/// Shows that there is a secret, and nothing of it.
+fn masked<S: serde::Serializer>(secret: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(if secret.is_empty() { "" } else { "********" })
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+impl Settings {
+    /// Reads a TOML file. An unknown key is an error that names it.
+    ///
+    /// # Errors
+    /// When the file cannot be read or holds something else than settings.
+    pub fn from_file(path: &Path) -> anyhow::Result<Self> {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("reading the configuration file {}", path.display()))?;
+        toml::from_str(&text).with_context(|| format!("in {}", path.display()))
+    }
+
+    /// These settings, and those of `file` where these are silent.
+    #[must_use]
+    pub fn or(self, file: Self) -> Self {
+        Self {
+            listen: self.listen.or(file.listen),
+            data: self.data.or(file.data),
+            base_url: self.base_url.or(file.base_url),
+            sites_url: self.sites_url.or(file.sites_url),
+            sites_domain: self.sites_domain.or(file.sites_domain),
+            landing_host: self.landing_host.or(file.landing_host),
+            contact: self.contact.or(file.contact),
+            guests: self.guests.or(file.guests),
+            cache: self.cache.or(file.cache),
+            trusted_proxies: if self.trusted_proxies.is_empty() {
+                file.trusted_proxies
+            } else {
+                self.trusted_proxies
+            },
+            ops_listen: self.ops_listen.or(file.ops_listen),
+            log_format: self.log_format.or(file.log_format),
+            access_log: self.access_log.or(file.access_log),
+            // Flags and the environment have no limits.
+            limits: file.limits,
+            edge: file.edge,
+            oauth: file.oauth,
+            stripe: file.stripe,
+            providers: file.providers,
+            dev: self.dev,
+        }
+    }
+
+    /// Where everything durable lives.
+    pub fn data(&self) -> PathBuf {
+        self.data.clone().unwrap_or_else(|| PathBuf::from("data"))
+    }
+
+    /// Where installed guests lie.
+    pub fn guests(&self) -> PathBuf {
+        let guests = self.guests.clone();
+        guests.unwrap_or_else(|| self.data().join("guests"))
+    }
+
+    /// The address to listen on.
+    pub fn listen(&self) -> SocketAddr {
+        self.listen
+            .unwrap_or(SocketAddr::from(([127, 0, 0, 1], 8080)))
+    }
+
+    /// Everything decided, for a server that listens on `address`.
+    ///
+    /// # Errors
+    /// When settings contradict each other or a limit is out of range.
+    pub fn resolve(self, address: SocketAddr) -> anyhow::Result<Config> {
+        self.limits.check()?;
+        let (data, guests) = (self.data(), self.guests());
+        let port = address.port();
+        let base_url = match self.base_url {
+            Some(url) => origin("base_url", &url)?,
+            None => format!("http://localhost:{port}"),
+        };
+        let sites_url = match self.sites_url {
+            Some(url) => origin("sites_url", &url)?,
+            None => base_url.clone(),
+        };
+        let base = Url::parse(&base_url)?;
+        let sites_domain = match self.sites_domain {
+            Some(domain) => Some(host("sites_domain", &domain)?),
+            None if base.host_str() == Some("localhost") => Some(authority(&base)),
+            None => None,
+        };
+        let cache = self.cache.unwrap_or_else(|| cache::default_cache(&data));
+        let mut providers = providers::checked(self.providers)?;
+        if self.dev && providers.is_empty() && is_loopback(&base) {
+            providers.push(Provider::dev(format!("{}/_svc/dev", own_address(address))));
+        }
+        Ok(Config {
+            listen: address,
+            scheme: base.scheme().to_owned(),
+            secure: base.scheme() == "https",
+            base_url,
+            sites_url,
+            sites_domain,
+            landing_host: self
+                .landing_host
+                .map(|name| host("landing_host", &name))
+                .transpose()?,
+            contact: self.contact.as_deref().map(contact).transpose()?,
+            guests,
+            cache,
+            trusted_proxies: self.trusted_proxies,
+            ops_listen: self.ops_listen,
+            log_format: self.log_format.unwrap_or(LogFormat::Text),
+            access_log: self.access_log.unwrap_or(false),
+            limits: self.limits,
+            edge: self.edge.map(with_token).transpose()?,
+            oauth: self.oauth.map(Oauth::checked).transpose()?,
+            stripe: self.stripe.map(Stripe::complete).transpose()?,
+            dev: self.dev && stripe::is_loopback(&base),
+            providers,
+            data,
+        })
+    }
+}
+
+/// The effective settings of a running server.
+#[derive(Clone, Debug, Serialize)]
+pub struct Config {
+    /// The address that is listened on, its port known.
+    pub listen: SocketAddr,
+    /// Where everything durable lives.
+    pub data: PathBuf,
+    /// The API host's origin, without a slash at its end.
+    pub base_url: String,
+    /// The sites host's origin, without a slash at its end.
+    pub sites_url: String,
+    /// Below which every project has an origin of its own: a host, with its port where that is not the scheme's.
+    pub sites_domain: Option<String>,
+    /// The host name of the landing page.
+    pub landing_host: Option<String>,
+    /// Where people reach the operator, as a URI.
+    pub contact: Option<String>,
+    /// Where installed guests lie.
+    pub guests: PathBuf,
+    /// Where compiled guests lie.
+    pub cache: PathBuf,
+    /// Networks whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<IpNet>,
+    /// The operators' listener.
+    pub ops_listen: Option<SocketAddr>,
+    /// How log lines look.
+    pub log_format: LogFormat,
+    /// Whether each request that is answered is logged.
+    pub access_log: bool,
+    /// The numbers of the service.
+    pub limits: Limits,
+    /// The cache in front.
+    pub edge: Option<Edge>,
+    /// Issuer whose access tokens identify users.
+    pub oauth: Option<Oauth>,
+    /// The payment provider.
+    pub stripe: Option<Stripe>,
+    /// Whether somebody tries things out on this machine, with stand-ins for what is not configured.
+    #[serde(skip)]
+    pub dev: bool,
+    /// Sign-in providers.
+    pub providers: Vec<Provider>,
+    /// `http` or `https`, from the base URL.
+    #[serde(skip)]
+    pub scheme: String,
+    /// Whether visitors come over https, so that cookies are `Secure`.
+    #[serde(skip)]
+    pub secure: bool,
+}
+
+impl Config {
+    /// The origin of a project; the sites host where projects have none of their own.
+    pub fn project_origin(&self, host_label: &str) -> String {
+        match &self.sites_domain {
+            Some(domain) => format!("{}://{host_label}.{domain}", self.scheme),
+            None => self.sites_url.clone(),
+        }
+    }
+}
+
+/// Where this server reaches itself, whatever its names lead to.
+fn own_address(address: SocketAddr) -> String {
+    let loopback = match address {
+        SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::LOCALHOST),
+        SocketAddr::V6(_) => IpAddr::from(Ipv6Addr::LOCALHOST),
+    };
+    let ip = if address.ip().is_unspecified() {
+        loopback
+    } else {
+        address.ip()
+    };
+    format!("http://{}", SocketAddr::new(ip, address.port()))
+}
+
+/// The token of the environment beats that of the file; without one there is nothing to purge with.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "secrets of tables come from the environment"
+)]
+fn with_token(mut edge: Edge) -> anyhow::Result<Edge> {
+    if let Ok(token) = std::env::var("SVC_EDGE_API_TOKEN") {
+        edge.api_token = token;
+    }
+    if edge.api_token.is_empty() {
+        bail!("edge.api_token is missing: set it in the file, or SVC_EDGE_API_TOKEN");
+    }
+    Ok(edge)
+}
+
+/// Host and, where it is not the scheme's own, port.
+pub fn authority(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    url.port()
+        .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+/// An http or https URL that is an origin and nothing more.
+fn origin(name: &str, url: &Url) -> anyhow::Result<String> {
+    let bare = url.path() == "/"
+        && url.query().is_none()
+        && url.fragment().is_none()
+        && url.username().is_empty();
+    if !bare || !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        bail!("{name} must be an origin such as https://example.com, without a path: {url}");
+    }
+    Ok(format!("{}://{}", url.scheme(), authority(url)))
+}
+
+/// A host, with its port where it has one, and nothing more.
+fn host(name: &str, text: &str) -> anyhow::Result<String> {
+    let host = text.to_ascii_lowercase();
+    // A scheme of which no port is left out.
+    let url = Url::parse(&format!("svc://{host}"));
+    if !url.is_ok_and(|url| url.authority() == host && !host.contains('@') && !host.is_empty()) {
+        bail!(
+            "{name} must be a host such as pages.example.com, without a scheme or a path: {text:?}"
+        );
+    }
+    Ok(host)
+}
+
+/// An address that people can follow: a URL, or an e-mail address as one.
+fn contact(text: &str) -> anyhow::Result<String> {
+    let is_url = Url::parse(text)
+        .is_ok_and(|url| matches!(url.scheme(), "https" | "http" | "mailto" | "tel"));
+    let is_line = !text.contains(|c: char| c.is_whitespace() || c.is_control());
+    match text.split_once('@') {
+        _ if is_url && is_line => Ok(text.to_owned()),
+        Some((name, domain)) if is_line && !name.is_empty() && domain.contains('.') => {
+            Ok(format!("mailto:{text}"))
+        }
+        _ => {
+            bail!("contact must be an e-mail address such as abuse@example.com, or a URL: {text:?}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,66 @@
+//! Settings from each place.
+
+use super::*;
+
+fn resolve(toml: &str) -> anyhow::Result<Config> {
+    let settings: Settings = toml::from_str(toml)?;
+    settings.resolve(SocketAddr::from(([127, 0, 0, 1], 4321)))
+}
+
+#[test]
+fn defaults_follow_the_port() {
+    let config = resolve("cache = '/c'").unwrap();
+    assert_eq!(config.base_url, "http://localhost:4321");
+    assert_eq!(config.sites_url, "http://localhost:4321");
+    assert_eq!(config.sites_domain.as_deref(), Some("localhost:4321"));
+    assert_eq!(config.guests, Path::new("data/guests"));
+    assert!(!config.secure);
+}
+
+#[test]
+fn a_real_host_has_no_sites_domain_unless_told() {
+    let config = resolve("cache = '/c'\nbase_url = 'https://API.example.com/'").unwrap();
+    assert_eq!(config.base_url, "https://api.example.com");
+    assert_eq!(config.sites_domain, None);
+    assert!(config.secure);
+}
+
+#[test]
+fn a_contact_is_an_address_that_can_be_followed() {
+    for (written, expected) in [
+        ("abuse@example.com", "mailto:abuse@example.com"),
+        ("mailto:abuse@example.com", "mailto:abuse@example.com"),
+        ("https://example.com/contact", "https://example.com/contact"),
+    ] {
+        let config = resolve(&format!("cache = '/c'\ncontact = '{written}'")).unwrap();
+        assert_eq!(config.contact.as_deref(), Some(expected));
+    }
+}
+
+#[test]
+fn mistakes_are_named() {
+    for (toml, name) in [
+        ("lissen = '127.0.0.1:1'", "lissen"),
+        ("[limits]\nbody_byte = 1", "body_byte"),
+        ("base_url = 'https://example.com/path'", "base_url"),
+        ("[limits]\ndeploy_burst = 0", "deploy_burst"),
+        ("contact = 'somebody'", "contact"),
+        ("contact = 'javascript:alert(1)'", "contact"),
+        ("contact = \"a@example.com\\nExpires: never\"", "contact"),
+    ] {
+        let error = format!("{:#}", resolve(toml).unwrap_err());
+        assert!(error.contains(name), "{error}");
+    }
+}
+
+#[test]
+fn flags_beat_the_file() {
+    let flags = Settings {
+        data: Some("/flag".into()),
+        ..Settings::default()
+    };
+    let file: Settings = toml::from_str("data = '/file'\nlanding_host = 'x'").unwrap();
+    let both = flags.or(file);
+    assert_eq!(both.data(), Path::new("/flag"));
+    assert_eq!(both.landing_host.as_deref(), Some("x"));
+}

@@ -1,0 +1,313 @@
+//! One writer, several readers.
+
+mod group;
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::{Semaphore, oneshot};
+
+use super::audit::{self, Doer};
+use super::change::{Change, Followers};
+use super::counters::Counters;
+#[cfg(debug_assertions)]
+use super::crossing;
+use super::residue::Residue;
+use super::{Error, migrations};
+use group::{Done, Job, Tell, write_loop};
+
+/// The name of the file in the data directory.
+pub(super) const FILE: &str = "control.db";
+/// How many readers may run at once.
+const READERS: usize = 4;
+/// How long a statement waits for another process, which is an operator's command.
+const BUSY: Duration = Duration::from_secs(5);
+/// The write-ahead log is cut back to this after a checkpoint, in bytes.
+const WAL_BYTES: i64 = 16 << 20;
+
+/// A handle to the control database; clones share it.
+#[derive(Clone, Debug)]
+pub struct Control(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    path: PathBuf,
+    writer: Mutex<Option<Sender<Job>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    readers: Mutex<Vec<Connection>>,
+    reading: Semaphore,
+    followers: Arc<Followers>,
+    residue: Residue,
+    counters: Arc<Counters>,
+}
+
+/// A write transaction. Store functions that write take one, so that none can write outside of it.
+pub struct Tx<'c> {
+    connection: &'c Connection,
+    changes: RefCell<Vec<Change>>,
+    counters: &'c Counters,
+    /// Actor of the job, if there is one.
+    doer: Option<Doer>,
+}
+
+impl Tx<'_> {
+    /// Notes a change: its followers learn of it once this transaction is durable.
+    pub fn note(&self, change: Change) {
+        self.changes.borrow_mut().push(change);
+    }
+
+    /// Counts of the installation.
+    pub fn counters(&self) -> &Counters {
+        self.counters
+    }
+
+    /// Actor of this transaction, if there is one.
+    pub(super) fn doer(&self) -> Option<&Doer> {
+        self.doer.as_ref()
+    }
+}
+
+impl std::ops::Deref for Tx<'_> {
+    type Target = Connection;
+    fn deref(&self) -> &Connection {
+        self.connection
+    }
+}
+
+impl Control {
+    /// Opens the database below `data`, making and migrating it where needed.
+    ///
+    /// # Errors
+    /// When the file cannot be opened, or is no database of this service.
+    pub fn open(data: &Path) -> Result<Self, Error> {
+        let path = data.join(FILE);
+        let mut connection = Connection::open(&path)?;
+        connection.busy_timeout(BUSY)?;
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        connection.pragma_update(None, "foreign_keys", true)?;
+        connection.pragma_update(None, "journal_size_limit", WAL_BYTES)?;
+        // What is deleted is overwritten: what burnt is not to be found in free space.
+        connection.pragma_update(None, "secure_delete", true)?;
+        let residue = Residue::default();
+        residue.watch(&mut connection)?;
+        let committed = residue.clone();
+        connection.set_prepared_statement_cache_capacity(128);
+        let counters = Arc::new(Counters::open(data)?);
+        migrations::migrate(&mut connection, &counters)?;
+        #[cfg(debug_assertions)]
+        crossing::watch(&mut connection)?;
+        let (sender, receiver) = channel();
+        let followers = Arc::new(Followers::default());
+        let told = Arc::clone(&followers);
+        let thread = std::thread::Builder::new()
+            .name("control-writer".into())
+            .spawn(move || write_loop(&connection, &receiver, &told, &committed))
+            .map_err(|error| {
+                Error::Sqlite(rusqlite::Error::ToSqlConversionFailure(error.into()))
+            })?;
+        Ok(Self(Arc::new(Inner {
+            path,
+            writer: Mutex::new(Some(sender)),
+            thread: Mutex::new(Some(thread)),
+            readers: Mutex::new(Vec::new()),
+            reading: Semaphore::new(READERS),
+            followers,
+            residue,
+            counters,
+        })))
+    }
+
+    /// Opens the database in `directory` to read it alone: a copy that nobody writes, which stays as it is.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn look(directory: &Path) -> Result<Self, Error> {
+        let control = Self(Arc::new(Inner {
+            path: directory.join(FILE),
+            writer: Mutex::default(),
+            thread: Mutex::default(),
+            readers: Mutex::default(),
+            reading: Semaphore::new(READERS),
+            followers: Arc::default(),
+            residue: Residue::default(),
+            counters: Arc::new(Counters::look(directory)?),
+        }));
+        control
+            .read_blocking(|c| c.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())))?;
+        Ok(control)
+    }
+
+    /// Has `follower` learn of every change that a write notes, before the write is answered. It runs on the writer's
+    /// thread: it only puts what it keeps in memory right.
+    pub fn follow(&self, follower: impl Fn(&Change) + Send + Sync + 'static) {
+        self.0.followers.add(follower);
+    }
+
+    /// Counts of the installation.
+    pub fn counters(&self) -> Arc<Counters> {
+        Arc::clone(&self.0.counters)
+    }
+
+    /// Returns the residue of what was deleted, which the log may still hold.
+    pub(super) fn residue(&self) -> &Residue {
+        &self.0.residue
+    }
+
+    /// Where the database is.
+    pub(super) fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// Runs `job` in a write transaction and answers when it is durable. An `Err` undoes what the job did.
+    ///
+    /// # Errors
+    /// The job's own, or a [`Error`] of the commit.
+    pub async fn write<T, E, F>(&self, job: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
+    {
+        let (answer, answered) = oneshot::channel::<Result<T, E>>();
+        let (doer, counters) = (audit::doer(), self.counters());
+        let job: Job = Box::new(move |connection| {
+            let mut changes = Vec::new();
+            let result = match connection {
+                Ok(connection) => {
+                    let tx = Tx {
+                        connection,
+                        changes: RefCell::default(),
+                        counters: &counters,
+                        doer,
+                    };
+                    let result = catch_unwind(AssertUnwindSafe(|| job(&tx)))
+                        .unwrap_or_else(|_| Err(Error::Panicked.into()));
+                    changes = tx.changes.into_inner();
+                    result
+                }
+                Err(error) => Err(error.into()),
+            };
+            let keep = result.is_ok();
+            let tell: Tell = Box::new(move |committed| {
+                let result = match committed {
+                    Err(error) if keep => Err(error.into()),
+                    _ => result,
+                };
+                // A caller that has gone away does not want the answer.
+                let _ = answer.send(result);
+            });
+            Done {
+                kept: keep.then_some(changes),
+                tell,
+            }
+        });
+        {
+            let writer = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(sender) = writer.as_ref() else {
+                return Err(Error::Closed.into());
+            };
+            if sender.send(job).is_err() {
+                return Err(Error::Closed.into());
+            }
+        }
+        answered.await.unwrap_or_else(|_| Err(Error::Closed.into()))
+    }
+
+    /// Runs `job` on a read-only connection, beside the writer.
+    ///
+    /// # Errors
+    /// The job's own.
+    pub async fn read<T, F>(&self, job: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    {
+        let _turn = self.0.reading.acquire().await.map_err(|_| Error::Closed)?;
+        let inner = Arc::clone(&self.0);
+        tokio::task::spawn_blocking(move || inner.with_reader(job))
+            .await
+            .map_err(|_| Error::Panicked)?
+    }
+
+    /// Like [`Control::read`], for threads that may block.
+    ///
+    /// # Errors
+    /// The job's own.
+    pub fn read_blocking<T, F>(&self, job: F) -> Result<T, Error>
+    where
+        F: FnOnce(&Connection) -> rusqlite::Result<T>,
+    {
+        self.0.with_reader(job)
+    }
+
+    /// Finishes what is queued and closes the writer. Later writes answer [`Error::Closed`].
+    pub fn close(&self) {
+        let sender = self
+            .0
+            .writer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        drop(sender);
+        let thread = self
+            .0
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(thread) = thread {
+            // A writer that panicked has said so already; there is nothing left to finish.
+            let _ = thread.join();
+        }
+        self.0.counters.close();
+    }
+}
+
+impl Inner {
+    fn with_reader<T>(
+        &self,
+        job: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
+        let idle = self
+            .readers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => self.open_reader()?,
+        };
+        let result = job(&connection);
+        #[cfg(debug_assertions)]
+        let result = crossing::found().map_or(result, Err);
+        self.readers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(connection);
+        Ok(result?)
+    }
+
+    fn open_reader(&self) -> Result<Connection, Error> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        #[cfg_attr(
+            not(debug_assertions),
+            allow(unused_mut, reason = "watched in debug builds")
+        )]
+        let mut connection = Connection::open_with_flags(&self.path, flags)?;
+        #[cfg(debug_assertions)]
+        crossing::watch(&mut connection)?;
+        connection.busy_timeout(BUSY)?;
+        connection.set_prepared_statement_cache_capacity(64);
+        Ok(connection)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+//! The pool: who shares a commit, and who waits.
+
+use super::*;
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
+#[test]
+fn an_error_undoes_its_own_job_and_no_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let control = Control::open(directory.path()).unwrap();
+    runtime().block_on(async {
+        let mut writes = Vec::new();
+        for n in 0..50_i64 {
+            writes.push(control.write(move |tx| {
+                tx.execute(
+                    "INSERT INTO garbage (digest, since) VALUES (?1, 0)",
+                    [n.to_le_bytes()],
+                )
+                .map_err(Error::from)?;
+                if n % 2 == 0 { Ok(()) } else { Err(Error::Busy) }
+            }));
+        }
+        let results = futures_util::future::join_all(writes).await;
+        assert!(
+            results
+                .iter()
+                .enumerate()
+                .all(|(n, result)| result.is_ok() == (n % 2 == 0))
+        );
+        let kept: i64 = control
+            .read(|c| c.query_row("SELECT count(*) FROM garbage", [], |r| r.get(0)))
+            .await
+            .unwrap();
+        assert_eq!(kept, 25);
+    });
+}
+
+#[test]
+fn a_change_is_delivered_before_its_caller_is_answered_and_only_if_it_is_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let control = Control::open(directory.path()).unwrap();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let followed = Arc::clone(&seen);
+    control.follow(move |change| followed.lock().unwrap().push(change.clone()));
+    let note = |slug: &'static str, result: Result<(), Error>| {
+        control.write(move |tx| {
+            tx.note(Change::Slug(slug.to_owned()));
+            result
+        })
+    };
+    runtime().block_on(async {
+        note("kept", Ok(())).await.unwrap();
+        assert_eq!(*seen.lock().unwrap(), [Change::Slug("kept".to_owned())]);
+        note("undone", Err(Error::Busy)).await.unwrap_err();
+        note("later", Ok(())).await.unwrap();
+    });
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen[1..], [Change::Slug("later".to_owned())]);
+}
+
+#[test]
+fn a_panicking_job_answers_and_harms_nobody() {
+    let directory = tempfile::tempdir().unwrap();
+    let control = Control::open(directory.path()).unwrap();
+    runtime().block_on(async {
+        let panicked = control
+            .write(|_| -> Result<(), Error> { panic!("on purpose") })
+            .await;
+        assert!(matches!(panicked, Err(Error::Panicked)));
+        control.write(|_| Ok::<_, Error>(())).await.unwrap();
+    });
+    control.close();
+    runtime().block_on(async {
+        let closed = control.write(|_| Ok::<_, Error>(())).await;
+        assert!(matches!(closed, Err(Error::Closed)));
+    });
+}

@@ -1,0 +1,308 @@
+//! Operators' work on deployments: taking one down, putting it back, and checking what is stored.
+
+mod store;
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use store::Reference;
+
+use crate::config::Config;
+use crate::content::{Artifact, Content, Digest, OnceFiles};
+use crate::control::audit::Act;
+use crate::control::events::{self, Event};
+use crate::control::{Control, Error, answers};
+use crate::deployments;
+use crate::deployments::publication::announce_slug;
+use crate::projects;
+use svc_base::clock::{Clock, Timestamp};
+use svc_base::ids::DeploymentId;
+use svc_sandbox::ContentType;
+
+/// The route of deploys, as their kept answers have it.
+const DEPLOY: &str = "deploy/";
+
+/// Disables or enables a deployment; returns whether there is such a slug. The server in this process, whose settings are
+/// `served`, follows at once; without one the next start tells the edge.
+///
+/// # Errors
+/// The database's.
+pub async fn set_disabled(
+    control: &Control,
+    clock: &Clock,
+    slug: &str,
+    disabled: bool,
+    served: Option<Arc<Config>>,
+) -> Result<bool, Error> {
+    let (slug, now) = (slug.to_owned(), clock.now());
+    control
+        .write(move |tx| {
+            let changed = deployments::store::set_disabled(tx, &slug, disabled.then_some(now))?;
+            let Some((id, project)) = changed else {
+                return Ok(false);
+            };
+            match served {
+                Some(config) => announce_slug(tx, &config, &slug, now)?,
+                None => events::tell(tx, &Event::SlugChanged(slug), now)?,
+            }
+            let act = match disabled {
+                true => Act::DeploymentDisable,
+                false => Act::DeploymentEnable,
+            };
+            match project {
+                Some(project) => projects::did(tx, &project, act, &id, now)?,
+                None => tx.did(act, None, &id, now)?,
+            }
+            Ok(true)
+        })
+        .await
+}
+
+/// A page that answers, with what it is made of.
+#[derive(Clone, Debug)]
+pub struct StoredPage {
+    /// Identifier of the page.
+    pub id: DeploymentId,
+    /// Where it answers.
+    pub slug: String,
+    /// Type of the source.
+    pub content_type: ContentType,
+    /// Title of the page.
+    pub title: String,
+    /// Digest of the source; a one-time share has none in the content store.
+    pub source: Option<Digest>,
+    /// Whether it is an owner's, and has a runtime.
+    pub is_frontend: bool,
+    /// Whether it has a password.
+    pub is_protected: bool,
+}
+
+impl StoredPage {
+    /// Whether it is not for everybody: protected, or to be read once.
+    pub fn is_private(&self) -> bool {
+        self.is_protected || self.source.is_none()
+    }
+}
+
+/// Pages that answer at `now`, in the order of their ids, after one of them.
+///
+/// # Errors
+/// The database's.
+pub async fn stored_pages(
+    control: &Control,
+    now: Timestamp,
+    after: Option<DeploymentId>,
+    most: u32,
+) -> Result<Vec<StoredPage>, Error> {
+    control
+        .read(move |c| store::pages(c, now, after, most))
+        .await
+}
+
+/// How many pages answer at `now`.
+///
+/// # Errors
+/// The database's.
+pub async fn count_pages(control: &Control, now: Timestamp) -> Result<u64, Error> {
+    control.read(move |c| store::count_pages(c, now)).await
+}
+
+/// Every object that a row refers to.
+///
+/// # Errors
+/// The database's.
+pub async fn contents(control: &Control) -> Result<BTreeSet<Digest>, Error> {
+    let references = control.read(store::references).await?;
+    Ok(references.iter().map(|r| r.digest).collect())
+}
+
+/// Every deployment that there is, whatever its state.
+///
+/// # Errors
+/// The database's.
+pub async fn ids(control: &Control) -> Result<HashSet<DeploymentId>, Error> {
+    control.read(store::ids).await
+}
+
+/// Removes every one-time share, in a copy that has not got their pages; answers how many.
+///
+/// # Errors
+/// The database's.
+pub async fn forget_one_time(control: &Control, now: Timestamp) -> Result<usize, Error> {
+    control
+        .write(move |tx| {
+            let ids = deployments::store::one_time_ids(tx)?;
+            for id in &ids {
+                deployments::store::remove(tx, id, now)?;
+            }
+            answers::forget_absent(tx, DEPLOY, &store::ids(tx)?)?;
+            events::forget(tx)?;
+            Ok(ids.len())
+        })
+        .await
+}
+
+/// Findings of a check of the store.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Findings {
+    /// Deployments looked at.
+    pub deployments: u64,
+    /// Objects in the content store.
+    pub objects: usize,
+    /// Bytes in the content store.
+    pub bytes: u64,
+    /// Losses and damage. Empty when all is well.
+    pub errors: Vec<String>,
+    /// Leftovers that the next collection removes: not wrong, only not needed.
+    pub leftovers: Vec<String>,
+    /// Parts that could not be looked at: not wrong.
+    pub notes: Vec<String>,
+}
+
+/// Verifies that the database is sound and that every deployment's content is there, whole, and what it says it is.
+/// A server may be at work meanwhile: rows are read before files, and what does not fit is looked at once more. A copy has no
+/// `once`, because it has no one-time shares.
+///
+/// # Errors
+/// When the store cannot be read at all.
+pub async fn check(
+    control: &Control,
+    content: &Content,
+    once: Option<&OnceFiles>,
+) -> anyhow::Result<Findings> {
+    let mut found = Findings::default();
+    let references = check_rows(control, &mut found).await?;
+    check_content(control, content, &references, &mut found).await?;
+    check_unused(control, content, &references, &mut found).await?;
+    if let Some(once) = once {
+        check_once(control, once, &mut found).await?;
+    }
+    Ok(found)
+}
+
+/// The database by itself; answers what it refers to.
+async fn check_rows(control: &Control, found: &mut Findings) -> anyhow::Result<Vec<Reference>> {
+    let (sound, broken_keys, contradictions, references, deployments) = control
+        .read(|c| {
+            // One moment for all of them: what is half of a change contradicts the other half.
+            let tx = c.unchecked_transaction()?;
+            let sound: String = tx.query_row("PRAGMA integrity_check", [], |row| row.get(0))?;
+            let broken: i64 =
+                tx.query_row("SELECT count(*) FROM pragma_foreign_key_check", [], |r| {
+                    r.get(0)
+                })?;
+            Ok((
+                sound,
+                broken,
+                store::contradictions(&tx)?,
+                store::references(&tx)?,
+                store::count(&tx)?,
+            ))
+        })
+        .await?;
+    if sound != "ok" {
+        found.errors.push(format!("control database: {sound}"));
+    }
+    if broken_keys > 0 {
+        found
+            .errors
+            .push(format!("control database: {broken_keys} broken references"));
+    }
+    found.errors.extend(contradictions);
+    let counters = control.counters();
+    let damage = tokio::task::spawn_blocking(move || counters.damage()).await??;
+    found
+        .errors
+        .extend(damage.map(|line| format!("counters: {line}")));
+    found.deployments = deployments;
+    Ok(references)
+}
+
+/// Checks the objects that rows refer to.
+async fn check_content(
+    control: &Control,
+    content: &Content,
+    references: &[Reference],
+    found: &mut Findings,
+) -> anyhow::Result<()> {
+    let mut looked_at: HashSet<Digest> = HashSet::new();
+    for reference in references {
+        let digest = reference.digest;
+        if !looked_at.insert(digest) {
+            continue;
+        }
+        let wrong = match content.get(&digest).await? {
+            None => "missing",
+            Some(bytes) => {
+                found.bytes += bytes.len() as u64;
+                let broken = reference.is_page && Artifact::from_object(&bytes).is_none();
+                if !broken && Digest::of(&bytes) == digest {
+                    continue;
+                }
+                "damaged"
+            }
+        };
+        if is_referenced(control, digest).await? {
+            found
+                .errors
+                .push(format!("{}: object {digest} is {wrong}", reference.by));
+        }
+    }
+    Ok(())
+}
+
+/// Lists the objects that no row refers to.
+async fn check_unused(
+    control: &Control,
+    content: &Content,
+    references: &[Reference],
+    found: &mut Findings,
+) -> anyhow::Result<()> {
+    let (objects, strangers) = content.list().await?;
+    found.objects = objects.len();
+    let strangers = strangers.into_iter();
+    found
+        .leftovers
+        .extend(strangers.map(|path| format!("unknown file content/{path}")));
+    let referenced: HashSet<Digest> = references.iter().map(|r| r.digest).collect();
+    for digest in objects.into_iter().filter(|d| !referenced.contains(d)) {
+        if !is_referenced(control, digest).await? {
+            found
+                .leftovers
+                .push(format!("unreferenced object {digest}"));
+        }
+    }
+    Ok(())
+}
+
+/// The files of one-time shares. A file is there before its row and after it, so rows are read first, and again
+/// where a file is missing: a share that was read meanwhile has neither.
+async fn check_once(
+    control: &Control,
+    once: &OnceFiles,
+    found: &mut Findings,
+) -> anyhow::Result<()> {
+    let rows = async || control.read(deployments::store::one_time_ids).await;
+    let before: HashSet<_> = rows().await?.into_iter().collect();
+    let files: HashSet<_> = once.list()?.into_iter().collect();
+    let after: HashSet<_> = rows().await?.into_iter().collect();
+    let lost = before
+        .difference(&files)
+        .filter(|id| after.contains(id))
+        .map(|id| format!("one-time share {id} has no file"));
+    found.errors.extend(lost);
+    let burnt = files
+        .difference(&before)
+        .filter(|id| !after.contains(id))
+        .map(|id| format!("burnt one-time file {id}"));
+    found.leftovers.extend(burnt);
+    Ok(())
+}
+
+/// Whether a row refers to an object now.
+async fn is_referenced(control: &Control, digest: Digest) -> Result<bool, Error> {
+    control
+        .read(move |c| deployments::store::is_referenced(c, &digest))
+        .await
+}

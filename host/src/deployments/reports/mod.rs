@@ -1,0 +1,153 @@
+//! Reports of abuse: anybody may complain, operators read.
+
+pub mod routes;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{Deployments, store};
+use crate::control::answers::Keep;
+use crate::control::audit::Act;
+use crate::control::{Control, Error};
+use svc_base::clock::Timestamp;
+use svc_base::ids::ReportId;
+use svc_base::random::NoRandomness;
+
+/// Why somebody complains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Reason {
+    /// It pretends to be somebody else.
+    Phishing,
+    /// It spreads harmful software.
+    Malware,
+    /// It harms or harasses people.
+    Abuse,
+    /// It infringes somebody's rights.
+    Copyright,
+    /// Something else.
+    Other,
+}
+
+impl Reason {
+    /// Returns the name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Phishing => "phishing",
+            Self::Malware => "malware",
+            Self::Abuse => "abuse",
+            Self::Copyright => "copyright",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// A complaint; its fields are within their bounds.
+#[derive(Clone, Debug)]
+pub struct NewReport {
+    /// About which page.
+    pub slug: String,
+    /// Reason of the report.
+    pub reason: Reason,
+    /// In the reporter's words.
+    pub details: Option<String>,
+    /// How to reach the reporter.
+    pub contact: Option<String>,
+}
+
+/// A complaint as operators read it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Identifier of the report.
+    pub id: ReportId,
+    /// About which page.
+    pub slug: String,
+    /// Reason of the report.
+    pub reason: String,
+    /// In the reporter's words.
+    pub details: Option<String>,
+    /// How to reach the reporter.
+    pub contact: Option<String>,
+    /// When it came.
+    pub created_at: Timestamp,
+    /// When an operator was done with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub closed_at: Option<Timestamp>,
+}
+
+/// The receipt of a complaint.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Reported {
+    /// The report's id.
+    #[schema(value_type = String, format = "uuid")]
+    pub id: ReportId,
+}
+
+/// Why a report was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// Nothing lives at the slug.
+    #[error("nothing is at this slug")]
+    NotFound,
+    /// The database's.
+    #[error(transparent)]
+    Store(#[from] Error),
+    /// No id could be made.
+    #[error(transparent)]
+    Random(#[from] NoRandomness),
+}
+
+impl Deployments {
+    /// Takes a report. Durable when it returns.
+    ///
+    /// # Errors
+    /// [`ReportError`].
+    pub async fn report(
+        &self,
+        report: NewReport,
+        keep: Keep<Reported>,
+    ) -> Result<Reported, ReportError> {
+        let id = ReportId::new(&self.clock, &self.random)?;
+        let now = self.clock.now();
+        self.control
+            .write(move |tx| {
+                let there = store::by_slug(tx, &report.slug).map_err(Error::from)?;
+                if !there.is_some_and(|deployment| deployment.is_live(now)) {
+                    return Err(ReportError::NotFound);
+                }
+                store::insert_report(tx, &id, &report, now)?;
+                let reported = Reported { id };
+                keep.keep(tx, &reported)?;
+                Ok(reported)
+            })
+            .await
+    }
+}
+
+/// Reports, newest first: those that are open, or all.
+///
+/// # Errors
+/// The database's.
+pub async fn list(control: &Control, all: bool) -> Result<Vec<Report>, Error> {
+    control.read(move |c| store::reports(c, all)).await
+}
+
+/// Closes a report, which is listed no more; answers since when it is closed, if there is one. Closing twice keeps the first time.
+///
+/// # Errors
+/// The database's.
+pub async fn close(
+    control: &Control,
+    id: ReportId,
+    now: Timestamp,
+) -> Result<Option<Timestamp>, Error> {
+    control
+        .write(move |tx| {
+            let closed = store::close_report(tx, &id, now)?;
+            if closed.is_some() {
+                tx.did(Act::ReportClose, None, &id, now)?;
+            }
+            Ok(closed)
+        })
+        .await
+}

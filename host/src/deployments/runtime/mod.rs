@@ -1,0 +1,96 @@
+//! The page's runtime: the one script that frontends get, and the part that it loads when it is first used, each served under
+//! its digest for as long as a page may name it.
+
+pub mod routes;
+
+use std::sync::LazyLock;
+
+use bytes::Bytes;
+
+use super::publish::PublishError;
+use super::{Deployments, store};
+use crate::content::Digest;
+use crate::control::Error;
+
+/// The script, put together from its parts: one scope, opened by the first and closed by the last.
+static SCRIPT: LazyLock<String> =
+    LazyLock::new(|| PARTS.replace("LIVE_PATH", &path(&name_of(LIVE))));
+/// Module that the runtime loads when a page first listens to a live query.
+const LIVE: &str = include_str!("../../../assets/runtime/live.js");
+const PARTS: &str = concat!(
+    include_str!("../../../assets/runtime/core.js"),
+    include_str!("../../../assets/runtime/db.js"),
+    include_str!("../../../assets/runtime/auth.js"),
+    include_str!("../../../assets/runtime/room.js"),
+    include_str!("../../../assets/runtime/pay.js"),
+    include_str!("../../../assets/runtime/end.js"),
+);
+/// The typings of the newest runtime.
+pub const TYPINGS: &str = include_str!("../../../assets/runtime.d.ts");
+/// How much of the digest names a runtime, in hexadecimal digits.
+const NAME: usize = 32;
+
+/// The URL path of a runtime.
+fn path(name: &str) -> String {
+    format!("/_svc/runtime/{name}.js")
+}
+
+/// The name of the newest runtime.
+pub(super) fn newest() -> String {
+    name_of(&SCRIPT)
+}
+
+fn name_of(script: &str) -> String {
+    let digest = Digest::of(script.as_bytes()).to_string();
+    digest.chars().take(NAME).collect()
+}
+
+/// The URL path of the newest runtime, be it kept or not.
+pub fn newest_path() -> String {
+    path(&newest())
+}
+
+impl Deployments {
+    /// The path of the newest runtime, whose bytes are durable before any page names it.
+    pub(super) async fn runtime_path(&self) -> Result<String, PublishError> {
+        let name = self.runtime.get_or_try_init(|| self.keep_runtime()).await?;
+        Ok(path(name))
+    }
+
+    async fn keep_runtime(&self) -> Result<String, PublishError> {
+        // What the script loads is there before the script is.
+        self.keep(LIVE).await?;
+        self.keep(&SCRIPT).await
+    }
+
+    async fn keep(&self, script: &'static str) -> Result<String, PublishError> {
+        let pin = self
+            .content
+            .put(Bytes::from_static(script.as_bytes()))
+            .await?;
+        let (digest, now) = (pin.digest(), self.clock.now());
+        let name = name_of(script);
+        let kept = name.clone();
+        self.control
+            .write(move |tx| store::insert_runtime(tx, &kept, &digest, now))
+            .await
+            .map_err(|error: Error| PublishError::from(error))?;
+        Ok(name)
+    }
+
+    /// The bytes of a runtime that a page may name.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn runtime(&self, name: &str) -> anyhow::Result<Option<(Digest, Bytes)>> {
+        let name = name.to_owned();
+        let Some(digest) = self.control.read(move |c| store::runtime(c, &name)).await? else {
+            return Ok(None);
+        };
+        Ok(self
+            .content
+            .get(&digest)
+            .await?
+            .map(|bytes| (digest, bytes)))
+    }
+}

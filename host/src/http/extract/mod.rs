@@ -1,0 +1,362 @@
+//! Extractors: what a handler is given has been checked, and a handler cannot forget to ask.
+//!
+//! A handler lists them in the order in which the checks run.
+
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{FromRef, FromRequest, FromRequestParts, Request};
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::de::DeserializeOwned;
+
+use super::problem::{Code, Problem};
+use super::query;
+pub use super::query::{NoQuery, Query, UnreadQuery};
+use crate::config::Config;
+
+/// How long a body may take to arrive.
+const BODY_TIME: Duration = Duration::from_secs(30);
+
+/// An `invalid_request`.
+pub fn invalid(detail: impl Into<String>) -> Problem {
+    Problem::new(Code::InvalidRequest, detail)
+}
+
+/// Refuses a text of more than `most` characters.
+///
+/// # Errors
+/// `invalid_request`, naming the field.
+pub fn check_characters(field: &str, text: Option<&str>, most: usize) -> Result<(), Problem> {
+    match text.map(|text| text.chars().count()) {
+        Some(length) if length > most => Err(invalid(format!(
+            "`{field}` has {length} characters; {most} is the most."
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Credential of a request (RFC 6750, section 2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presented<'a> {
+    /// None, or an empty one: what a client sends that was told of a variable which is not set.
+    Nothing,
+    /// Something else than a bearer token.
+    Malformed,
+    /// A bearer token.
+    Token(&'a str),
+}
+
+impl<'a> Presented<'a> {
+    /// Reads the credential from headers.
+    pub fn of(headers: &'a HeaderMap) -> Self {
+        let value = headers.get(header::AUTHORIZATION);
+        value.map_or(Self::Nothing, Self::in_value)
+    }
+
+    /// Reads the credential from the value of an `Authorization`.
+    pub fn in_value(value: &'a HeaderValue) -> Self {
+        let Ok(value) = value.to_str() else {
+            return Self::Malformed;
+        };
+        let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
+        match (scheme, token.trim()) {
+            ("", "") => Self::Nothing,
+            (scheme, "") if scheme.eq_ignore_ascii_case("bearer") => Self::Nothing,
+            (scheme, token) if scheme.eq_ignore_ascii_case("bearer") => Self::Token(token),
+            _ => Self::Malformed,
+        }
+    }
+}
+
+/// A body that has passed the check of its declared length and is not read yet: the handler first finds out
+/// whether what it is for exists, then reads.
+#[derive(Debug)]
+pub struct UnreadBody {
+    request: Request,
+    limit: u64,
+}
+
+/// A body that was read.
+#[derive(Debug)]
+pub struct ReadBody<T> {
+    /// Value that the body says.
+    pub value: T,
+    /// Bytes of the body, for idempotency.
+    pub raw: Bytes,
+    /// Whether it came as a form, which a browser sends and follows to a page.
+    pub form: bool,
+}
+
+impl<S> FromRequest<S> for UnreadBody
+where
+    S: Send + Sync,
+    Arc<Config>: FromRef<S>,
+{
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        Self::of(request, Arc::from_ref(state).limits.body_bytes)
+    }
+}
+
+impl UnreadBody {
+    /// The body of a request, of at most `limit` bytes.
+    ///
+    /// # Errors
+    /// `payload_too_large`, by the declared length; `unsupported_media_type`.
+    pub fn of(request: Request, limit: u64) -> Result<Self, Problem> {
+        check_length(request.headers(), limit)?;
+        Ok(Self { request, limit })
+    }
+
+    /// Lowers the limit, on a route that takes less.
+    ///
+    /// # Errors
+    /// `payload_too_large`, by the declared length.
+    pub fn at_most(mut self, limit: u64) -> Result<Self, Problem> {
+        self.limit = self.limit.min(limit);
+        check_length(self.request.headers(), self.limit)?;
+        Ok(self)
+    }
+
+    /// Reads it as it is, and answers the request's head, too.
+    ///
+    /// # Errors
+    /// The problem of the transfer.
+    pub async fn raw(self) -> Result<(Parts, Bytes), Problem> {
+        let (parts, body) = self.request.into_parts();
+        Ok((parts, read_body(body, self.limit).await?))
+    }
+
+    /// Reads it as it is on a request without query parameters.
+    ///
+    /// # Errors
+    /// The problem of the query or the transfer.
+    pub async fn bytes(self) -> Result<Bytes, Problem> {
+        NoQuery::check(self.request.uri().query())?;
+        read_body(self.request.into_body(), self.limit).await
+    }
+
+    /// Reads it as it is on a request that takes query parameters, and these.
+    ///
+    /// # Errors
+    /// The problem of the query or the transfer.
+    pub async fn bytes_and_query<Q: DeserializeOwned>(self) -> Result<(Bytes, Q), Problem> {
+        let query = query::read(self.request.uri().query())?;
+        Ok((
+            read_body(self.request.into_body(), self.limit).await?,
+            query,
+        ))
+    }
+
+    /// Reads JSON, whatever the `Content-Type`, on a request without query parameters.
+    ///
+    /// # Errors
+    /// The problem of the query, the transfer or the document.
+    pub async fn json<T: DeserializeOwned>(self) -> Result<ReadBody<T>, Problem> {
+        NoQuery::check(self.request.uri().query())?;
+        self.json_only().await
+    }
+
+    /// Reads JSON on a request that takes query parameters, and these.
+    ///
+    /// # Errors
+    /// Like [`UnreadBody::json`].
+    pub async fn json_and_query<T, Q>(self) -> Result<(ReadBody<T>, Q), Problem>
+    where
+        T: DeserializeOwned,
+        Q: DeserializeOwned,
+    {
+        let query = query::read(self.request.uri().query())?;
+        Ok((self.json_only().await?, query))
+    }
+
+    async fn json_only<T: DeserializeOwned>(self) -> Result<ReadBody<T>, Problem> {
+        let raw = read_body(self.request.into_body(), self.limit).await?;
+        Ok(ReadBody {
+            value: parse_json(&raw)?,
+            raw,
+            form: false,
+        })
+    }
+
+    /// Reads `application/x-www-form-urlencoded` as a form, and everything else as JSON: an object, too, that is sent as a form,
+    /// as `curl -d` sends everything. No form begins like one.
+    ///
+    /// # Errors
+    /// Like [`UnreadBody::json`].
+    pub async fn form_or_json<T: DeserializeOwned>(self) -> Result<ReadBody<T>, Problem> {
+        if !is_form(self.request.headers()) {
+            return self.json().await;
+        }
+        NoQuery::check(self.request.uri().query())?;
+        let raw = read_body(self.request.into_body(), self.limit).await?;
+        if raw.trim_ascii_start().first() == Some(&b'{') {
+            let value = parse_json(&raw)?;
+            return Ok(ReadBody {
+                value,
+                raw,
+                form: false,
+            });
+        }
+        let value = serde_urlencoded::from_bytes(&raw).map_err(|error| {
+            Problem::new(Code::InvalidRequest, format!("In the form: {error}."))
+        })?;
+        Ok(ReadBody {
+            value,
+            raw,
+            form: true,
+        })
+    }
+}
+
+/// Whether a body is sent as a browser's form sends it.
+pub fn is_form(headers: &HeaderMap) -> bool {
+    headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|v| v.to_str().ok())
+        .is_some_and(|value| {
+            let media = value.split(';').next().unwrap_or_default().trim();
+            media.eq_ignore_ascii_case("application/x-www-form-urlencoded")
+        })
+}
+
+/// Proof that the request declares no body that is too large, for handlers that read none.
+#[derive(Clone, Copy, Debug)]
+pub struct DeclaredLength;
+
+impl<S> FromRequestParts<S> for DeclaredLength
+where
+    S: Send + Sync,
+    Arc<Config>: FromRef<S>,
+{
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        check_length(&parts.headers, Arc::from_ref(state).limits.body_bytes)?;
+        Ok(Self)
+    }
+}
+
+/// Refuses a request that has one of these headers twice: whoever reads the first and whoever reads the last would decide differently.
+///
+/// # Errors
+/// `invalid_request`.
+pub fn check_once(headers: &HeaderMap, names: &[HeaderName]) -> Result<(), Problem> {
+    let twice = |name: &&HeaderName| headers.get_all(*name).iter().nth(1).is_some();
+    match names.iter().find(twice) {
+        Some(name) => Err(invalid(format!(
+            "The request has the header `{name}` more than once. Send it once."
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a body by its declared length or coding, before any of it is read.
+///
+/// # Errors
+/// `payload_too_large` or `unsupported_media_type`.
+pub fn check_length(headers: &HeaderMap, limit: u64) -> Result<(), Problem> {
+    let declared = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|v| v.to_str().ok()?.parse().ok());
+    if declared.is_some_and(|length: u64| length > limit) {
+        return Err(too_large(limit));
+    }
+    match headers.get(header::CONTENT_ENCODING) {
+        Some(coding) if !coding.as_bytes().eq_ignore_ascii_case(b"identity") => Err(Problem::new(
+            Code::UnsupportedMediaType,
+            "The body has a Content-Encoding. Send it as it is.",
+        )
+        .header(
+            header::ACCEPT_ENCODING,
+            HeaderValue::from_static("identity"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+async fn read_body(body: Body, limit: u64) -> Result<Bytes, Problem> {
+    let limited = Limited::new(body, usize::try_from(limit).unwrap_or(usize::MAX));
+    let mut collected = std::pin::pin!(limited.collect());
+    // Most bodies have come with their head, and need no timer.
+    let now = std::future::poll_fn(|context| Poll::Ready(collected.as_mut().poll(context)));
+    let arrived = match now.await {
+        Poll::Ready(arrived) => Ok(arrived),
+        Poll::Pending => tokio::time::timeout(BODY_TIME, collected).await,
+    };
+    match arrived {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large(limit)),
+        Ok(Err(_)) => Err(Problem::new(Code::InvalidRequest, "The body broke off.")),
+        Err(_) => Err(Problem::new(
+            Code::Timeout,
+            format!(
+                "The body did not arrive within {} seconds.",
+                BODY_TIME.as_secs()
+            ),
+        )),
+    }
+}
+
+/// The 413 of a body that is larger than its route takes.
+pub fn too_large(limit: u64) -> Problem {
+    Problem::new(
+        Code::PayloadTooLarge,
+        format!("The request body is larger than {limit} bytes, which is all this route takes."),
+    )
+}
+
+/// Reads a JSON object: what is no JSON is `invalid_json`, what does not fit is `invalid_request` and names its
+/// place.
+///
+/// # Errors
+/// `invalid_json` or `invalid_request`.
+pub fn parse_json<T: DeserializeOwned>(raw: &[u8]) -> Result<T, Problem> {
+    // Some editors begin files with it; it says nothing (RFC 8259, section 8.1).
+    let raw = raw.strip_prefix(b"\xef\xbb\xbf").unwrap_or(raw);
+    // An array of the fields' values would do for serde, but not for anybody who reads the description.
+    if raw.trim_ascii_start().first() != Some(&b'{') {
+        return Err(misfit(raw, "It must be an object"));
+    }
+    // A document that fits, as nearly all do, needs nobody to follow the path to a misfit.
+    if let Ok(value) = serde_json::from_slice(raw) {
+        return Ok(value);
+    }
+    let mut reader = serde_json::Deserializer::from_slice(raw);
+    let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let path = error.path().to_string();
+        let error = error.into_inner();
+        if path == "." {
+            misfit(raw, &error.to_string())
+        } else {
+            misfit(raw, &format!("`{path}`: {error}"))
+        }
+    })?;
+    reader.end().map_err(|error| invalid_json(&error))?;
+    Ok(value)
+}
+
+/// The problem of a body that was not understood: a broken document is told as such wherever reading stopped.
+fn misfit(raw: &[u8], why: &str) -> Problem {
+    match serde_json::from_slice::<serde_json::Value>(raw) {
+        // JSON has no largest number; what a field takes has.
+        Err(error) if !error.to_string().starts_with("number out of range") => invalid_json(&error),
+        _ => Problem::new(Code::InvalidRequest, format!("In the body: {why}.")),
+    }
+}
+
+fn invalid_json(error: &serde_json::Error) -> Problem {
+    Problem::new(
+        Code::InvalidJson,
+        format!("The body is not valid JSON: {error}."),
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! Extractors of bodies and credentials.
+
+use serde::Deserialize;
+
+use super::*;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Example {
+    #[allow(dead_code, reason = "only parsed")]
+    content: String,
+    #[allow(dead_code, reason = "only parsed")]
+    one_time: Option<bool>,
+}
+
+#[test]
+fn bad_json_is_named() {
+    for (body, code, says) in [
+        ("", Code::InvalidJson, "EOF"),
+        ("{", Code::InvalidJson, "EOF"),
+        ("{\"content\":\"a\"} x", Code::InvalidJson, "trailing"),
+        ("[]", Code::InvalidRequest, "object"),
+        ("[\"a\",true]", Code::InvalidRequest, "object"),
+        ("{\"kontent\":1", Code::InvalidJson, "EOF"),
+        ("7", Code::InvalidRequest, "object"),
+        ("{}", Code::InvalidRequest, "missing field `content`"),
+        ("{\"content\":7}", Code::InvalidRequest, "`content`"),
+        (
+            "{\"content\":\"a\",\"one_time\":\"yes\"}",
+            Code::InvalidRequest,
+            "`one_time`",
+        ),
+        (
+            "{\"content\":\"a\",\"kontent\":1}",
+            Code::InvalidRequest,
+            "`kontent`",
+        ),
+        (
+            "{\"content\":\"a\",\"content\":\"b\"}",
+            Code::InvalidRequest,
+            "`content`",
+        ),
+        ("{\"content\":\"\\ud800\"}", Code::InvalidJson, "escape"),
+        ("\u{feff}", Code::InvalidJson, "EOF"),
+    ] {
+        let problem = parse_json::<Example>(body.as_bytes()).unwrap_err();
+        assert_eq!(problem.code, code, "{body}: {}", problem.detail);
+        assert!(problem.detail.contains(says), "{body}: {}", problem.detail);
+    }
+    assert!(parse_json::<Example>(b"{\"content\":\"a\",\"one_time\":null}").is_ok());
+    assert!(parse_json::<Example>("\u{feff}{\"content\":\"a\"}".as_bytes()).is_ok());
+    assert_eq!(
+        parse_json::<Example>(b"{\"content\":\"\xff\"}")
+            .unwrap_err()
+            .code,
+        Code::InvalidJson
+    );
+}
+
+#[test]
+fn bearer_tokens() {
+    for (value, expected) in [
+        ("Bearer abc", Presented::Token("abc")),
+        ("bearer  abc ", Presented::Token("abc")),
+        ("Bearer", Presented::Nothing),
+        ("Bearer  ", Presented::Nothing),
+        ("", Presented::Nothing),
+        ("Basic abc", Presented::Malformed),
+        ("Basic", Presented::Malformed),
+        ("abc", Presented::Malformed),
+    ] {
+        let value = HeaderValue::from_static(value);
+        let headers = HeaderMap::from_iter([(header::AUTHORIZATION, value)]);
+        assert_eq!(Presented::of(&headers), expected);
+    }
+    assert_eq!(Presented::of(&HeaderMap::new()), Presented::Nothing);
+}

@@ -1,0 +1,122 @@
+//! The machine-readable description, from the code: routes from their handlers, problems from their table.
+
+mod examples;
+mod links;
+mod parts;
+mod problems;
+mod rules;
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use http::HeaderMap;
+use serde_json::{Map, Value, json};
+use utoipa::OpenApi as _;
+use utoipa::openapi::OpenApi;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+
+use crate::config::Config;
+use crate::http::extract::Query;
+use crate::http::paths;
+use crate::http::problem::Problem;
+
+pub use self::parts::{Description, WhichPart};
+
+/// The least role that an operation takes, in the description.
+const ROLE: &str = "x-role";
+
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(
+        title = "svc",
+        version = "1.0.0",
+        description = "Hosting with a backend, for people and their agents. Errors are RFC 9457 problems with a stable `code`.",
+        license(name = "Apache-2.0 OR MIT", identifier = "Apache-2.0 OR MIT")
+    ),
+    tags(
+        (name = "quick share", description = "Publish something for {{quick_share_seconds}}, without an account."),
+        (name = "projects", description = "Durable envelopes of frontends, owned by a workspace."),
+        (name = "frontends", description = "A project's published pages."),
+        (name = "revisions", description = "The history of a frontend: drafts, promotions, rollbacks."),
+        (name = "backend", description = "A project's database: its schema, its migrations, its actions."),
+        (name = "payments", description = "What a project sells, and who has paid."),
+        (name = "workspaces", description = "Who works together: people with roles, keys for machines, and what is paid for."),
+        (name = "visitors", description = "Below a page's address: actions for its visitors, queries for its owner."),
+        (name = "tools", description = "All of the above for agents, through the Model Context Protocol."),
+        (name = "pages", description = "What visitors see."),
+        (name = "operation", description = "For probes, and about the service itself.")
+    ),
+    paths(serve)
+)]
+struct About;
+
+/// The description's head.
+pub fn about() -> OpenApi {
+    let mut about = About::openapi();
+    let mut bearer = Http::new(HttpAuthScheme::Bearer);
+    bearer.description = Some("The key of a workspace, or the access token of a user.".into());
+    let mut token = Http::new(HttpAuthScheme::Bearer);
+    token.description = Some("The `delete_token` of a share, as publishing it answered.".into());
+    let components = about.components.get_or_insert_default();
+    components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
+    components.add_security_scheme("delete_token", SecurityScheme::Http(token));
+    about
+}
+
+/// The whole description: the server's address and numbers, the problem schema, and of each operation its examples, its
+/// problems and where its answers lead.
+pub fn finish(description: OpenApi, config: &Config) -> Description {
+    let base_url = config.base_url.as_str();
+    let mut document = serde_json::to_value(description).unwrap_or_default();
+    document["servers"] = json!([{ "url": base_url }]);
+    document["components"]["schemas"]["Problem"] = problems::schema();
+    rules::apply(&mut document);
+    let examples = examples::all(base_url);
+    let rows = crate::operations::all();
+    for (path, operation) in operations(&mut document) {
+        let id = operation["operationId"].as_str().unwrap_or_default();
+        let row = rows.iter().find(|row| row.id == id);
+        if let Some(examples) = examples.get(id) {
+            examples.add_to(operation);
+        }
+        if let Some(row) = row {
+            operation.insert(ROLE.to_owned(), row.floor.as_str().into());
+        }
+        links::add(operation);
+        let codes = problems::take(operation, path);
+        problems::add(operation, &codes, base_url, !paths::is_data(path));
+    }
+    Description::new(&document, &config.limits)
+}
+
+/// Every operation, with its path.
+fn operations(document: &mut Value) -> impl Iterator<Item = (&String, &mut Map<String, Value>)> {
+    let paths = document["paths"].as_object_mut().into_iter().flatten();
+    paths.flat_map(|(path, item)| {
+        let operations = item.as_object_mut().into_iter().flatten();
+        operations.filter_map(move |(_, operation)| Some((path, operation.as_object_mut()?)))
+    })
+}
+
+/// This description
+///
+/// All of it, or by `tag` the part of one tag with only the components that it uses: a description of its own.
+#[utoipa::path(
+    get, path = "/api/v1/openapi.json", tag = "operation",
+    params(WhichPart),
+    responses(
+        (status = 200, description = "OpenAPI 3.1.", content_type = "application/json", body = Value),
+        (status = 206, description = "The range that was asked for.", content((String = "application/json", example = json!("{\"components\":")))),
+        (status = 304, description = "It has not changed.")
+    ),
+    extensions(("x-problems" = json!("invalid_request range_not_satisfiable")))
+)]
+pub async fn serve(
+    State(description): State<Arc<Description>>,
+    Query(which): Query<WhichPart>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let document = description.document(which.tag.as_deref()).await?;
+    document.answer(&headers)
+}

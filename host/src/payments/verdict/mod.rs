@@ -1,0 +1,220 @@
+//! The verdict on a session: a pure function of the ledger, so that neither the order of events nor their repetition matters.
+//!
+//! First match wins: wholly refunded, its subscription over, paid, failed, expired; else it is open.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use crate::stripe::{Checkout, CheckoutOutcome, Event, Fact, Subject};
+use svc_base::clock::Timestamp;
+
+use super::model::Status;
+
+/// A session as it was made, which events are compared with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// Our id of it.
+    pub id: String,
+    /// The provider's id of its hosted checkout, once that is known.
+    pub provider_id: Option<String>,
+    /// In minor units.
+    pub amount: i64,
+    /// In lower case.
+    pub currency: String,
+}
+
+/// Verdict of the ledger about a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Status of the session.
+    pub status: Status,
+    /// The address that was collected from who paid.
+    pub email: Option<String>,
+}
+
+/// Reaches the verdict. The ledger may have events about other things, which change nothing.
+pub fn verdict<'e>(terms: &Terms, ledger: impl IntoIterator<Item = &'e Event>) -> Verdict {
+    let ledger: Vec<&Event> = ledger.into_iter().collect();
+    let checkouts: Vec<(&Event, &Checkout)> = ledger
+        .iter()
+        .filter_map(|event| match &event.fact {
+            Fact::Checkout(checkout) if terms.own(checkout) => Some((*event, checkout)),
+            _ => None,
+        })
+        .collect();
+    // What is paid is compared: another amount or currency grants nothing.
+    let said = |outcome| {
+        let checkouts = checkouts.iter();
+        checkouts.filter(move |(_, one)| one.outcome == outcome)
+    };
+    let paid = || said(CheckoutOutcome::Paid).filter(|(_, one)| terms.equal(one));
+    let purchase = Purchase::of(terms, &ledger, &checkouts);
+    let status = if purchase.is_returned(&ledger) {
+        Status::Refunded
+    } else if purchase.is_over(&ledger) {
+        Status::Canceled
+    } else if paid().next().is_some() {
+        Status::Paid
+    } else if said(CheckoutOutcome::Failed).next().is_some() {
+        Status::Failed
+    } else if said(CheckoutOutcome::Expired).next().is_some() {
+        Status::Canceled
+    } else {
+        Status::Open
+    };
+    // Of several addresses the latest; of one moment the last by name, so that it is the same in any order.
+    let emails = paid().filter_map(|(event, one)| Some((event.at, one.email.as_ref()?)));
+    Verdict {
+        status,
+        email: emails.max().map(|(_, email)| email.clone()),
+    }
+}
+
+impl Terms {
+    /// Whether a hosted checkout is this session's: by its id, by metadata that only we write, or, while the id is not known, by
+    /// the reference that we gave it.
+    fn own(&self, checkout: &Checkout) -> bool {
+        let named = matches!(&checkout.subject, Some(Subject::Session(id)) if *id == self.id);
+        let another = !named && matches!(checkout.subject, Some(Subject::Session(_)));
+        match &self.provider_id {
+            Some(id) => named || (*id == checkout.id && !another),
+            None => named || checkout.reference.as_ref() == Some(&self.id),
+        }
+    }
+
+    fn equal(&self, checkout: &Checkout) -> bool {
+        checkout.amount == Some(self.amount) && checkout.currency.as_ref() == Some(&self.currency)
+    }
+}
+
+/// The provider's objects that came of a session.
+#[derive(Debug, Default)]
+struct Purchase<'e> {
+    session: &'e str,
+    payments: BTreeSet<&'e str>,
+    subscriptions: BTreeSet<&'e str>,
+    /// Paid invoices of the subscriptions, each with its last moment.
+    invoices: BTreeSet<(Timestamp, &'e str)>,
+}
+
+impl<'e> Purchase<'e> {
+    fn of(terms: &'e Terms, ledger: &[&'e Event], checkouts: &[(&'e Event, &'e Checkout)]) -> Self {
+        let mut purchase = Self {
+            session: &terms.id,
+            ..Self::default()
+        };
+        for (event, checkout) in checkouts {
+            purchase.payments.extend(checkout.payment.as_deref());
+            let subscription = checkout.subscription.as_deref();
+            purchase.subscriptions.extend(subscription);
+            if checkout.outcome == CheckoutOutcome::Paid {
+                let invoice = checkout.invoice.as_deref();
+                purchase.invoices.extend(invoice.map(|id| (event.at, id)));
+            }
+        }
+        for event in ledger {
+            match &event.fact {
+                Fact::Subscription(one) if purchase.is_for(one.subject.as_ref()) => {
+                    purchase.subscriptions.insert(&one.id);
+                }
+                Fact::Invoice(one) if purchase.is_for(one.subject.as_ref()) => {
+                    purchase.subscriptions.extend(one.subscription.as_deref());
+                }
+                _ => {}
+            }
+        }
+        for event in ledger {
+            if let Fact::Invoice(one) = &event.fact {
+                let subscription = one.subscription.as_deref();
+                let own = subscription.is_some_and(|id| purchase.subscriptions.contains(id));
+                if one.paid && own {
+                    purchase.invoices.insert((event.at, &one.id));
+                }
+            }
+        }
+        purchase
+    }
+
+    fn is_for(&self, subject: Option<&Subject>) -> bool {
+        matches!(subject, Some(Subject::Session(id)) if id == self.session)
+    }
+
+    /// Whether a subscription was ended, or its latest status is one of its end.
+    fn is_over(&self, ledger: &[&Event]) -> bool {
+        let mut latest: Option<(Timestamp, bool)> = None;
+        for event in ledger {
+            let Fact::Subscription(one) = &event.fact else {
+                continue;
+            };
+            if !self.subscriptions.contains(one.id.as_str()) {
+                continue;
+            }
+            if one.deleted {
+                return true;
+            }
+            let over = matches!(one.status.as_str(), "canceled" | "unpaid");
+            // Of two in one second the end wins, because `true` is the greater.
+            latest = latest.max(Some((event.at, over)));
+        }
+        latest.is_some_and(|(_, over)| over)
+    }
+
+    /// Whether all the money was returned: of a subscription, that of its latest paid invoice.
+    fn is_returned(&self, ledger: &[&Event]) -> bool {
+        if self.subscriptions.is_empty() {
+            let named = |charge: &crate::stripe::Charge| self.is_for(charge.subject.as_ref());
+            if returned(ledger, &self.payments, named) {
+                return true;
+            }
+        }
+        let Some((_, invoice)) = self.invoices.last() else {
+            return false;
+        };
+        let mut payments = BTreeSet::new();
+        for event in ledger {
+            match &event.fact {
+                Fact::InvoicePayment(one) if one.invoice == *invoice => {
+                    payments.insert(one.payment.as_str());
+                }
+                Fact::Invoice(one) if one.id == *invoice => {
+                    payments.extend(one.payments.iter().map(String::as_str));
+                }
+                _ => {}
+            }
+        }
+        returned(ledger, &payments, |charge| {
+            charge.invoice.as_deref() == Some(invoice)
+        })
+    }
+}
+
+/// Whether a charge of these payments was wholly returned, and has stayed so: a return can fail later, and the money is with the
+/// owner again.
+fn returned(
+    ledger: &[&Event],
+    payments: &BTreeSet<&str>,
+    own: impl Fn(&crate::stripe::Charge) -> bool,
+) -> bool {
+    let is_one = |id: Option<&str>| id.is_some_and(|id| payments.contains(id));
+    ledger.iter().any(|event| {
+        let Fact::Charge(charge) = &event.fact else {
+            return false;
+        };
+        let ours = is_one(charge.payment.as_deref()) || is_one(Some(&charge.id)) || own(charge);
+        charge.returned && ours && !came_back(ledger, charge, event.at)
+    })
+}
+
+/// Whether a return of a charge has failed, at `since` or later.
+fn came_back(ledger: &[&Event], charge: &crate::stripe::Charge, since: Timestamp) -> bool {
+    ledger.iter().any(|event| {
+        let Fact::Refund(refund) = &event.fact else {
+            return false;
+        };
+        let of_charge = refund.charge.as_ref() == Some(&charge.id);
+        let of_payment = refund.payment.is_some() && refund.payment == charge.payment;
+        refund.failed && (of_charge || of_payment) && event.at >= since
+    })
+}

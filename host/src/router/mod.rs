@@ -1,0 +1,387 @@
+//! All routes, and the layers that each passes: a newcomer starts here.
+//!
+//! Before a request comes here it has passed the front (`server/front.rs`): its id, its host, its path in canonical
+//! form. The order from there is the order of the specification: path and method by the router, the rate limit by
+//! a route's layer, the credential and the declared length by a handler's extractors, then the handler.
+
+mod probes;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{MatchedPath, Request, State};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, get, post};
+use http::request::Parts;
+use http::{Method, Uri};
+use svc_base::names::is_slug;
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
+use utoipa_axum::routes;
+
+use crate::access::{Admission, admit};
+use crate::accounts::audit::routes as audit;
+use crate::accounts::metadata::routes as metadata;
+use crate::accounts::plans::routes as plans;
+use crate::accounts::routes as accounts;
+use crate::app::{App, SharedApp};
+use crate::backends::calls::routes as calls;
+use crate::backends::export::routes as exports;
+use crate::backends::history::routes as history;
+use crate::backends::routes as backends;
+use crate::deployments::frontends::routes as frontends;
+use crate::deployments::model::is_reserved;
+use crate::deployments::password::routes as passwords;
+use crate::deployments::reports::routes as reports;
+use crate::deployments::revisions::routes as revisions;
+use crate::deployments::routes as deployments;
+use crate::deployments::runtime::routes as runtime;
+use crate::deployments::sharing::routes as sharing;
+use crate::envelope::routes as envelope;
+use crate::http::client_ip::ClientIp;
+use crate::http::context::Context;
+use crate::http::hosts::Host;
+use crate::http::problem::Problem;
+use crate::http::rate_limit::{self, Rule};
+use crate::landing::forms::routes as forms;
+use crate::landing::routes as landing;
+use crate::mcp::app::routes as app_tools;
+use crate::mcp::routes as mcp;
+use crate::openapi;
+use crate::payments::routes as payments;
+use crate::projects::routes as projects;
+use crate::realtime::live::routes as live;
+use crate::realtime::routes as rooms;
+use crate::stripe::dev::routes as till;
+use crate::stripe::routes as webhooks;
+use crate::telemetry::Route;
+use crate::visitors::dev::routes as issuer;
+use crate::visitors::routes as sign_in;
+
+/// The routers of the three kinds of host.
+#[derive(Clone, Debug)]
+pub struct Routers {
+    api: Router,
+    project: Router,
+    landing: Router,
+}
+
+impl Routers {
+    /// All routes of an application.
+    pub fn new(app: &SharedApp) -> Self {
+        let (api, description) = api(app).split_for_parts();
+        let description = openapi::finish(description, &app.config);
+        let api = api.route(
+            "/api/v1/openapi.json",
+            get(openapi::serve).with_state(Arc::new(description)),
+        );
+        // Not described: it is there while somebody tries things out, and nowhere else.
+        let api = match &app.dev_provider {
+            Some(provider) => api.merge(till::routes(Arc::clone(provider))),
+            None => api,
+        };
+        Self {
+            api: finish(api.route_layer(middleware::from_fn(name_route)), app),
+            project: finish(
+                project(app).route_layer(middleware::from_fn(name_route)),
+                app,
+            )
+            .layer(middleware::from_fn_with_state(
+                app.clone(),
+                only_known_labels,
+            )),
+            landing: finish(self::landing(app), app),
+        }
+    }
+
+    /// The routes of a host.
+    pub fn of(&self, host: &Host) -> &Router {
+        match host {
+            Host::Api | Host::Sites => &self.api,
+            Host::Project(_) => &self.project,
+            Host::Landing => &self.landing,
+        }
+    }
+}
+
+/// Whether a request is a page view, which `view` answers as the route `GET /{slug}` does.
+pub fn is_view(host: &Host, request: &Request) -> bool {
+    let pages = matches!(host, Host::Api | Host::Sites | Host::Project(_));
+    pages && request.method() == Method::GET && slug(request.uri()).is_some()
+}
+
+/// Answers a page view: by far the most requests, and the router's boxes would cost it as much as the page does.
+pub async fn view(app: &App, host: &Host, request: &Parts) -> Response {
+    let slug = slug(&request.uri).unwrap_or_default();
+    deployments::show(
+        &app.deployments,
+        host,
+        slug,
+        &request.method,
+        &request.headers,
+    )
+    .await
+    .into_response()
+}
+
+/// Whether a request is a call of an action, which `call` answers as the route `POST /{slug}/api/op` does.
+pub fn is_call(host: &Host, request: &Request) -> bool {
+    let pages = matches!(host, Host::Api | Host::Sites | Host::Project(_));
+    pages && request.method() == Method::POST && called_slug(request.uri()).is_some()
+}
+
+/// Answers a call of an action, for the same reason.
+pub async fn call(app: &App, host: &Host, client: &ClientIp, request: Request) -> Response {
+    let uri = request.uri().clone();
+    let slug = called_slug(&uri).unwrap_or_default();
+    calls::call(&app.calls, host, client, slug, request).await
+}
+
+/// The slug of the path of a call in its only form.
+fn called_slug(uri: &Uri) -> Option<&str> {
+    let slug = uri.path().strip_prefix('/')?.strip_suffix("/api/op")?;
+    (is_slug(slug) && !is_reserved(slug)).then_some(slug)
+}
+
+/// The path, if it is a slug in its only form and nothing else.
+fn slug(uri: &Uri) -> Option<&str> {
+    let slug = uri.path().strip_prefix('/')?;
+    (is_slug(slug) && !is_reserved(slug)).then_some(slug)
+}
+
+/// The routes of a project's origin: its own frontends, and nothing else.
+fn project(app: &SharedApp) -> Router<SharedApp> {
+    let limited = limited(app);
+    Router::new()
+        .route("/{slug}/api/op", post(calls::op))
+        .route("/{slug}/api/query", called(post(calls::query), app))
+        .route("/{slug}/api/schema", called(get(calls::schema), app))
+        .route("/{slug}/mcp", post(app_tools::serve))
+        .route("/{slug}/ws", get(rooms::join))
+        .route("/{slug}/api/live", get(live::listen))
+        .route(
+            "/{slug}/auth/login",
+            limited(Rule::SignIn, get(sign_in::login)),
+        )
+        .route("/{slug}/auth/complete", get(sign_in::complete))
+        .route("/{slug}/auth/status", get(sign_in::status))
+        .route("/{slug}/auth/providers", get(sign_in::providers))
+        .route("/{slug}/auth/logout", post(sign_in::logout))
+        .route(
+            "/{slug}/payments/checkout",
+            limited(Rule::Checkout, post(payments::checkout)),
+        )
+        .route("/{slug}/payments/status", get(payments::status))
+        .route("/", get(frontends::home))
+        .route("/_svc/runtime/{file}", get(runtime::runtime))
+        .route("/_svc/runtime.d.ts", get(runtime::typings))
+        .route("/{slug}", get(deployments::page))
+        .route("/{slug}/", get(deployments::without_slash))
+        .route("/{slug}/raw", get(deployments::raw))
+}
+
+/// The routes of the landing host: the landing page, the files that belong to it, and what its form needs without scripts. With
+/// scripts the form calls the API host.
+fn landing(app: &SharedApp) -> Router<SharedApp> {
+    let limited = limited(app);
+    Router::new()
+        .route("/_svc/share", limited(Rule::Deploy, post(forms::share)))
+        .route(
+            "/_svc/share/delete",
+            limited(Rule::Delete, post(forms::delete)),
+        )
+        .route("/.well-known/security.txt", get(forms::security))
+        .route("/", get(landing::page))
+        .route("/llms.txt", get(landing::guide))
+        .route("/robots.txt", get(landing::robots))
+        .route("/favicon.svg", get(landing::icon_svg))
+        .route("/favicon.ico", get(landing::icon_ico))
+}
+
+/// The layer of a rule, for routes that the description does not describe.
+fn limited(
+    app: &SharedApp,
+) -> impl Fn(Rule, MethodRouter<SharedApp>) -> MethodRouter<SharedApp> + use<> {
+    let limits = Arc::clone(&app.rate_limits);
+    move |rule, routes| {
+        let state = (Arc::clone(&limits), rule);
+        routes.route_layer(middleware::from_fn_with_state(state, rate_limit::enforce))
+    }
+}
+
+/// The layer of calls of a backend: a token of the client's bucket, then one of the deployment's.
+fn called(routes: MethodRouter<SharedApp>, app: &SharedApp) -> MethodRouter<SharedApp> {
+    let calls = app.calls.clone();
+    routes.route_layer(middleware::from_fn_with_state(calls, calls::limit))
+}
+
+/// The routes of the API and sites hosts that the OpenAPI description describes.
+fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
+    let limited = |rule| {
+        let limits = Arc::clone(&app.rate_limits);
+        move |routes: MethodRouter<SharedApp>| {
+            routes.route_layer(middleware::from_fn_with_state(
+                (limits, rule),
+                rate_limit::enforce,
+            ))
+        }
+    };
+    let owned = {
+        let admission = Admission {
+            callers: app.callers.clone(),
+            rate_limits: Arc::clone(&app.rate_limits),
+        };
+        move |routes: MethodRouter<SharedApp>| {
+            routes.route_layer(middleware::from_fn_with_state(admission.clone(), admit))
+        }
+    };
+    let called = {
+        let app = app.clone();
+        move |routes: MethodRouter<SharedApp>| called(routes, &app)
+    };
+    OpenApiRouter::with_openapi(openapi::about())
+        .routes(routes!(deployments::deploy).map(limited(Rule::Deploy)))
+        .routes(routes!(sharing::put).map(limited(Rule::Deploy)))
+        .routes(routes!(sharing::put_unnamed).map(limited(Rule::Deploy)))
+        .routes(routes!(sharing::delete).map(limited(Rule::Delete)))
+        .routes(routes!(passwords::unlock).map(limited(Rule::Auth)))
+        .routes(routes!(reports::report).map(limited(Rule::Report)))
+        .routes(routes!(projects::create, projects::list).map(&owned))
+        .routes(routes!(envelope::get, projects::update, envelope::delete).map(&owned))
+        .routes(routes!(frontends::create, frontends::list).map(&owned))
+        .routes(routes!(frontends::get, frontends::republish, frontends::delete).map(&owned))
+        .routes(routes!(sharing::claim).map(&owned))
+        // A frontend may have the slug `claim`.
+        .route(
+            "/api/v1/projects/{id}/frontends/claim",
+            owned(
+                get(frontends::get)
+                    .put(frontends::republish)
+                    .delete(frontends::delete),
+            ),
+        )
+        .routes(routes!(frontends::content).map(&owned))
+        .routes(routes!(revisions::create, revisions::list).map(&owned))
+        .routes(routes!(revisions::get).map(&owned))
+        .routes(routes!(revisions::promote).map(&owned))
+        .routes(routes!(revisions::rollback).map(&owned))
+        .routes(routes!(revisions::releases).map(&owned))
+        .routes(
+            routes!(
+                backends::create,
+                backends::get,
+                backends::update,
+                backends::delete
+            )
+            .map(&owned),
+        )
+        .routes(routes!(backends::define).map(&owned))
+        .routes(routes!(exports::export).map(&owned))
+        .routes(routes!(history::list).map(&owned))
+        .routes(routes!(history::restore).map(&owned))
+        .routes(routes!(rooms::list).map(&owned))
+        .routes(routes!(rooms::send).map(&owned))
+        .routes(routes!(payments::catalog, payments::add_price).map(&owned))
+        .routes(routes!(payments::deactivate_price).map(&owned))
+        .routes(routes!(payments::sessions).map(&owned))
+        .routes(routes!(accounts::me).map(&owned))
+        .routes(routes!(accounts::create, accounts::list).map(&owned))
+        .routes(routes!(accounts::get, accounts::update, accounts::delete).map(&owned))
+        .routes(routes!(accounts::add_member, accounts::members).map(&owned))
+        .routes(routes!(accounts::set_role, accounts::remove_member).map(&owned))
+        .routes(routes!(accounts::create_key, accounts::keys).map(&owned))
+        .routes(routes!(accounts::revoke_key).map(&owned))
+        .routes(routes!(audit::list).map(&owned))
+        .routes(routes!(plans::checkout).map(&owned))
+        .routes(routes!(plans::portal).map(&owned))
+        .routes(routes!(metadata::resource))
+        .routes(routes!(metadata::tools))
+        .routes(routes!(mcp::serve).map(limited(Rule::Mcp)))
+        .routes(routes!(calls::op))
+        .routes(routes!(app_tools::serve))
+        .routes(routes!(calls::query).map(&called))
+        .routes(routes!(calls::schema).map(&called))
+        .routes(routes!(rooms::join))
+        .routes(routes!(live::listen))
+        .routes(routes!(payments::checkout).map(limited(Rule::Checkout)))
+        .routes(routes!(payments::status))
+        .routes(routes!(webhooks::receive))
+        .routes(routes!(sign_in::login).map(limited(Rule::SignIn)))
+        .routes(routes!(sign_in::callback).map(limited(Rule::SignIn)))
+        .routes(routes!(sign_in::complete))
+        .routes(routes!(sign_in::status))
+        .routes(routes!(sign_in::providers))
+        .routes(routes!(sign_in::logout))
+        .routes(routes!(sign_in::list).map(&owned))
+        .routes(routes!(sign_in::forget).map(&owned))
+        // The issuer inside the server, while developing: no part of the service, and of its description.
+        .merge(OpenApiRouter::from(issuer::router()))
+        .routes(routes!(probes::healthz))
+        .routes(routes!(probes::readyz))
+        .routes(routes!(revisions::preview))
+        .routes(routes!(revisions::preview_with_slash))
+        .routes(routes!(runtime::runtime))
+        .routes(routes!(runtime::typings))
+        .routes(routes!(deployments::raw))
+        .routes(routes!(deployments::page, deployments::reveal))
+        .routes(routes!(deployments::without_slash))
+        .routes(routes!(probes::problem_type))
+        .routes(routes!(landing::page))
+        .routes(routes!(landing::guide))
+        .routes(routes!(landing::robots))
+        .routes(routes!(landing::icon_svg))
+        .routes(routes!(landing::icon_ico))
+        .routes(routes!(landing::stage))
+        .routes(routes!(landing::preview).map(limited(Rule::Preview)))
+        .routes(routes!(forms::share).map(limited(Rule::Deploy)))
+        .routes(routes!(forms::delete).map(limited(Rule::Delete)))
+        .routes(routes!(forms::qr_code))
+        .routes(routes!(reports::report_form))
+        .routes(routes!(reports::report_form_of_any))
+        .routes(routes!(forms::security))
+}
+
+/// Adds the layers that every router ends with.
+fn finish(router: Router<SharedApp>, app: &SharedApp) -> Router {
+    router
+        .fallback(|| async { Problem::not_found() })
+        .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
+        .with_state(app.clone())
+}
+
+/// Refuses an origin that no live project has; every other host is known by its name alone.
+///
+/// # Errors
+/// `not_found`.
+pub async fn check_label(app: &App, host: &Host) -> Result<(), Problem> {
+    let Host::Project(label) = host else {
+        return Ok(());
+    };
+    let found = app.projects.by_label(label).await?;
+    found.map(|_| ()).ok_or_else(Problem::not_found)
+}
+
+/// The layer around all of a project's origin, with its 404s and 405s. Page views look for themselves, and a page that memory holds vouches
+/// for its project.
+async fn only_known_labels(
+    State(app): State<SharedApp>,
+    context: Context,
+    request: Request,
+    next: Next,
+) -> Response {
+    let slug = request.uri().path().split('/').nth(1).unwrap_or_default();
+    if app.deployments.visited(&context.host, slug).await.is_ok() {
+        return next.run(request).await;
+    }
+    match check_label(&app, &context.host).await {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    }
+}
+
+/// Tells the front which route answered, for its metrics.
+async fn name_route(route: MatchedPath, request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    response.extensions_mut().insert(Route(route));
+    response
+}

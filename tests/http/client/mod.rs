@@ -1,0 +1,239 @@
+//! The client's commands as processes, against the real server as a process of its own.
+
+mod apply;
+mod calls;
+mod data;
+mod dev;
+mod document;
+mod failures;
+mod pages;
+mod publish;
+mod session;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use svc_tests::{Output, Process, finish, until};
+use tempfile::TempDir;
+
+use crate::account::text;
+use crate::svc;
+
+/// Somebody at a shell, with a server, a credential for it, and a folder to work in.
+struct Desk {
+    server: Process,
+    credential: String,
+    data: TempDir,
+    home: TempDir,
+    folder: TempDir,
+}
+
+impl Desk {
+    async fn new() -> Self {
+        Self::on(&[]).await
+    }
+
+    /// Starts a desk with options of the server.
+    async fn on(options: &[&str]) -> Self {
+        let data = TempDir::new().unwrap();
+        let make = ["namespace", "create", "acme", "--plan", "pro", "--json"];
+        let made = svc().run(data.path(), &make).await.json();
+        Self {
+            server: svc().serve(data.path(), options).await,
+            credential: text(&made["credential"]),
+            data,
+            home: TempDir::new().unwrap(),
+            folder: TempDir::new().unwrap(),
+        }
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}", self.server.address())
+    }
+
+    /// A command without a server and without a credential in its environment.
+    fn bare(&self, arguments: &[&str]) -> Command {
+        let mut command = svc().command();
+        command
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .env("XDG_CONFIG_HOME", self.home.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// A command of the owner.
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.bare(arguments);
+        command.env("SVC_SERVER", self.url());
+        command.env("SVC_CREDENTIAL", &self.credential);
+        command
+    }
+
+    async fn run(&self, arguments: &[&str]) -> Output {
+        finish(self.command(arguments)).await
+    }
+
+    /// The text that a command prints that succeeds.
+    async fn said(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments).await;
+        assert!(output.success, "{arguments:?}: {output:?}");
+        output.stdout
+    }
+
+    /// The document that a command answers that succeeds.
+    async fn json(&self, arguments: &[&str]) -> Value {
+        let arguments = [arguments, &["--json"]].concat();
+        self.run(&arguments).await.json()
+    }
+
+    /// Runs a command that fails with a number, and returns its message.
+    async fn fails(&self, code: i32, arguments: &[&str]) -> String {
+        let output = self.run(arguments).await;
+        assert_eq!(output.code, Some(code), "{arguments:?}: {output:?}");
+        output.stderr
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.at(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.at(name)).unwrap()
+    }
+
+    /// The source that a slug has.
+    async fn raw(&self, slug: &str) -> String {
+        let answer = self.server.get(&format!("/{slug}/raw")).await.expect(200);
+        answer.text().to_owned()
+    }
+}
+
+/// Runs a command to its end, with a text on its standard input.
+async fn fed(mut command: Command, input: &str) -> Output {
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let input = input.to_owned();
+    let run = move || {
+        let mut child = command.spawn().unwrap();
+        let mut pipe = child.stdin.take().unwrap();
+        // One that needs none may have ended.
+        let _ = pipe.write_all(input.as_bytes());
+        drop(pipe);
+        child.wait_with_output().unwrap()
+    };
+    let output = tokio::task::spawn_blocking(run).await.unwrap();
+    Output {
+        success: output.status.success(),
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// A command that goes on until it is told to stop. Dropping it kills it.
+struct Running {
+    child: Child,
+    stdout: Arc<Mutex<String>>,
+    stderr: Arc<Mutex<String>>,
+}
+
+impl Running {
+    /// Starts it with ears for Ctrl-C, which what a shell runs in the background ignores, and its children.
+    fn start(command: &Command) -> Self {
+        let mut heard = Command::new("/usr/bin/env");
+        heard
+            .arg("--default-signal=INT")
+            .arg(command.get_program())
+            .args(command.get_args())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => heard.env(name, value),
+                None => heard.env_remove(name),
+            };
+        }
+        if let Some(folder) = command.get_current_dir() {
+            heard.current_dir(folder);
+        }
+        let mut child = heard.spawn().unwrap();
+        Self {
+            stdout: listen(child.stdout.take().unwrap()),
+            stderr: listen(child.stderr.take().unwrap()),
+            child,
+        }
+    }
+
+    fn stdout(&self) -> String {
+        self.stdout.lock().unwrap().clone()
+    }
+
+    fn stderr(&self) -> String {
+        self.stderr.lock().unwrap().clone()
+    }
+
+    /// Waits until it has printed so many lines; answers all of them.
+    async fn lines(&self, count: usize) -> Vec<String> {
+        until("lines of a command", async || {
+            let lines: Vec<_> = self.stdout().lines().map(str::to_owned).collect();
+            (lines.len() >= count).then_some(lines)
+        })
+        .await
+    }
+
+    /// Waits until it has said something on standard error.
+    async fn hears(&self, text: &str) {
+        let heard = async || self.stderr().contains(text).then_some(());
+        until(text, heard).await;
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    async fn ended(&mut self) -> std::process::ExitStatus {
+        let child = &mut self.child;
+        until("a command to end", async || child.try_wait().unwrap()).await
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // One that has ended already is what we want.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn listen(pipe: impl std::io::Read + Send + 'static) -> Arc<Mutex<String>> {
+    use std::io::BufRead as _;
+    let heard = Arc::new(Mutex::new(String::new()));
+    let said = Arc::clone(&heard);
+    std::thread::spawn(move || {
+        for line in std::io::BufReader::new(pipe).lines().map_while(Result::ok) {
+            let mut said = said.lock().unwrap();
+            said.push_str(&line);
+            said.push('\n');
+        }
+    });
+    heard
+}
+
+/// The names of the files below a folder, sorted.
+fn files(folder: &Path) -> Vec<String> {
+    svc_tests::disk::names(folder)
+}

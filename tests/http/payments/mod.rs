@@ -1,0 +1,191 @@
+//! Payments: what is sold, how visitors pay, and what the provider's webhooks come to.
+
+mod catalog;
+mod checkout;
+pub(crate) mod crashes;
+mod dev;
+mod hostile;
+mod mirror;
+mod orders;
+pub(crate) mod provider;
+mod recognition;
+mod webhooks;
+
+use http::header;
+use reqwest::RequestBuilder;
+use serde_json::{Value, json};
+use svc_tests::{Answer, Ask, Builder, TestServer, until};
+
+use crate::account::{Owner, text};
+use provider::Provider;
+
+/// A project with a page, a backend and a price, at a provider that records what it is asked.
+pub(crate) struct Shop {
+    pub(crate) server: TestServer,
+    pub(crate) provider: Provider,
+    pub(crate) owner: Owner,
+    pub(crate) project: String,
+}
+
+impl Shop {
+    pub(crate) async fn open() -> Self {
+        Self::of(TestServer::builder()).await
+    }
+
+    pub(crate) async fn of(builder: Builder) -> Self {
+        let provider = Provider::start().await;
+        let settings = provider.settings();
+        let builder = builder.settings(|all| all.stripe = Some(settings));
+        let server = builder.start().await;
+        let owner = Owner::new(&server, "acme").await;
+        let project = owner.project(&server, "Shop").await;
+        let ddl = json!({ "ddl": "CREATE TABLE notes (text)" });
+        owner
+            .post(&server, &format!("/{project}/backend"), &ddl)
+            .await
+            .expect(201);
+        owner.frontend(&server, &project, "shop").await;
+        Self {
+            server,
+            provider,
+            owner,
+            project,
+        }
+    }
+
+    /// Adds a price; answers its id.
+    pub(crate) async fn price(&self, change: Value) -> String {
+        let mut body =
+            json!({ "product_name": "Handbook", "label": "PDF", "amount": 900, "currency": "eur" });
+        for (name, value) in change.as_object().unwrap() {
+            body[name] = value.clone();
+        }
+        let path = format!("/{}/payments/catalog", self.project);
+        let made = self.owner.post(&self.server, &path, &body).await;
+        text(&made.expect(201).json()["id"])
+    }
+
+    /// Asks for a checkout, with cookies.
+    pub(crate) async fn ask(&self, body: &Value, cookie: &str) -> Answer {
+        self.server
+            .json("/shop/payments/checkout", body)
+            .header(header::ACCEPT, "application/json")
+            .header(header::COOKIE, cookie)
+            .answer()
+            .await
+    }
+
+    /// Begins a checkout of a new visitor.
+    pub(crate) async fn buy(&self, price: &str) -> Bought {
+        self.buy_again(price, "").await
+    }
+
+    /// Begins a checkout of a visitor with a cookie.
+    pub(crate) async fn buy_again(&self, price: &str, cookie: &str) -> Bought {
+        let answer = self
+            .ask(&json!({ "price": price }), cookie)
+            .await
+            .expect(200);
+        let begun = answer.json();
+        let cookie = answer.header("set-cookie").unwrap();
+        Bought {
+            session: text(&begun["session_id"]),
+            url: text(&begun["url"]),
+            checkout: text(&begun["url"]).rsplit('/').next().unwrap().to_owned(),
+            cookie: cookie.split(';').next().unwrap().to_owned(),
+        }
+    }
+
+    /// Asks what a visitor has paid for.
+    pub(crate) async fn owned(&self, cookie: &str) -> Vec<Value> {
+        let status = self.server.get("/shop/payments/status");
+        let status = status.header(header::COOKIE, cookie).answer().await;
+        let status = status.expect(200).json();
+        status["payments"].as_array().unwrap().clone()
+    }
+
+    /// The latest sessions.
+    pub(crate) async fn sessions(&self) -> Vec<Value> {
+        let path = format!("/{}/payments/sessions?limit=1000", self.project);
+        let list = self.owner.get(&self.server, &path).await.expect(200).json();
+        list["sessions"].as_array().unwrap().clone()
+    }
+
+    /// A session as its owner sees it.
+    pub(crate) async fn session(&self, id: &str) -> Value {
+        let all = self.sessions().await;
+        let found = all.into_iter().find(|session| session["id"] == id);
+        found.unwrap_or_else(|| panic!("there is no session {id}"))
+    }
+
+    pub(crate) async fn verdict(&self, id: &str) -> String {
+        text(&self.session(id).await["status"])
+    }
+
+    /// Sends an event, signed; answers the answer.
+    pub(crate) async fn send(&self, event: &Value) -> Answer {
+        let now = self.server.server().app().clock.now();
+        provider::send(&self.server, event.to_string(), provider::SECRET, now).await
+    }
+
+    /// Sends an event that is taken in.
+    pub(crate) async fn tell(&self, event: &Value) {
+        let answer = self.send(event).await.expect(200);
+        assert_eq!(answer.json(), json!({ "received": true }));
+    }
+
+    /// The rows of the project's own table, by session.
+    pub(crate) async fn rows(&self) -> Vec<Value> {
+        let sql = "SELECT * FROM svc_payments ORDER BY session_id";
+        let answer = self
+            .owner
+            .request(&self.server, http::Method::POST, "/shop/api/query")
+            .json(&json!({ "sql": sql }))
+            .answer()
+            .await;
+        answer.expect(200).json()["rows"]
+            .as_array()
+            .unwrap()
+            .clone()
+    }
+
+    /// Waits until the table says what the sessions do.
+    pub(crate) async fn mirrored(&self) -> Vec<Value> {
+        let same = async || {
+            let mut expected: Vec<Value> = self.sessions().await.iter().map(row).collect();
+            expected.sort_by_key(|row| text(&row["session_id"]));
+            let rows = self.rows().await;
+            (rows == expected).then_some(rows)
+        };
+        until("svc_payments to have what the sessions say", same).await
+    }
+}
+
+/// A request with a form, as a browser sends it.
+pub(crate) fn form(request: RequestBuilder, fields: &[(&str, &str)]) -> RequestBuilder {
+    let url = reqwest::Url::parse_with_params("http://x/", fields).unwrap();
+    let kind = "application/x-www-form-urlencoded";
+    request
+        .header(header::CONTENT_TYPE, kind)
+        .body(url.query().unwrap_or_default().to_owned())
+}
+
+/// A session as a row of `svc_payments`.
+fn row(session: &Value) -> Value {
+    json!({
+        "session_id": session["id"], "price_id": session["price"], "price_label": session["price_label"],
+        "amount": session["amount"], "currency": session["currency"], "user_id": session["user_id"],
+        "email": session["email"], "status": session["status"], "created_at": session["created_at"],
+    })
+}
+
+/// A checkout that was begun.
+#[derive(Clone, Debug)]
+pub(crate) struct Bought {
+    pub(crate) session: String,
+    pub(crate) url: String,
+    /// The provider's id of it.
+    pub(crate) checkout: String,
+    /// The cookie to send.
+    pub(crate) cookie: String,
+}
