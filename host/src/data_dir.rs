@@ -20,6 +20,7 @@ pub const LAYOUT: Layout = Layout {
         "counters.db",
         "counters.db-wal",
         "counters.db-shm",
+        "counters.db-journal",
         "content",
         "once",
         "backends",

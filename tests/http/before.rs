@@ -8,11 +8,15 @@ use std::path::Path;
 use http::Method;
 use serde_json::{Value, json};
 use svc_tests::{Ask, TestServer};
+use tempfile::TempDir;
 
 use crate::account::{Owner, text};
+use crate::crashes::{deed_of, points};
 use crate::house::House;
 use crate::svc;
 
+/// What leads to the points of death that are tried here.
+pub(crate) const DEEDS: [&str; 1] = ["migrate"];
 const PROJECT: &str = "01a202a7-9826-78ef-bbf5-fb43de89aaab";
 const BACKEND: &str = "01a202a7-98a3-7b81-af02-450466d1263e";
 
@@ -36,7 +40,8 @@ fn copy(from: &Path, to: &Path) {
 /// Puts the old installation in the place of what is in a data directory.
 fn put_before(data: &Path) {
     for file in ["control.db", "counters.db"] {
-        std::fs::remove_file(data.join(file)).unwrap();
+        // A directory that nobody has used has none.
+        let _ = std::fs::remove_file(data.join(file));
     }
     make(&data.join("control.db"), include_str!("before/control.sql"));
     let backend = data.join("backends").join(BACKEND);
@@ -184,4 +189,24 @@ async fn its_history_begins_anew_and_its_moments_can_be_restored() {
         notes.contains(BACKEND) && notes.contains("earlier format"),
         "{notes}"
     );
+}
+
+#[tokio::test]
+async fn whatever_the_point_of_its_death_it_is_taken_over_once() {
+    let points = points().into_iter();
+    let points: Vec<_> = points.filter(|p| DEEDS.contains(&deed_of(p))).collect();
+    assert!(points.len() >= 3, "{points:?}");
+    for point in points {
+        let data = TempDir::new().unwrap();
+        put_before(data.path());
+        let command = ["project", "list", "--json"];
+        let died = svc().run_until(&point, data.path(), &command).await;
+        assert!(!died.success && died.stdout.is_empty(), "{point}: {died:?}");
+        for _ in 0..2 {
+            let listed = svc().run(data.path(), &command).await.json();
+            assert_eq!(listed["projects"][0]["visits"], 5, "{point}");
+        }
+        let found = svc().run(data.path(), &["check", "--json"]).await.json();
+        assert_eq!(found["errors"], json!([]), "{point}");
+    }
 }

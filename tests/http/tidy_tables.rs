@@ -39,6 +39,11 @@ const READS: &[(&str, &str, &str)] = &[
         "a workspace goes after its last project, and says how many it has",
     ),
     (
+        "control",
+        "deployments",
+        "views that were counted there move to the counters",
+    ),
+    (
         "payments",
         "backends",
         "a project's sessions are copied into the backend that it has",

@@ -4,6 +4,7 @@ use rusqlite::Connection;
 
 use super::Error;
 use super::counters::Counters;
+use svc_base::fault;
 use svc_base::ids::DeploymentId;
 
 /// In order; a script's number is its place here, from 1. Scripts are never changed after a release.
@@ -44,12 +45,15 @@ pub(super) fn migrate(connection: &mut Connection, counters: &Counters) -> Resul
     if (1..UNCOUNTED).contains(&done) {
         // Whoever dies between the two does this again: nobody counts before both are done.
         counters.take_over(visits(&transaction)?)?;
+        fault::point("migrate.counted");
     }
     for (number, script) in (1_u32..).zip(SCRIPTS).filter(|(number, _)| *number > done) {
         transaction.execute_batch(script)?;
         transaction.pragma_update(None, "user_version", number)?;
     }
+    fault::point("migrate.prepared");
     transaction.commit()?;
+    fault::point("migrate.committed");
     Ok(())
 }
 
