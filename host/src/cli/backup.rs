@@ -30,15 +30,15 @@ impl Backup {
         let directory = std::path::absolute(&self.dir)?;
         let progress = Arc::new(Progress::new());
         let shown = Arc::clone(&progress);
-        let told = Told::new(move |step| shown.show(step.stage, step.done, step.all));
+        let watch = Told::new(move |step| shown.show(step.stage, step.done, step.all));
         let wanted = Operation::Backup(MakeBackup {
             directory: directory.clone(),
         });
-        let made = match operators::ask(&data, &wanted, &actor(), &told).await? {
+        let made = match operators::ask(&data, &wanted, &actor(), &watch).await? {
             Some(answer) => serde_json::from_str(&answer.document)?,
             None => alone(&data, &directory, &progress).await?,
         };
-        drop((told, progress));
+        drop((watch, progress));
         self.args.answer(&made, &told(&made)?)?;
         Ok(if made.complete {
             ExitCode::SUCCESS

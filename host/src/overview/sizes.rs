@@ -37,7 +37,7 @@ pub struct Sizes {
 pub fn of(data: &Path) -> io::Result<Sizes> {
     let dir = disk::open(data)?;
     let mut sizes = Sizes {
-        free: free(data)?,
+        free: disk::free(data)?,
         ..Sizes::default()
     };
     for entry in dir.entries()? {
