@@ -357,14 +357,17 @@ impl TestServer {
     }
 
     /// The visits of a page that are written down.
-    pub async fn visits(&self, slug: &str) -> i64 {
-        let app = self.server.app();
-        app.deployments.flush_visits().await.unwrap();
+    pub async fn visits(&self, slug: &str) -> u64 {
+        self.server.app().deployments.flush_visits().await.unwrap();
+        self.written_visits(slug).await
+    }
+
+    /// Returns the visits of a page that are written down by now.
+    pub async fn written_visits(&self, slug: &str) -> u64 {
+        let control = &self.server.app().control;
         let slug = slug.to_owned();
-        let sql = "SELECT visits FROM deployments WHERE slug = ?1";
-        let read = app
-            .control
-            .read(move |c| c.query_row(sql, [slug], |row| row.get(0)));
-        read.await.unwrap()
+        let sql = "SELECT id FROM deployments WHERE slug = ?1";
+        let id = control.read(move |c| c.query_row(sql, [slug], |row| row.get(0)));
+        control.counters().visits(&id.await.unwrap())
     }
 }

@@ -8,6 +8,7 @@ mod backends;
 mod backup_crashes;
 mod backups;
 mod batches;
+mod before;
 mod bindings;
 mod bounds;
 mod breadth;

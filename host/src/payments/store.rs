@@ -197,23 +197,30 @@ pub(super) struct Lagging {
 
 /// The mirrors that do not have everything, of projects that have a backend.
 pub(super) fn lagging(c: &Connection) -> rusqlite::Result<Vec<Lagging>> {
-    c.prepare_cached(
-        "SELECT m.project_id, b.id, m.position, m.changes, m.asked,
-            m.backend_id IS NOT b.id OR m.made < m.asked
-         FROM backends b CROSS JOIN payment_mirrors m ON m.project_id = b.project_id
-         WHERE m.backend_id IS NOT b.id OR m.made < m.asked OR m.position < m.changes",
-    )?
-    .query_map([], |row| {
-        let anew: bool = row.get(5)?;
-        Ok(Lagging {
-            project: row.get(0)?,
-            backend: row.get(1)?,
-            position: if anew { None } else { Some(row.get(2)?) },
-            changes: row.get(3)?,
-            asked: row.get(4)?,
-        })
-    })?
-    .collect()
+    let mut backends = c.prepare_cached("SELECT project_id, id FROM backends")?;
+    let mut mirrors = c.prepare_cached(
+        "SELECT backend_id, position, changes, asked, made FROM payment_mirrors WHERE project_id = ?1",
+    )?;
+    let mut rows = backends.query([])?;
+    let mut lagging = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (project, backend): (ProjectId, BackendId) = (row.get(0)?, row.get(1)?);
+        let mirror = mirrors.query_row([project], |row| {
+            let followed: Option<BackendId> = row.get(0)?;
+            let (position, changes): (i64, i64) = (row.get(1)?, row.get(2)?);
+            let (asked, made): (i64, i64) = (row.get(3)?, row.get(4)?);
+            let anew = followed != Some(backend) || made < asked;
+            Ok((anew || position < changes).then_some(Lagging {
+                project,
+                backend,
+                position: (!anew).then_some(position),
+                changes,
+                asked,
+            }))
+        });
+        lagging.extend(mirror.optional()?.flatten());
+    }
+    Ok(lagging)
 }
 
 /// The sessions of a project that have changed since `position`, in the order of their changes, each with its number.

@@ -92,6 +92,7 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
             app.payments.forget_old().await?;
             Ok(app.idempotency.forget_old().await?)
         };
+        FORGET "forgetting views of what is gone" async |app| Ok(app.deployments.forget_visits().await?);
         FORGET "forgetting the audit" async |app| {
             Ok(audit::forget_old(&app.control, app.clock.now()).await?)
         };
