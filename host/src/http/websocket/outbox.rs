@@ -86,7 +86,7 @@ impl Outbox {
     /// Pushes one frame in several parts, of which nothing else comes in between.
     ///
     /// # Errors
-    /// As above.
+    /// [`Full`], as for [`Outbox::push`].
     pub fn push_parts<const N: usize>(&self, parts: [Bytes; N]) -> Result<usize, Full> {
         let mut waiting = self.lock();
         if waiting.closed || waiting.broken {
