@@ -26,6 +26,7 @@ pub const LAYOUT: Layout = Layout {
         "backends",
         "guests",
         "cache",
+        "tls",
         "svc.toml",
         "tmp",
         "lock",
@@ -54,6 +55,7 @@ pub const LAYOUT: Layout = Layout {
         "content",
         "once",
         "backends",
+        "tls",
         "lock",
     ],
 };

@@ -83,6 +83,24 @@ async fn every_command_is_in_effect_when_it_is_answered() {
     site.run(&["namespace", "plan", "acme", "pro"]).await;
     assert_eq!(site.makes_project(&first).await, 201);
 
+    // Who is let in, and that it counts at once, is shown where users are.
+    let nobody = [
+        "workspace",
+        "member",
+        "add",
+        "acme",
+        "usr_nobody",
+        "--role",
+        "owner",
+    ];
+    let nobody = svc().run(site.data.path(), &nobody).await;
+    assert!(nobody.stderr.contains("there is no user"), "{nobody:?}");
+    let members = site.run(&["workspace", "member", "list", "acme"]).await;
+    assert_eq!(members, json!({ "members": [] }));
+    for tried in ["add", "remove"] {
+        site.ran.insert(format!("workspace member {tried}"));
+    }
+
     let key = site.run(&["key", "create", "acme"]).await;
     let second = text(&key["credential"]).to_owned();
     let projects = "/api/v1/projects";
@@ -181,20 +199,20 @@ async fn every_command_is_in_effect_when_it_is_answered() {
 fn operations() -> BTreeSet<String> {
     let all = svc::operators::Command::augment_subcommands(clap::Command::new("svc"));
     let projects = ["project list", "project show"].map(str::to_owned);
-    let paths = all.get_subcommands().flat_map(|one| {
-        let below = one.get_subcommands().map(|below| below.get_name());
-        let below: Vec<_> = below.filter(|name| *name != "help").collect();
-        match below.is_empty() {
-            true => vec![one.get_name().to_owned()],
-            false => {
-                let paths = below
-                    .iter()
-                    .map(|name| format!("{} {name}", one.get_name()));
-                paths.collect()
-            }
-        }
-    });
+    let paths = all.get_subcommands().flat_map(paths);
     paths.chain(projects).collect()
+}
+
+/// The paths of a command: its own, or those of what is below it.
+fn paths(command: &clap::Command) -> Vec<String> {
+    let name = command.get_name();
+    let below = command.get_subcommands();
+    let below = below.filter(|below| below.get_name() != "help");
+    let below: Vec<_> = below.flat_map(paths).collect();
+    match below.is_empty() {
+        true => vec![name.to_owned()],
+        false => below.iter().map(|path| format!("{name} {path}")).collect(),
+    }
 }
 
 #[tokio::test]

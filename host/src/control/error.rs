@@ -2,6 +2,8 @@
 
 use svc_base::sqlite::{Trouble, trouble};
 
+use super::migrations::SCHEMA;
+
 /// An error of the control database.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -14,6 +16,12 @@ pub enum Error {
     /// The writer has stopped, because the server is stopping.
     #[error("the control database is closed")]
     Closed,
+    /// A newer program has had the database.
+    #[error(
+        "the control database has the schema {0}, and this program knows schemas up to {known}: use a newer one, or restore a backup that this one has made",
+        known = SCHEMA
+    )]
+    Newer(u32),
     /// Everything else, for the log.
     #[error("control database: {0}")]
     Sqlite(rusqlite::Error),

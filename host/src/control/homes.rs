@@ -41,6 +41,7 @@ tables! {
         "projects": "projects";
         "deployments": "deployments" "ended_shares" "runtimes";
         "backends": "backends";
+        "payments": "payment_endings";
         "stripe": "payment_events" "payment_references";
         "control": "audit" "secrets";
     }

@@ -22,6 +22,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("../../migrations/0011_agents.sql"),
     include_str!("../../migrations/0012_counters.sql"),
     include_str!("../../migrations/0013_homes.sql"),
+    include_str!("../../migrations/0014_payment_endings.sql"),
 ];
 /// Before this schema what was deleted stayed in free space.
 const FORGETFUL: u32 = 5;
@@ -34,6 +35,9 @@ pub const SCHEMA: u32 = SCRIPTS.len() as u32;
 
 /// Brings a database to the newest schema; what has moved out of it goes to its place first. Safe to call from several
 /// processes at once.
+///
+/// # Errors
+/// `Newer`, if a newer program has had the database.
 pub(super) fn migrate(connection: &mut Connection, counters: &Counters) -> Result<(), Error> {
     let held: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if (1..FORGETFUL).contains(&held) {
@@ -42,6 +46,10 @@ pub(super) fn migrate(connection: &mut Connection, counters: &Counters) -> Resul
     let transaction =
         connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let done: u32 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    // What it means is unknown here, and a row written without it could break it.
+    if done > SCHEMA {
+        return Err(Error::Newer(done));
+    }
     if (1..UNCOUNTED).contains(&done) {
         // Whoever dies between the two does this again: nobody counts before both are done.
         counters.take_over(visits(&transaction)?)?;
@@ -71,4 +79,24 @@ fn visits(c: &Connection) -> rusqlite::Result<Vec<(DeploymentId, u64)>> {
 pub(super) fn make_schema(connection: &Connection) -> rusqlite::Result<()> {
     let mut scripts = SCRIPTS.iter();
     scripts.try_for_each(|script| connection.execute_batch(script))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_of_a_newer_program_is_left_alone() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let counters = Counters::open(directory.path()).unwrap();
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection, &counters).unwrap();
+        migrate(&mut connection, &counters).unwrap();
+        let newer = SCHEMA + 1;
+        let set = connection.pragma_update(None, "user_version", newer);
+        set.unwrap();
+        let refused = migrate(&mut connection, &counters).unwrap_err();
+        assert!(matches!(refused, Error::Newer(found) if found == newer));
+        assert!(refused.to_string().contains("use a newer one"), "{refused}");
+    }
 }

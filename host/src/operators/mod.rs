@@ -19,6 +19,7 @@ mod rerender;
 mod socket;
 mod visitors;
 mod whole;
+mod workspace;
 
 use std::path::PathBuf;
 
@@ -108,6 +109,8 @@ operations! {
         Namespace(Group<namespace::Namespace>);
         /// Make, list and revoke the keys of a namespace
         Key(Group<key::Key>);
+        /// Let people into workspaces, and out
+        Workspace(Group<workspace::Workspace>);
         /// Look at deployments, take them down, or put them back
         Deployment(Group<deployment::Deployment>);
         /// Read what people report, and close what is done

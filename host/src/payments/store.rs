@@ -152,11 +152,22 @@ pub(super) fn set_hosted(
     Ok(())
 }
 
-/// Notes that the provider has failed to make a hosted checkout: the next attempt needs another key.
-pub(super) fn count_failure(tx: &Tx<'_>, id: &SessionId) -> Result<(), Error> {
-    tx.prepare_cached("UPDATE payment_sessions SET attempt = attempt + 1 WHERE id = ?1")?
-        .execute([id])?;
+/// Notes that whether a hosted checkout was made is not known: from now on the session is in the mirror. `failed`: the provider has
+/// answered with a failure, so that the next attempt needs another key.
+pub(super) fn set_doubtful(tx: &Tx<'_>, session: &Session, failed: bool) -> Result<(), Error> {
+    let change = next_change(tx, &session.project)?;
+    tx.prepare_cached(
+        "UPDATE payment_sessions SET attempt = attempt + ?2, change = ?3 WHERE id = ?1",
+    )?
+    .execute(params![session.id, i64::from(failed), change])?;
     Ok(())
+}
+
+/// The sessions of which nothing is known but that they were begun: while nobody is beginning any, a crash came between.
+pub(super) fn begun_only(c: &Connection) -> rusqlite::Result<Vec<Session>> {
+    c.prepare_cached(&format!("{SESSION} WHERE change = 0"))?
+        .query_map([], session)?
+        .collect()
 }
 
 /// Forgets a session that the provider has refused to make a checkout for: nobody can pay it.

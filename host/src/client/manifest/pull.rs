@@ -10,10 +10,9 @@ use super::state::{Frontend, State};
 use super::{FILE, Manifest, PageEntry, SQL, outside, sql_files, within};
 use crate::client::api::Api;
 use crate::client::error::{Exit, Failure, Result};
-use crate::client::source::Source;
+use crate::client::source::{self, Source};
 use crate::client::{Common, calls, confirm, projects};
 use crate::content::Digest;
-use svc_sandbox::ContentType;
 
 /// Makes the folder like the server: what is not on the server stays.
 #[derive(Debug, clap::Args)]
@@ -154,14 +153,14 @@ impl File {
 
 impl Files {
     fn add(&mut self, path: PathBuf, text: &str) {
-        match std::fs::read(&path) {
-            Ok(there) if there == text.as_bytes() => {}
-            found => self.files.push(File {
-                new: found.is_err(),
-                path,
-                text: text.to_owned(),
-            }),
+        if source::has(&path, text.as_bytes()) {
+            return;
         }
+        self.files.push(File {
+            new: !path.exists(),
+            path,
+            text: text.to_owned(),
+        });
     }
 
     /// Adds what the manifest lacks. One that is there is only ever longer: what its author wrote stays.
@@ -182,7 +181,7 @@ impl Files {
             let file = PathBuf::from(format!(
                 "{}.{}",
                 frontend.slug,
-                extension(frontend.content_type)
+                frontend.content_type.extensions()[0]
             ));
             (frontend.slug.clone(), PageEntry::File(file))
         });
@@ -199,8 +198,7 @@ impl Files {
             return Ok(());
         }
         let path = folder.join(FILE);
-        let mut text = std::fs::read_to_string(&path)
-            .map_err(|error| Failure::file("Reading", &path, &error))?;
+        let mut text = source::text(&path)?;
         for (slug, entry) in &entries {
             text.push_str(&format!(
                 "\n[pages.{slug}]\nfile = \"{}\"\n",
@@ -245,9 +243,7 @@ impl Files {
                 if frontend.content_sha256.as_ref() == Some(&digest) {
                     continue;
                 }
-                let as_it_is =
-                    std::fs::read(&path).is_ok_and(|bytes| bytes == source.content.as_bytes());
-                if !as_it_is {
+                if !source::has(&path, source.content.as_bytes()) {
                     let note =
                         "is published in another form than it has, and differs: it is not replaced";
                     self.notes.push(format!("{} {note}.", path.display()));
@@ -335,16 +331,6 @@ fn is_named(manifest: &Manifest, state: &State, frontend: &Frontend) -> Result<b
         }
     }
     Ok(false)
-}
-
-fn extension(content_type: ContentType) -> &'static str {
-    match content_type {
-        ContentType::Html => "html",
-        ContentType::Markdown => "md",
-        ContentType::Mermaid => "mmd",
-        ContentType::Json => "json",
-        ContentType::Csv => "csv",
-    }
 }
 
 fn missing(name: &str) -> Failure {
