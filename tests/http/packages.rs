@@ -122,8 +122,9 @@ async fn a_command_says_whether_the_server_is_well() {
     };
     let none = ask(&[]).await;
     assert_eq!(none.code, Some(1), "{none:?}");
-    let made = svc().run(data.path(), &["namespace", "create", "acme"]);
-    assert!(made.await.success);
+    let make = ["namespace", "create", "acme"];
+    let made = svc().run(data.path(), &make).await;
+    assert!(made.success, "{made:?}");
     let never = ask(&[]).await;
     assert_eq!(never.code, Some(1), "{never:?}");
     assert!(never.stderr.contains("no server has run"), "{never:?}");
