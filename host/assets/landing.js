@@ -138,8 +138,9 @@ function later() {
 
 // What it is: chosen, named by a file, or guessed from the text.
 
-const names = { markdown: 'Markdown', html: 'HTML', mermaid: 'a Mermaid diagram', json: 'JSON', csv: 'a table (CSV)' };
-const types = { md: 'markdown', markdown: 'markdown', html: 'html', htm: 'html', mmd: 'mermaid', mermaid: 'mermaid', json: 'json', csv: 'csv', tsv: 'csv' };
+const known = [...field('type')].map(({ value, dataset }) => ({ value, ...dataset }));
+const names = Object.fromEntries(known.map(({ value, phrase }) => [value, phrase]));
+const types = Object.fromEntries(known.flatMap(({ value, extensions }) => extensions.split(' ').map((one) => [one, value])));
 const languages = JSON.parse(form.dataset.languages);
 const DIAGRAM =
   /^(%%.*\n|---\n[^]*?\n---\n|\s)*(flowchart|graph|sequenceDiagram|classDiagram|stateDiagram|erDiagram|gantt|pie|mindmap|gitGraph|journey|timeline|quadrantChart|xychart|sankey|requirementDiagram|C4\w+|block|packet|kanban|architecture|radar)\b/;
@@ -187,7 +188,7 @@ async function take(file) {
     content = new TextDecoder('utf-8', { fatal: true }).decode(await file.arrayBuffer());
   } catch {}
   if (content === undefined || content.includes('\0')) {
-    return fail(`${file.name} is not text. Pages are made of text: HTML, Markdown, a diagram, JSON, CSV, or code.`);
+    return fail(`${file.name} is not text. Pages are made of text: ${Object.values(names).join(', ')}, or code.`);
   }
   const extension = file.name.includes('.') ? file.name.split('.').pop().toLowerCase() : '';
   const type = types[extension] ?? 'markdown';

@@ -40,5 +40,6 @@ pub mod server;
 pub mod stripe;
 pub mod telemetry;
 pub mod terminal;
+pub mod tls;
 pub mod visitors;
 pub mod workspaces;

@@ -29,7 +29,7 @@ use tempfile::TempDir;
 use crate::svc;
 
 /// Commands that no test can run, each with the reason.
-const SHOWN: [(&str, &str); 10] = [
+const SHOWN: [(&str, &str); 11] = [
     (
         "cargo run --release -- serve --dev\n",
         "builds for minutes; the harness starts the same command",
@@ -58,6 +58,10 @@ const SHOWN: [(&str, &str); 10] = [
     (
         "svc serve --config /etc/svc.toml\n",
         "never ends; the harness starts the same command",
+    ),
+    (
+        "svc serve --https --base-url https://share.example.com --data /var/lib/svc\n",
+        "needs a public name; tests/http/https/acme.rs has the same with a test server of Let's Encrypt",
     ),
     (
         include_str!("../../host/assets/connect/claude-code.sh"),

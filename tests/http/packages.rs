@@ -122,8 +122,8 @@ async fn a_command_says_whether_the_server_is_well() {
     };
     let none = ask(&[]).await;
     assert_eq!(none.code, Some(1), "{none:?}");
-    let make = ["namespace", "create", "acme"];
-    let made = svc().run(data.path(), &make).await;
+    let create = ["namespace", "create", "acme"];
+    let made = svc().run(data.path(), &create).await;
     assert!(made.success, "{made:?}");
     let never = ask(&[]).await;
     assert_eq!(never.code, Some(1), "{never:?}");

@@ -13,6 +13,7 @@ const ORDER: &[&str] = &[
     "data_lock",
     "data_dir",
     "outbound",
+    "tls",
     "issuers",
     "content",
     "control",

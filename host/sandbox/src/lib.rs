@@ -14,6 +14,7 @@ mod bindings;
 mod cache;
 mod calls;
 mod choice;
+mod content_type;
 mod drawings;
 mod engine;
 mod gate;
@@ -45,6 +46,7 @@ use trial::Trials;
 pub use admission::{COMPONENT_BYTES, Inspection, inspect, read};
 pub use calls::{Calls, Cost};
 pub use choice::{Choice, Choices, Origin, newest_first};
+pub use content_type::{ContentType, UnknownContentType};
 pub use gate::{SCRIPT_BYTES, STATEMENT_BYTES};
 pub use limits::{GuestLimits, Limits};
 pub use metrics::Metrics;
@@ -53,9 +55,9 @@ pub use renderer::{DIAGRAM_BYTES, DIAGRAMS};
 pub use tally::{Spread, Total, Usage};
 pub use trial::Fallen;
 pub use values::{
-    Budget, ContentType, Foot, GateFailure, GuestDigest, Judged, Malformed, NamedTable, Position,
-    Purpose, Refusal, RenderFailure, Rendered, RuntimeScript, Source, SourcePlace, Statement,
-    StatementKind, Undrawn, UnknownContentType, World,
+    Budget, Foot, GateFailure, GuestDigest, Judged, Malformed, NamedTable, Position, Purpose,
+    Refusal, RenderFailure, Rendered, RuntimeScript, Source, SourcePlace, Statement, StatementKind,
+    Undrawn, World,
 };
 pub use workers::{Busy, Workers, WorkersConfig};
 

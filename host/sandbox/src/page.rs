@@ -4,7 +4,8 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use super::values::{ContentType, GuestDigest};
+use super::content_type::ContentType;
+use super::values::GuestDigest;
 
 /// The one script that a page may be given.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -9,14 +9,13 @@ use super::Inner;
 use super::bindings::render::RenderPre;
 use super::bindings::render::exports::svc::render::renderer as wit;
 use super::bindings::render::svc::render::types;
+use super::content_type::ContentType;
 use super::drawings::{note, spans, splice};
 use super::engine::{self, CallFailure, Function};
 use super::metrics::Use;
 use super::slot::{Guest, Unready};
 use super::trial::{Attempt, End, settle};
-use super::values::{
-    Budget, ContentType, Malformed, RenderFailure, Rendered, Source, SourcePlace, Undrawn,
-};
+use super::values::{Budget, Malformed, RenderFailure, Rendered, Source, SourcePlace, Undrawn};
 use super::wasi::CallState;
 use super::workers::Busy;
 

@@ -1,72 +1,10 @@
 //! The values that go into the sandbox and come out of it: plain Rust, free of the bindings.
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use super::page::{Foot, Malformed, Rendered, RuntimeScript, Source, SourcePlace, Undrawn};
-
-/// Type of a source. Its name, in lower case, is its spelling everywhere: REST, MCP, the database.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize, utoipa::ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum ContentType {
-    /// A whole page, served byte for byte.
-    Html,
-    /// CommonMark with GitHub's extensions.
-    Markdown,
-    /// One diagram.
-    Mermaid,
-    /// One JSON value.
-    Json,
-    /// Comma-separated values, RFC 4180.
-    Csv,
-}
-
-impl ContentType {
-    /// Every type, in the order of the documentation.
-    pub const ALL: [Self; 5] = [
-        Self::Html,
-        Self::Markdown,
-        Self::Mermaid,
-        Self::Json,
-        Self::Csv,
-    ];
-
-    /// The name on the wire and in the database.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Html => "html",
-            Self::Markdown => "markdown",
-            Self::Mermaid => "mermaid",
-            Self::Json => "json",
-            Self::Csv => "csv",
-        }
-    }
-}
-
-impl fmt::Display for ContentType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for ContentType {
-    type Err = UnknownContentType;
-
-    fn from_str(name: &str) -> Result<Self, UnknownContentType> {
-        Self::ALL
-            .into_iter()
-            .find(|kind| kind.as_str() == name)
-            .ok_or(UnknownContentType)
-    }
-}
-
-/// The name is none of [`ContentType::ALL`].
-#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("a content type is one of html, markdown, mermaid, json and csv")]
-pub struct UnknownContentType;
 
 /// A budget that a call can run out of.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -340,16 +278,6 @@ impl fmt::Debug for GuestDigest {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_content_type_is_spelt_the_same_everywhere() {
-        for kind in ContentType::ALL {
-            assert_eq!(kind.as_str().parse(), Ok(kind));
-            assert_eq!(serde_json::to_string(&kind).unwrap(), format!("\"{kind}\""));
-        }
-        assert_eq!("HTML".parse::<ContentType>(), Err(UnknownContentType));
-        assert_eq!("".parse::<ContentType>(), Err(UnknownContentType));
-    }
 
     #[test]
     fn a_digest_is_written_as_sixty_four_digits() {

@@ -190,7 +190,7 @@ async fn interruptible<T>(work: impl Future<Output = Result<T>>, then: &str) -> 
 
 /// Reads the name of a type on the command line.
 fn content_type() -> impl TypedValueParser<Value = ContentType> {
-    PossibleValuesParser::new(ContentType::ALL.map(ContentType::as_str)).try_map(|name| {
+    PossibleValuesParser::new(ContentType::NAMES).try_map(|name| {
         let mut all = ContentType::ALL.into_iter();
         all.find(|one| one.as_str() == name).ok_or("no such type")
     })

@@ -1,18 +1,23 @@
-//! Numbers of the settings in texts for people and models: a text names a limit, and gets what it is set to.
+//! Numbers of the settings and types of content in texts for people and models: a text names a limit or a list, and gets what
+//! it is set to.
 
 use serde_json::Value;
+use svc_sandbox::ContentType;
 
 use super::Limits;
 
 impl Limits {
-    /// Puts limits into a text, each in the place of its name: `{{body_bytes}}` becomes `1 MB`.
+    /// Puts limits and lists into a text, each in the place of its name: `{{body_bytes}}` becomes `1 MB`.
     #[must_use]
     pub fn said(&self, text: &str) -> String {
         let limits = match serde_json::to_value(self) {
             Ok(Value::Object(limits)) => limits,
             _ => return text.to_owned(),
         };
-        let mut said = text.to_owned();
+        let mut said = text
+            .replace("{{content_types}}", &ContentType::list(ContentType::phrase))
+            .replace("{{type_names}}", &ContentType::list(ContentType::as_str))
+            .replace("{{extensions}}", &extensions());
         for (name, value) in limits {
             let mark = format!("{{{{{name}}}}}");
             if said.contains(&mark) {
@@ -21,6 +26,12 @@ impl Limits {
         }
         said
     }
+}
+
+/// Extensions of files by which their type is known.
+fn extensions() -> String {
+    let all = ContentType::ALL.map(ContentType::extensions);
+    all.concat().join(", ")
 }
 
 /// A limit as people say it, by the unit with which its name ends.

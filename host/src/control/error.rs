@@ -1,5 +1,7 @@
 //! Errors of the control database, told apart once.
 
+use svc_base::sqlite::{Trouble, trouble};
+
 use super::migrations::SCHEMA;
 
 /// An error of the control database.
@@ -33,11 +35,10 @@ pub enum Error {
 
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
-        use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked, DiskFull};
-        match error.sqlite_error_code() {
-            Some(DiskFull) => Self::Full,
-            Some(DatabaseBusy | DatabaseLocked) => Self::Busy,
-            _ => Self::Sqlite(error),
+        match trouble(&error) {
+            Some(Trouble::Full | Trouble::DiskFull) => Self::Full,
+            Some(Trouble::Busy) => Self::Busy,
+            None => Self::Sqlite(error),
         }
     }
 }

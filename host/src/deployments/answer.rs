@@ -15,7 +15,6 @@ use crate::http::document;
 use crate::http::problem::Problem;
 use crate::http::problem_page;
 use svc_base::clock::Timestamp;
-use svc_sandbox::ContentType;
 
 /// The longest that an edge is told to keep a page, in seconds.
 const EDGE_SECONDS: i64 = 31_536_000;
@@ -87,7 +86,7 @@ impl Deployments {
     ) -> Result<Response, Problem> {
         let mut headers =
             pages::headers(&page.kind, page.is_protected(), self.page_policy().origins);
-        let kind = HeaderValue::from_static(media_type(page.content_type));
+        let kind = HeaderValue::from_static(page.content_type.media_type());
         headers.insert(header::CONTENT_TYPE, kind);
         let encodings = [Encoding::Gzip, Encoding::Identity];
         let liked = document::preferred(&encodings, request, |encoding| *encoding).copied();
@@ -108,17 +107,6 @@ impl Deployments {
         let etag = document::etag(&source.digest, encoding);
         document::describe(&mut headers, &etag, encoding);
         document::respond(headers, &etag, &bytes, request)
-    }
-}
-
-/// Returns the media type of a source: never HTML.
-fn media_type(content_type: ContentType) -> &'static str {
-    match content_type {
-        ContentType::Html | ContentType::Markdown | ContentType::Mermaid => {
-            "text/plain; charset=utf-8"
-        }
-        ContentType::Json => "application/json",
-        ContentType::Csv => "text/csv; charset=utf-8",
     }
 }
 

@@ -5,17 +5,12 @@ use maud::{Markup, html};
 use super::page::snippet;
 use crate::config::{Config, lifetime};
 use crate::deployments::sharing::LANGUAGES;
+use svc_sandbox::ContentType;
 
 const SHARE: &str = include_str!("../../assets/connect/share.sh");
 
-/// The types of content, by the name that people know.
-const TYPES: [(&str, &str); 5] = [
-    ("markdown", "Markdown"),
-    ("html", "HTML"),
-    ("mermaid", "Mermaid"),
-    ("json", "JSON"),
-    ("csv", "CSV"),
-];
+/// The type that the form begins with.
+const FIRST: ContentType = ContentType::Markdown;
 
 /// Lives that a share may be given, beside the longest, in seconds.
 const LIVES: [u64; 3] = [24 * 3600, 3600, 600];
@@ -63,13 +58,23 @@ pub(super) fn share(config: &Config, api: &str, keeps: bool) -> Markup {
     }
 }
 
+/// The types of content, the one that the form begins with first.
+fn types() -> impl Iterator<Item = ContentType> {
+    let others = ContentType::ALL.into_iter().filter(|one| *one != FIRST);
+    std::iter::once(FIRST).chain(others)
+}
+
 fn content() -> Markup {
     html! {
         fieldset {
             legend { "What is it?" }
             div.types {
-                @for (at, (value, name)) in TYPES.into_iter().enumerate() {
-                    label { input type="radio" name="type" value=(value) checked[at == 0]; span { (name) } }
+                @for one in types() {
+                    label {
+                        input type="radio" name="type" value=(one) checked[one == FIRST]
+                            data-phrase=(one.phrase()) data-extensions=(one.extensions().join(" "));
+                        span { (one.label()) }
+                    }
                 }
             }
         }

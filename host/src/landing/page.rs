@@ -10,6 +10,7 @@ use super::at_origin;
 use super::form::share;
 use crate::config::{Config, lifetime};
 use crate::http::problem_page::{STYLE, TOKENS};
+use svc_sandbox::ContentType;
 
 const OWN_STYLE: &str = include_str!("../../assets/landing.css");
 const SCRIPT: &str = include_str!("../../assets/landing.js");
@@ -25,7 +26,7 @@ const OWNER_CURSOR_JSON: &str = include_str!("../../assets/connect/owner-cursor.
 const UNSCRIPTED: &str = ".scripted{display:none}";
 
 const TITLE: &str = "svc: publish a page, get a link";
-const DESCRIPTION: &str = "Publish HTML, Markdown, a diagram, JSON or CSV, and pass the link on. No account needed. Agents and owners publish by API, with a database for what lasts.";
+const DESCRIPTION: &str = "Publish {{content_types}}, and pass the link on. No account needed. Agents and owners publish by API, with a database for what lasts.";
 
 /// Where the page finds the API.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +61,7 @@ pub(super) fn landing(config: &Config, api: Api) -> Page {
                 header {
                     h1 { "Publish a page, get a link" }
                     p.lead {
-                        "Paste HTML, Markdown, a diagram, JSON or CSV, and pass the link on. No account needed. What you share lives for "
+                        "Paste " (ContentType::list(ContentType::phrase)) ", and pass the link on. No account needed. What you share lives for "
                         (lifetime(config.limits.quick_share_seconds))
                         "; it can have a password, and it can self-destruct after one view."
                     }
@@ -119,7 +120,7 @@ fn head(config: &Config, style: &str) -> Markup {
             meta name="theme-color" content="#ffffff" media="(prefers-color-scheme: light)";
             meta name="theme-color" content="#14161a" media="(prefers-color-scheme: dark)";
             title { (TITLE) }
-            meta name="description" content=(DESCRIPTION);
+            meta name="description" content=(config.limits.said(DESCRIPTION));
             link rel="canonical" href=(home);
             link rel="icon" href="/favicon.svg" type="image/svg+xml";
             link rel="icon" href="/favicon.ico" sizes="32x32";

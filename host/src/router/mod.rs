@@ -25,7 +25,7 @@ use crate::accounts::metadata::routes as metadata;
 use crate::accounts::plans::routes as plans;
 use crate::accounts::routes as accounts;
 use crate::app::{App, SharedApp};
-use crate::backends::calls::routes as calls;
+use crate::backends::calls::routes::{self as calls, Asked};
 use crate::backends::export::routes as exports;
 use crate::backends::history::routes as history;
 use crate::backends::routes as backends;
@@ -40,7 +40,6 @@ use crate::deployments::sharing::routes as sharing;
 use crate::envelope::routes as envelope;
 use crate::guides::Guides;
 use crate::guides::routes as guides;
-use crate::http::client_ip::ClientIp;
 use crate::http::context::Context;
 use crate::http::hosts::Host;
 use crate::http::problem::Problem;
@@ -142,10 +141,10 @@ pub fn is_call(host: &Host, request: &Request) -> bool {
 }
 
 /// Answers a call of an action, for the same reason.
-pub async fn call(app: &App, host: &Host, client: &ClientIp, request: Request) -> Response {
+pub async fn call(app: &App, asked: Asked<'_>, request: Request) -> Response {
     let uri = request.uri().clone();
     let slug = called_slug(&uri).unwrap_or_default();
-    calls::call(&app.calls, host, client, slug, request).await
+    calls::call(&app.calls, asked, slug, request).await
 }
 
 /// The slug of the path of a call in its only form.

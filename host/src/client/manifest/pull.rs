@@ -13,7 +13,6 @@ use crate::client::error::{Exit, Failure, Result};
 use crate::client::source::{self, Source};
 use crate::client::{Common, calls, confirm, projects};
 use crate::content::Digest;
-use svc_sandbox::ContentType;
 
 /// Makes the folder like the server: what is not on the server stays.
 #[derive(Debug, clap::Args)]
@@ -182,7 +181,7 @@ impl Files {
             let file = PathBuf::from(format!(
                 "{}.{}",
                 frontend.slug,
-                extension(frontend.content_type)
+                frontend.content_type.extensions()[0]
             ));
             (frontend.slug.clone(), PageEntry::File(file))
         });
@@ -332,16 +331,6 @@ fn is_named(manifest: &Manifest, state: &State, frontend: &Frontend) -> Result<b
         }
     }
     Ok(false)
-}
-
-fn extension(content_type: ContentType) -> &'static str {
-    match content_type {
-        ContentType::Html => "html",
-        ContentType::Markdown => "md",
-        ContentType::Mermaid => "mmd",
-        ContentType::Json => "json",
-        ContentType::Csv => "csv",
-    }
 }
 
 fn missing(name: &str) -> Failure {

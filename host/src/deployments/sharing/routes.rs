@@ -22,7 +22,7 @@ use crate::projects::scope::ProjectScope;
 
 /// Publish a file as it is
 ///
-/// The body is the file. Its name says the type: html, htm, md, markdown, json, csv, tsv, mmd, mermaid; any other text becomes
+/// The body is the file. Its name says the type: {{extensions}}; any other text becomes
 /// Markdown with one block of code in its language. `curl -T notes.md <base_url>/api/v1/deploy/` appends the name. An extension
 /// of this implementation.
 #[utoipa::path(

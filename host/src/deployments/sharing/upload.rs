@@ -13,9 +13,10 @@ pub fn text(bytes: &[u8]) -> Result<&str, Problem> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => Ok(text),
-        _ => Err(invalid(
-            "The file is not text in UTF-8. Pages are made of text: HTML, Markdown, Mermaid, JSON, CSV, or code.",
-        )),
+        _ => Err(invalid(format!(
+            "The file is not text in UTF-8. Pages are made of text: {}, or code.",
+            ContentType::ALL.map(ContentType::label).join(", ")
+        ))),
     }
 }
 
@@ -30,14 +31,7 @@ pub fn source(file: &str, wanted: Option<ContentType>, text: &str) -> (ContentTy
 /// The type that a file's name names.
 fn known(file: &str) -> Option<ContentType> {
     let (_, extension) = file.rsplit_once('.')?;
-    match extension.to_lowercase().as_str() {
-        "html" | "htm" => Some(ContentType::Html),
-        "md" | "markdown" => Some(ContentType::Markdown),
-        "json" => Some(ContentType::Json),
-        "csv" | "tsv" => Some(ContentType::Csv),
-        "mmd" | "mermaid" => Some(ContentType::Mermaid),
-        _ => None,
-    }
+    ContentType::of_extension(extension)
 }
 
 /// One block of Markdown whose fence nothing in the text can close.

@@ -1,4 +1,4 @@
-//! Who may give and take which role.
+//! Table of roles that are given and taken.
 
 use super::*;
 
