@@ -11,8 +11,8 @@ use tempfile::TempDir;
 use crate::account::text;
 use crate::svc;
 use crate::{
-    audit, backend_crashes, backup_crashes, before, commands, guest_crashes, live, members, payments,
-    sharing_crashes, visitors,
+    audit, backend_crashes, backup_crashes, before, commands, guest_crashes, live, members,
+    payments, sharing_crashes, visitors,
 };
 
 /// A server process, and the credential of the owner who calls it.

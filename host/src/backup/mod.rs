@@ -8,6 +8,7 @@
 pub mod last;
 mod make;
 mod manifest;
+mod objects;
 mod place;
 mod restore;
 mod switch;

@@ -7,8 +7,9 @@ use anyhow::{Context as _, bail};
 use cap_std::fs::Dir;
 use serde::Serialize;
 
-use super::make::{BACKENDS, CONTENT, CONTROL, Copied, Objects, check};
+use super::make::{BACKENDS, CONTENT, CONTROL, Copied, check};
 use super::manifest::{Entry, Manifest};
+use super::objects::Objects;
 use super::place::{Place, check_apart};
 use super::{Stage, Watch, millis, switch};
 use crate::check::Parts;

@@ -53,7 +53,7 @@ impl Desk {
         }
     }
 
-    /// The same, where a test asks more often than a person may.
+    /// Starts one whose limits do not stop a test that asks more often than a person may.
     async fn busy() -> Self {
         // Read at the start alone.
         let settings = tempfile::NamedTempFile::new().unwrap();
