@@ -18,7 +18,7 @@ test *arguments:
 slow:
     cargo test --locked
     cargo test --release --locked --package svc-tests --test slow
-    SQL_TIME_ALL=1 cargo test --release --locked --package svc --lib no_function_runs -- --nocapture
+    SQL_TIME_ALL=1 cargo test --release --locked --package svc-database --lib no_function_runs -- --nocapture
 
 # Fuzz the guests natively and the decoder of frames for so many seconds each (needs cargo-fuzz and a nightly compiler), and all targets by count with so many texts made of each seed
 fuzz seconds="300" rounds="200":
@@ -69,6 +69,13 @@ mcp-conformance:
     cd tests/mcp && npm ci --no-audit --no-fund
     cd tests/mcp/conformance && npm ci --no-audit --no-fund && npm test
 
+# Hold payments to Stripe's own library and to localstripe (needs Node 20 and Python 3.10 or newer)
+stripe *arguments:
+    cargo build --locked --bin svc
+    python3 -m venv target/localstripe
+    target/localstripe/bin/pip install --quiet --requirement tests/stripe/requirements.txt
+    cd tests/stripe && npm ci --no-audit --no-fund && LOCALSTRIPE_PYTHON=../../target/localstripe/bin/python npm test -- {{arguments}}
+
 # Hold the server to its OpenAPI description by schemathesis; SVC_SEED chooses the cases (needs Python 3.10 or newer)
 schemathesis *arguments:
     cargo build --locked --bin svc
@@ -84,3 +91,23 @@ audit:
 guests:
     cargo build --locked --profile guest --target wasm32-wasip2 --target-dir target/guests --package guest-render --package guest-gate
     @ls -l target/guests/wasm32-wasip2/guest/*.wasm
+
+# Build the program for any Linux, without libraries of the system (needs musl-tools, and the target that rustup adds)
+static:
+    rustup target add x86_64-unknown-linux-musl
+    cargo build --profile dist --locked --package svc --target x86_64-unknown-linux-musl
+    @ls -l target/x86_64-unknown-linux-musl/dist/svc
+
+# Make the Debian package of the static program (needs dpkg-deb)
+deb: static
+    packaging/deb target/x86_64-unknown-linux-musl/dist/svc target/packages
+
+# Make the container image of the static program, and try it (needs buildah; without root, `buildah unshare just image`)
+image name="svc": static
+    packaging/image target/x86_64-unknown-linux-musl/dist/svc {{name}}
+    packaging/try-image {{name}}
+
+# Take the screenshots of the documents anew (needs Node 18 or newer and chromium)
+screenshots:
+    cargo build --locked --bin svc
+    cd tests/browser && npm ci --no-audit --no-fund && node screenshots.mjs

@@ -244,6 +244,10 @@ impl App {
             projects.clone(),
             provider,
         ));
+        payments
+            .settle_begun()
+            .await
+            .context("settling interrupted checkouts")?;
         backends.ask_what_is_behind(payments.what_is_behind());
         // Everybody whom events of the payment provider may concern.
         let consumers: Vec<Arc<dyn Consumer>> = vec![Arc::clone(&payments) as _, Arc::new(Plans)];

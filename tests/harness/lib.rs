@@ -17,6 +17,7 @@ mod server;
 mod socket;
 mod syncs;
 mod thrown;
+pub mod tls;
 mod wait;
 
 pub use answer::{Answer, Ask, exchange};

@@ -286,6 +286,53 @@ async fn what_is_no_request_of_this_version_is_told_why() {
     site.server.get("/healthz").await.expect(200);
 }
 
+/// Lines that the server answers to an operation.
+fn lines(data: &Path, operation: &Value) -> Vec<Value> {
+    let version = env!("CARGO_PKG_VERSION");
+    let asked = json!({ "version": version, "actor": "me", "operation": operation });
+    let mut stream = UnixStream::connect(data.join(SOCKET)).unwrap();
+    stream.write_all(asked.to_string().as_bytes()).unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let lines = answer.lines().map(serde_json::from_str);
+    lines.collect::<Result<_, _>>().unwrap()
+}
+
+#[tokio::test]
+async fn what_takes_in_everything_is_the_servers_work_and_says_how_far_it_is() {
+    let mut site = Site::start().await;
+    let body = json!({ "content": "x", "name": "page" });
+    site.server.json("/api/v1/deploy", &body).await.expect(201);
+    let vault = TempDir::new().unwrap();
+    let directory = vault.path().join("backup");
+    let wanted = json!({ "backup": { "directory": directory } });
+    let said = lines(site.data.path(), &wanted);
+    let (answer, steps) = said.split_last().unwrap();
+    assert!(!steps.is_empty(), "{said:?}");
+    for step in steps {
+        assert!(step["step"]["all"].is_u64(), "{step}");
+    }
+    let made: Value = serde_json::from_str(text(&answer["answer"]["document"])).unwrap();
+    assert_eq!(
+        (&made["complete"], &made["errors"]),
+        (&json!(true), &json!([]))
+    );
+    let last = site.run(&["status"]).await["backup"]["complete"].take();
+    assert_eq!(last["moment"], made["moment"]);
+    let found = site.run(&["check"]).await;
+    assert_eq!(
+        (&found["deployments"], &found["errors"]),
+        (&json!(1), &json!([]))
+    );
+    // What goes wrong is told as an operation's error is.
+    let inside = site.data.path().join("backup");
+    let inside = json!({ "backup": { "directory": inside } });
+    let refused = lines(site.data.path(), &inside);
+    let said = text(&refused.last().unwrap()["error"]);
+    assert!(said.contains("inside the data directory"), "{said}");
+}
+
 /// A server that dies behind an operation, before it answers.
 #[tokio::test]
 async fn a_server_that_dies_before_it_answers_has_done_it() {

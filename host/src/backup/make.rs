@@ -5,15 +5,16 @@ use std::io;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::manifest::{Entry, FORMAT, Manifest};
+use super::objects::Objects;
 use super::place::{Place, check_apart};
 use super::{Stage, Watch, millis};
 use crate::backends::copies::Sources;
 use crate::check::{Findings, Parts};
 use crate::content::{Content, Digest, Hold, PutError, Shelf};
-use crate::control::{self, Control, Snapshot};
+use crate::control::{self, Control, Snapshot, counters};
 use crate::data_dir::is_unfinished;
 use crate::deployments::operators;
 use crate::guests::{self, Folder};
@@ -32,13 +33,13 @@ pub(super) const BACKENDS: &str = "backends";
 pub(super) const CONTENT: &str = "content";
 
 /// Outcome of a backup.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Made {
     /// When the installation was as the backup has it.
     pub moment: Timestamp,
     /// Whether the copy is whole; one that is not takes no earlier one's place.
     pub complete: bool,
-    /// The control database and tenants' databases.
+    /// The control database, the counters and tenants' databases.
     pub databases: Copied,
     /// Sources and pages.
     pub content: Copied,
@@ -55,7 +56,7 @@ pub struct Made {
 }
 
 /// Files that were copied, and files that had been before.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Copied {
     /// Number of files.
     pub files: u64,
@@ -79,12 +80,13 @@ impl Copied {
 }
 
 /// Makes a backup of a data directory in `place`, beside a server that may be at work. Until it is complete, the backup
-/// that was there before is; from then on, this one. Blocks, beside what it awaits: a command has nothing else to do.
+/// that was there before is; from then on, this one. Blocks, beside what it awaits: it has a thread to itself.
 ///
 /// # Errors
 /// When something cannot be read or written; the earlier backup is whole then.
 pub async fn make(
     data: &Path,
+    control: &Control,
     place: &Path,
     clock: &Clock,
     watch: Watch<'_>,
@@ -103,7 +105,7 @@ pub async fn make(
         );
     }
     let state = place.new_state()?;
-    let mut done = copy(data, &place, &state, clock, watch).await;
+    let mut done = copy((data, control), &place, &state, clock, watch).await;
     if let Ok(made) = &mut done {
         made.duration_ms = millis(started.elapsed());
     }
@@ -141,14 +143,14 @@ impl Moment {
 }
 
 async fn copy(
-    data: &Path,
+    (data, control): (&Path, &Control),
     place: &Place,
     state: &str,
     clock: &Clock,
     watch: Watch<'_>,
 ) -> anyhow::Result<Made> {
     let directory = place.state(state);
-    let (at, ids) = copy_databases(data, place, state, clock, watch)?;
+    let (at, ids) = copy_databases((data, control), place, state, clock, watch)?;
     fault::point("backup.databases");
     let control = Control::open(&directory)?;
     let one_time_left_out = operators::forget_one_time(&control, at).await?;
@@ -193,7 +195,8 @@ async fn copy(
     drop(parts);
     control::seal(&directory)?;
     let manifest = describe(&directory, state, at, &ids, guests)?;
-    for entry in manifest.backends.iter().chain([&manifest.control]) {
+    let whole = [Some(&manifest.control), manifest.counters.as_ref()];
+    for entry in manifest.backends.iter().chain(whole.into_iter().flatten()) {
         made.databases.count(entry.bytes, true);
     }
     fault::point("backup.checked");
@@ -222,14 +225,13 @@ pub(super) async fn check(
 
 /// Copies all databases as they were at one moment; answers when that was, and the ids of tenants'.
 fn copy_databases(
-    data: &Path,
+    (data, control): (&Path, &Control),
     place: &Place,
     state: &str,
     clock: &Clock,
     watch: Watch<'_>,
 ) -> anyhow::Result<(Timestamp, Vec<BackendId>)> {
-    let control = Control::open(data).with_context(|| format!("opening {}", data.display()))?;
-    let moment = Moment::take(&control, Files::open(&data.join(BACKENDS))?, clock)?;
+    let moment = Moment::take(control, Files::open(&data.join(BACKENDS))?, clock)?;
     fault::point("backup.moment");
     let to = place.state(state);
     disk::subdirectory(&place.dir.open_dir(state)?, BACKENDS)?;
@@ -243,76 +245,9 @@ fn copy_databases(
         watch(Stage::Databases, done, all);
     })?;
     moment.control.copy_to(&to)?;
+    control.counters().copy_to(&to)?;
     watch(Stage::Databases, all, all);
     Ok((moment.at, ids))
-}
-
-/// Objects to copy.
-pub(super) struct Objects<'o> {
-    /// Where they are.
-    pub(super) from: Shelf,
-    /// Digests to copy.
-    pub(super) wanted: &'o BTreeSet<Digest>,
-}
-
-impl Objects<'_> {
-    /// Copies what is not there yet, and if `thorough` what is there and not whole; answers of which there is
-    /// no whole one.
-    pub(super) fn copy_to(
-        &self,
-        to: &mut Shelf,
-        copied: &mut Copied,
-        thorough: bool,
-        watch: Watch<'_>,
-    ) -> anyhow::Result<Vec<String>> {
-        *copied = Copied::default();
-        let mut damaged = Vec::new();
-        let mut all = 0;
-        for digest in self.wanted {
-            all += self.from.bytes(digest)?.unwrap_or(0);
-        }
-        watch(Stage::Content, 0, all);
-        for digest in self.wanted {
-            match self.copy_one(digest, to, thorough)? {
-                Some((bytes, now)) => copied.count(bytes, now),
-                None => damaged.push(format!(
-                    "object {digest} is missing or damaged at its source"
-                )),
-            }
-            fault::point("backup.object");
-            watch(Stage::Content, copied.bytes.min(all), all);
-        }
-        to.sync()?;
-        Ok(damaged)
-    }
-
-    /// Answers how many bytes an object has and whether they were copied now; `None` if there is no whole one.
-    fn copy_one(
-        &self,
-        digest: &Digest,
-        to: &mut Shelf,
-        thorough: bool,
-    ) -> anyhow::Result<Option<(u64, bool)>> {
-        let (source, there) = (self.from.bytes(digest)?, to.bytes(digest)?);
-        let trusted = there.is_some() && !thorough && (source.is_none() || source == there);
-        if trusted || (thorough && to.is_whole(digest)?) {
-            to.rely_on(digest);
-            return Ok(there.map(|bytes| (bytes, false)));
-        }
-        let Some(object) = self.from.get(digest)? else {
-            return Ok(None);
-        };
-        match to.put(digest, object) {
-            Ok(bytes) => Ok(Some((bytes, true))),
-            // Damage at the source need not be damage here.
-            Err(PutError::Damaged) if to.is_whole(digest)? => {
-                to.rely_on(digest);
-                Ok(there.map(|bytes| (bytes, false)))
-            }
-            Err(PutError::Damaged) => Ok(None),
-            Err(PutError::Io(error)) => Err(error.into()),
-        }
-    }
 }
 
 /// Copies installed guests, each in its folder; answers what they are called.
@@ -385,6 +320,10 @@ fn describe(
         moment: at.to_string(),
         state: state.to_owned(),
         control: describe_file(&directory.join(CONTROL), CONTROL.to_owned())?,
+        counters: Some(describe_file(
+            &directory.join(counters::FILE),
+            counters::FILE.to_owned(),
+        )?),
         backends: backends.collect::<anyhow::Result<_>>()?,
         guests,
     })

@@ -8,12 +8,15 @@
 pub mod last;
 mod make;
 mod manifest;
+mod objects;
 mod place;
 mod restore;
 mod switch;
 mod verify;
 
 use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 
 pub use make::{Copied, Made, make};
 pub use place::is_backup;
@@ -22,7 +25,8 @@ pub use switch::settle;
 pub use verify::verify;
 
 /// Stage of a backup or a restore, for the display of its progress.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Stage {
     /// Copying databases.
     Databases,

@@ -23,6 +23,15 @@ pub struct Stripe {
     pub plan_price: Option<String>,
 }
 
+impl Stripe {
+    /// Whether real money moves: by the key's own word, at a provider and not at a stand-in on this machine.
+    pub fn is_live(&self) -> bool {
+        let key = ["sk_live_", "rk_live_"];
+        let live = key.iter().any(|prefix| self.secret_key.starts_with(prefix));
+        live && self.api_base.scheme() == "https"
+    }
+}
+
 impl std::fmt::Debug for Stripe {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = f.debug_struct("Stripe");

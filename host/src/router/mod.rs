@@ -38,6 +38,8 @@ use crate::deployments::routes as deployments;
 use crate::deployments::runtime::routes as runtime;
 use crate::deployments::sharing::routes as sharing;
 use crate::envelope::routes as envelope;
+use crate::guides::Guides;
+use crate::guides::routes as guides;
 use crate::http::context::Context;
 use crate::http::hosts::Host;
 use crate::http::problem::Problem;
@@ -68,12 +70,21 @@ pub struct Routers {
 impl Routers {
     /// All routes of an application.
     pub fn new(app: &SharedApp) -> Self {
-        let (api, description) = api(app).split_for_parts();
-        let description = openapi::finish(description, &app.config);
-        let api = api.route(
-            "/api/v1/openapi.json",
-            get(openapi::serve).with_state(Arc::new(description)),
+        let (api, mut description) = api(app).split_for_parts();
+        let (pages, of_pages) = guides::router().split_for_parts();
+        description.merge(of_pages);
+        let description = Arc::new(openapi::finish(description, &app.config));
+        let guides = Guides::new(
+            app.sandbox.clone(),
+            Arc::clone(&app.config),
+            Arc::clone(&description),
         );
+        let api = api
+            .route(
+                "/api/v1/openapi.json",
+                get(openapi::serve).with_state(description),
+            )
+            .merge(pages.with_state(Arc::new(guides)));
         // Not described: it is there while somebody tries things out, and nowhere else.
         let api = match &app.dev_provider {
             Some(provider) => api.merge(till::routes(Arc::clone(provider))),

@@ -22,6 +22,7 @@ mod flow;
 mod github;
 mod oidc;
 mod pages;
+mod places;
 mod problems;
 mod service;
 mod sessions;

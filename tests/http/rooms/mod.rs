@@ -24,7 +24,7 @@ async fn house() -> House {
 }
 
 /// Makes a house on a server of one's own.
-async fn house_on(builder: Builder) -> House {
+pub(crate) async fn house_on(builder: Builder) -> House {
     let house = House::on(builder.start().await, GUESTS).await;
     switch(&house, true).await;
     house
@@ -38,7 +38,7 @@ async fn switch(house: &House, realtime: bool) -> Value {
 }
 
 /// Joins a room through the page `room`; answers the socket and the client's id.
-async fn join(house: &House, room: &str) -> (Socket, String) {
+pub(crate) async fn join(house: &House, room: &str) -> (Socket, String) {
     join_by(house, "room", room).await
 }
 

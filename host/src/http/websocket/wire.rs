@@ -17,7 +17,7 @@ const SESSION: usize = 16 * 1024;
 pub(super) enum Wire {
     /// TCP as it is.
     Plain(TcpStream),
-    /// TLS.
+    /// TLS over TCP.
     Tls(Box<Tls>),
 }
 

@@ -1,9 +1,9 @@
 //! `manage_workspace`: who works together.
 
-use rmcp::model::{Tool as Description, ToolAnnotations};
+use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
-use super::{Session, answer, deleted, describe, string};
+use super::{Harm, Session, answer, deleted, describe, string};
 use crate::access::{Asking, Floor, to_the_end};
 use crate::accounts::operations;
 use crate::accounts::requests::ListWorkspaces;
@@ -24,7 +24,7 @@ actions!(Action {
     RemoveMember "remove_member",
 });
 
-const ABOUT: &str = "Workspaces: who owns projects together. Needs a credential. \
+const ABOUT: &str = "Workspaces: who owns projects together. \
 Roles: viewer reads; editor changes projects; admin also members and display_name; owner also plan and deletion. \
 list: yours. get, members. create: you own it; a key cannot. update: display_name, plan. \
 add_member, set_role, remove_member: from that user's next request on; nobody gives or takes a role above their own. \
@@ -37,15 +37,16 @@ pub(super) fn description() -> Description {
         "display_name": string("create (required), update: for people."),
         "slug": string("create: for addresses; made of display_name if absent."),
         "plan": { "type": "string", "enum": ["free", "pro"], "description": "update: only free can be set; pro is bought." },
-        "user_id": string("add_member, set_role, remove_member (required): usr_…, which GET /api/v1/me shows to its user."),
+        "user_id": string("add_member, set_role, remove_member (required): usr_…, shown by GET /api/v1/me."),
         "role": { "type": "string", "enum": ["owner", "admin", "editor", "viewer"], "description": "add_member, set_role (required)." },
     });
-    let hints = ToolAnnotations::with_title("Manage workspaces")
-        .read_only(false)
-        .destructive(true)
-        .idempotent(false)
-        .open_world(false);
-    describe("manage_workspace", ABOUT, hints, &arguments, &["action"])
+    describe(
+        "manage_workspace",
+        ABOUT,
+        Harm::Can,
+        &arguments,
+        &["action"],
+    )
 }
 
 pub(super) async fn call(
