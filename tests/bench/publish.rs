@@ -38,8 +38,8 @@ pub(crate) fn measure(bench: &Bench) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the server itself says that the parts of all publishes have taken, in milliseconds.
-fn parts(metrics: SocketAddr) -> anyhow::Result<[f64; PARTS.len()]> {
+/// What a server itself says that the parts of all publishes have taken, in milliseconds.
+pub(crate) fn parts(metrics: SocketAddr) -> anyhow::Result<[f64; PARTS.len()]> {
     let answer = Client::connect(metrics)?.get("/metrics", "identity")?;
     let text = String::from_utf8(answer.body)?;
     Ok(PARTS.map(|part| {
