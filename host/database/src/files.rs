@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cap_std::ambient_authority;
-use cap_std::fs::Dir;
+use cap_std::fs::{Dir, DirBuilder, DirBuilderExt as _};
 
 use svc_base::ids::BackendId;
 
@@ -43,7 +43,9 @@ impl Files {
     /// # Errors
     /// The disk's.
     pub fn make(&self, id: &BackendId) -> io::Result<()> {
-        self.dir.create_dir(id.to_string())?;
+        let mut private = DirBuilder::new();
+        private.mode(0o700);
+        self.dir.create_dir_with(id.to_string(), &private)?;
         sync(&self.dir)
     }
 
