@@ -1,6 +1,5 @@
 //! Making a backup.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
@@ -13,7 +12,7 @@ use super::place::{Place, check_apart};
 use super::{Stage, Watch, millis};
 use crate::backends::copies::Sources;
 use crate::check::{Findings, Parts};
-use crate::content::{Content, Digest, Hold, PutError, Shelf};
+use crate::content::{Content, Digest, Hold, Shelf};
 use crate::control::{self, Control, Snapshot, counters};
 use crate::data_dir::is_unfinished;
 use crate::deployments::operators;
