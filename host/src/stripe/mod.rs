@@ -8,9 +8,9 @@
 //! # What is sent
 //!
 //! Every call is a form with `Authorization`, `Stripe-Version` ([`VERSION`]) and `Idempotency-Key`. These are all that there are, with
-//! all of their parameters, each looked up in the provider's published OpenAPI description (`stripe/openapi`, release 2596, which its
-//! Node library of the same version is made of). `tests/http/payments/recorded.rs` records them, and `tests/stripe` holds the record to
-//! that description's types, so that a parameter which is added here without a look there fails.
+//! all of their parameters. `tests/http/payments/recorded.rs` records them, and `tests/stripe` holds the record to the types of the
+//! provider's Node library of that version, which are made from its published OpenAPI description (`stripe/openapi`, release 2596): a
+//! parameter that is added here and is none there fails.
 //!
 //! `POST /v1/checkout/sessions`, of a visitor's purchase:
 //!
