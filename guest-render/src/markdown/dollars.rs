@@ -44,7 +44,7 @@ fn mistaken(document: Node<'_>, text: &str) -> Vec<usize> {
         let Some(at) = line.map(|line| line + place.column.saturating_sub(1)) else {
             continue;
         };
-        // What the parser does not place exactly stays a formula.
+        // A formula that the parser does not place exactly stays one.
         let inside = text.get(at..).and_then(|rest| rest.strip_prefix('$'));
         let after = inside
             .and_then(|rest| rest.strip_prefix(math.literal.as_str()))

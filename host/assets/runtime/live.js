@@ -73,7 +73,7 @@ export const listen = (slug, SvcError) => {
       tell(query.callback, frame.result);
     } else if (type === 'error') {
       const { code, live_per_socket: most } = frame.problem;
-      // What there is too much of for now is tried again; more queries than a socket may have are not.
+      // A refusal for now is tried again; one of more queries than a socket may have is not.
       if (most === undefined && ['rate_limited', 'database_busy', 'capacity_reached'].includes(code)) {
         query.timer = setTimeout(say, 1000 + wait(query.step++), id);
         return;

@@ -15,7 +15,7 @@ pub enum Trouble {
     Full,
     /// The disk has no room.
     DiskFull,
-    /// Somebody else has the database for longer than was waited.
+    /// Another connection has the database for longer than was waited.
     Busy,
 }
 

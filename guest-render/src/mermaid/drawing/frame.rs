@@ -67,7 +67,7 @@ impl<'a> Writer<'a> {
             );
         }
         if kind == "Radar chart" {
-            // Its title stands on the upper edge.
+            // The title of a radar chart stands on the upper edge.
             let _ = write!(self.out, "#{id}{{overflow:visible}}");
         }
         // Whatever a rule says of shapes: what it says is important, of classes and elements, is still less than this.

@@ -285,7 +285,7 @@ impl History {
         let point = Point {
             commit: match &self.chain {
                 Some(chain) => chain.point.commit,
-                // Nobody counted what was committed since.
+                // Commits since then were not counted.
                 None => self.last_commit()? + 1,
             },
             state: state.checksum(),
