@@ -9,17 +9,33 @@ use crate::projects;
 use svc_base::fault;
 use svc_base::ids::BackendId;
 
-/// Whether an owner acts; no visitor does. Their calls, by far the most, are not to carry what follows.
-pub(super) fn is_owners() -> bool {
-    audit::doer().is_some()
-}
-
 impl Backends {
+    /// Does the work of a call; if it `writes` rows and an owner acts, with an entry in the audit.
+    ///
+    /// # Errors
+    /// The work's, and the control database's; nothing is written then.
+    pub(super) async fn entered<T, F>(
+        &self,
+        id: BackendId,
+        act: Act,
+        writes: bool,
+        work: impl FnOnce() -> F,
+    ) -> Result<T, BackendError>
+    where
+        F: Future<Output = Result<T, BackendError>>,
+    {
+        match writes && audit::doer().is_some() {
+            // In a box: visitors' calls, by far the most, are not to carry it.
+            true => Box::pin(self.audited(id, act, work())).await,
+            false => work().await,
+        }
+    }
+
     /// Does an owner's work that writes rows, with its entry in the audit.
     ///
     /// # Errors
     /// The work's, and the control database's; nothing is written then.
-    pub(super) async fn audited<T>(
+    async fn audited<T>(
         &self,
         id: BackendId,
         act: Act,

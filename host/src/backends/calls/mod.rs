@@ -41,10 +41,8 @@ impl Backends {
             let (sql, pace) = (&row.sql, &action.pace);
             self.run(id, sql, &action.statement, &row.verdict, pace, given)
         };
-        match writes(&row.verdict) && audited::is_owners() {
-            true => Box::pin(self.audited(id, Act::BackendCall, run())).await,
-            false => run().await,
-        }
+        self.entered(id, Act::BackendCall, writes(&row.verdict), run)
+            .await
     }
 
     /// Calls actions for a visitor, who may be somebody, in one transaction: all of them, or none.
@@ -83,10 +81,7 @@ impl Backends {
                 None => failure.error.into(),
             })
         };
-        match written && audited::is_owners() {
-            true => Box::pin(self.audited(id, Act::BackendCall, run())).await,
-            false => run().await,
-        }
+        self.entered(id, Act::BackendCall, written, run).await
     }
 
     /// The action that a call names, if the call is one of it.
@@ -126,10 +121,8 @@ impl Backends {
         check_names(&query.verdict, &given)?;
         let verdict = &query.verdict;
         let run = || self.run(id, &text, &query.statement, verdict, &query.pace, given);
-        match writes(verdict) && audited::is_owners() {
-            true => Box::pin(self.audited(id, Act::BackendQuery, run())).await,
-            false => run().await,
-        }
+        self.entered(id, Act::BackendQuery, writes(verdict), run)
+            .await
     }
 
     async fn run(
