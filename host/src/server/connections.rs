@@ -1,7 +1,7 @@
 //! Connections: accepted, spoken with in HTTP/1.1 or HTTP/2, and ended in good order.
 
 use std::convert::Infallible;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -36,7 +36,7 @@ const STOP_TIME: Duration = Duration::from_secs(10);
 /// How long a stream of events, which ends with the server, may take to be read to that end.
 const STREAM_TIME: Duration = Duration::from_secs(1);
 /// How long to wait when no connection can be accepted, as when file descriptors have run out.
-pub(super) const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
+const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 
 /// Speakers of HTTP: in the version that a client begins with, or in the one that a handshake has agreed on.
 #[derive(Clone, Debug)]
@@ -77,36 +77,24 @@ pub(super) async fn serve(
     let speakers = Arc::new(Speakers::new());
     let handshakes = tls.map(|tls| Arc::new(Handshakes::new(tls, &app.config.trusted_proxies)));
     let graceful = GracefulShutdown::new();
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            _ = stop.wait_for(|stop| *stop) => break,
+    while let Some((stream, peer)) = accept(&listener, &mut stop).await {
+        // Answers are written whole: waiting to fill a segment only delays them. A socket that refuses works anyway.
+        let _ = stream.set_nodelay(true);
+        let stream = Stalling::new(stream, STALL_TIME);
+        let connection = Connection {
+            app: app.clone(),
+            routers: Arc::clone(&routers),
+            speakers: Arc::clone(&speakers),
+            peer: peer.ip(),
+            stop: stop.clone(),
+            watcher: graceful.watcher(),
         };
-        match accepted {
-            Ok((stream, peer)) => {
-                // Answers are written whole: waiting to fill a segment only delays them. A socket that refuses works anyway.
-                let _ = stream.set_nodelay(true);
-                let stream = Stalling::new(stream, STALL_TIME);
-                let connection = Connection {
-                    app: app.clone(),
-                    routers: Arc::clone(&routers),
-                    speakers: Arc::clone(&speakers),
-                    peer: peer.ip(),
-                    stop: stop.clone(),
-                    watcher: graceful.watcher(),
-                };
-                match &handshakes {
-                    None => drop(tokio::spawn(connection.plain(stream))),
-                    Some(handshakes) => match handshakes.place(peer.ip()) {
-                        Some(place) => drop(tokio::spawn(connection.secure(stream, place))),
-                        None => tracing::debug!("too many handshakes are under way"),
-                    },
-                }
-            }
-            Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(ACCEPT_BACKOFF).await;
-            }
+        match &handshakes {
+            None => drop(tokio::spawn(connection.plain(stream))),
+            Some(handshakes) => match handshakes.place(peer.ip()) {
+                Some(place) => drop(tokio::spawn(connection.secure(stream, place))),
+                None => tracing::debug!("too many handshakes are under way"),
+            },
         }
     }
     drop(listener);
@@ -114,6 +102,26 @@ pub(super) async fn serve(
     let ended = async { tokio::join!(app.realtime.stop(), graceful.shutdown()) };
     if tokio::time::timeout(STOP_TIME, ended).await.is_err() {
         tracing::warn!("some requests or sockets did not finish in time");
+    }
+}
+
+/// Accepts the next connection, as soon as one can be; `None` once the server stops.
+pub(super) async fn accept(
+    listener: &TcpListener,
+    stop: &mut watch::Receiver<bool>,
+) -> Option<(TcpStream, SocketAddr)> {
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stop.wait_for(|stop| *stop) => return None,
+        };
+        match accepted {
+            Ok(accepted) => return Some(accepted),
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_BACKOFF).await;
+            }
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
-use super::connections::{ACCEPT_BACKOFF, HEAD_TIME, STALL_TIME};
+use super::connections::{HEAD_TIME, STALL_TIME, accept};
 use crate::http::stall::Stalling;
 use crate::tls::Names;
 
@@ -25,19 +25,7 @@ const MOST: usize = 1024;
 /// Serves until `stop` becomes true.
 pub(super) async fn serve(listener: TcpListener, names: Names, mut stop: watch::Receiver<bool>) {
     let (names, places) = (Arc::new(names), Arc::new(Semaphore::new(MOST)));
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            _ = stop.wait_for(|stop| *stop) => return,
-        };
-        let (stream, _) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(ACCEPT_BACKOFF).await;
-                continue;
-            }
-        };
+    while let Some((stream, _)) = accept(&listener, &mut stop).await {
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
             continue;
         };
