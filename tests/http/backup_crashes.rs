@@ -57,7 +57,7 @@ async fn dies(point: &str, data: &Path, command: &str, backup: &Path) {
     assert!(!died.stderr.contains("error"), "{point}: {died:?}");
 }
 
-/// That a directory is whole; answers the slugs of its deployments.
+/// That a directory is whole; returns the slugs of its deployments.
 async fn whole(point: &str, directory: &Path) -> Value {
     let found = svc().run(directory, &["check", "--json"]).await.json();
     assert_eq!(found["errors"], json!([]), "{point}");

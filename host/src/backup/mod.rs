@@ -8,6 +8,7 @@
 pub mod last;
 mod make;
 mod manifest;
+mod outcome;
 mod place;
 mod restore;
 mod switch;
@@ -15,7 +16,8 @@ mod verify;
 
 use std::time::Duration;
 
-pub use make::{Copied, Made, make};
+pub use make::make;
+pub use outcome::{Copied, Made};
 pub use place::is_backup;
 pub use restore::{Restored, restore};
 pub use switch::settle;

@@ -7,8 +7,9 @@ use anyhow::{Context as _, bail};
 use cap_std::fs::Dir;
 use serde::Serialize;
 
-use super::make::{BACKENDS, CONTENT, CONTROL, Copied, Objects, check};
+use super::make::{BACKENDS, CONTENT, CONTROL, Objects, check};
 use super::manifest::{Entry, Manifest};
+use super::outcome::Copied;
 use super::place::{Place, check_apart};
 use super::{Stage, Watch, millis, switch};
 use crate::check::Parts;
@@ -181,7 +182,7 @@ fn copy_databases(
     Ok(())
 }
 
-/// Copies a file that the manifest describes; answers its length.
+/// Copies a file that the manifest describes; returns its length.
 fn copy_file(from: &Dir, to: &Dir, name: &str, entry: &Entry) -> anyhow::Result<u64> {
     let mut file = to.open_with(name, &disk::new_file())?;
     let source = from

@@ -160,7 +160,7 @@ impl Content {
         Ok(object.map(|object| self.0.held.hold(*digest, object)))
     }
 
-    /// Deletes an object unless a publish relies on it or `referenced` says that a row does; answers whether
+    /// Deletes an object unless a publish relies on it or `referenced` says that a row does; returns whether
     /// it is gone. The look at the references happens while no publish can begin to rely on the object.
     ///
     /// # Errors
@@ -208,9 +208,6 @@ impl Content {
     }
 
     /// Deletes uploads that a crash before this start left unfinished.
-    ///
-    /// # Errors
-    /// The disk's.
     pub async fn remove_stale_uploads(&self) -> std::io::Result<()> {
         let (directory, opened) = (self.0.directory.clone(), self.0.opened);
         let task = tokio::task::spawn_blocking(move || remove_uploads(&directory, opened));

@@ -147,9 +147,6 @@ acts! {
 
 impl Tx<'_> {
     /// Says what this transaction does to something of a workspace, or of nobody's: an entry of the audit, if somebody acts.
-    ///
-    /// # Errors
-    /// The database's.
     pub fn did(
         &self,
         act: Act,
@@ -164,9 +161,6 @@ impl Tx<'_> {
     }
 
     /// Says what somebody else than who acts now has done: where a crash came between the change and its record.
-    ///
-    /// # Errors
-    /// The database's.
     pub fn did_by(
         &self,
         doer: &Doer,
@@ -219,9 +213,6 @@ pub struct Entries {
 }
 
 /// Entries of a workspace, or of none, that are not too old: before a number, newest first.
-///
-/// # Errors
-/// The database's.
 pub async fn entries(
     control: &Control,
     workspace: Option<WorkspaceId>,
@@ -264,9 +255,6 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<(u64, Entry)> {
 }
 
 /// Forgets entries that are kept long enough, and of each workspace those beyond the most that are kept.
-///
-/// # Errors
-/// The database's.
 pub async fn forget_old(control: &Control, now: Timestamp) -> Result<(), Error> {
     forget(control, now.plus_seconds(-KEPT), MOST).await
 }

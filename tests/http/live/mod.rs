@@ -81,7 +81,7 @@ fn unsubscribe(id: &str) -> String {
     json!({ "v": 1, "type": "unsubscribe", "id": id }).to_string()
 }
 
-/// Subscribes; answers the first result's frame.
+/// Subscribes; returns the first result's frame.
 async fn first(socket: &mut Socket, id: &str, action: &str, params: &Value) -> Value {
     socket.send(subscribe(id, action, params)).await;
     let frame = socket.envelope().await;
@@ -94,7 +94,7 @@ async fn first(socket: &mut Socket, id: &str, action: &str, params: &Value) -> V
     frame
 }
 
-/// The next frame, which is a result of this subscription with this number; answers its rows.
+/// The next frame, which is a result of this subscription with this number; returns its rows.
 async fn rows(socket: &mut Socket, id: &str, seq: u64) -> Value {
     let mut frame = socket.envelope().await;
     assert_eq!(frame["type"], "result", "{frame}");
@@ -106,7 +106,7 @@ async fn rows(socket: &mut Socket, id: &str, seq: u64) -> Value {
     frame["result"]["rows"].take()
 }
 
-/// The next frame, which is an error of this code; answers it.
+/// The next frame, which is an error of this code; returns it.
 async fn error(socket: &mut Socket, id: Option<&str>, code: &str) -> Value {
     let frame = socket.envelope().await;
     assert_eq!(frame["type"], "error", "{frame}");

@@ -35,7 +35,7 @@ async fn switch(house: &House, realtime: bool) -> Value {
     answer.expect(200).json()
 }
 
-/// Joins a room through the page `room`; answers the socket and the client's id.
+/// Joins a room through the page `room`; returns the socket and the client's id.
 async fn join(house: &House, room: &str) -> (Socket, String) {
     join_by(house, "room", room).await
 }

@@ -249,7 +249,7 @@ impl History {
         Ok(())
     }
 
-    /// Appends frames to the chain; answers when the last of their commits was.
+    /// Appends frames to the chain; returns when the last of their commits was.
     fn append(
         &mut self,
         from: &Position,
@@ -282,7 +282,7 @@ impl History {
         after.map_or(at, |after| after.max(at))
     }
 
-    /// The moments of commits: of those at one time the last.
+    /// One moment for each time: the last commit wins.
     fn moments(&self, from: &Position, frames: &Frames, written: Timestamp) -> Vec<Moment> {
         let mut moments: Vec<Moment> = Vec::new();
         let mut notes = self.noted.iter().peekable();
