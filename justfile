@@ -18,14 +18,15 @@ test *arguments:
 slow:
     cargo test --locked
     cargo test --release --locked --package svc-tests --test slow
-    SQL_TIME_ALL=1 cargo test --release --locked --package svc --lib no_function_runs -- --nocapture
+    SQL_TIME_ALL=1 cargo test --release --locked --package svc-database --lib no_function_runs -- --nocapture
 
-# Fuzz the guests natively for so many seconds each (needs cargo-fuzz and a nightly compiler), and through the host with so many texts made of each seed
+# Fuzz the guests natively and the decoder of frames for so many seconds each (needs cargo-fuzz and a nightly compiler), and all targets by count with so many texts made of each seed
 fuzz seconds="300" rounds="200":
-    mkdir -p tests/fuzz/libfuzzer/corpus/gate tests/fuzz/libfuzzer/corpus/agreement tests/fuzz/libfuzzer/corpus/render
+    mkdir -p tests/fuzz/libfuzzer/corpus/gate tests/fuzz/libfuzzer/corpus/agreement tests/fuzz/libfuzzer/corpus/render tests/fuzz/libfuzzer/corpus/frames
     cargo +nightly fuzz run --fuzz-dir tests/fuzz/libfuzzer --sanitizer none gate tests/fuzz/libfuzzer/corpus/gate tests/corpus/sql/accepted tests/corpus/sql/refused tests/corpus/fuzz/sql -- -max_len=4096 -max_total_time={{seconds}}
     cargo +nightly fuzz run --fuzz-dir tests/fuzz/libfuzzer --sanitizer none agreement tests/fuzz/libfuzzer/corpus/agreement tests/corpus/sql/accepted tests/corpus/sql/refused tests/corpus/fuzz/sql -- -max_len=4096 -max_total_time={{seconds}}
     cargo +nightly fuzz run --fuzz-dir tests/fuzz/libfuzzer --sanitizer none render tests/fuzz/libfuzzer/corpus/render tests/corpus/fuzz/pages tests/corpus/diagrams/hostile -- -max_len=4096 -max_total_time={{seconds}}
+    cargo +nightly fuzz run --fuzz-dir tests/fuzz/libfuzzer --sanitizer none frames tests/fuzz/libfuzzer/corpus/frames -- -max_len=1024 -max_total_time={{seconds}}
     FUZZ_ROUNDS={{rounds}} cargo test --release --locked --package svc-tests --test fuzz
 
 # Measure a release build against minimal servers
@@ -50,10 +51,30 @@ mcp *arguments:
     target/mcp-python/bin/pip install --quiet --requirement tests/mcp/requirements.txt
     cd tests/mcp && npm ci --no-audit --no-fund && MCP_PYTHON=../../target/mcp-python/bin/python npm test -- {{arguments}}
 
+# Hold rooms and live queries to RFC 6455 by independent clients, `ws` and `websockets` (needs Node 18.19 and Python 3.10 or newer)
+websockets *arguments:
+    cargo build --locked --bin svc
+    python3 -m venv target/websockets-python
+    target/websockets-python/bin/pip install --quiet --requirement tests/websockets/requirements.txt
+    cd tests/websockets && npm ci --no-audit --no-fund && WEBSOCKETS_PYTHON=../../target/websockets-python/bin/python npm test -- {{arguments}}
+
+# Hold the codec of WebSockets to the Autobahn suite (needs Python 2.7 with pip, which few systems have any more)
+autobahn python="python2.7":
+    {{python}} -m pip install --quiet --upgrade --target target/autobahn autobahntestsuite==0.8.2
+    AUTOBAHN_PYTHON={{python}} AUTOBAHN_HOME={{justfile_directory()}}/target/autobahn cargo test --locked --package svc-tests --test autobahn -- --nocapture
+
 # Hold the tool endpoint to the official conformance runner and inspector, which bring the Node that they need
 mcp-conformance:
     cargo build --locked --bin svc
+    cd tests/mcp && npm ci --no-audit --no-fund
     cd tests/mcp/conformance && npm ci --no-audit --no-fund && npm test
+
+# Hold payments to Stripe's own library and to localstripe (needs Node 20 and Python 3.10 or newer)
+stripe *arguments:
+    cargo build --locked --bin svc
+    python3 -m venv target/localstripe
+    target/localstripe/bin/pip install --quiet --requirement tests/stripe/requirements.txt
+    cd tests/stripe && npm ci --no-audit --no-fund && LOCALSTRIPE_PYTHON=../../target/localstripe/bin/python npm test -- {{arguments}}
 
 # Hold the server to its OpenAPI description by schemathesis; SVC_SEED chooses the cases (needs Python 3.10 or newer)
 schemathesis *arguments:
@@ -70,3 +91,23 @@ audit:
 guests:
     cargo build --locked --profile guest --target wasm32-wasip2 --target-dir target/guests --package guest-render --package guest-gate
     @ls -l target/guests/wasm32-wasip2/guest/*.wasm
+
+# Build the program for any Linux, without libraries of the system (needs musl-tools, and the target that rustup adds)
+static:
+    rustup target add x86_64-unknown-linux-musl
+    cargo build --profile dist --locked --package svc --target x86_64-unknown-linux-musl
+    @ls -l target/x86_64-unknown-linux-musl/dist/svc
+
+# Make the Debian package of the static program (needs dpkg-deb)
+deb: static
+    packaging/deb target/x86_64-unknown-linux-musl/dist/svc target/packages
+
+# Make the container image of the static program, and try it (needs buildah; without root, `buildah unshare just image`)
+image name="svc": static
+    packaging/image target/x86_64-unknown-linux-musl/dist/svc {{name}}
+    packaging/try-image {{name}}
+
+# Take the screenshots of the documents anew (needs Node 18 or newer and chromium)
+screenshots:
+    cargo build --locked --bin svc
+    cd tests/browser && npm ci --no-audit --no-fund && node screenshots.mjs

@@ -41,7 +41,8 @@ declare namespace svc {
      * Calls back with what a reading action answers: at once, and whenever a commit has changed it. All live queries of a page
      * share one connection, which is opened again whenever it is lost; then `callback` is called only if the answer is another. A page
      * that is hidden for a minute lets go until it is looked at. `onError` is told why a query has ended, and of `unreachable`
-     * while it is being tried again. Returns how to stop.
+     * while it is being tried again. A page has as many live queries as a connection may have, 20 unless the operator chose
+     * otherwise: one more ends with `rate_limited`. Returns how to stop.
      */
     function live<T = Row>(
       action: string,

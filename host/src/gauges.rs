@@ -9,8 +9,9 @@ use prometheus_client::registry::Registry;
 use crate::config::Config;
 use crate::control::Control;
 use crate::deployments::Deployments;
-use crate::overview::{self, Used, sizes};
+use crate::overview::{self, Used};
 use svc_base::clock::Timestamp;
+use svc_base::disk;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByLimit {
@@ -106,7 +107,7 @@ impl Gauges {
         set(&self.namespaces, counts.namespaces);
         set(&self.reports, counts.open_reports);
         set(&self.reserved, limits.free_disk_bytes);
-        set(&self.free, sizes::free(&config.data)?);
+        set(&self.free, disk::free(&config.data)?);
         Ok(())
     }
 }

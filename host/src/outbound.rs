@@ -1,10 +1,13 @@
 //! The one client of other servers: every call is bounded in time and in bytes, and follows no redirect.
 
+use std::path::Path;
 use std::time::Duration;
 
+use anyhow::{Context as _, bail};
 use bytes::{Bytes, BytesMut};
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use reqwest::redirect::Policy;
+use reqwest::{Certificate, ClientBuilder};
 
 /// How long a connection may take to be made.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
@@ -20,6 +23,8 @@ pub struct Outbound(reqwest::Client);
 pub struct Answer {
     /// Status of the answer.
     pub status: StatusCode,
+    /// Headers of the answer.
+    pub headers: HeaderMap,
     /// Body of the answer.
     pub body: Bytes,
 }
@@ -54,13 +59,31 @@ impl Outbound {
     /// # Errors
     /// When the system's certificates cannot be read.
     pub fn new() -> anyhow::Result<Self> {
+        Self::with(|client| client)
+    }
+
+    /// A client that believes the certificates of a file, and no others.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or holds none.
+    pub fn believing(roots: &Path) -> anyhow::Result<Self> {
+        let shown = roots.display();
+        let text = std::fs::read(roots).with_context(|| format!("reading {shown}"))?;
+        let roots = Certificate::from_pem_bundle(&text);
+        let roots = roots.with_context(|| format!("reading certificates in {shown}"))?;
+        if roots.is_empty() {
+            bail!("{shown} holds no certificates in PEM");
+        }
+        Self::with(|client| client.tls_certs_only(roots))
+    }
+
+    fn with(how: impl FnOnce(ClientBuilder) -> ClientBuilder) -> anyhow::Result<Self> {
         // The first to ask sets the provider for the process; a later one finds it set.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIME)
-            .redirect(Policy::none())
-            .build()?;
-        Ok(Self(client))
+            .redirect(Policy::none());
+        Ok(Self(how(client).build()?))
     }
 
     /// Sends what `call` makes, and reads the answer, both within `time`.
@@ -82,6 +105,7 @@ impl Outbound {
         }
         Ok(Answer {
             status: response.status(),
+            headers: std::mem::take(response.headers_mut()),
             body: body.freeze(),
         })
     }
@@ -112,6 +136,27 @@ mod tests {
             }
         });
         format!("http://{address}/")
+    }
+
+    #[test]
+    fn roots_are_certificates_in_a_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let missing = file.path().with_extension("missing");
+        let made = rcgen::generate_simple_self_signed(vec!["a.example".into()]).unwrap();
+        for (text, says) in [
+            ("", Some("holds no certificates")),
+            ("nothing", Some("holds no certificates")),
+            (made.cert.pem().as_str(), None),
+        ] {
+            std::fs::write(file.path(), text).unwrap();
+            let error = Outbound::believing(file.path())
+                .err()
+                .map(|e| format!("{e:#}"));
+            assert_eq!(error.is_some(), says.is_some(), "{text}: {error:?}");
+            assert!(error.unwrap_or_default().contains(says.unwrap_or_default()));
+        }
+        let error = format!("{:#}", Outbound::believing(&missing).unwrap_err());
+        assert!(error.contains("reading"), "{error}");
     }
 
     #[tokio::test]

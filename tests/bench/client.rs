@@ -183,6 +183,12 @@ pub(crate) fn post(address: SocketAddr, path: &str, body: &serde_json::Value) ->
     request("POST", address, path, "", body)
 }
 
+/// A webhook of the payment provider.
+pub(crate) fn webhook(address: SocketAddr, signature: &str, body: &str) -> Vec<u8> {
+    let header = format!("Stripe-Signature: {signature}\r\n");
+    written("POST", address, "/_svc/webhooks/stripe", &header, body)
+}
+
 fn request(
     method: &str,
     address: SocketAddr,
@@ -190,7 +196,10 @@ fn request(
     header: &str,
     body: &serde_json::Value,
 ) -> Vec<u8> {
-    let body = body.to_string();
+    written(method, address, path, header, &body.to_string())
+}
+
+fn written(method: &str, address: SocketAddr, path: &str, header: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!(
         "{method} {path} HTTP/1.1\r\nHost: {address}\r\n{header}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"

@@ -21,8 +21,10 @@ const SLUG: &str = "items";
 const VISITORS: usize = 10_000;
 /// Number of their sessions.
 const SESSIONS: usize = 100_000;
-/// How many of the sessions call in turn.
-const CALLERS: usize = 1_000;
+/// How many of the sessions call in turn: one of each visitor's.
+const CALLERS: usize = VISITORS;
+/// Sessions of each visitor.
+const EACH: usize = SESSIONS / VISITORS;
 const CONNECTIONS: usize = 64;
 /// The row by its key, for who is signed in.
 const OWN: (&str, &str) = (
@@ -111,17 +113,17 @@ fn seed(database: &std::path::Path, address: SocketAddr) -> anyhow::Result<Page>
 }
 
 fn cookie(page: &Page, number: usize) -> String {
-    // Spread over all of them.
-    let number = number * (SESSIONS / CALLERS);
+    // Spread over all sessions, and each another visitor's.
+    let session = number * EACH + number / (VISITORS / EACH);
     format!(
         "Cookie: svc_session_{}={}\r\n",
         page.deployment,
-        token(number)
+        token(session)
     )
 }
 
 fn calls(page: &Page, action: &str, known: bool) -> Vec<Vec<u8>> {
-    let keys = items::keys().enumerate();
+    let keys = items::keys().cycle().take(CALLERS).enumerate();
     keys.map(|(number, key)| {
         let body = json!({ "action": action, "params": { "id": key } }).to_string();
         let cookie = if known { cookie(page, number) } else { String::new() };

@@ -18,11 +18,11 @@ use super::report::{Goals, median, millis, quantile, say, title};
 use super::server::{Bench, Running};
 
 /// Number of clients that watch.
-const WATCHERS: usize = 1_000;
+pub(crate) const WATCHERS: usize = 1_000;
 /// Writes a second, one after another.
-const WRITES: u32 = 64;
+pub(crate) const WRITES: u32 = 64;
 /// How long a run takes, and how often those that are compared are made.
-const RUN: Duration = Duration::from_secs(5);
+pub(crate) const RUN: Duration = Duration::from_secs(5);
 const ROUNDS: usize = 3;
 /// How many connections insert as fast as they can.
 const CONNECTIONS: usize = 64;
@@ -59,12 +59,12 @@ const ACTIONS: [(&str, &str); 4] = [
 
 /// When each note was answered, and when its readers had it.
 #[derive(Debug, Default)]
-struct Ledger {
-    over: AtomicBool,
+pub(crate) struct Ledger {
+    pub(crate) over: AtomicBool,
     written: Mutex<Vec<(u64, Instant)>>,
     heard: Mutex<Vec<(u64, Instant)>>,
-    results: AtomicU64,
-    closed: AtomicU64,
+    pub(crate) results: AtomicU64,
+    pub(crate) closed: AtomicU64,
 }
 
 /// Measures live queries.
@@ -101,7 +101,11 @@ async fn told(svc: &Running, goals: &mut Goals) -> anyhow::Result<()> {
         }
         svc.await_rest()?;
         let before = (svc.cpu()?, ledger.results.load(Ordering::Relaxed));
-        write(svc.address, &ledger, &mut next).await?;
+        let note = |n: u64| {
+            let body = json!({ "action": "write", "params": { "n": n } });
+            client::post(svc.address, "/live/api/op", &body)
+        };
+        write(svc.address, &ledger, &mut next, &note).await?;
         let cpu = svc.cpu()? - before.0;
         tokio::time::sleep(Duration::from_secs(1)).await;
         ledger.over.store(true, Ordering::Relaxed);
@@ -136,8 +140,15 @@ async fn told(svc: &Running, goals: &mut Goals) -> anyhow::Result<()> {
 }
 
 impl Ledger {
+    /// Notes that a reader has a note.
+    pub(crate) fn hear(&self, n: u64, came: Instant) {
+        self.results.fetch_add(1, Ordering::Relaxed);
+        let mut heard = self.heard.lock().unwrap_or_else(|held| held.into_inner());
+        heard.push((n, came));
+    }
+
     /// From the answer of the newest write that a result has to its coming, in milliseconds.
-    fn latencies(&self) -> Vec<f64> {
+    pub(crate) fn latencies(&self) -> Vec<f64> {
         let written = self.written.lock().unwrap_or_else(|held| held.into_inner());
         let heard = self.heard.lock().unwrap_or_else(|held| held.into_inner());
         let at = |n: u64| {
@@ -188,11 +199,7 @@ async fn listen(mut stream: TcpStream, ledger: Arc<Ledger>) {
         let came = Instant::now();
         frames.take(&buffer[..length], |opcode, payload| {
             if opcode == 1 {
-                ledger.results.fetch_add(1, Ordering::Relaxed);
-                if let Some(n) = newest(payload) {
-                    let mut heard = ledger.heard.lock().unwrap_or_else(|held| held.into_inner());
-                    heard.push((n, came));
-                }
+                ledger.hear(newest(payload).unwrap_or_default(), came);
             }
         });
     }
@@ -208,8 +215,13 @@ fn newest(payload: &[u8]) -> Option<u64> {
     Some(digits.fold(0, |n, digit| n * 10 + u64::from(digit - b'0')))
 }
 
-/// Writes so many notes a second, and notes when each was answered.
-async fn write(address: SocketAddr, ledger: &Ledger, next: &mut u64) -> anyhow::Result<()> {
+/// Writes so many notes a second, each by its request, and notes when each was answered.
+pub(crate) async fn write(
+    address: SocketAddr,
+    ledger: &Ledger,
+    next: &mut u64,
+    note: &dyn Fn(u64) -> Vec<u8>,
+) -> anyhow::Result<()> {
     let mut stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
     let mut ticks = tokio::time::interval(Duration::from_secs(1) / WRITES);
@@ -218,10 +230,7 @@ async fn write(address: SocketAddr, ledger: &Ledger, next: &mut u64) -> anyhow::
     while began.elapsed() < RUN {
         ticks.tick().await;
         *next += 1;
-        let body = json!({ "action": "write", "params": { "n": *next } });
-        stream
-            .write_all(&client::post(address, "/live/api/op", &body))
-            .await?;
+        stream.write_all(&note(*next)).await?;
         let mut length = 0;
         loop {
             length += stream.read(&mut answer[length..]).await?;

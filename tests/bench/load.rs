@@ -66,6 +66,66 @@ pub(crate) fn run(
     })
 }
 
+/// Sends each request once over `connections`, as fast as they are answered, or at most `rate` a second together.
+pub(crate) fn once(
+    address: SocketAddr,
+    requests: &[Vec<u8>],
+    connections: usize,
+    rate: Option<u32>,
+) -> anyhow::Result<Outcome> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let share = requests.len().div_ceil(connections).max(1);
+    let pause =
+        rate.map(|rate| Duration::from_secs(1) * u32::try_from(connections).unwrap_or(1) / rate);
+    runtime.block_on(async {
+        let mut streams = Vec::with_capacity(connections);
+        for _ in 0..connections {
+            let stream = TcpStream::connect(address).await?;
+            stream.set_nodelay(true)?;
+            streams.push(stream);
+        }
+        let began = Instant::now();
+        let tasks: Vec<_> = streams
+            .into_iter()
+            .zip(requests.chunks(share))
+            .map(|(stream, share)| tokio::spawn(send(stream, share.to_vec(), pause)))
+            .collect();
+        let mut latencies = Vec::new();
+        for task in tasks {
+            latencies.extend(task.await??);
+        }
+        let took = began.elapsed().as_secs_f64();
+        Ok(Outcome {
+            rate: latencies.len() as f64 / took,
+            answers: latencies.len(),
+            latencies,
+        })
+    })
+}
+
+async fn send(
+    mut stream: TcpStream,
+    requests: Vec<Vec<u8>>,
+    pause: Option<Duration>,
+) -> anyhow::Result<Vec<f64>> {
+    let mut buffer = vec![0; 64 * 1024];
+    let mut latencies = Vec::with_capacity(requests.len());
+    let mut next = Instant::now();
+    for request in &requests {
+        if let Some(pause) = pause {
+            tokio::time::sleep_until(next.into()).await;
+            next += pause;
+        }
+        let began = Instant::now();
+        write_all(&mut stream, request).await?;
+        read_answer(&mut stream, &mut buffer).await?;
+        latencies.push(began.elapsed().as_secs_f64() * 1e6);
+    }
+    Ok(latencies)
+}
+
 async fn ask(
     mut stream: TcpStream,
     requests: Arc<[Vec<u8>]>,

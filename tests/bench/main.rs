@@ -15,14 +15,17 @@ mod identities;
 mod identity;
 mod items;
 mod live;
+mod live_pocketbase;
 mod load;
 mod many;
 mod minimal;
+mod minimal_ledger;
 mod minimal_rooms;
 mod minimal_sql;
 mod neighbours;
 mod nginx;
 mod owner;
+mod payments;
 mod pocketbase;
 mod publish;
 mod relay;
@@ -78,7 +81,13 @@ const PARTS: &[(&str, Measure)] = &[
     }),
     ("crowd", |run, goals| crowd::measure(&run.bench, goals)),
     ("rooms", |run, goals| rooms::measure(&run.bench, goals)),
-    ("live", |run, goals| live::measure(&run.bench, goals)),
+    ("live", |run, goals| {
+        live::measure(&run.bench, goals)?;
+        live_pocketbase::measure(&run.bench, run.arguments.pocketbase.clone())
+    }),
+    ("payments", |run, goals| {
+        payments::measure(&run.bench, goals)
+    }),
 ];
 
 /// One run of the bench.
@@ -102,6 +111,9 @@ fn main() -> anyhow::Result<()> {
             return minimal_sql::serve(&commits, &words.next().context("a path")?);
         }
         Some(minimal_rooms::ARGUMENT) => return minimal_rooms::serve(),
+        Some(minimal_ledger::ARGUMENT) => {
+            return minimal_ledger::serve(&words.nth(1).context("a path")?);
+        }
         _ => {}
     }
     let parts: Vec<&str> = PARTS.iter().map(|(name, _)| *name).collect();

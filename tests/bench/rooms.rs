@@ -157,7 +157,7 @@ async fn one(relay: &Relay, shape: Shape, pace: &Pace) -> anyhow::Result<Outcome
         over: AtomicBool::new(false),
         counts: Counts::default(),
     });
-    let (mut receivers, mut senders) = (Vec::new(), Vec::new());
+    let (mut receivers, mut senders, mut silent) = (Vec::new(), Vec::new(), Vec::new());
     for room in 0..shape.rooms {
         let path = (relay.path)(room);
         // One listener lets the senders of its room go on.
@@ -175,8 +175,8 @@ async fn one(relay: &Relay, shape: Shape, pace: &Pace) -> anyhow::Result<Outcome
             if member < shape.senders {
                 senders.push((writing, Arc::clone(&heard)));
             } else {
-                // Its other half stays open as long as this one does.
-                std::mem::forget(writing);
+                // Without this half, the other one would end.
+                silent.push(writing);
             }
         }
     }
@@ -204,6 +204,7 @@ async fn one(relay: &Relay, shape: Shape, pace: &Pace) -> anyhow::Result<Outcome
     for receiver in receivers {
         latencies.extend(receiver.await?);
     }
+    drop(silent);
     ensure!(
         closed == 0,
         "{} sockets were closed by {}",

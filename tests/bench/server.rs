@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use serde_json::Value;
 
 use super::client::Client;
-use super::{minimal, minimal_rooms, minimal_sql};
+use super::{minimal, minimal_ledger, minimal_rooms, minimal_sql};
 
 /// The kernel counts processor time in hundredths of a second.
 const TICK: Duration = Duration::from_millis(10);
@@ -146,6 +146,14 @@ impl Bench {
         let mut command = Command::new(&self.me);
         command.args([minimal_sql::ARGUMENT, commits]);
         command.arg(self.directory(&format!("minimal-{commits}.db")));
+        Running::start(command)
+    }
+
+    /// Starts the minimal server of webhooks, with a new database.
+    pub(crate) fn minimal_ledger(&self) -> anyhow::Result<Running> {
+        let mut command = Command::new(&self.me);
+        command.arg(minimal_ledger::ARGUMENT);
+        command.arg(self.directory("minimal-ledger.db"));
         Running::start(command)
     }
 

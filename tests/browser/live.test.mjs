@@ -9,6 +9,7 @@ const ddl = "CREATE TABLE votes (id INTEGER PRIMARY KEY, choice TEXT NOT NULL CH
 const actions = [
   { name: 'counts', sql: 'SELECT choice, count(*) AS n FROM votes GROUP BY choice ORDER BY choice' },
   { name: 'vote', sql: 'INSERT INTO votes (choice) VALUES (:choice)' },
+  { name: 'echo', sql: 'SELECT :n AS n' },
 ];
 const blank = '<!doctype html><html lang="en"><title>Blank</title><link rel="icon" href="data:,"><p>Blank</p></html>';
 
@@ -157,4 +158,157 @@ test('a hidden page lets go, and takes up again when it is looked at', async () 
   await show('visible');
   await until(tab, 2);
   await tab.close();
+});
+
+/** Asks for so many queries at once, and writes down what each is told. */
+const askMany = (tab, many) =>
+  tab.evaluate((many) => {
+    window.told = Array.from({ length: many }, () => []);
+    window.stops = window.told.map((told, n) =>
+      svc.db.live('echo', { n }, ({ rows }) => told.push(rows[0].n), {
+        onError: ({ code, status, message }) => told.push(`${code} ${status} ${message}`),
+      }),
+    );
+  }, many);
+
+const told = (tab) => tab.evaluate(() => window.told);
+const everybody = (tab) => tab.waitForFunction(() => window.told.every(({ length }) => length === 1), undefined, { timeout: 60_000 });
+
+test('a page has as many queries as a socket may, and one more is told why it is none', async () => {
+  const { page: tab } = await open(page.url);
+  const sockets = [];
+  tab.on('websocket', (socket) => sockets.push(socket));
+  await askMany(tab, 60);
+  await everybody(tab);
+  const all = await told(tab);
+  assert.deepEqual(all.slice(0, 20), Array.from({ length: 20 }, (_, n) => [n]));
+  for (const [text] of all.slice(20)) {
+    assert.equal(text, 'rate_limited 429 A socket has 20 live queries at most. Stop one of them, then subscribe again.');
+  }
+  // Where one has stopped there is room for another.
+  await tab.evaluate(() => {
+    window.stops[3]();
+    window.told.push([]);
+    svc.db.live('echo', { n: 'later' }, ({ rows }) => window.told.at(-1).push(rows[0].n));
+  });
+  await everybody(tab);
+  assert.deepEqual((await told(tab)).at(-1), ['later']);
+  assert.equal(sockets.length, 1);
+  assert.equal(sockets[0].isClosed(), false);
+  await tab.close();
+});
+
+test('more queries than a socket may ask for at once are asked for one after another', async () => {
+  const plenty = ['op', 'op_deployment'].flatMap((rule) => [[`${rule}_per_minute`, 100000], [`${rule}_burst`, 100000]]);
+  const own = await startSvc({ limits: { ...Object.fromEntries(plenty), live_per_socket: 70 } });
+  try {
+    const owner = await own.owner('acme');
+    const { id } = await owner('POST', '', { name: 'House' });
+    await owner('POST', `/${id}/backend`, { ddl });
+    await owner('PUT', `/${id}/backend/actions`, { actions });
+    const { url } = await owner('POST', `/${id}/frontends`, { type: 'html', content: blank });
+    const { page: tab } = await open(url);
+    const sockets = [];
+    tab.on('websocket', (socket) => sockets.push(socket));
+    // Those that come and go before their turn are not asked for at all.
+    await tab.evaluate(() => {
+      for (let n = 0; n < 500; n++) svc.db.live('echo', { n: -1 - n }, () => {})();
+    });
+    await askMany(tab, 70);
+    await everybody(tab);
+    assert.deepEqual(await told(tab), Array.from({ length: 70 }, (_, n) => [n]));
+    await tab.evaluate(() => {
+      for (const stop of window.stops) stop();
+      window.told = [[]];
+      window.last = svc.db.live('echo', { n: 'after' }, ({ rows }) => window.told[0].push(rows[0].n));
+    });
+    await everybody(tab);
+    assert.equal(sockets.length, 1);
+    assert.equal(sockets[0].isClosed(), false);
+    // A page without queries lets go after a while.
+    const closed = sockets[0].waitForEvent('close');
+    await tab.evaluate(() => window.last());
+    await closed;
+    await tab.close();
+  } finally {
+    await own.stop();
+  }
+});
+
+test('params that are larger than a frame end their query and no other', async () => {
+  const { page: tab } = await open(page.url, hasten);
+  await listen(tab);
+  await until(tab, 1);
+  await tab.evaluate(() => {
+    window.told = [[]];
+    svc.db.live('echo', { n: 'x'.repeat(20_000) }, () => {}, {
+      onError: ({ code, status }) => window.told[0].push(`${code} ${status}`),
+    });
+  });
+  await everybody(tab);
+  assert.deepEqual(await told(tab), [['payload_too_large 413']]);
+  const before = (await seen(tab)).length;
+  await tab.evaluate(() => svc.db.op('vote', { choice: 'tea' }));
+  await until(tab, before + 1);
+  await tab.close();
+});
+
+/** Runs a query over sockets of the test's own: whether each opens, and the code with which it ends then. */
+async function scripted(script) {
+  const opened = await open(page.url, (tab) =>
+    tab.addInitScript((script) => {
+      window.waits = [];
+      window.opened = 0;
+      Math.random = () => 0.999999;
+      const wait = window.setTimeout;
+      window.setTimeout = (work, time = 0, ...more) => {
+        if (time > 500 && time < 60_000) window.waits.push(Math.round(time / 1000));
+        return wait(work, Math.min(time, 20), ...more);
+      };
+      window.WebSocket = class {
+        readyState = 0;
+        constructor() {
+          const [opens, code] = script[window.opened++] ?? [];
+          queueMicrotask(() => {
+            if (code === undefined) return;
+            if (opens) {
+              this.readyState = 1;
+              this.onopen();
+            }
+            this.readyState = 3;
+            this.onclose({ code, reason: 'for a reason' });
+          });
+        }
+        send() {}
+        close() {}
+      };
+    }, script),
+  );
+  await listen(opened.page);
+  return opened;
+}
+
+test('the waits between attempts are those of rooms', async () => {
+  const refused = [false, 1006];
+  const unreachable = 'SvcError unreachable 0';
+  for (const [script, waits, said] of [
+    [[refused, refused, refused, refused, refused, refused], [1, 2, 5, 10, 30, 30], [unreachable]],
+    // A connection that is lost is no refusal, and the waits begin anew.
+    [[[true, 1006], refused, refused, refused, refused], [1, 2, 5, 10, 30], []],
+    [[refused, refused, [true, 1001], refused], [1, 2, 1, 2], []],
+    [[[true, 1013]], [10], []],
+    [[[true, 1013], refused], [10, 30], []],
+    [[[true, 1008]], [], ['SvcError closed 0']],
+  ]) {
+    const { page: tab, context } = await scripted(script);
+    await tab.waitForFunction(([opened, ended]) => window.opened >= opened || window.seen.length >= ended, [
+      script.length + (waits.length ? 1 : 0),
+      waits.length ? 2 : 1,
+    ]);
+    // Time enough for one more, which must not come.
+    await tab.waitForTimeout(100);
+    const found = await tab.evaluate(() => [window.opened, window.waits, window.seen]);
+    assert.deepEqual(found, [script.length + (waits.length ? 1 : 0), waits, said], JSON.stringify(script));
+    await context.close();
+  }
 });

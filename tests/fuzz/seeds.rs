@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use svc_tests::masked;
 
 /// So often is what a hostile source repeats repeated here.
 const REPEATED: usize = 40;
@@ -40,6 +41,46 @@ pub(crate) fn sql() -> Vec<Vec<u8>> {
                 .collect::<Vec<_>>()
         })
         .collect()
+}
+
+/// Frames' texts of clients, for rooms and for live queries.
+pub(crate) fn envelopes() -> Vec<Vec<u8>> {
+    files("fuzz/envelopes", &["json"])
+}
+
+/// Frames of clients, some of them broken, behind a byte that says how they are cut.
+pub(crate) fn frames() -> Vec<Vec<u8>> {
+    let long = [b'x'; 301];
+    let mut all: Vec<Vec<u8>> = envelopes();
+    all.iter_mut().for_each(|text| text.truncate(250));
+    for text in &mut all {
+        let (one, other) = text.split_at(text.len() / 2);
+        let parts = [
+            masked(0x01, one),
+            masked(0x89, b"ping"),
+            masked(0x80, other),
+        ];
+        *text = [masked(0x81, text), parts.concat()].concat();
+    }
+    let mut broken = vec![
+        masked(0x88, &1000_u16.to_be_bytes()),
+        masked(0x88, b""),
+        masked(0x81, "häß 日本".as_bytes()),
+        masked(0x81, &long[..300]),
+        masked(0x89, &long[..125]),
+        [masked(0x01, &long[..200]), masked(0x80, &long[..100])].concat(),
+    ];
+    for opcode in [
+        0x81, 0x82, 0x83, 0x88, 0x89, 0x8a, 0x8b, 0x01, 0x09, 0x00, 0xc1,
+    ] {
+        broken.push(masked(opcode, b"\xff\xfe"));
+        broken.push(masked(opcode, &long));
+    }
+    all.extend(broken);
+    for (number, bytes) in all.iter_mut().enumerate() {
+        bytes.insert(0, number.to_le_bytes()[0]);
+    }
+    all
 }
 
 /// Sources of pages and diagrams.

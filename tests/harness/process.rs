@@ -149,6 +149,7 @@ impl Process {
         let (line, mut rest) = tokio::task::spawn_blocking(first).await.unwrap();
         let address = line
             .strip_prefix("ready http://")
+            .or(line.strip_prefix("ready https://"))
             .and_then(|line| line.trim_end().parse().ok());
         let Some(address) = address else {
             // It is ending or it is not ours to leave running.

@@ -17,6 +17,7 @@ use tokio::sync::OnceCell;
 use crate::answer::{Answer, Ask, exchange};
 use crate::process::{Binary, Output};
 use crate::socket::Socket;
+use crate::tls::{self, Pair};
 use crate::wait::{DEADLINE, until};
 
 /// Where a test's clock stands at first: 2026-11-20T12:00:00.000Z.
@@ -41,6 +42,8 @@ pub fn cache() -> PathBuf {
 pub struct Builder {
     settings: Settings,
     clock: Clock,
+    /// Certificates that clients believe, in PEM.
+    roots: Option<String>,
 }
 
 impl Builder {
@@ -48,6 +51,16 @@ impl Builder {
     #[must_use]
     pub fn settings(mut self, change: impl FnOnce(&mut Settings)) -> Self {
         change(&mut self.settings);
+        self
+    }
+
+    /// Has it speak HTTPS with a pair in files, which its client believes.
+    #[must_use]
+    pub fn https(mut self, pair: &Pair) -> Self {
+        self.settings.https = Some(true);
+        self.settings.tls_cert = Some(pair.cert());
+        self.settings.tls_key = Some(pair.key());
+        self.roots = Some(pair.pem().to_owned());
         self
     }
 
@@ -72,11 +85,18 @@ impl Builder {
         self
     }
 
+    /// A clock of the test's own.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
     /// Starts it on an empty data directory.
     pub async fn start(self) -> TestServer {
         warm().await;
         let data = TempDir::new().unwrap();
-        TestServer::open(self.settings, self.clock, data).await
+        TestServer::open(self.settings, self.clock, self.roots, data).await
     }
 }
 
@@ -86,7 +106,7 @@ async fn warm() {
     let start = || async {
         let data = TempDir::new().unwrap();
         let builder = TestServer::builder();
-        let server = TestServer::open(builder.settings, builder.clock, data).await;
+        let server = TestServer::open(builder.settings, builder.clock, None, data).await;
         let ready = async || (server.get("/readyz").answer().await.status == 200).then_some(());
         until("the guests to be compiled", ready).await;
         server.stop().await;
@@ -101,6 +121,7 @@ pub struct TestServer {
     settings: Settings,
     data: TempDir,
     clock: Clock,
+    roots: Option<String>,
     client: Client,
 }
 
@@ -132,6 +153,7 @@ impl TestServer {
         Builder {
             settings,
             clock: Clock::manual(NOW),
+            roots: None,
         }
     }
 
@@ -140,12 +162,23 @@ impl TestServer {
         Self::builder().start().await
     }
 
-    async fn open(mut settings: Settings, clock: Clock, data: TempDir) -> Self {
+    async fn open(
+        mut settings: Settings,
+        clock: Clock,
+        roots: Option<String>,
+        data: TempDir,
+    ) -> Self {
         settings.data = Some(data.path().to_owned());
         let server = Server::start(settings.clone(), clock.clone())
             .await
             .expect("the server starts");
-        let client = crate::http_client()
+        let believed = roots.as_deref().unwrap_or_default().as_bytes();
+        let believed = reqwest::Certificate::from_pem_bundle(believed).unwrap();
+        let mut client = crate::http_client();
+        if !believed.is_empty() {
+            client = client.tls_certs_only(believed);
+        }
+        let client = client
             .redirect(reqwest::redirect::Policy::none())
             .timeout(DEADLINE)
             .no_proxy()
@@ -156,6 +189,7 @@ impl TestServer {
             settings,
             data,
             clock,
+            roots,
             client,
         }
     }
@@ -163,8 +197,9 @@ impl TestServer {
     /// Stops it in good order and starts it on the same data directory, on another port.
     pub async fn restart(self) -> Self {
         let (settings, clock) = (self.settings.clone(), self.clock.clone());
+        let roots = self.roots.clone();
         let data = self.stop().await;
-        Self::open(settings, clock, data).await
+        Self::open(settings, clock, roots, data).await
     }
 
     /// Restarts with other settings.
@@ -176,9 +211,10 @@ impl TestServer {
     /// Restarts, after a change of its data directory while no server has it.
     pub async fn restart_after(self, meanwhile: impl AsyncFnOnce(&Path)) -> Self {
         let (settings, clock) = (self.settings.clone(), self.clock.clone());
+        let roots = self.roots.clone();
         let data = self.stop().await;
         meanwhile(data.path()).await;
-        Self::open(settings, clock, data).await
+        Self::open(settings, clock, roots, data).await
     }
 
     /// Stops it in good order; returns its data directory.
@@ -218,7 +254,13 @@ impl TestServer {
         path: &str,
         headers: &[(&'static str, &str)],
     ) -> Result<Socket, u16> {
-        Socket::open(self.address(), path, headers).await
+        let Some(roots) = &self.roots else {
+            return Socket::open(self.address(), path, headers).await;
+        };
+        let config = tls::client_config(roots, &["http/1.1"]);
+        let stream = tls::connect(self.address(), "localhost", config).await;
+        let host = format!("localhost:{}", self.address().port());
+        Socket::over(Box::new(stream.unwrap()), &host, path, headers).await
     }
 
     /// Moves its clock on.
@@ -228,7 +270,7 @@ impl TestServer {
 
     /// The URL of a path.
     pub fn url(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address())
+        format!("{}://{}{path}", self.server.scheme(), self.address())
     }
 
     /// A request.
@@ -315,14 +357,17 @@ impl TestServer {
     }
 
     /// The visits of a page that are written down.
-    pub async fn visits(&self, slug: &str) -> i64 {
-        let app = self.server.app();
-        app.deployments.flush_visits().await.unwrap();
+    pub async fn visits(&self, slug: &str) -> u64 {
+        self.server.app().deployments.flush_visits().await.unwrap();
+        self.written_visits(slug).await
+    }
+
+    /// Returns the visits of a page that are written down by now.
+    pub async fn written_visits(&self, slug: &str) -> u64 {
+        let control = &self.server.app().control;
         let slug = slug.to_owned();
-        let sql = "SELECT visits FROM deployments WHERE slug = ?1";
-        let read = app
-            .control
-            .read(move |c| c.query_row(sql, [slug], |row| row.get(0)));
-        read.await.unwrap()
+        let sql = "SELECT id FROM deployments WHERE slug = ?1";
+        let id = control.read(move |c| c.query_row(sql, [slug], |row| row.get(0)));
+        control.counters().visits(&id.await.unwrap())
     }
 }

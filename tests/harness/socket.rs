@@ -1,10 +1,12 @@
 //! A visitor's WebSocket, spoken by another implementation of the protocol than the server's.
 
+use std::fmt::Debug;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -16,9 +18,14 @@ use crate::wait::DEADLINE;
 /// How long a client listens before it believes that nothing comes.
 const QUIET: Duration = Duration::from_millis(300);
 
+/// The connection below a socket, whatever it is.
+pub trait Wire: AsyncRead + AsyncWrite + Debug + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Debug + Send + Unpin> Wire for T {}
+
 /// A socket that a server has accepted.
 #[derive(Debug)]
-pub struct Socket(pub WebSocketStream<TcpStream>);
+pub struct Socket(pub WebSocketStream<Box<dyn Wire>>);
 
 /// Next thing that a socket heard.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,9 +51,23 @@ impl Socket {
     ) -> Result<Self, u16> {
         let stream = TcpStream::connect(address).await.unwrap();
         stream.set_nodelay(true).unwrap();
-        let mut request = format!("ws://{address}{path}")
-            .into_client_request()
-            .unwrap();
+        Self::over(Box::new(stream), &address.to_string(), path, headers).await
+    }
+
+    /// Opens a socket over a connection to a host.
+    ///
+    /// # Errors
+    /// The status.
+    ///
+    /// # Panics
+    /// When the server answers neither.
+    pub async fn over(
+        stream: Box<dyn Wire>,
+        host: &str,
+        path: &str,
+        headers: &[(&'static str, &str)],
+    ) -> Result<Self, u16> {
+        let mut request = format!("ws://{host}{path}").into_client_request().unwrap();
         for (name, value) in headers {
             request.headers_mut().insert(*name, value.parse().unwrap());
         }

@@ -57,7 +57,19 @@ async fn dies(point: &str, data: &Path, command: &str, backup: &Path) {
     assert!(!died.stderr.contains("error"), "{point}: {died:?}");
 }
 
-/// That a directory is whole; returns the slugs of its deployments.
+/// The server of a data directory dies at a point while it makes a backup, of one more page: its command says that it ended.
+async fn server_dies(point: &str, data: &Path, page: &str, backup: &Path) {
+    let server = svc().serve_until(Some(point), data, &[]).await;
+    publish(&server, page).await;
+    let told = run(data, "backup", backup).await;
+    assert!(!told.success && told.stdout.is_empty(), "{point}: {told:?}");
+    let said = "the server ended before it answered";
+    assert!(told.stderr.contains(said), "{point}: {told:?}");
+    let (status, _) = server.ended().await;
+    assert!(!status.success(), "{point}");
+}
+
+/// That a directory is whole; answers the slugs of its deployments.
 async fn whole(point: &str, directory: &Path) -> Value {
     let found = svc().run(directory, &["check", "--json"]).await.json();
     assert_eq!(found["errors"], json!([]), "{point}");
@@ -78,10 +90,10 @@ async fn whatever_the_point_of_a_backups_death_there_is_one() {
     let server = svc().serve(&data, &[]).await;
     publish(&server, "page").await;
     run(&data, "backup", &backup).await.json();
+    server.kill().await;
     let mut pages = 1;
     for (number, point) in points_of("backup").into_iter().enumerate() {
-        publish(&server, &format!("page-{number}")).await;
-        dies(&point, &data, "backup", &backup).await;
+        server_dies(&point, &data, &format!("page-{number}"), &backup).await;
         let there = pages + u64::from(DECIDED.contains(&&*point));
         assert_eq!(whole(&point, &backup).await, there, "{point}");
         let again = root.path().join(format!("data-{number}"));
@@ -97,7 +109,8 @@ async fn whatever_the_point_of_a_backups_death_there_is_one() {
         let found = svc().run(&backup, &["check", "--json"]).await.json();
         assert_eq!(found["leftovers"], json!([]), "{point}");
     }
-    // The first backup of a directory may die, too: there is none then, and the next makes it.
+    // The first backup of a directory may die, too, that of a command where no server runs: there is none then, and the next
+    // makes it, beside a server.
     for point in points_of("backup") {
         let backup = root.path().join(format!("first-{point}"));
         dies(&point, &data, "backup", &backup).await;
@@ -111,6 +124,10 @@ async fn whatever_the_point_of_a_backups_death_there_is_one() {
         std::fs::remove_dir_all(root.path().join("none")).ok();
         run(&data, "backup", &backup).await.json();
         assert_eq!(whole(&point, &backup).await, pages, "{point}");
+    }
+    let server = svc().serve(&data, &[]).await;
+    for page in 0..pages - 1 {
+        server.get(&format!("/page-{page}")).await.expect(200);
     }
     server.kill().await;
 }

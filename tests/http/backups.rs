@@ -389,7 +389,7 @@ async fn what_is_no_place_for_a_backup_is_refused() {
     std::fs::create_dir(&newer).unwrap();
     std::fs::write(
         newer.join("backup.json"),
-        r#"{"format": 2, "by": "somebody later"}"#,
+        r#"{"format": 3, "by": "somebody later"}"#,
     )
     .unwrap();
     let missing = vault.path("missing");
@@ -398,8 +398,8 @@ async fn what_is_no_place_for_a_backup_is_refused() {
         ("backup", data.to_owned(), "inside the data directory"),
         ("backup", data.parent().unwrap().to_owned(), "of its own"),
         ("backup", other.clone(), "not empty and is no backup"),
-        ("backup", newer.clone(), "form 2"),
-        ("restore", newer.clone(), "form 2"),
+        ("backup", newer.clone(), "form 3"),
+        ("restore", newer.clone(), "form 3"),
         ("restore", other.clone(), "no backup"),
         ("restore", missing.clone(), "no backup"),
     ] {

@@ -83,6 +83,24 @@ async fn every_command_is_in_effect_when_it_is_answered() {
     site.run(&["namespace", "plan", "acme", "pro"]).await;
     assert_eq!(site.makes_project(&first).await, 201);
 
+    // Who is let in, and that it counts at once, is shown where users are.
+    let nobody = [
+        "workspace",
+        "member",
+        "add",
+        "acme",
+        "usr_nobody",
+        "--role",
+        "owner",
+    ];
+    let nobody = svc().run(site.data.path(), &nobody).await;
+    assert!(nobody.stderr.contains("there is no user"), "{nobody:?}");
+    let members = site.run(&["workspace", "member", "list", "acme"]).await;
+    assert_eq!(members, json!({ "members": [] }));
+    for tried in ["add", "remove"] {
+        site.ran.insert(format!("workspace member {tried}"));
+    }
+
     let key = site.run(&["key", "create", "acme"]).await;
     let second = text(&key["credential"]).to_owned();
     let projects = "/api/v1/projects";
@@ -181,20 +199,20 @@ async fn every_command_is_in_effect_when_it_is_answered() {
 fn operations() -> BTreeSet<String> {
     let all = svc::operators::Command::augment_subcommands(clap::Command::new("svc"));
     let projects = ["project list", "project show"].map(str::to_owned);
-    let paths = all.get_subcommands().flat_map(|one| {
-        let below = one.get_subcommands().map(|below| below.get_name());
-        let below: Vec<_> = below.filter(|name| *name != "help").collect();
-        match below.is_empty() {
-            true => vec![one.get_name().to_owned()],
-            false => {
-                let paths = below
-                    .iter()
-                    .map(|name| format!("{} {name}", one.get_name()));
-                paths.collect()
-            }
-        }
-    });
+    let paths = all.get_subcommands().flat_map(paths);
     paths.chain(projects).collect()
+}
+
+/// The paths of a command: its own, or those of what is below it.
+fn paths(command: &clap::Command) -> Vec<String> {
+    let name = command.get_name();
+    let below = command.get_subcommands();
+    let below = below.filter(|below| below.get_name() != "help");
+    let below: Vec<_> = below.flat_map(paths).collect();
+    match below.is_empty() {
+        true => vec![name.to_owned()],
+        false => below.iter().map(|path| format!("{name} {path}")).collect(),
+    }
 }
 
 #[tokio::test]
@@ -266,6 +284,53 @@ async fn what_is_no_request_of_this_version_is_told_why() {
         assert!(text(&answer["error"]).contains(says), "{says}: {answer}");
     }
     site.server.get("/healthz").await.expect(200);
+}
+
+/// Lines that the server answers to an operation.
+fn lines(data: &Path, operation: &Value) -> Vec<Value> {
+    let version = env!("CARGO_PKG_VERSION");
+    let asked = json!({ "version": version, "actor": "me", "operation": operation });
+    let mut stream = UnixStream::connect(data.join(SOCKET)).unwrap();
+    stream.write_all(asked.to_string().as_bytes()).unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let lines = answer.lines().map(serde_json::from_str);
+    lines.collect::<Result<_, _>>().unwrap()
+}
+
+#[tokio::test]
+async fn what_takes_in_everything_is_the_servers_work_and_says_how_far_it_is() {
+    let mut site = Site::start().await;
+    let body = json!({ "content": "x", "name": "page" });
+    site.server.json("/api/v1/deploy", &body).await.expect(201);
+    let vault = TempDir::new().unwrap();
+    let directory = vault.path().join("backup");
+    let wanted = json!({ "backup": { "directory": directory } });
+    let said = lines(site.data.path(), &wanted);
+    let (answer, steps) = said.split_last().unwrap();
+    assert!(!steps.is_empty(), "{said:?}");
+    for step in steps {
+        assert!(step["step"]["all"].is_u64(), "{step}");
+    }
+    let made: Value = serde_json::from_str(text(&answer["answer"]["document"])).unwrap();
+    assert_eq!(
+        (&made["complete"], &made["errors"]),
+        (&json!(true), &json!([]))
+    );
+    let last = site.run(&["status"]).await["backup"]["complete"].take();
+    assert_eq!(last["moment"], made["moment"]);
+    let found = site.run(&["check"]).await;
+    assert_eq!(
+        (&found["deployments"], &found["errors"]),
+        (&json!(1), &json!([]))
+    );
+    // What goes wrong is told as an operation's error is.
+    let inside = site.data.path().join("backup");
+    let inside = json!({ "backup": { "directory": inside } });
+    let refused = lines(site.data.path(), &inside);
+    let said = text(&refused.last().unwrap()["error"]);
+    assert!(said.contains("inside the data directory"), "{said}");
 }
 
 /// A server that dies behind an operation, before it answers.

@@ -11,8 +11,8 @@ use tempfile::TempDir;
 use crate::account::text;
 use crate::svc;
 use crate::{
-    backend_crashes, backup_crashes, commands, guest_crashes, live, members, payments,
-    sharing_crashes, visitors,
+    audit, backend_crashes, backup_crashes, before, commands, guest_crashes, live, members,
+    payments, sharing_crashes, visitors,
 };
 
 /// A server process, and the credential of the owner who calls it.
@@ -169,6 +169,7 @@ async fn whatever_the_point_of_death_what_follows_is_whole() {
     let others = [
         &backend_crashes::DEEDS[..],
         &backup_crashes::DEEDS,
+        &before::DEEDS,
         &commands::DEEDS,
         &guest_crashes::DEEDS,
         &sharing_crashes::DEEDS,
@@ -176,6 +177,7 @@ async fn whatever_the_point_of_death_what_follows_is_whole() {
         &payments::crashes::DEEDS,
         &visitors::crashes::DEEDS,
         &live::DEEDS,
+        &audit::rows::DEEDS,
     ]
     .concat();
     let ours = |point: &String| !others.contains(&deed_of(point));

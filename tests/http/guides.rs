@@ -7,6 +7,7 @@
 //! - `sh stopped`: a script as of `sh`, after that server has ended.
 //! - `console`: a command that no test can run. [`SHOWN`] lists each with the reason.
 //! - `toml`: a file of settings.
+//! - `caddy`, `nginx`: a file of another program, which lies in `docs/` and is tried in `proxies.rs`.
 //!
 //! A line `<!-- shows: TEXT -->` says that the scripts' output contains TEXT.
 
@@ -19,6 +20,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use futures_util::StreamExt as _;
 use svc::config::{Limits, Settings, number};
 use svc::control::audit::Act;
+use svc::guides::{GUIDES, Guide};
 use svc::http::problem::Code;
 use svc_tests::guests::{Manners, renderer};
 use svc_tests::{AUDIENCE, Ask, Process, TokenIssuer, finish};
@@ -27,7 +29,7 @@ use tempfile::TempDir;
 use crate::svc;
 
 /// Commands that no test can run, each with the reason.
-const SHOWN: [(&str, &str); 6] = [
+const SHOWN: [(&str, &str); 11] = [
     (
         "cargo run --release -- serve --dev\n",
         "builds for minutes; the harness starts the same command",
@@ -38,8 +40,28 @@ const SHOWN: [(&str, &str); 6] = [
         "builds for minutes; a debug build is what is tested",
     ),
     (
+        "sudo apt install ./svc_0.1.0_amd64.deb\n",
+        "changes the machine; `packages.rs` looks into the package",
+    ),
+    (
+        "sudo -u svc svc namespace create acme --data /var/lib/svc\n",
+        "needs the package's user; the same command is run without it",
+    ),
+    (
+        "podman run -d --name svc -p 127.0.0.1:8080:8080 -v svc:/data localhost/svc\npodman exec svc /svc namespace create acme\n",
+        "needs a container engine; `packaging/image` tries the image that it builds",
+    ),
+    (
+        "systemctl enable --now svc-backup.timer\n",
+        "changes the machine; `packages.rs` has the unit verified",
+    ),
+    (
         "svc serve --config /etc/svc.toml\n",
         "never ends; the harness starts the same command",
+    ),
+    (
+        "svc serve --https --base-url https://share.example.com --data /var/lib/svc\n",
+        "needs a public name; tests/http/https/acme.rs has the same with a test server of Let's Encrypt",
     ),
     (
         include_str!("../../host/assets/connect/claude-code.sh"),
@@ -135,6 +157,7 @@ fn root() -> PathBuf {
 fn documents() -> Vec<Document> {
     let guides = std::fs::read_dir(root().join("docs")).unwrap();
     let guides = guides.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let guides = guides.filter(|name| name.ends_with(".md"));
     let mut paths: Vec<_> = guides.map(|name| format!("docs/{name}")).collect();
     paths.push("README.md".to_owned());
     paths.sort();
@@ -315,6 +338,20 @@ async fn every_command_works_as_it_stands() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
+#[tokio::test]
+async fn who_has_followed_the_readme_can_go_on_with_the_clients_guide() {
+    let documents = documents();
+    let named = |path: &str| documents.iter().find(|one| one.path == path).unwrap();
+    let (trial, server) = Trial::begin(false).await;
+    for document in [named("README.md"), named(CLIENT)] {
+        let ran = trial.run(document, &document.script()).await;
+        if let Err(error) = ran {
+            panic!("{}: {error}", document.path);
+        }
+    }
+    server.kill().await;
+}
+
 #[test]
 fn a_command_that_is_not_run_has_a_reason() {
     let mut shown = Vec::new();
@@ -323,7 +360,7 @@ fn a_command_that_is_not_run_has_a_reason() {
             match block.info {
                 "console" => shown.push(block.text.clone()),
                 "sh" | "sh lasting" | "sh stopped" | "json" | "toml" | "html" | "js" | "sql"
-                | "" => {}
+                | "caddy" | "nginx" | "" => {}
                 other => panic!("{}: a block of `{other}`", document.path),
             }
         }
@@ -424,6 +461,52 @@ fn the_readme_is_short_and_leads_to_every_guide() {
         let link = format!("]({})", guide.path);
         assert!(readme.contains(&link), "README links {}", guide.path);
     }
+}
+
+/// A server shows the guides that are in `docs/`, and says for whom they are as README does.
+#[test]
+fn a_server_has_every_guide() {
+    let documents = documents();
+    let readme = documents
+        .iter()
+        .find(|document| document.path == "README.md");
+    let rows = readme.unwrap().text.lines();
+    let rows: Vec<_> = rows.filter(|line| line.starts_with("| [docs/")).collect();
+    let shown: Vec<_> = GUIDES
+        .iter()
+        .map(|Guide { name, about, .. }| format!("| [docs/{name}.md](docs/{name}.md) | {about} |"))
+        .collect();
+    assert_eq!(rows, shown);
+}
+
+/// Files that a guide shows whole: `<!-- file: PATH -->` names one, and `<!-- file end -->` ends it.
+#[test]
+fn files_are_shown_as_they_are() {
+    let mut stale = Vec::new();
+    let mut seen = 0;
+    for document in documents() {
+        let mut parts = document.text.split("<!-- file: ");
+        let mut expected = parts.next().unwrap().to_owned();
+        for part in parts {
+            let (path, rest) = part.split_once(" -->\n").unwrap();
+            let language = rest.lines().next().unwrap();
+            let (_, rest) = rest.split_once("<!-- file end -->").unwrap();
+            let file = std::fs::read_to_string(root().join(path)).unwrap();
+            let shown = format!("<!-- file: {path} -->\n{language}\n{file}```\n");
+            write!(expected, "{shown}<!-- file end -->{rest}").unwrap();
+            seen += 1;
+        }
+        if expected != document.text && std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(root().join(&document.path), &expected).unwrap();
+        } else if expected != document.text {
+            stale.push(document.path.clone());
+        }
+    }
+    assert!(
+        stale.is_empty(),
+        "{stale:?} show other files: run this with UPDATE_GOLDEN=1"
+    );
+    assert_eq!(seen, 2);
 }
 
 /// Tables that are made from the code: a document names one by `<!-- made: NAME -->` and `<!-- made end -->`.

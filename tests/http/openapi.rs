@@ -33,7 +33,10 @@ pub(crate) fn operations(description: &Value) -> Vec<(String, Method, Value)> {
 
 /// A path with its parameters filled in.
 pub(crate) fn filled(path: &str, slug: &str) -> String {
-    path.replace("{slug}", slug).replace("{code}", "internal")
+    path.replace("{slug}", slug)
+        .replace("{code}", "internal")
+        .replace("{guide}", "share")
+        .replace("{image}", "page.webp")
 }
 
 /// Whether a path leads to a page's backend.
@@ -136,6 +139,8 @@ async fn every_route_is_in_it_and_answers() {
         "GET /favicon.ico",
         "GET /favicon.svg",
         "GET /_svc/preview",
+        "GET /_svc/docs/",
+        "GET /_svc/docs/{guide}",
         "POST /_svc/preview",
         "POST /api/v1/projects/{id}/backend",
         "GET /api/v1/projects/{id}/backend",

@@ -348,9 +348,9 @@ async fn a_stop_finishes_what_runs_and_succeeds() {
         assert_eq!(stdout, format!("ready http://{address}\n"));
         // The views of the last moment were written down.
         let server = svc().serve(data.path(), &[]).await;
-        let control = rusqlite::Connection::open(data.path().join("control.db")).unwrap();
-        let visits: i64 = control
-            .query_row("SELECT visits FROM deployments", [], |row| row.get(0))
+        let counters = rusqlite::Connection::open(data.path().join("counters.db")).unwrap();
+        let visits: i64 = counters
+            .query_row("SELECT count FROM visits", [], |row| row.get(0))
             .unwrap();
         assert_eq!(visits, 3);
         server.get("/page").await.expect(200);

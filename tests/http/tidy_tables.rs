@@ -3,41 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Every table, with the domain that owns it.
-const TABLES: &[(&str, &str)] = &[
-    ("workspaces", "workspaces"),
-    ("keys", "workspaces"),
-    ("users", "workspaces"),
-    ("memberships", "workspaces"),
-    ("subscriptions", "workspaces"),
-    ("ended_workspaces", "workspaces"),
-    ("projects", "projects"),
-    ("deployments", "deployments"),
-    ("revisions", "deployments"),
-    ("releases", "deployments"),
-    ("runtimes", "deployments"),
-    ("rerender", "deployments"),
-    ("reports", "deployments"),
-    ("garbage", "deployments"),
-    ("ended_shares", "deployments"),
-    ("visit_flushes", "deployments"),
-    ("backends", "backends"),
-    ("visitors", "visitors"),
-    ("visitor_sessions", "visitors"),
-    ("ledger", "backends"),
-    ("actions", "backends"),
-    ("payment_products", "payments"),
-    ("payment_prices", "payments"),
-    ("payment_sessions", "payments"),
-    ("payment_mirrors", "payments"),
-    ("payment_events", "stripe"),
-    ("payment_references", "stripe"),
-    ("purges", "edge"),
-    ("audit", "control"),
-    ("idempotency", "control"),
-    ("operator_events", "control"),
-    ("secrets", "control"),
-];
+use svc::control::{Control, Home, TABLES};
 
 /// Tables that a domain reads and that are another's, each with its reason. `overview` is what operators see of all domains.
 const READS: &[(&str, &str, &str)] = &[
@@ -75,7 +41,7 @@ const READS: &[(&str, &str, &str)] = &[
     (
         "control",
         "deployments",
-        "a copy forgets the answers about shares that it has not got",
+        "views that were counted there move to the counters",
     ),
     (
         "payments",
@@ -118,7 +84,7 @@ fn uses(domain: &str, code: &str) -> BTreeSet<Use> {
                 .chars()
                 .take_while(|c| c.is_ascii_lowercase() || *c == '_')
                 .collect();
-            if TABLES.iter().any(|(known, _)| *known == table) {
+            if TABLES.iter().any(|known| known.name == table) {
                 found.insert(Use {
                     domain: domain.to_owned(),
                     table,
@@ -132,7 +98,8 @@ fn uses(domain: &str, code: &str) -> BTreeSet<Use> {
 
 /// Finds the faults of some uses.
 fn faults(uses: &BTreeSet<Use>) -> Vec<String> {
-    let owners: BTreeMap<&str, &str> = TABLES.iter().copied().collect();
+    let owners = TABLES.iter().map(|table| (table.name, table.owner));
+    let owners: BTreeMap<&str, &str> = owners.collect();
     let mut faults = Vec::new();
     for used in uses {
         let owner = owners[&*used.table];
@@ -208,11 +175,49 @@ fn every_table_has_an_owner() {
             made.insert(rest.split(' ').next().unwrap().to_owned());
         }
     }
-    let listed: BTreeSet<_> = TABLES
-        .iter()
-        .map(|(table, _)| (*table).to_owned())
-        .collect();
+    let listed: BTreeSet<_> = TABLES.iter().map(|table| table.name.to_owned()).collect();
+    assert_eq!(listed.len(), TABLES.len(), "a table is listed once");
     assert_eq!(made, listed);
+}
+
+/// The references of a database's tables: from which, and to which.
+fn references(connection: &rusqlite::Connection) -> Vec<(String, String)> {
+    connection
+        .prepare(
+            "SELECT t.name, f.\"table\" FROM sqlite_schema t JOIN pragma_foreign_key_list(t.name) f
+             WHERE t.type = 'table'",
+        )
+        .unwrap()
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+        .unwrap()
+        .collect::<Result<_, _>>()
+        .unwrap()
+}
+
+#[test]
+fn no_reference_crosses_homes_and_no_file_has_what_is_at_home_elsewhere() {
+    let data = tempfile::tempdir().unwrap();
+    drop(Control::open(data.path()).unwrap());
+    let homes: BTreeMap<&str, Home> = TABLES.iter().map(|t| (t.name, t.home)).collect();
+    let mut found = 0;
+    for file in ["control.db", "counters.db"] {
+        let connection = rusqlite::Connection::open(data.path().join(file)).unwrap();
+        for (from, to) in references(&connection) {
+            assert_eq!(homes[&*from], homes[&*to], "{from} refers to {to}");
+            found += 1;
+        }
+        if file == "counters.db" {
+            let sql = "SELECT name FROM sqlite_schema WHERE type = 'table'";
+            let mut tables = connection.prepare(sql).unwrap();
+            let tables = tables.query_map([], |row| row.get::<_, String>(0)).unwrap();
+            assert!(
+                tables
+                    .map(Result::unwrap)
+                    .all(|table| homes[&*table] == Home::Node)
+            );
+        }
+    }
+    assert!(found > 3, "{found}");
 }
 
 #[test]

@@ -110,20 +110,15 @@ async fn a_slugs_next_owner_begins_at_nothing() {
 async fn visits_are_written_down_by_themselves() {
     let server = with_page().await;
     server.get("/page").answer().await.expect(200);
-    let control = &server.server().app().control;
-    let sql = "SELECT visits FROM deployments WHERE slug = 'page'";
-    let written = async || {
-        let visits = control.read(|c| c.query_row(sql, [], |row| row.get::<_, i64>(0)));
-        (visits.await.unwrap() == 1).then_some(())
-    };
+    let written = async || (server.written_visits("page").await == 1).then_some(());
     svc_tests::until("the flush", written).await;
 }
 
 #[tokio::test]
 async fn a_stop_writes_down_what_was_counted_after_a_flush_that_failed() {
     let server = with_page().await;
-    let rows = rusqlite::Connection::open(server.data().join("control.db")).unwrap();
-    let broken = "CREATE TRIGGER broken BEFORE UPDATE OF visits ON deployments
+    let rows = rusqlite::Connection::open(server.data().join("counters.db")).unwrap();
+    let broken = "CREATE TRIGGER broken BEFORE INSERT ON visits
         BEGIN SELECT RAISE(ABORT, 'broken'); END";
     rows.execute_batch(broken).unwrap();
     server.get("/page").answer().await.expect(200);

@@ -1,55 +1,27 @@
 // The official clients' own OAuth, from the 401 to a tool's answer, with a real provider whose access tokens are JWTs.
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { createServer } from 'node:http';
 import { after, before, test } from 'node:test';
 import * as v2 from '@modelcontextprotocol/client';
 import { UnauthorizedError as V1Unauthorized } from '@modelcontextprotocol/sdk/client/auth.js';
 import { Client as V1Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as V1Transport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import Provider from 'oidc-provider';
 import { startSvc } from '../browser/lib/svc.mjs';
+import { CALLBACK, signIn, startIssuer, who } from './issuer.mjs';
 import { listed, work } from './job.mjs';
 
-const AUDIENCE = 'https://svc.example';
-const CALLBACK = 'http://localhost:9/callback';
 const us = { name: 'svc-tests', version: '1.0.0' };
 let issuer;
-let server;
 let svc;
 /** A user who has called the service. */
 let colleague;
 
 before(async () => {
-  server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  issuer = `http://127.0.0.1:${server.address().port}`;
-  const provider = new Provider(issuer, {
-    scopes: ['openid', 'offline_access', 'svc'],
-    features: {
-      devInteractions: { enabled: true },
-      registration: { enabled: true },
-      resourceIndicators: {
-        enabled: true,
-        useGrantedResource: () => true,
-        getResourceServerInfo: () => ({
-          audience: AUDIENCE,
-          scope: 'svc',
-          accessTokenFormat: 'jwt',
-          jwt: { sign: { alg: 'RS256' } },
-        }),
-      },
-    },
-    findAccount: (_, sub) => ({ accountId: sub, claims: () => ({ sub }) }),
-  });
-  server.on('request', provider.callback());
-  svc = await startSvc({ tables: ['[oauth]', `issuer = "${issuer}"`, `audience = "${AUDIENCE}"`, 'scopes = ["svc"]'] });
+  issuer = await startIssuer();
+  svc = await startSvc({ tables: issuer.tables });
 });
 after(async () => {
   await svc?.stop();
-  server?.closeAllConnections();
-  server?.close();
+  issuer?.stop();
 });
 
 /** Remembers what a client is to remember, and where it would have sent its user. */
@@ -88,34 +60,6 @@ class Memory {
   }
 }
 
-/** Signs in as a person in a browser would: follows redirects and sends the forms; answers what comes back to the client. */
-async function signIn(url, name) {
-  const cookies = new Map();
-  let next = { url };
-  for (let step = 0; step < 20; step++) {
-    const headers = { cookie: [...cookies].map(([key, value]) => `${key}=${value}`).join('; ') };
-    const answer = await fetch(next.url, { redirect: 'manual', headers, method: next.form ? 'POST' : 'GET', body: next.form });
-    for (const cookie of answer.headers.getSetCookie()) {
-      const [key, value] = cookie.split(';')[0].split(/=(.*)/s);
-      cookies.set(key, value);
-    }
-    const location = answer.headers.get('location');
-    if (location) {
-      const to = new URL(location, next.url);
-      if (to.href.startsWith(CALLBACK)) return to.searchParams;
-      next = { url: to };
-      continue;
-    }
-    const page = await answer.text();
-    const action = /<form[^>]* action="([^"]+)"/.exec(page)?.[1];
-    assert.ok(action, page);
-    const prompt = /name="prompt" value="([^"]+)"/.exec(page)[1];
-    const form = new URLSearchParams({ prompt, login: name, password: 'any' });
-    next = { url: new URL(action, next.url), form };
-  }
-  throw new Error('no end of redirects');
-}
-
 const clients = {
   'SDK v1': { client: () => new V1Client(us), transport: V1Transport, unauthorized: V1Unauthorized },
   'SDK v2': { client: () => new v2.Client(us), transport: v2.StreamableHTTPClientTransport, unauthorized: v2.UnauthorizedError },
@@ -125,13 +69,6 @@ const clients = {
     unauthorized: v2.UnauthorizedError,
   },
 };
-
-/** Who calls with a token. */
-async function who(token) {
-  const answer = await fetch(new URL('/api/v1/me', svc.url), { headers: { authorization: `Bearer ${token}` } });
-  assert.equal(answer.status, 200);
-  return answer.json();
-}
 
 /** Has a client find out by itself how its user signs in; answers it connected again, and the token that it got. */
 async function arrive(kind, name) {
@@ -156,9 +93,9 @@ async function arrive(kind, name) {
 
 for (const [number, [name, kind]] of Object.entries(clients).entries()) {
   test(`${name} walks from the 401 through the whole job`, async () => {
-    colleague ??= (await who((await arrive(kind, 'colleague')).token)).user_id;
+    colleague ??= (await who(svc, (await arrive(kind, 'colleague')).token)).user_id;
     const { client, token } = await arrive(kind, `person-${number}`);
-    const { kind: is, memberships } = await who(token);
+    const { kind: is, memberships } = await who(svc, token);
     assert.deepEqual({ is, memberships }, { is: 'user', memberships: [] });
     // A user does what a key may not, too.
     const { tools } = await client.listTools();

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use svc_tests::Numbers;
 use tokio::time::Instant;
 
-/// What each call computes within a row, of a number that is 1 at first and then 50,000.
+/// Expressions that each call computes within a row, of a number that is 1 at first and then 50,000.
 pub(crate) const EXPRESSIONS: [(&str, usize, &str); 8] = [
     (
         "unhex",
@@ -53,7 +53,7 @@ pub(crate) struct Tenant {
     pub(crate) page: &'static str,
 }
 
-/// What is published and posted.
+/// Texts that are published and posted.
 #[derive(Debug)]
 pub(crate) struct Sources {
     pub(crate) contents: Vec<Value>,

@@ -1,6 +1,9 @@
 //! Directories and files of the host's own: private to its user, and durable where that is promised.
 
+use std::fs::{self, Permissions};
 use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
 use cap_std::ambient_authority;
@@ -21,10 +24,13 @@ pub fn subdirectory(dir: &Dir, name: &str) -> io::Result<Dir> {
     }
 }
 
+/// The mode of a file that nobody else may read.
+const MODE: u32 = 0o600;
+
 /// How to make a new file, which nobody else may read.
 pub fn new_file() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(0o600);
+    options.write(true).create_new(true).mode(MODE);
     options
 }
 
@@ -59,6 +65,38 @@ pub fn replace(dir: &Dir, name: &str, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()?;
     dir.rename(&new, dir, name)?;
     sync(dir)
+}
+
+/// Writes a file that nobody relies on after a power cut, so it is not synced; whoever looks finds the old one or the new one.
+///
+/// # Errors
+/// The disk's; the old one is there then.
+pub fn refresh(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let new = directory.join(format!(".{name}.new"));
+    let mut options = fs::OpenOptions::new();
+    let options = options.write(true).create(true).truncate(true).mode(MODE);
+    let mut file = options.open(&new)?;
+    // One that was left behind keeps its mode when it is opened.
+    file.set_permissions(Permissions::from_mode(MODE))?;
+    file.write_all(bytes)?;
+    fs::rename(&new, directory.join(name))
+}
+
+/// Returns the free bytes where a directory is.
+///
+/// # Errors
+/// The disk's.
+pub fn free(directory: &Path) -> io::Result<u64> {
+    free_in(fs::File::open(directory)?)
+}
+
+/// Returns the free bytes where an open directory is.
+///
+/// # Errors
+/// The disk's.
+pub fn free_in(directory: impl AsFd) -> io::Result<u64> {
+    let disk = rustix::fs::fstatvfs(directory)?;
+    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
 /// Whether a directory has something of this name, wherever it leads.

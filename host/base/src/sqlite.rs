@@ -1,10 +1,49 @@
-//! Copying an SQLite database that others go on writing to.
+//! Copying an SQLite database that others go on writing to, and telling its failures apart.
 
 use std::path::Path;
 
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
+
+/// Failure that no statement is to blame for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// The database may not grow, or the disk has no room for it.
+    Full,
+    /// The disk has no room.
+    DiskFull,
+    /// Somebody else has the database for longer than was waited.
+    Busy,
+}
+
+/// Tells which trouble an error is, if it is one.
+pub fn trouble(error: &rusqlite::Error) -> Option<Trouble> {
+    let (rusqlite::Error::SqliteFailure(error, _) | rusqlite::Error::SqlInputError { error, .. }) =
+        error
+    else {
+        return None;
+    };
+    match error.code {
+        ErrorCode::DiskFull => Some(Trouble::Full),
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Some(Trouble::Busy),
+        ErrorCode::SystemIoFailure if is_disk(error.extended_code) => Some(Trouble::DiskFull),
+        _ => None,
+    }
+}
+
+/// Failures to make room for, or to keep, what is written: on a full disk SQLite reports some of them so.
+fn is_disk(extended: i32) -> bool {
+    matches!(
+        extended,
+        ffi::SQLITE_IOERR_WRITE
+            | ffi::SQLITE_IOERR_FSYNC
+            | ffi::SQLITE_IOERR_TRUNCATE
+            | ffi::SQLITE_IOERR_SHMSIZE
+            | ffi::SQLITE_IOERR_SHMOPEN
+            | ffi::SQLITE_IOERR_SHMMAP
+    )
+}
 
 /// Copies what `from` reads, which is one moment if a transaction is open, to a new file that needs no log beside it. The
 /// file is not synced.
@@ -46,4 +85,28 @@ pub fn without_log(connection: &Connection) -> rusqlite::Result<()> {
 fn busy() -> rusqlite::Error {
     let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
     rusqlite::Error::SqliteFailure(code, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn troubles_are_told_from_what_a_statement_does() {
+        let error = |code| rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+        for (code, expected) in [
+            (ffi::SQLITE_FULL, Some(Trouble::Full)),
+            (ffi::SQLITE_BUSY, Some(Trouble::Busy)),
+            (ffi::SQLITE_BUSY_SNAPSHOT, Some(Trouble::Busy)),
+            (ffi::SQLITE_LOCKED, Some(Trouble::Busy)),
+            (ffi::SQLITE_IOERR_WRITE, Some(Trouble::DiskFull)),
+            (ffi::SQLITE_IOERR_SHMSIZE, Some(Trouble::DiskFull)),
+            (ffi::SQLITE_IOERR_READ, None),
+            (ffi::SQLITE_CONSTRAINT_UNIQUE, None),
+            (ffi::SQLITE_INTERRUPT, None),
+        ] {
+            assert_eq!(trouble(&error(code)), expected, "{code}");
+        }
+        assert_eq!(trouble(&rusqlite::Error::QueryReturnedNoRows), None);
+    }
 }

@@ -1,10 +1,10 @@
 //! Errors of statements in a tenant's database, told apart once.
 
 use rusqlite::ErrorCode;
-use rusqlite::ffi;
 
 use super::meter::Exceeded;
 use super::place;
+use svc_base::sqlite::{Trouble, trouble};
 
 /// Why a statement did nothing.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -58,6 +58,12 @@ pub enum RunError {
 impl RunError {
     /// Tells an error of SQLite apart. `exceeded` is what the meter stopped the statement for, if it did.
     pub(super) fn from_sqlite(error: rusqlite::Error, exceeded: Option<Exceeded>) -> Self {
+        match trouble(&error) {
+            Some(Trouble::Full) => return Self::DatabaseFull,
+            Some(Trouble::DiskFull) => return Self::DiskFull,
+            Some(Trouble::Busy) => return Self::Busy,
+            None => {}
+        }
         let (code, message, offset) = match error {
             rusqlite::Error::SqliteFailure(code, message) => {
                 (code, message.unwrap_or_else(|| code.to_string()), None)
@@ -74,9 +80,6 @@ impl RunError {
             },
             ErrorCode::ConstraintViolation => Self::Constraint(message),
             ErrorCode::TypeMismatch => Self::Failed(message),
-            ErrorCode::DiskFull => Self::DatabaseFull,
-            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Busy,
-            ErrorCode::SystemIoFailure if is_disk(code.extended_code) => Self::DiskFull,
             // What compiles to more than a statement may is told as a lack of memory.
             ErrorCode::OutOfMemory => Self::Refused {
                 reason: "the statement takes more memory than one may use: make it simpler"
@@ -120,17 +123,4 @@ impl RunError {
             other => other,
         }
     }
-}
-
-/// Failures to make room for, or to keep, what is written: on a full disk SQLite reports some of them so.
-fn is_disk(extended: i32) -> bool {
-    matches!(
-        extended,
-        ffi::SQLITE_IOERR_WRITE
-            | ffi::SQLITE_IOERR_FSYNC
-            | ffi::SQLITE_IOERR_TRUNCATE
-            | ffi::SQLITE_IOERR_SHMSIZE
-            | ffi::SQLITE_IOERR_SHMOPEN
-            | ffi::SQLITE_IOERR_SHMMAP
-    )
 }

@@ -28,6 +28,8 @@ pub struct Examined {
     pub damage: Vec<String>,
     /// Reason why SQLite did not look at everything, where something of the tenant's stood in the way: no damage.
     pub cut_short: Option<String>,
+    /// Notes that are no damage.
+    pub notes: Vec<String>,
     /// The migrations that the file has.
     pub markers: Vec<Marker>,
 }
@@ -41,7 +43,8 @@ pub fn examine(files: &Files, id: &BackendId) -> Result<Examined, RunError> {
     let history = history.map_err(|error| disk_error(&error))?;
     let handle = Handle::reader(&Settings::alone(files.path(id), 0))?;
     let mut found = look_at(&handle, BUDGET)?;
-    found.damage.extend(history);
+    found.damage.extend(history.wrong);
+    found.notes = history.notes;
     Ok(found)
 }
 
@@ -76,6 +79,7 @@ fn look_at(handle: &Handle, budget: Duration) -> Result<Examined, RunError> {
     Ok(Examined {
         damage,
         cut_short,
+        notes: Vec::new(),
         markers: schema::markers(connection).map_err(internal)?,
     })
 }

@@ -20,6 +20,7 @@ use super::touched::Touched;
 use super::walls::{Role, VALUE_BYTES, Walls};
 use super::watchdog::Watchdog;
 use svc_base::clock::Clock;
+use svc_base::disk;
 
 /// A connection's page cache, in KiB; all of them together have a bound of their own.
 const CACHE_KIB: i64 = 2048;
@@ -102,8 +103,7 @@ impl Settings {
 
     fn disk_is_full(&self) -> bool {
         let directory = self.path.parent().unwrap_or(&self.path);
-        rustix::fs::statvfs(directory)
-            .is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < DISK_FULL)
+        disk::free(directory).is_ok_and(|free| free < DISK_FULL)
     }
 }
 

@@ -118,7 +118,7 @@ pub async fn add_member(
     let (given, at) = (input.checked()?, at.authority);
     let keep = keep.of(|member: &crate::workspaces::Member| MemberView::from(member.clone()));
     let workspaces = accounts.workspaces();
-    let member = workspaces.add_member(at.workspace, at.caller, given, keep);
+    let member = workspaces.add_member(at.workspace, Some(at.caller), given, keep);
     Ok(member.await?.into())
 }
 
@@ -149,7 +149,7 @@ pub async fn remove_member(
     let (member, at) = (user(&member)?, at.authority);
     let workspaces = accounts.workspaces();
     Ok(workspaces
-        .remove_member(at.workspace, at.caller, member)
+        .remove_member(at.workspace, Some(at.caller), member)
         .await?)
 }
 

@@ -75,7 +75,7 @@ pub struct SetRole {
 }
 
 /// A key to make.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateKey {
     /// Role of the key; `editor` if absent.

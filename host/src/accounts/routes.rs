@@ -280,12 +280,13 @@ pub async fn keys(
 
 /// Make a key
 ///
-/// A machine's credential for this workspace, shown this once. A viewer's only reads; `expires_in` ends it by itself.
+/// A machine's credential for this workspace, shown this once. A viewer's only reads; `expires_in` ends it by itself. Without a body it is an
+/// editor's, for good.
 #[utoipa::path(
     operation_id = "create_key",
     post, path = "/api/v1/workspaces/{id}/keys", tag = "workspaces",
     params(("id" = String, Path, description = "The workspace: its id or its slug.")),
-    request_body = CreateKey,
+    request_body = Option<CreateKey>,
     responses((status = 201, description = "Made.", body = NewKeyView)),
     extensions(("x-problems" = json!("owner body forbidden not_found"))),
     security(("bearer" = []))
@@ -295,7 +296,7 @@ pub async fn create_key(
     at: WorkspaceScope<Admin>,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    let input = body.json().await?.value;
+    let input = body.json_or_nothing().await?;
     let made = to_the_end(operations::create_key(accounts, at, input)).await?;
     Ok(secret(StatusCode::CREATED, made))
 }

@@ -249,6 +249,8 @@ impl Services {
         let callers = ground.callers(&workspaces)?;
         let visitors = ground.visitors(&projects, &deployments)?;
         let paying = ground.paying(&projects)?;
+        let settled = paying.payments.settle_begun().await;
+        settled.context("settling interrupted checkouts")?;
         backends.ask_what_is_behind(paying.payments.what_is_behind());
         let teardown = Teardown::new(
             workspaces.clone(),

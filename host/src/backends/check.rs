@@ -12,7 +12,7 @@ pub struct BackendFindings {
     pub errors: Vec<String>,
     /// Leftovers that the next start removes, or that somebody has to send again: no fault.
     pub leftovers: Vec<String>,
-    /// Parts that could not be looked at because of a tenant's own schema: no fault.
+    /// Parts that could not be looked at because of a tenant's own schema, and other notes: no fault.
     pub notes: Vec<String>,
 }
 
@@ -30,6 +30,16 @@ pub async fn check(control: &Control, files: &Files) -> anyhow::Result<BackendFi
             if control.read(move |c| store::exists(c, &id)).await? {
                 found.errors.push(line);
             }
+        }
+    }
+    for id in control.read(store::described).await? {
+        let there = match id.parse::<BackendId>() {
+            Ok(id) => owned.contains(&id) || control.read(move |c| store::exists(c, &id)).await?,
+            Err(_) => false,
+        };
+        if !there {
+            let line = format!("backend {id}: it is gone, and its migrations or actions are not");
+            found.errors.push(line);
         }
     }
     for id in files.list()? {
@@ -55,6 +65,7 @@ async fn check_one(
     let Examined {
         damage,
         cut_short,
+        notes,
         markers,
     } = match examined {
         Ok(examined) => examined,
@@ -65,6 +76,10 @@ async fn check_one(
             .into_iter()
             .map(|line| format!("backend {id}: {line}")),
     );
+    let notes = notes.into_iter();
+    found
+        .notes
+        .extend(notes.map(|line| format!("backend {id}: {line}")));
     found
         .notes
         .extend(cut_short.map(|why| format!("backend {id}: not wholly looked at: {why}")));

@@ -110,9 +110,20 @@ pub(super) fn remove(tx: &Tx<'_>, project: &ProjectId) -> Result<Option<BackendI
         .query_row([project], |row| row.get(0))
         .optional()?;
     if let Some(id) = removed {
+        for table in ["ledger", "actions"] {
+            tx.prepare_cached(&format!("DELETE FROM {table} WHERE backend_id = ?1"))?
+                .execute([id])?;
+        }
         tx.note(Change::BackendEnded(id));
     }
     Ok(removed)
+}
+
+/// Backends that rows are about, by their ids as they are written there.
+pub(super) fn described(c: &Connection) -> rusqlite::Result<Vec<String>> {
+    c.prepare("SELECT backend_id FROM ledger UNION SELECT backend_id FROM actions")?
+        .query_map([], |row| row.get(0))?
+        .collect()
 }
 
 /// The ledger, oldest first.

@@ -13,7 +13,7 @@ use super::{Stage, Watch, millis};
 use crate::backends::copies::Sources;
 use crate::check::{Findings, Parts};
 use crate::content::{Content, Digest, Hold, PutError, Shelf};
-use crate::control::{self, Control, Snapshot};
+use crate::control::{self, Control, Snapshot, counters};
 use crate::data_dir::is_unfinished;
 use crate::deployments::operators;
 use crate::guests::{self, Folder};
@@ -32,12 +32,13 @@ pub(super) const BACKENDS: &str = "backends";
 pub(super) const CONTENT: &str = "content";
 
 /// Makes a backup of a data directory in `place`, beside a server that may be at work. Until it is complete, the backup
-/// that was there before is; from then on, this one. Blocks, beside what it awaits: a command has nothing else to do.
+/// that was there before is; from then on, this one. Blocks, beside what it awaits: it has a thread to itself.
 ///
 /// # Errors
 /// When something cannot be read or written; the earlier backup is whole then.
 pub async fn make(
     data: &Path,
+    control: &Control,
     place: &Path,
     clock: &Clock,
     watch: Watch<'_>,
@@ -56,7 +57,7 @@ pub async fn make(
         );
     }
     let state = place.new_state()?;
-    let mut done = copy(data, &place, &state, clock, watch).await;
+    let mut done = copy((data, control), &place, &state, clock, watch).await;
     if let Ok(made) = &mut done {
         made.duration_ms = millis(started.elapsed());
     }
@@ -94,14 +95,14 @@ impl Moment {
 }
 
 async fn copy(
-    data: &Path,
+    (data, control): (&Path, &Control),
     place: &Place,
     state: &str,
     clock: &Clock,
     watch: Watch<'_>,
 ) -> anyhow::Result<Made> {
     let directory = place.state(state);
-    let (at, ids) = copy_databases(data, place, state, clock, watch)?;
+    let (at, ids) = copy_databases((data, control), place, state, clock, watch)?;
     fault::point("backup.databases");
     let control = Control::open(&directory)?;
     let one_time_left_out = operators::forget_one_time(&control, at).await?;
@@ -136,7 +137,8 @@ async fn copy(
     drop(parts);
     control::seal(&directory)?;
     let manifest = describe(&directory, state, at, &ids, guests)?;
-    for entry in manifest.backends.iter().chain([&manifest.control]) {
+    let whole = [Some(&manifest.control), manifest.counters.as_ref()];
+    for entry in manifest.backends.iter().chain(whole.into_iter().flatten()) {
         made.databases.count(entry.bytes, true);
     }
     fault::point("backup.checked");
@@ -165,14 +167,13 @@ pub(super) async fn check(
 
 /// Copies all databases as they were at one moment; returns when that was, and the ids of tenants'.
 fn copy_databases(
-    data: &Path,
+    (data, control): (&Path, &Control),
     place: &Place,
     state: &str,
     clock: &Clock,
     watch: Watch<'_>,
 ) -> anyhow::Result<(Timestamp, Vec<BackendId>)> {
-    let control = Control::open(data).with_context(|| format!("opening {}", data.display()))?;
-    let moment = Moment::take(&control, Files::open(&data.join(BACKENDS))?, clock)?;
+    let moment = Moment::take(control, Files::open(&data.join(BACKENDS))?, clock)?;
     fault::point("backup.moment");
     let to = place.state(state);
     disk::subdirectory(&place.dir.open_dir(state)?, BACKENDS)?;
@@ -186,6 +187,7 @@ fn copy_databases(
         watch(Stage::Databases, done, all);
     })?;
     moment.control.copy_to(&to)?;
+    control.counters().copy_to(&to)?;
     watch(Stage::Databases, all, all);
     Ok((moment.at, ids))
 }
@@ -328,6 +330,10 @@ fn describe(
         moment: at.to_string(),
         state: state.to_owned(),
         control: describe_file(&directory.join(CONTROL), CONTROL.to_owned())?,
+        counters: Some(describe_file(
+            &directory.join(counters::FILE),
+            counters::FILE.to_owned(),
+        )?),
         backends: backends.collect::<anyhow::Result<_>>()?,
         guests,
     })

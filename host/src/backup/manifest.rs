@@ -7,7 +7,7 @@ use crate::content::Digest;
 use crate::control;
 
 /// The form of backups that this program writes, and the newest that it reads.
-pub(super) const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 2;
 
 /// A backup's contents. The objects are not listed: they are those that its control database refers to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +25,9 @@ pub(super) struct Manifest {
     pub(super) state: String,
     /// The control database.
     pub(super) control: Entry,
+    /// The counters; the first form has them in the control database.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) counters: Option<Entry>,
     /// Tenants' databases, by id.
     pub(super) backends: Vec<Entry>,
     /// Installed guests, by where they go below the data directory's `guests`.
@@ -114,6 +117,7 @@ mod tests {
                 sha256: "00".repeat(32),
                 bytes: 1,
             },
+            counters: None,
             backends: Vec::new(),
             guests: Vec::new(),
         }
@@ -129,8 +133,8 @@ mod tests {
         };
         let refused = Manifest::parse(&later.text().unwrap()).unwrap_err();
         assert!(refused.to_string().contains("newer"), "{refused}");
-        let refused = Manifest::parse(br#"{"format":2,"anything":"else"}"#).unwrap_err();
-        assert!(refused.to_string().contains("form 2"), "{refused}");
+        let refused = Manifest::parse(br#"{"format":3,"anything":"else"}"#).unwrap_err();
+        assert!(refused.to_string().contains("form 3"), "{refused}");
         for damaged in [&b""[..], b"{}", br#"{"format":1}"#] {
             let refused = Manifest::parse(damaged).unwrap_err();
             assert!(refused.to_string().contains("damaged"), "{refused}");

@@ -16,6 +16,8 @@ mod verify;
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 pub use make::make;
 pub use outcome::{Copied, Made};
 pub use place::is_backup;
@@ -24,7 +26,8 @@ pub use switch::settle;
 pub use verify::verify;
 
 /// Stage of a backup or a restore, for the display of its progress.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Stage {
     /// Copying databases.
     Databases,

@@ -1,17 +1,17 @@
 //! Outcome of a backup.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use svc_base::clock::Timestamp;
 
 /// Outcome of a backup.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Made {
     /// When the installation was as the backup has it.
     pub moment: Timestamp,
     /// Whether the copy is whole; one that is not takes no earlier one's place.
     pub complete: bool,
-    /// The control database and tenants' databases.
+    /// The control database, the counters and tenants' databases.
     pub databases: Copied,
     /// Sources and pages.
     pub content: Copied,
@@ -45,7 +45,7 @@ impl Made {
 }
 
 /// Files that were copied, and files that had been before.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Copied {
     /// Number of files.
     pub files: u64,

@@ -14,7 +14,7 @@ use super::place::{Place, check_apart};
 use super::{Stage, Watch, millis, switch};
 use crate::check::Parts;
 use crate::content::{Content, Digest, Hold, Shelf};
-use crate::control::{self, Control};
+use crate::control::{self, Control, counters};
 use crate::data_dir::Founding;
 use crate::data_lock::DataLock;
 use crate::deployments::operators;
@@ -35,7 +35,7 @@ pub struct Restored {
     pub restored: bool,
     /// The directory in the data directory that has what was there before, if anything was.
     pub before: Option<String>,
-    /// The control database and tenants' databases.
+    /// The control database, the counters and tenants' databases.
     pub databases: Copied,
     /// Sources and pages.
     pub content: Copied,
@@ -161,6 +161,9 @@ fn copy_databases(
     let all = manifest.backends.len() as u64 + 1;
     watch(Stage::Databases, 0, all);
     copied.count(copy_file(&state, new, CONTROL, &manifest.control)?, true);
+    if let Some(entry) = &manifest.counters {
+        copied.count(copy_file(&state, new, counters::FILE, entry)?, true);
+    }
     let to = disk::subdirectory(new, BACKENDS)?;
     let (from, files) = (
         state.open_dir(BACKENDS)?,

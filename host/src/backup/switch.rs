@@ -18,10 +18,13 @@ use svc_base::{disk, fault};
 /// Where the new state is made, in the data directory.
 pub(super) const NEW: &str = "restoring";
 /// Parts of a data directory's state: everything else in it is not restored and stays.
-const PARTS: [&str; 7] = [
+const PARTS: [&str; 10] = [
     "control.db",
     "control.db-wal",
     "control.db-shm",
+    "counters.db",
+    "counters.db-wal",
+    "counters.db-shm",
     "content",
     "once",
     "backends",

@@ -8,7 +8,7 @@ use super::manifest::{Entry, Manifest};
 use super::place::{LAYOUT, Place};
 use crate::check::{Findings, Parts};
 use crate::content::{Content, Digest};
-use crate::control::{self, Control};
+use crate::control::{self, Control, counters};
 use crate::private;
 use svc_base::ids::BackendId;
 use svc_database::Files;
@@ -47,6 +47,11 @@ fn damaged_files(place: &Place, manifest: &Manifest) -> anyhow::Result<Vec<Strin
     let state = place.state(&manifest.state);
     if !is_as_described(&state.join(CONTROL), &manifest.control)? {
         damaged.push("control database: not as the manifest describes it".to_owned());
+    }
+    if let Some(entry) = &manifest.counters
+        && !is_as_described(&state.join(counters::FILE), entry)?
+    {
+        damaged.push("counters: not as the manifest describes them".to_owned());
     }
     let files = Files::open(&state.join(BACKENDS))?;
     for entry in &manifest.backends {

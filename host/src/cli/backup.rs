@@ -1,12 +1,18 @@
 //! `svc backup`.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context as _;
 
 use super::OperatorArgs;
+use super::actor::actor;
 use super::progress::Progress;
 use crate::backup::{self, Copied, Made, last};
+use crate::control::Control;
+use crate::operators::{self, MakeBackup, Operation, Told};
 use svc_base::clock::Clock;
 
 #[derive(Debug, clap::Args)]
@@ -21,15 +27,18 @@ impl Backup {
     /// Fails when the copy is not whole; the earlier backup stays then.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let data = self.args.installation()?;
-        super::allow_many_files();
-        let (clock, progress) = (Clock::system(), Progress::new());
-        let watch = |stage, done, all| progress.show(stage, done, all);
-        let made = backup::make(&data, &self.dir, &clock, &watch).await;
-        drop(progress);
-        if let Err(error) = last::note(&data, &self.dir, made.as_ref().ok(), clock.now()) {
-            super::say(&format!("`svc status` does not know of this: {error}"));
-        }
-        let made = made?;
+        let directory = std::path::absolute(&self.dir)?;
+        let progress = Arc::new(Progress::new());
+        let shown = Arc::clone(&progress);
+        let watch = Told::new(move |step| shown.show(step.stage, step.done, step.all));
+        let wanted = Operation::Backup(MakeBackup {
+            directory: directory.clone(),
+        });
+        let made = match operators::ask(&data, &wanted, &actor(), &watch).await? {
+            Some(answer) => serde_json::from_str(&answer.document)?,
+            None => alone(&data, &directory, &progress).await?,
+        };
+        drop((watch, progress));
         self.args.answer(&made, &told(&made)?)?;
         Ok(if made.complete {
             ExitCode::SUCCESS
@@ -37,6 +46,19 @@ impl Backup {
             ExitCode::FAILURE
         })
     }
+}
+
+/// Makes a backup where no server does.
+async fn alone(data: &Path, directory: &Path, progress: &Progress) -> anyhow::Result<Made> {
+    super::allow_many_files();
+    let clock = Clock::system();
+    let control = Control::open(data).with_context(|| format!("opening {}", data.display()))?;
+    let watch = |stage, done, all| progress.show(stage, done, all);
+    let made = backup::make(data, &control, directory, &clock, &watch).await;
+    if let Err(error) = last::note(data, directory, made.as_ref().ok(), clock.now()) {
+        super::say(&format!("`svc status` does not know of this: {error}"));
+    }
+    made
 }
 
 fn told(made: &Made) -> Result<String, std::fmt::Error> {

@@ -1,13 +1,16 @@
 //! `svc check`.
 
 use std::fmt::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 use super::OperatorArgs;
+use super::actor::actor;
 use crate::backup;
 use crate::check::{Findings, Parts};
 use crate::content::{Content, OnceFiles};
 use crate::data_dir;
+use crate::operators::{self, CheckAll, Operation, Told};
 use crate::private;
 use svc_database::Files;
 
@@ -29,17 +32,28 @@ impl Check {
             true => private::opening(&data, &data_dir::LAYOUT)?,
             false => None,
         };
+        let data = self.args.installation()?;
+        let wanted = Operation::Check(CheckAll {});
+        let mut found: Findings =
+            match operators::ask(&data, &wanted, &actor(), &Told::default()).await? {
+                Some(answer) => serde_json::from_str(&answer.document)?,
+                None => self.alone(&data).await?,
+            };
+        found
+            .errors
+            .extend(open.map(|open| format!("{open}; it is closed to them now")));
+        Ok(found)
+    }
+
+    /// Looks at a data directory that no server has.
+    async fn alone(&self, data: &Path) -> anyhow::Result<Findings> {
         let parts = Parts {
             control: self.args.control()?,
             content: Content::open(&data.join("content"))?,
             once: Some(OnceFiles::open(&data.join("once"))?),
             files: Files::open(&data.join("backends"))?,
         };
-        let mut found = parts.check().await?;
-        found
-            .errors
-            .extend(open.map(|open| format!("{open}; it is closed to them now")));
-        Ok(found)
+        parts.check().await
     }
 
     /// Fails when something is wrong; leftovers of a crash are not, because the server collects them.

@@ -6,6 +6,7 @@ mod check;
 mod config;
 mod dev;
 mod guest;
+mod healthcheck;
 mod manual;
 mod progress;
 mod project;
@@ -47,6 +48,8 @@ enum Command {
     Config(config::ShowConfig),
     /// Say how the server does, what it holds, and how much of what it may
     Status(status::Status),
+    /// Ask the running server whether it serves everything; 0 says yes
+    Healthcheck(healthcheck::Healthcheck),
     #[command(flatten)]
     Operation(operators::Command),
     /// Look at projects, make, change and delete them
@@ -105,6 +108,7 @@ pub fn main() -> ExitCode {
                 Command::Serve(serve) => serve.run().await,
                 Command::Config(config) => config.run(),
                 Command::Status(status) => status.run().await,
+                Command::Healthcheck(healthcheck) => healthcheck.run().await,
                 Command::Operation(command) => {
                     let (args, operation) = command.split();
                     let answer = args.reach(operation).await?;

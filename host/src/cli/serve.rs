@@ -41,7 +41,8 @@ impl Serve {
         if self.dev {
             greet(&server).await?;
         }
-        super::print(&format!("ready http://{}", server.address()))?;
+        let (scheme, address) = (server.scheme(), server.address());
+        super::print(&format!("ready {scheme}://{address}"))?;
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}

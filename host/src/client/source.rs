@@ -35,24 +35,7 @@ impl Source {
     /// # Errors
     /// When it cannot be read, is no text, or is far too large.
     pub(super) fn read(path: &Path, wanted: Option<ContentType>) -> Result<Self> {
-        let bytes = match path.as_os_str() == STDIN {
-            true => bounded(std::io::stdin().lock(), path)?,
-            false => {
-                let failed = |error| Failure::file("Reading", path, &error);
-                let file = std::fs::File::open(path).map_err(failed)?;
-                let found = file.metadata().map_err(failed)?;
-                if found.is_dir() {
-                    return Err(Failure::here(format!(
-                        "{} is a directory: name the files in it. `svc apply` publishes a whole folder.",
-                        path.display()
-                    )));
-                }
-                if found.len() > MOST {
-                    return Err(too_large(path, found.len()));
-                }
-                bounded(file, path)?
-            }
-        };
+        let bytes = bytes(path)?;
         let shown = path.display();
         let text = upload::text(&bytes);
         let text = text.map_err(|problem| Failure::here(format!("{shown}: {}", problem.detail)))?;
@@ -100,6 +83,45 @@ fn file_name(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
+/// Reads a file, or standard input for `-`, that is meant for a server.
+///
+/// # Errors
+/// When it cannot be read, or is far too large.
+pub(super) fn bytes(path: &Path) -> Result<Vec<u8>> {
+    if path.as_os_str() == STDIN {
+        return bounded(std::io::stdin().lock(), path);
+    }
+    let failed = |error| Failure::file("Reading", path, &error);
+    let file = std::fs::File::open(path).map_err(failed)?;
+    let found = file.metadata().map_err(failed)?;
+    if found.is_dir() {
+        return Err(Failure::here(format!(
+            "{} is a directory: name the files in it. `svc apply` publishes a whole folder.",
+            path.display()
+        )));
+    }
+    if found.len() > MOST {
+        return Err(too_large(path, found.len()));
+    }
+    bounded(file, path)
+}
+
+/// Reads a text in the same way, as it is.
+///
+/// # Errors
+/// When it cannot be read, is no text, or is far too large.
+pub(super) fn text(path: &Path) -> Result<String> {
+    let text = String::from_utf8(bytes(path)?);
+    text.map_err(|_| Failure::here(format!("{} is no text in UTF-8.", path.display())))
+}
+
+/// Whether a file has exactly these bytes. A file of another length is not read.
+pub(super) fn has(path: &Path, bytes: &[u8]) -> bool {
+    let length = u64::try_from(bytes.len()).ok();
+    let found = std::fs::metadata(path).ok().map(|found| found.len());
+    found.is_some() && found == length && std::fs::read(path).is_ok_and(|there| there == bytes)
+}
+
 fn bounded(from: impl std::io::Read, path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = from.take(MOST + 1).read_to_end(&mut bytes);
@@ -112,7 +134,7 @@ fn bounded(from: impl std::io::Read, path: &Path) -> Result<Vec<u8>> {
 
 fn too_large(path: &Path, bytes: u64) -> Failure {
     Failure::here(format!(
-        "{} has {} MB or more: a page is text, of about a megabyte. Nothing was sent.",
+        "{} has {} MB or more, and a server takes about one. Nothing was sent.",
         path.display(),
         bytes / 1_000_000
     ))

@@ -3,34 +3,41 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
 use address::is_loopback;
 pub use address::{Address, AddressError};
+pub use edge::Edge;
+pub use https::{Acme, Certificates};
 pub use limits::Limits;
 pub use oauth::Oauth;
 pub use providers::{Provider, ProviderKind};
 pub use said::{lifetime, number};
 pub use stripe::{Secrets as WebhookSecrets, Stripe};
+pub use written::authority;
+use written::{host, origin};
 
 mod address;
 mod cache;
 mod contact;
+mod edge;
+mod https;
 mod limits;
 mod listen;
 mod oauth;
 mod providers;
 mod said;
 mod stripe;
+mod written;
 
 /// Settings as an operator wrote them, in whichever place; `None` where nothing was written.
 #[derive(Clone, Debug, Default, clap::Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// Address to serve on, such as localhost:8080, or :8080 for every interface; port 0 takes a free one [default: 127.0.0.1:8080]
+    /// Address to serve on, such as localhost:8080, or :8080 for every interface; port 0 takes a free one [default: 127.0.0.1:8080, with HTTPS :443]
     #[arg(long, env = "SVC_LISTEN", value_parser = listen::address)]
     #[serde(
         default,
@@ -42,7 +49,7 @@ pub struct Settings {
     #[arg(long, env = "SVC_DATA")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<PathBuf>,
-    /// URL of the API host [default: http://localhost:<port>]
+    /// URL of the API host [default: http://localhost:<port>, with HTTPS https://localhost]
     #[arg(long, env = "SVC_BASE_URL")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<Url>,
@@ -82,6 +89,26 @@ pub struct Settings {
         skip_serializing_if = "Option::is_none"
     )]
     pub ops_listen: Option<SocketAddr>,
+    /// Speak HTTPS, with certificates from Let's Encrypt unless files or `[acme]` say otherwise [default: false]
+    #[arg(long, env = "SVC_HTTPS", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub https: Option<bool>,
+    /// File of the certificate and of those that it is believed by, in PEM; read again when it changes [default: none]
+    #[arg(long, env = "SVC_TLS_CERT")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_cert: Option<PathBuf>,
+    /// File of the certificate's private key, in PEM [default: none]
+    #[arg(long, env = "SVC_TLS_KEY")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_key: Option<PathBuf>,
+    /// Address that sends visitors of plain HTTP to HTTPS [default: port 80 if HTTPS is on 443, else none]
+    #[arg(long, env = "SVC_REDIRECT_LISTEN", value_parser = listen::address)]
+    #[serde(
+        default,
+        deserialize_with = "listen::deserialize",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub redirect_listen: Option<SocketAddr>,
     /// Form of the log on standard error [default: text]
     #[arg(long, env = "SVC_LOG_FORMAT", value_enum)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -94,6 +121,10 @@ pub struct Settings {
     #[arg(skip)]
     #[serde(default)]
     pub limits: Limits,
+    /// Issuer of certificates; the file only.
+    #[arg(skip)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acme: Option<Acme>,
     /// A cache in front; the file only, but for its token.
     #[arg(skip)]
     pub edge: Option<Edge>,
@@ -111,25 +142,6 @@ pub struct Settings {
     #[arg(skip)]
     #[serde(skip)]
     pub dev: bool,
-}
-
-/// A Cloudflare-compatible edge that is told what to forget.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Edge {
-    /// The zone that the pages are in.
-    pub zone_id: String,
-    /// The token of its API; `SVC_EDGE_API_TOKEN` beats it.
-    #[serde(default, serialize_with = "masked")]
-    pub api_token: String,
-    /// Where its API is.
-    #[serde(default = "cloudflare")]
-    pub api_base: Url,
-}
-
-#[allow(clippy::expect_used, reason = "a constant")]
-fn cloudflare() -> Url {
-    Url::parse("https://api.cloudflare.com/client/v4").expect("a URL")
 }
 
 /// Shows that there is a secret, and nothing of it.
@@ -177,10 +189,15 @@ impl Settings {
                 self.trusted_proxies
             },
             ops_listen: self.ops_listen.or(file.ops_listen),
+            https: self.https.or(file.https),
+            tls_cert: self.tls_cert.or(file.tls_cert),
+            tls_key: self.tls_key.or(file.tls_key),
+            redirect_listen: self.redirect_listen.or(file.redirect_listen),
             log_format: self.log_format.or(file.log_format),
             access_log: self.access_log.or(file.access_log),
             // Flags and the environment have no limits.
             limits: file.limits,
+            acme: file.acme,
             edge: file.edge,
             oauth: file.oauth,
             stripe: file.stripe,
@@ -202,8 +219,23 @@ impl Settings {
 
     /// The address to listen on.
     pub fn listen(&self) -> SocketAddr {
-        self.listen
-            .unwrap_or(SocketAddr::from(([127, 0, 0, 1], 8080)))
+        // HTTPS is for others; plain HTTP is for this machine until somebody says otherwise.
+        self.listen.unwrap_or(match self.is_https() {
+            true => SocketAddr::from((Ipv6Addr::UNSPECIFIED, https::PORT)),
+            false => SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
+        })
+    }
+
+    /// Returns the origin of the API, on a server that listens on a port.
+    fn base(&self, port: u16) -> anyhow::Result<String> {
+        match &self.base_url {
+            Some(url) => origin("base_url", url),
+            None if self.is_https() => {
+                let url = Url::parse(&format!("https://localhost:{port}"))?;
+                origin("base_url", &url)
+            }
+            None => Ok(format!("http://localhost:{port}")),
+        }
     }
 
     /// Everything decided, for a server that listens on `address`.
@@ -213,16 +245,13 @@ impl Settings {
     pub fn resolve(self, address: SocketAddr) -> anyhow::Result<Config> {
         self.limits.check()?;
         let (data, guests) = (self.data(), self.guests());
-        let port = address.port();
-        let base_url = match self.base_url {
-            Some(url) => origin("base_url", &url)?,
-            None => format!("http://localhost:{port}"),
-        };
-        let sites_url = match self.sites_url {
-            Some(url) => origin("sites_url", &url)?,
+        let base_url = self.base(address.port())?;
+        let sites_url = match &self.sites_url {
+            Some(url) => origin("sites_url", url)?,
             None => base_url.clone(),
         };
         let base = Url::parse(&base_url)?;
+        let certificates = self.certificates(&base, &Url::parse(&sites_url)?)?;
         let sites_domain = match self.sites_domain {
             Some(domain) => Some(host("sites_domain", &domain)?),
             None if base.host_str() == Some("localhost") => Some(authority(&base)),
@@ -249,10 +278,19 @@ impl Settings {
             cache,
             trusted_proxies: self.trusted_proxies,
             ops_listen: self.ops_listen,
+            https: certificates.is_some(),
+            tls_cert: self.tls_cert,
+            tls_key: self.tls_key,
+            redirect_listen: self.redirect_listen,
             log_format: self.log_format.unwrap_or(LogFormat::Text),
             access_log: self.access_log.unwrap_or(false),
             limits: self.limits,
-            edge: self.edge.map(with_token).transpose()?,
+            acme: match &certificates {
+                Some(Certificates::Acme(acme)) => Some(acme.clone()),
+                _ => None,
+            },
+            certificates,
+            edge: self.edge.map(edge::with_token).transpose()?,
             oauth: self.oauth.map(Oauth::checked).transpose()?,
             stripe: self.stripe.map(Stripe::complete).transpose()?,
             dev: self.dev && stripe::is_loopback(&base),
@@ -287,12 +325,25 @@ pub struct Config {
     pub trusted_proxies: Vec<IpNet>,
     /// The operators' listener.
     pub ops_listen: Option<SocketAddr>,
+    /// Whether the server speaks TLS itself.
+    pub https: bool,
+    /// The file of the certificate.
+    pub tls_cert: Option<PathBuf>,
+    /// The file of its key.
+    pub tls_key: Option<PathBuf>,
+    /// Where visitors of plain HTTP are sent from, if the operator says so.
+    pub redirect_listen: Option<SocketAddr>,
     /// How log lines look.
     pub log_format: LogFormat,
     /// Whether each request that is answered is logged.
     pub access_log: bool,
     /// The numbers of the service.
     pub limits: Limits,
+    /// Issuer of certificates.
+    pub acme: Option<Acme>,
+    /// Where certificates come from; `None` where the server speaks plain HTTP.
+    #[serde(skip)]
+    pub certificates: Option<Certificates>,
     /// The cache in front.
     pub edge: Option<Edge>,
     /// Issuer whose access tokens identify users.
@@ -334,53 +385,6 @@ fn own_address(address: SocketAddr) -> String {
         address.ip()
     };
     format!("http://{}", SocketAddr::new(ip, address.port()))
-}
-
-/// The token of the environment beats that of the file; without one there is nothing to purge with.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "secrets of tables come from the environment"
-)]
-fn with_token(mut edge: Edge) -> anyhow::Result<Edge> {
-    if let Ok(token) = std::env::var("SVC_EDGE_API_TOKEN") {
-        edge.api_token = token;
-    }
-    if edge.api_token.is_empty() {
-        bail!("edge.api_token is missing: set it in the file, or SVC_EDGE_API_TOKEN");
-    }
-    Ok(edge)
-}
-
-/// Host and, where it is not the scheme's own, port.
-pub fn authority(url: &Url) -> String {
-    let host = url.host_str().unwrap_or_default();
-    url.port()
-        .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
-}
-
-/// An http or https URL that is an origin and nothing more.
-fn origin(name: &str, url: &Url) -> anyhow::Result<String> {
-    let bare = url.path() == "/"
-        && url.query().is_none()
-        && url.fragment().is_none()
-        && url.username().is_empty();
-    if !bare || !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-        bail!("{name} must be an origin such as https://example.com, without a path: {url}");
-    }
-    Ok(format!("{}://{}", url.scheme(), authority(url)))
-}
-
-/// A host, with its port where it has one, and nothing more.
-fn host(name: &str, text: &str) -> anyhow::Result<String> {
-    let host = text.to_ascii_lowercase();
-    // A scheme of which no port is left out.
-    let url = Url::parse(&format!("svc://{host}"));
-    if !url.is_ok_and(|url| url.authority() == host && !host.contains('@') && !host.is_empty()) {
-        bail!(
-            "{name} must be a host such as pages.example.com, without a scheme or a path: {text:?}"
-        );
-    }
-    Ok(host)
 }
 
 #[cfg(test)]

@@ -23,6 +23,15 @@ pub struct Stripe {
     pub plan_price: Option<String>,
 }
 
+impl Stripe {
+    /// Whether real money moves: by the key's own word, at a provider and not at a stand-in on this machine.
+    pub fn is_live(&self) -> bool {
+        let key = ["sk_live_", "rk_live_"];
+        let live = key.iter().any(|prefix| self.secret_key.starts_with(prefix));
+        live && self.api_base.scheme() == "https"
+    }
+}
+
 impl std::fmt::Debug for Stripe {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = f.debug_struct("Stripe");
@@ -97,6 +106,11 @@ impl Stripe {
         let safe = base.scheme() == "https" || base.scheme() == "http" && is_loopback(base);
         if !safe || base.query().is_some() || base.fragment().is_some() {
             bail!("stripe.api_base must be https, or http on this machine: {base}");
+        }
+        if self.plan_price.as_deref().is_some_and(str::is_empty) {
+            bail!(
+                "stripe.plan_price is empty: name the provider's price of the plan `pro`, or leave it out"
+            );
         }
         Ok(())
     }

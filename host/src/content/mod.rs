@@ -4,6 +4,7 @@ mod artifact;
 mod digest;
 mod held;
 mod hold;
+mod local;
 mod once;
 mod shelf;
 mod store;

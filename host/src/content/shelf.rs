@@ -7,7 +7,7 @@ use std::path::Path;
 use cap_std::fs::{Dir, File};
 
 use super::Digest;
-use super::store::MARKER;
+use super::local::MARKER;
 use svc_base::disk;
 
 /// How the name of an object begins that is not whole yet.

@@ -1,19 +1,19 @@
 //! The content store: objects named by their SHA-256, written once, durable before anything refers to them.
+//!
+//! Where they are is the business of an [`ObjectStore`]: a directory of this machine (`local.rs`), or any other. It promises
+//! that what it has answered to be written is durable.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
-use object_store::local::LocalFileSystem;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutPayload};
 
 use super::Digest;
 use super::held::Held;
-
-/// Written at each start, to learn the disk's time.
-pub(super) const MARKER: &str = ".opened";
+use super::local::{Local, MARKER};
 
 /// An error of the content store.
 #[derive(Debug, thiserror::Error)]
@@ -46,9 +46,9 @@ pub struct Content(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    store: LocalFileSystem,
-    directory: PathBuf,
-    opened: FileTime,
+    store: Arc<dyn ObjectStore>,
+    /// The directory that the store is, if it is one.
+    local: Option<Local>,
     /// How many publishes rely on an object that no committed row may refer to yet.
     pins: Mutex<HashMap<Digest, usize>>,
     /// Writers and the collector of one object take turns, so that "it is there" means "it is durable".
@@ -94,17 +94,24 @@ impl Content {
     /// # Errors
     /// When the directory cannot be made or read.
     pub fn open(directory: &Path) -> anyhow::Result<Self> {
-        std::fs::create_dir_all(directory)?;
-        let store = LocalFileSystem::new_with_prefix(directory)?.with_fsync(true);
-        Ok(Self(Arc::new(Inner {
+        let (store, local) = Local::open(directory)?;
+        Ok(Self::of(Arc::new(store), Some(local)))
+    }
+
+    /// Opens a store that is no directory of this machine.
+    pub fn over(store: Arc<dyn ObjectStore>) -> Self {
+        Self::of(store, None)
+    }
+
+    fn of(store: Arc<dyn ObjectStore>, local: Option<Local>) -> Self {
+        Self(Arc::new(Inner {
             store,
-            directory: directory.to_owned(),
-            opened: marker_time(directory)?,
+            local,
             pins: Mutex::default(),
             turns: std::array::from_fn(|_| tokio::sync::Mutex::default()),
             held: Held::default(),
             reading: std::array::from_fn(|_| tokio::sync::Mutex::default()),
-        })))
+        }))
     }
 
     /// Stores a few `bytes` and answers when they are durable. What is there already is not written again.
@@ -207,10 +214,12 @@ impl Content {
         Ok((digests, strangers))
     }
 
-    /// Deletes uploads that a crash before this start left unfinished.
+    /// Deletes uploads that a crash before this start left unfinished; a store that is no directory sees to that itself.
     pub async fn remove_stale_uploads(&self) -> std::io::Result<()> {
-        let (directory, opened) = (self.0.directory.clone(), self.0.opened);
-        let task = tokio::task::spawn_blocking(move || remove_uploads(&directory, opened));
+        let Some(local) = self.0.local.clone() else {
+            return Ok(());
+        };
+        let task = tokio::task::spawn_blocking(move || local.remove_stale_uploads());
         task.await.map_err(std::io::Error::other)?
     }
 
@@ -229,37 +238,6 @@ impl Content {
     }
 }
 
-/// The file system's own time, against which it stamps files.
-type FileTime = std::time::SystemTime;
-
-/// The time of the disk now, as it stamps a file that is written now.
-fn marker_time(directory: &Path) -> std::io::Result<FileTime> {
-    let marker = directory.join(MARKER);
-    std::fs::write(&marker, b"")?;
-    std::fs::metadata(&marker)?.modified()
-}
-
-/// An upload that is not finished lies beside its object-to-be, with a `#` in its name.
-fn remove_uploads(directory: &Path, before: FileTime) -> std::io::Result<()> {
-    for shard in std::fs::read_dir(directory)? {
-        let shard = shard?;
-        if !shard.file_type()?.is_dir() {
-            continue;
-        }
-        for file in std::fs::read_dir(shard.path())? {
-            let file = file?;
-            let unfinished = file
-                .file_name()
-                .to_str()
-                .is_some_and(|name| name.contains('#'));
-            if unfinished && file.metadata()?.modified()? < before {
-                std::fs::remove_file(file.path())?;
-            }
-        }
-    }
-    Ok(())
-}
-
 fn path(digest: &Digest) -> object_store::path::Path {
     let (shard, rest) = digest.names();
     object_store::path::Path::from_iter([shard, rest])
@@ -269,32 +247,61 @@ fn path(digest: &Digest) -> object_store::path::Path {
 mod tests {
     use super::*;
 
+    /// A store of each kind, with what it lies in.
+    fn stores() -> [(Content, Option<tempfile::TempDir>); 2] {
+        let directory = tempfile::tempdir().unwrap();
+        let local = Content::open(directory.path()).unwrap();
+        let memory = Content::over(Arc::new(object_store::memory::InMemory::new()));
+        [(local, Some(directory)), (memory, None)]
+    }
+
     #[tokio::test]
     async fn an_object_is_there_once_and_stays_while_pinned_or_referenced() {
-        let directory = tempfile::tempdir().unwrap();
-        let content = Content::open(directory.path()).unwrap();
-        let pin = content.put(Bytes::from_static(b"hello")).await.unwrap();
-        let again = content.put(Bytes::from_static(b"hello")).await.unwrap();
-        let digest = pin.digest();
-        assert_eq!(content.get(&digest).await.unwrap().unwrap(), "hello");
+        for (content, _directory) in stores() {
+            let pin = content.put(Bytes::from_static(b"hello")).await.unwrap();
+            let again = content.put(Bytes::from_static(b"hello")).await.unwrap();
+            let digest = pin.digest();
+            assert_eq!(content.get(&digest).await.unwrap().unwrap(), "hello");
 
-        let free = || async { Ok::<_, Error>(false) };
-        assert!(
-            !content.collect(&digest, free()).await.unwrap(),
-            "pinned twice"
-        );
-        drop(pin);
-        assert!(
-            !content.collect(&digest, free()).await.unwrap(),
-            "pinned once"
-        );
-        drop(again);
-        let referenced = async { Ok::<_, Error>(true) };
-        assert!(
-            !content.collect(&digest, referenced).await.unwrap(),
-            "referenced"
-        );
-        assert!(content.collect(&digest, free()).await.unwrap());
-        assert!(content.get(&digest).await.unwrap().is_none());
+            let free = || async { Ok::<_, Error>(false) };
+            let collected = content.collect(&digest, free()).await.unwrap();
+            assert!(!collected, "pinned twice");
+            drop(pin);
+            let collected = content.collect(&digest, free()).await.unwrap();
+            assert!(!collected, "pinned once");
+            drop(again);
+            let referenced = async { Ok::<_, Error>(true) };
+            let collected = content.collect(&digest, referenced).await.unwrap();
+            assert!(!collected, "referenced");
+            assert!(content.collect(&digest, free()).await.unwrap());
+            assert!(content.get(&digest).await.unwrap().is_none());
+            let again = content.collect(&digest, free()).await.unwrap();
+            assert!(again, "it is gone already");
+        }
+    }
+
+    #[tokio::test]
+    async fn objects_are_listed_and_served_from_any_store() {
+        for (content, _directory) in stores() {
+            let large = Bytes::from(vec![7; 300 * 1024]);
+            let mut pins = Vec::new();
+            for object in [Bytes::from_static(b"one"), large.clone()] {
+                pins.push(content.put(object).await.unwrap());
+            }
+            let (mut listed, strangers) = content.list().await.unwrap();
+            let mut put: Vec<Digest> = pins.iter().map(Pin::digest).collect();
+            listed.sort_unstable();
+            put.sort_unstable();
+            assert_eq!((listed, strangers), (put, Vec::new()));
+            let digest = Digest::of(&large);
+            let served = content.serve(&digest).await.unwrap().unwrap();
+            let shared = content.serve(&digest).await.unwrap().unwrap();
+            assert_eq!(served, large);
+            assert_eq!(served.as_ptr(), shared.as_ptr(), "it is in memory once");
+            let none = Digest::of(b"none");
+            assert!(content.serve(&none).await.unwrap().is_none());
+            content.remove_stale_uploads().await.unwrap();
+            assert!(content.get(&digest).await.unwrap().is_some());
+        }
     }
 }

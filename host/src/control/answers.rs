@@ -1,6 +1,8 @@
 //! The first answers to idempotency keys, kept in the transaction of their effect, and sealed: an answer may hold a secret
 //! that is shown once, and only who sends the same request again has the key to it.
 
+use std::collections::HashSet;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -10,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Error, Tx};
 use svc_base::clock::Timestamp;
+use svc_base::ids::DeploymentId;
 
 /// Key of an answer: who asked, where, with which key, and for what.
 #[derive(Clone)]
@@ -213,13 +216,23 @@ pub fn forget(tx: &Tx<'_>, before: Timestamp) -> Result<(), Error> {
 }
 
 /// Forgets what a route answered about deployments that are not there, in a copy that has not got the shares that are read
-/// once. An answer that is sealed says nothing to anybody but its own client, and stays.
-pub fn forget_absent(tx: &Tx<'_>, route: &str) -> Result<(), Error> {
+/// once: `there` are those that are. An answer that is sealed says nothing to anybody but its own client, and stays.
+pub fn forget_absent(tx: &Tx<'_>, route: &str, there: &HashSet<DeploymentId>) -> Result<(), Error> {
     tx.execute(
-        "DELETE FROM idempotency WHERE route = ?1
-            AND (made IS NULL OR made NOT IN (SELECT id FROM deployments))",
+        "DELETE FROM idempotency WHERE route = ?1 AND made IS NULL",
         [route],
     )?;
+    let named: Vec<String> = tx
+        .prepare("SELECT DISTINCT made FROM idempotency WHERE route = ?1")?
+        .query_map([route], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    let is_there = |id: &str| id.parse().is_ok_and(|id| there.contains(&id));
+    for absent in named.iter().filter(|id| !is_there(id)) {
+        tx.execute(
+            "DELETE FROM idempotency WHERE route = ?1 AND made = ?2",
+            [route, absent],
+        )?;
+    }
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use rusqlite::{Connection, OpenFlags};
 
 use super::pool::FILE;
-use super::{Control, Error};
+use super::{Control, Error, counters};
 use svc_base::sqlite;
 
 /// How often the lock of writers is asked for; they let it go for some tens of microseconds between two commits.
@@ -67,13 +67,19 @@ impl Snapshot {
     }
 }
 
-/// Writes the database in `directory` anew into its one file, once nobody has it open: its rows and nothing else. Where it was copied
+/// Brings the databases in `directory` into one file each, once nobody has them open. The control database is written anew, its
+/// rows and nothing else: where it was copied
 /// from, free space may hold what was deleted.
 ///
 /// # Errors
 /// The databases', or the disk's.
 pub fn seal(directory: &Path) -> anyhow::Result<()> {
     let (path, anew) = (directory.join(FILE), directory.join(ANEW));
+    let counters = open(
+        &directory.join(counters::FILE),
+        OpenFlags::SQLITE_OPEN_READ_WRITE,
+    )?;
+    sqlite::without_log(&counters)?;
     let connection = open(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     sqlite::without_log(&connection)?;
     let name = anew.to_str().context("the path is not UTF-8")?;
@@ -99,9 +105,9 @@ mod tests {
         let control = Control::open(data.path()).unwrap();
         let other = Connection::open(data.path().join(FILE)).unwrap();
         other.busy_timeout(Duration::ZERO).unwrap();
-        let add = "INSERT INTO visit_flushes (at) VALUES (0)";
+        let add = "INSERT INTO operator_events (kind, subject, at) VALUES ('', '', 0)";
         let count = |c: &Connection| {
-            let sql = "SELECT count(*) FROM visit_flushes";
+            let sql = "SELECT count(*) FROM operator_events";
             c.query_row::<i64, _, _>(sql, [], |row| row.get(0))
         };
         other.execute(add, []).unwrap();

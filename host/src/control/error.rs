@@ -1,5 +1,9 @@
 //! Errors of the control database, told apart once.
 
+use svc_base::sqlite::{Trouble, trouble};
+
+use super::migrations::SCHEMA;
+
 /// An error of the control database.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -12,6 +16,12 @@ pub enum Error {
     /// The writer has stopped, because the server is stopping.
     #[error("the control database is closed")]
     Closed,
+    /// A newer program has had the database.
+    #[error(
+        "the control database has the schema {0}, and this program knows schemas up to {known}: use a newer one, or restore a backup that this one has made",
+        known = SCHEMA
+    )]
+    Newer(u32),
     /// Everything else, for the log.
     #[error("control database: {0}")]
     Sqlite(rusqlite::Error),
@@ -25,11 +35,10 @@ pub enum Error {
 
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
-        use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked, DiskFull};
-        match error.sqlite_error_code() {
-            Some(DiskFull) => Self::Full,
-            Some(DatabaseBusy | DatabaseLocked) => Self::Busy,
-            _ => Self::Sqlite(error),
+        match trouble(&error) {
+            Some(Trouble::Full | Trouble::DiskFull) => Self::Full,
+            Some(Trouble::Busy) => Self::Busy,
+            None => Self::Sqlite(error),
         }
     }
 }

@@ -3,6 +3,9 @@
 use rusqlite::Connection;
 
 use super::Error;
+use super::counters::Counters;
+use svc_base::fault;
+use svc_base::ids::DeploymentId;
 
 /// In order; a script's number is its place here, from 1. Scripts are never changed after a release.
 const SCRIPTS: &[&str] = &[
@@ -17,16 +20,25 @@ const SCRIPTS: &[&str] = &[
     include_str!("../../migrations/0009_payments.sql"),
     include_str!("../../migrations/0010_members.sql"),
     include_str!("../../migrations/0011_agents.sql"),
+    include_str!("../../migrations/0012_counters.sql"),
+    include_str!("../../migrations/0013_homes.sql"),
+    include_str!("../../migrations/0014_payment_endings.sql"),
 ];
 /// Before this schema what was deleted stayed in free space.
 const FORGETFUL: u32 = 5;
+/// Before this schema views were counted here.
+const UNCOUNTED: u32 = 12;
 
 /// The number of the newest schema.
 #[allow(clippy::cast_possible_truncation, reason = "there are a few")]
 pub const SCHEMA: u32 = SCRIPTS.len() as u32;
 
-/// Brings a database to the newest schema. Safe to call from several processes at once.
-pub(super) fn migrate(connection: &mut Connection) -> Result<(), Error> {
+/// Brings a database to the newest schema; what has moved out of it goes to its place first. Safe to call from several
+/// processes at once.
+///
+/// # Errors
+/// `Newer`, if a newer program has had the database.
+pub(super) fn migrate(connection: &mut Connection, counters: &Counters) -> Result<(), Error> {
     let held: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if (1..FORGETFUL).contains(&held) {
         connection.execute_batch("VACUUM")?;
@@ -34,10 +46,57 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), Error> {
     let transaction =
         connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let done: u32 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    // What it means is unknown here, and a row written without it could break it.
+    if done > SCHEMA {
+        return Err(Error::Newer(done));
+    }
+    if (1..UNCOUNTED).contains(&done) {
+        // Whoever dies between the two does this again: nobody counts before both are done.
+        counters.take_over(visits(&transaction)?)?;
+        fault::point("migrate.counted");
+    }
     for (number, script) in (1_u32..).zip(SCRIPTS).filter(|(number, _)| *number > done) {
         transaction.execute_batch(script)?;
         transaction.pragma_update(None, "user_version", number)?;
     }
+    fault::point("migrate.prepared");
     transaction.commit()?;
+    fault::point("migrate.committed");
     Ok(())
+}
+
+/// Views as they were counted here.
+fn visits(c: &Connection) -> rusqlite::Result<Vec<(DeploymentId, u64)>> {
+    c.prepare("SELECT id, visits FROM deployments WHERE visits > 0")?
+        .query_map([], |row| {
+            Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs()))
+        })?
+        .collect()
+}
+
+/// Gives an empty database the newest schema.
+#[cfg(debug_assertions)]
+pub(super) fn make_schema(connection: &Connection) -> rusqlite::Result<()> {
+    let mut scripts = SCRIPTS.iter();
+    scripts.try_for_each(|script| connection.execute_batch(script))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_of_a_newer_program_is_left_alone() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let counters = Counters::open(directory.path()).unwrap();
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection, &counters).unwrap();
+        migrate(&mut connection, &counters).unwrap();
+        let newer = SCHEMA + 1;
+        let set = connection.pragma_update(None, "user_version", newer);
+        set.unwrap();
+        let refused = migrate(&mut connection, &counters).unwrap_err();
+        assert!(matches!(refused, Error::Newer(found) if found == newer));
+        assert!(refused.to_string().contains("use a newer one"), "{refused}");
+    }
 }

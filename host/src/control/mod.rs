@@ -1,4 +1,5 @@
-//! The control database: one SQLite file with everything durable that is not content or a tenant's data.
+//! The control database: one SQLite file with everything durable that is not content or a tenant's data, and beside it the
+//! file of what is counted.
 //!
 //! One writer thread and several readers. Writes that queue up while a commit is under way share the next
 //! one: a savepoint each, one sync for all, and nobody is answered before it.
@@ -7,8 +8,12 @@ pub mod answers;
 pub mod audit;
 mod change;
 mod copy;
+pub mod counters;
+#[cfg(debug_assertions)]
+mod crossing;
 mod error;
 pub mod events;
+mod homes;
 mod migrations;
 mod pool;
 mod residue;
@@ -16,7 +21,9 @@ mod secrets;
 
 pub use change::Change;
 pub use copy::{Snapshot, seal};
+pub use counters::Counters;
 pub use error::Error;
+pub use homes::{Home, TABLES, Table};
 pub use migrations::SCHEMA;
 pub use pool::{Control, Tx};
 pub use secrets::Secrets;

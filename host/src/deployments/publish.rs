@@ -15,6 +15,7 @@ use super::{Deployments, runtime, store};
 use crate::content::{self, Artifact, Digest, Pin};
 use crate::control;
 use svc_base::clock::Timestamp;
+use svc_base::disk;
 use svc_base::random::NoRandomness;
 use svc_sandbox::{
     Budget, Busy, Foot, GuestDigest, Malformed, RenderFailure, RuntimeScript, Source,
@@ -165,8 +166,7 @@ impl Deployments {
     /// # Errors
     /// `Capacity`.
     pub fn check_disk(&self) -> Result<(), PublishError> {
-        let disk = rustix::fs::statvfs(&self.config.data).map_err(std::io::Error::from)?;
-        if disk.f_bavail.saturating_mul(disk.f_frsize) < self.config.limits.free_disk_bytes {
+        if disk::free(&self.config.data)? < self.config.limits.free_disk_bytes {
             return Err(PublishError::Capacity(DISK_FULL));
         }
         Ok(())

@@ -1,5 +1,7 @@
 //! Deployments in the control database.
 
+use std::collections::BTreeSet;
+
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::Deployment;
@@ -106,26 +108,38 @@ pub(super) fn insert(tx: &Tx<'_>, new: &Deployment, made_by: &MadeBy) -> Result<
 /// share is remembered for whoever deletes it again.
 pub(super) fn remove(tx: &Tx<'_>, id: &DeploymentId, now: Timestamp) -> Result<bool, Error> {
     remember_token(tx, id, now)?;
-    tx.prepare_cached(
-        "INSERT OR IGNORE INTO garbage (digest, since)
-         SELECT source_digest, ?2 FROM revisions WHERE deployment_id = ?1
-         UNION SELECT preview_digest, ?2 FROM revisions
-            WHERE deployment_id = ?1 AND preview_digest IS NOT NULL",
-    )?
-    .execute(params![id, now])?;
+    let mut unused = remove_history(tx, id)?;
     let digests: Option<[Option<Digest>; 2]> = tx
         .prepare_cached(
             "DELETE FROM deployments WHERE id = ?1 RETURNING source_digest, artifact_digest",
         )?
         .query_row([id], |row| Ok([row.get(0)?, row.get(1)?]))
         .optional()?;
-    let Some(digests) = digests else {
-        return Ok(false);
-    };
-    for digest in digests.into_iter().flatten() {
+    let was_there = digests.is_some();
+    unused.extend(digests.into_iter().flatten().flatten());
+    for digest in unused {
         add_garbage(tx, &digest, now)?;
     }
-    Ok(true)
+    Ok(was_there)
+}
+
+/// Removes the history of a deployment; answers which content it has named.
+fn remove_history(tx: &Tx<'_>, id: &DeploymentId) -> Result<BTreeSet<Digest>, Error> {
+    let mut named = BTreeSet::new();
+    let mut removing = tx.prepare_cached(
+        "DELETE FROM revisions WHERE deployment_id = ?1 RETURNING source_digest, preview_digest",
+    )?;
+    let mut removed = removing.query([id])?;
+    while let Some(row) = removed.next()? {
+        named.extend(
+            [row.get::<_, Option<Digest>>(0)?, row.get(1)?]
+                .into_iter()
+                .flatten(),
+        );
+    }
+    tx.prepare_cached("DELETE FROM releases WHERE deployment_id = ?1")?
+        .execute([id])?;
+    Ok(named)
 }
 
 /// Remembers the token of a share whose end is now.
@@ -185,32 +199,6 @@ pub(super) fn one_time_ids(c: &Connection) -> rusqlite::Result<Vec<DeploymentId>
         .collect()
 }
 
-/// Adds counted visits, once for each flush id; returns whether this call did.
-pub(super) fn add_visits(
-    tx: &Tx<'_>,
-    flush: i64,
-    counts: &[(DeploymentId, u64)],
-    now: Timestamp,
-) -> Result<bool, Error> {
-    let new = tx
-        .prepare_cached("INSERT OR IGNORE INTO visit_flushes (id, at) VALUES (?1, ?2)")?
-        .execute(params![flush, now])?;
-    if new == 0 {
-        return Ok(false);
-    }
-    let mut add = tx.prepare_cached("UPDATE deployments SET visits = visits + ?2 WHERE id = ?1")?;
-    for (id, count) in counts {
-        add.execute(params![id, i64::try_from(*count).unwrap_or(i64::MAX)])?;
-    }
-    Ok(true)
-}
-
-/// Forgets flushes that nobody retries any more.
-pub(super) fn forget_flushes(tx: &Tx<'_>, before: Timestamp) -> Result<(), Error> {
-    tx.execute("DELETE FROM visit_flushes WHERE at < ?1", [before])?;
-    Ok(())
-}
-
 /// Marks content that may have lost its last reference.
 pub(super) fn add_garbage(tx: &Tx<'_>, digest: &Digest, now: Timestamp) -> Result<(), Error> {
     tx.prepare_cached("INSERT OR IGNORE INTO garbage (digest, since) VALUES (?1, ?2)")?
@@ -238,14 +226,21 @@ pub(super) fn unmark(tx: &Tx<'_>, digest: &Digest) -> Result<(), Error> {
 
 /// Whether any row refers to this content.
 pub(super) fn is_referenced(c: &Connection, digest: &Digest) -> rusqlite::Result<bool> {
-    c.prepare_cached(
+    // Of each home by itself.
+    let by = [
         "SELECT EXISTS (SELECT 1 FROM deployments WHERE source_digest = ?1)
              OR EXISTS (SELECT 1 FROM deployments WHERE artifact_digest = ?1)
-             OR EXISTS (SELECT 1 FROM revisions WHERE source_digest = ?1)
-             OR EXISTS (SELECT 1 FROM revisions WHERE preview_digest = ?1)
              OR EXISTS (SELECT 1 FROM runtimes WHERE digest = ?1)",
-    )?
-    .query_row([digest], |row| row.get(0))
+        "SELECT EXISTS (SELECT 1 FROM revisions WHERE source_digest = ?1)
+             OR EXISTS (SELECT 1 FROM revisions WHERE preview_digest = ?1)",
+    ];
+    for rows in by {
+        let mut look = c.prepare_cached(rows)?;
+        if look.query_row([digest], |row| row.get(0))? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Keeps a runtime that pages name.

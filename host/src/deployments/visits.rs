@@ -1,19 +1,16 @@
 //! Views, counted in memory off the hot path and written down every two seconds.
 //!
 //! A crash loses at most what was counted since; a flush that is retried never counts twice, because each has
-//! an id that is written with it.
+//! an id that is written with it. They are written to the counters, beside the control database.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use prometheus_client::metrics::counter::Counter as Total;
 
-use super::{Deployments, store};
+use super::{Deployments, operators};
 use crate::control::Error;
 use svc_base::ids::DeploymentId;
-
-/// Flush ids older than this are forgotten, in seconds.
-const REMEMBER: i64 = 3600;
 
 /// Views of one deployment that are not yet handed to a flush.
 #[derive(Debug)]
@@ -109,19 +106,32 @@ impl Deployments {
             None => return Ok(()),
         };
         *flushing = Some(flush.clone());
-        let now = self.clock.now();
-        self.control
-            .write(move |tx| {
-                store::add_visits(tx, flush.id, &flush.counts, now)?;
-                store::forget_flushes(tx, now.plus_seconds(-REMEMBER))
-            })
-            .await?;
+        let (counters, now) = (self.control.counters(), self.clock.now());
+        let write = move || counters.add(flush.id, &flush.counts, now);
+        blocking(write).await?;
         *flushing = None;
         Ok(())
     }
-}
 
-impl Deployments {
+    /// Forgets the views of deployments that are gone.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn forget_visits(&self) -> Result<(), Error> {
+        let counters = self.control.counters();
+        // Before the look at who is there: a view is counted after its deployment is.
+        let counted = counters.counted();
+        let there = operators::ids(&self.control).await?;
+        let gone: Vec<_> = counted
+            .into_iter()
+            .filter(|id| !there.contains(id))
+            .collect();
+        if gone.is_empty() {
+            return Ok(());
+        }
+        blocking(move || counters.forget(&gone)).await
+    }
+
     /// Writes down everything that is counted, that of a failed flush too: for the end, when no view can come.
     pub async fn flush_all_visits(&self) -> Result<(), Error> {
         while self.visits.is_waiting().await {
@@ -129,6 +139,11 @@ impl Deployments {
         }
         Ok(())
     }
+}
+
+async fn blocking(work: impl FnOnce() -> Result<(), Error> + Send + 'static) -> Result<(), Error> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or(Err(Error::Panicked))
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub async fn get(
 /// Delete a project
 ///
 /// With all that is in it. Its addresses stop resolving before this is answered; a project that is gone
-/// already is answered alike.
+/// already is answered alike. What its visitors subscribe to ends at the close of the month that is paid for.
 #[utoipa::path(
     operation_id = "delete_project",
     delete, path = "/api/v1/projects/{id}", tag = "projects",

@@ -2,9 +2,9 @@
 //! whether a server runs at all.
 
 use std::fs::{File, OpenOptions, Permissions, TryLockError};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -102,14 +102,7 @@ pub fn elsewhere(data: &Path) -> io::Result<Option<String>> {
 
 /// Writes it down. Nobody relies on it after a power cut, so it is not synced; whoever reads finds the old or the new.
 pub fn write(data: &Path, said: &Said) -> anyhow::Result<()> {
-    let new: PathBuf = data.join(format!(".{FILE}.new"));
-    let mut options = OpenOptions::new();
-    let options = options.write(true).create(true).truncate(true).mode(MODE);
-    let mut file = options.open(&new)?;
-    // One that was left behind keeps its mode when it is opened.
-    file.set_permissions(Permissions::from_mode(MODE))?;
-    file.write_all(&serde_json::to_vec(said)?)?;
-    Ok(std::fs::rename(&new, data.join(FILE))?)
+    Ok(disk::refresh(data, FILE, &serde_json::to_vec(said)?)?)
 }
 
 /// Forgets what an earlier server said.

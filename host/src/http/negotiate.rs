@@ -29,9 +29,7 @@ impl Accepted {
         {
             let mut parts = item.split(';').map(str::trim);
             let coding = parts.next().unwrap_or_default();
-            let quality = parts
-                .find_map(|p| p.strip_prefix("q=").or_else(|| p.strip_prefix("Q=")))
-                .map_or(1.0, |q| q.parse().unwrap_or(0.0));
+            let quality = quality(parts);
             match coding {
                 "*" => rest = quality,
                 c if c.eq_ignore_ascii_case("br") => br = Some(quality),
@@ -128,7 +126,7 @@ pub fn wants_html(headers: &HeaderMap) -> bool {
     names(headers, "text/html")
 }
 
-/// Whether `Accept` names a media type, rather than allowing it among all.
+/// Whether `Accept` names a media type, rather than allowing it among all, and does not name it to refuse it (`q=0`).
 pub fn names(headers: &HeaderMap, wanted: &str) -> bool {
     headers
         .get_all(header::ACCEPT)
@@ -136,10 +134,18 @@ pub fn names(headers: &HeaderMap, wanted: &str) -> bool {
         .filter_map(|v| v.to_str().ok())
         .any(|line| {
             line.split(',').any(|item| {
-                let media = item.split(';').next().unwrap_or_default().trim();
-                media.eq_ignore_ascii_case(wanted)
+                let mut parts = item.split(';').map(str::trim);
+                let media = parts.next().unwrap_or_default();
+                media.eq_ignore_ascii_case(wanted) && quality(parts) > 0.0
             })
         })
+}
+
+/// The quality among the parameters of an item; one that is no number is the least, and none at all the most.
+fn quality<'a>(mut parameters: impl Iterator<Item = &'a str>) -> f32 {
+    parameters
+        .find_map(|p| p.strip_prefix("q=").or_else(|| p.strip_prefix("Q=")))
+        .map_or(1.0, |q| q.trim().parse().unwrap_or(0.0))
 }
 
 #[cfg(test)]
@@ -176,6 +182,27 @@ mod tests {
             ("", Encoding::Identity),
         ] {
             assert_eq!(best(value), Some(expected), "{value}");
+        }
+    }
+
+    #[test]
+    fn media_types_that_are_named() {
+        for (value, named) in [
+            ("text/event-stream", true),
+            ("TEXT/Event-Stream", true),
+            ("text/html, text/event-stream;q=0.1", true),
+            ("text/event-stream; charset=utf-8; q=1", true),
+            ("text/event-stream;q=0", false),
+            ("text/event-stream; Q=0.000", false),
+            ("text/event-stream;q=0, */*", false),
+            ("text/event-stream;q=x", false),
+            ("text/event-stream;q=0, text/event-stream", true),
+            ("text/*", false),
+            ("*/*", false),
+            ("", false),
+        ] {
+            let headers = with(header::ACCEPT, value);
+            assert_eq!(names(&headers, "text/event-stream"), named, "{value}");
         }
     }
 

@@ -70,7 +70,7 @@ pub(super) fn landing(config: &Config, api: Api) -> Page {
                     (share(config, api, keeps))
                     (gets())
                     (agents(&config.base_url))
-                    (owners(&config.base_url))
+                    (owners(&config.base_url, api))
                 }
                 (footer(config, api))
                 p hidden role="status" #said {}
@@ -168,7 +168,7 @@ fn agents(base_url: &str) -> Markup {
     }
 }
 
-fn owners(base_url: &str) -> Markup {
+fn owners(base_url: &str, api: &str) -> Markup {
     html! {
         section.prose aria-labelledby="owners" {
             h2 #owners { "Keep pages for good" }
@@ -177,7 +177,7 @@ fn owners(base_url: &str) -> Markup {
                 "). Then a page takes three lines."
             }
             (snippet(&html! { h3 { "In a shell" } }, "Make a project and publish in it", OWNER, base_url))
-            p { "Drafts, previews, rollback and a database are a call each: the description below lists them, whole or by part with " code { "?tag=projects" } "." }
+            p { "Drafts, previews, rollback and a database are a call each: " a href={ (api) "/_svc/docs/" } { "the guides" } " show how, and " a href={ (api) "/_svc/docs/api-reference" } { "the reference" } " lists every call." }
         }
     }
 }
@@ -187,6 +187,7 @@ fn footer(config: &Config, api: &str) -> Markup {
         footer {
             a href={ (api) "/_svc/report" } { "Report a page" }
             @if let Some(contact) = &config.contact { a href=(contact) { "Contact" } }
+            a href={ (api) "/_svc/docs/" } { "Guides" }
             a href={ (api) "/api/v1/openapi.json" } { "API description (OpenAPI)" }
             a href="/llms.txt" { "Guide for agents (llms.txt)" }
             a href={ (api) "/_svc/runtime.d.ts" } { "Typings for pages" }

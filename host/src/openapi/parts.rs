@@ -47,6 +47,11 @@ impl Description {
         }
     }
 
+    /// The whole, as a value.
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
     /// The whole, or the part of a tag.
     ///
     /// # Errors

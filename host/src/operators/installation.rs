@@ -1,11 +1,14 @@
 //! An installation as operations find it, and what they answer.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 
 use crate::app::SharedApp;
+use crate::backup::Stage;
 use crate::control::audit::Act;
 use crate::control::events::{self, Deed};
 use crate::control::{Control, Error};
@@ -28,17 +31,58 @@ pub struct Installation {
     pub random: Random,
     /// The server, if one runs.
     pub server: Option<SharedApp>,
+    /// Whether that server is stopping.
+    pub(super) stopped: Option<watch::Receiver<bool>>,
+    /// Listener to the progress of an operation.
+    pub(super) progress: Told,
+}
+
+/// Progress of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// Stage of the work.
+    pub stage: Stage,
+    /// Amount that is done of the stage,
+    pub done: u64,
+    /// of this amount.
+    pub all: u64,
+}
+
+/// Somebody who is told how far an operation is, or nobody.
+#[derive(Clone, Default)]
+pub struct Told(Option<Arc<dyn Fn(Step) + Send + Sync>>);
+
+impl Told {
+    /// Has `told` hear of every step.
+    pub fn new(told: impl Fn(Step) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(told)))
+    }
+
+    /// Tells of a step.
+    pub fn tell(&self, stage: Stage, done: u64, all: u64) {
+        if let Some(told) = &self.0 {
+            told(Step { stage, done, all });
+        }
+    }
+}
+
+impl std::fmt::Debug for Told {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Told").finish_non_exhaustive()
+    }
 }
 
 impl Installation {
     /// The installation of the server in this process.
-    pub(super) fn served(app: &SharedApp) -> Self {
+    pub(super) fn served(app: &SharedApp, stopped: watch::Receiver<bool>, progress: Told) -> Self {
         Self {
             data: app.config.data.clone(),
             control: app.control.clone(),
             clock: app.clock.clone(),
             random: app.deployments.random.clone(),
             server: Some(app.clone()),
+            stopped: Some(stopped),
+            progress,
         }
     }
 

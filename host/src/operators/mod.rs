@@ -2,7 +2,8 @@
 //!
 //! A command of the terminal becomes an [`Operation`]. [`reach`] sends it to the server over a socket in the data directory,
 //! and the server answers when the operation is in effect; where no server runs, `reach` holds the data directory's lock
-//! and runs it itself. To add a command, add its file here and its line in the table below.
+//! and runs it itself. To add a command, add its file here and its line in the table below. What only reads the files, as a backup
+//! does, is asked of the server with [`ask`], and done by the command where none runs.
 
 mod audit;
 mod deployment;
@@ -17,6 +18,8 @@ mod report;
 mod rerender;
 mod socket;
 mod visitors;
+mod whole;
+mod workspace;
 
 use std::path::PathBuf;
 
@@ -24,12 +27,13 @@ use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 
 pub use figures::ShowCounts;
-pub use installation::{Answer, Installation, Note};
+pub use installation::{Answer, Installation, Note, Step, Told};
 pub use namespace::warn_of_one_origin;
 pub use project::Project;
-pub use reach::reach;
+pub use reach::{ask, reach};
 pub use rerender::Rerender;
 pub use socket::{FILE, Listener};
+pub use whole::{CheckAll, MakeBackup};
 
 /// The arguments that all operators' commands have.
 #[derive(Clone, Debug, clap::Args)]
@@ -105,6 +109,8 @@ operations! {
         Namespace(Group<namespace::Namespace>);
         /// Make, list and revoke the keys of a namespace
         Key(Group<key::Key>);
+        /// Let people into workspaces, and out
+        Workspace(Group<workspace::Workspace>);
         /// Look at deployments, take them down, or put them back
         Deployment(Group<deployment::Deployment>);
         /// Read what people report, and close what is done
@@ -123,6 +129,10 @@ operations! {
         Rerender(rerender::Rerender);
         /// Counts what there is: a part of `svc status`.
         Counts(figures::ShowCounts);
+        /// Makes a backup: `svc backup`, where a server runs.
+        Backup(whole::MakeBackup);
+        /// Verifies everything that is stored: `svc check`, where a server runs.
+        Check(whole::CheckAll);
         /// Writes into the server's log what a command did to files: a part of `svc guest`.
         Note(installation::Note);
     }

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
-use super::installation::{Answer, Installation};
+use super::installation::{Answer, Installation, Told};
 use super::{Operation, socket};
 use crate::control::Control;
 use crate::control::audit::{Doer, done_by};
 use crate::control::events::Deed;
 use crate::data_lock::{DataLock, refuse_restore};
+use crate::guests::status::is_served;
 use crate::http::request_ids::RequestIds;
 use svc_base::clock::Clock;
 use svc_base::fault;
@@ -18,6 +19,9 @@ use svc_base::random::Random;
 
 /// How long a server may take from its lock to its socket, or an earlier one to its end.
 const BEGINS: Duration = Duration::from_secs(20);
+/// Error for a server that has the directory and no socket.
+const SILENT: &str =
+    "the server does not answer commands: if it is of an earlier version, restart it";
 /// How long to wait between two looks.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -28,16 +32,14 @@ const LOOK: Duration = Duration::from_millis(50);
 pub async fn reach(data: &Path, operation: Operation, actor: String) -> anyhow::Result<Answer> {
     let mut waited = Duration::ZERO;
     let lock = loop {
-        if let Some(answer) = socket::send(data, &operation, &actor).await? {
+        if let Some(answer) = socket::send(data, &operation, &actor, &Told::default()).await? {
             return Ok(answer);
         }
         refuse_restore(data)?;
         match DataLock::take_for_command(data) {
             Ok(lock) => break lock,
             Err(error) if waited >= BEGINS => {
-                return Err(error.context(
-                    "the server does not answer commands: if it is of an earlier version, restart it",
-                ));
+                return Err(error.context(SILENT));
             }
             Err(_) => tokio::time::sleep(LOOK).await,
         }
@@ -50,11 +52,40 @@ pub async fn reach(data: &Path, operation: Operation, actor: String) -> anyhow::
         clock: Clock::system(),
         random: Random::system(),
         server: None,
+        stopped: None,
+        progress: Told::default(),
     };
     let answer = run(operation, &installation, actor).await;
     installation.control.close();
     drop(lock);
     answer
+}
+
+/// Has the server run an operation that only reads the installation's files, as `actor`, and tells how far it is; `None` where
+/// no server runs. Waits for one that is just starting.
+///
+/// # Errors
+/// The operation's, as a text for its operator; or a server that has the directory and does not answer.
+pub async fn ask(
+    data: &Path,
+    operation: &Operation,
+    actor: &str,
+    told: &Told,
+) -> anyhow::Result<Option<Answer>> {
+    let mut waited = Duration::ZERO;
+    loop {
+        if let Some(answer) = socket::send(data, operation, actor, told).await? {
+            return Ok(Some(answer));
+        }
+        if !is_served(data)? {
+            return Ok(None);
+        }
+        if waited >= BEGINS {
+            bail!(SILENT);
+        }
+        tokio::time::sleep(LOOK).await;
+        waited += LOOK;
+    }
 }
 
 /// Runs an operation and has the log know of it.

@@ -1,4 +1,5 @@
-//! The socket in the data directory, over which a running server takes operations: one a connection, as JSON.
+//! The socket in the data directory, over which a running server takes operations: one a connection, as JSON. While one takes
+//! long, the server says how far it is.
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -10,12 +11,12 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::installation::{Answer, Installation};
+use super::installation::{Answer, Installation, Step, Told};
 use super::{Operation, reach};
 use crate::app::SharedApp;
 
@@ -27,6 +28,8 @@ const MODE: u32 = 0o600;
 const PATH_BYTES: usize = 100;
 /// The longest request, in bytes.
 const REQUEST_BYTES: u64 = 64 * 1024;
+/// How many steps of an operation wait to be told; further ones are left out.
+const STEPS: usize = 4;
 /// How long a request or its answer may take on the way.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -46,10 +49,11 @@ struct Request {
     operation: Box<RawValue>,
 }
 
-/// Reply of the server.
+/// Reply of the server, a line each: how far it is, and at last the outcome.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Reply {
+    Step(Step),
     Answer(Answer),
     Error(String),
 }
@@ -88,7 +92,7 @@ impl Listener {
             tokio::select! {
                 accepted = self.listener.accept() => match accepted {
                     Ok((stream, _)) => {
-                        connections.spawn(answer(stream, app.clone()));
+                        connections.spawn(answer(stream, app.clone(), stop.clone()));
                     }
                     Err(error) => {
                         tracing::warn!(%error, "a command could not be accepted");
@@ -115,14 +119,25 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 }
 
 /// Answers the one request of a connection.
-async fn answer(mut stream: UnixStream, app: SharedApp) {
+async fn answer(mut stream: UnixStream, app: SharedApp, stopped: watch::Receiver<bool>) {
     let reply = match read(&mut stream).await {
         Ok((operation, actor)) => {
-            let done = tokio::spawn(async move {
-                let at = Installation::served(&app);
+            let (steps, mut told) = mpsc::channel(STEPS);
+            let progress = Told::new(move |step| {
+                // Where the last one is not told yet, the next is soon enough.
+                let _ = steps.try_send(step);
+            });
+            let mut done = tokio::spawn(async move {
+                let at = Installation::served(&app, stopped, progress);
                 reach::run(operation, &at, actor).await
             });
-            match done.await {
+            let done = loop {
+                tokio::select! {
+                    Some(step) = told.recv() => write(&mut stream, &Reply::Step(step)).await,
+                    done = &mut done => break done,
+                }
+            };
+            match done {
                 Ok(Ok(answer)) => Reply::Answer(answer),
                 Ok(Err(error)) => Reply::Error(format!("{error:#}")),
                 // The panic has said so in the log.
@@ -131,13 +146,18 @@ async fn answer(mut stream: UnixStream, app: SharedApp) {
         }
         Err(error) => Reply::Error(format!("{error:#}")),
     };
+    write(&mut stream, &reply).await;
+}
+
+/// Writes a line of the answer; whoever does not take it is not waited for.
+async fn write(stream: &mut UnixStream, reply: &Reply) {
     let written = async {
-        let bytes = serde_json::to_vec(&reply)?;
-        stream.write_all(&bytes).await?;
-        stream.shutdown().await
+        let mut bytes = serde_json::to_vec(reply)?;
+        bytes.push(b'\n');
+        stream.write_all(&bytes).await
     };
-    if let Err(error) = tokio::time::timeout(PATIENCE, written).await {
-        tracing::debug!(%error, "a command did not take its answer");
+    if !matches!(tokio::time::timeout(PATIENCE, written).await, Ok(Ok(()))) {
+        tracing::debug!("a command did not take its answer");
     }
 }
 
@@ -178,6 +198,7 @@ pub(super) async fn send(
     data: &Path,
     operation: &Operation,
     actor: &str,
+    told: &Told,
 ) -> anyhow::Result<Option<Answer>> {
     let stream = at(data, |path| std::os::unix::net::UnixStream::connect(path));
     let stream = match stream {
@@ -205,15 +226,15 @@ pub(super) async fn send(
         "the server ended before it answered: look whether this was done, and run it again if not";
     stream.write_all(&request).await.context(ended)?;
     stream.shutdown().await.context(ended)?;
-    let mut bytes = Vec::new();
-    stream.read_to_end(&mut bytes).await.context(ended)?;
-    if bytes.is_empty() {
-        bail!(ended);
+    let mut lines = BufReader::new(stream).lines();
+    while let Some(line) = lines.next_line().await.context(ended)? {
+        match serde_json::from_str(&line).context(ended)? {
+            Reply::Step(Step { stage, done, all }) => told.tell(stage, done, all),
+            Reply::Answer(answer) => return Ok(Some(answer)),
+            Reply::Error(error) => bail!("{error}"),
+        }
     }
-    match serde_json::from_slice(&bytes).context(ended)? {
-        Reply::Answer(answer) => Ok(Some(answer)),
-        Reply::Error(error) => bail!("{error}"),
-    }
+    bail!(ended)
 }
 
 /// Does something with the path of the socket, by a shorter one where it is too long for a socket's address.

@@ -125,8 +125,9 @@ pub async fn deployments(
     now: Timestamp,
     wanted: Wanted,
 ) -> Result<Vec<Deployment>, Error> {
+    let counters = control.counters();
     control
-        .read(move |c| store::deployments(c, now, &wanted))
+        .read(move |c| store::deployments(c, &counters, now, &wanted))
         .await
 }
 
@@ -176,8 +177,9 @@ pub async fn projects(
     now: Timestamp,
     namespace: Option<String>,
 ) -> Result<Vec<Project>, Error> {
+    let counters = control.counters();
     control
-        .read(move |c| store::projects(c, now, namespace.as_deref()))
+        .read(move |c| store::projects(c, &counters, now, namespace.as_deref()))
         .await
 }
 

@@ -1,9 +1,7 @@
 //! Status of a server, for the commands beside it: a small file in the data directory.
 
-use std::fs::{File, OpenOptions, Permissions};
-use std::io::{self, Write as _};
+use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
@@ -12,11 +10,10 @@ use serde::{Deserialize, Serialize};
 use crate::config::{Config, Limits};
 use crate::log::{self, Logged};
 use svc_base::clock::Timestamp;
+use svc_base::disk;
 
 /// The name of the file; it stays when its server ends.
 const FILE: &str = "server.status";
-/// It is its owner's alone.
-const MODE: u32 = 0o600;
 
 /// Status of a server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -88,12 +85,5 @@ pub fn read_json<T: DeserializeOwned>(data: &Path, name: &str) -> io::Result<Opt
 
 /// Writes a small file that nobody relies on after a power cut, so it is not synced; whoever reads finds the old or the new.
 pub fn write(data: &Path, name: &str, content: &impl Serialize) -> io::Result<()> {
-    let new = data.join(format!(".{name}.new"));
-    let mut options = OpenOptions::new();
-    let options = options.write(true).create(true).truncate(true).mode(MODE);
-    let mut file: File = options.open(&new)?;
-    // One that was left behind keeps its mode when it is opened.
-    file.set_permissions(Permissions::from_mode(MODE))?;
-    file.write_all(&serde_json::to_vec(content)?)?;
-    std::fs::rename(&new, data.join(name))
+    disk::refresh(data, name, &serde_json::to_vec(content)?)
 }

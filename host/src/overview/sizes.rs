@@ -34,7 +34,7 @@ pub struct Sizes {
 pub fn of(data: &Path) -> io::Result<Sizes> {
     let dir = disk::open(data)?;
     let mut sizes = Sizes {
-        free: free(data)?,
+        free: disk::free(data)?,
         ..Sizes::default()
     };
     for entry in dir.entries()? {
@@ -61,12 +61,6 @@ pub fn of(data: &Path) -> io::Result<Sizes> {
         sizes.history = sizes.history.saturating_sub(sizes.databases);
     }
     Ok(sizes)
-}
-
-/// Returns the free bytes where a directory is.
-pub fn free(data: &Path) -> io::Result<u64> {
-    let disk = rustix::fs::statvfs(data)?;
-    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
 /// The bytes of a database with its log; of one that has just gone, none.

@@ -1,8 +1,11 @@
 //! Queries of operators to the control database.
 
+use std::collections::HashMap;
+
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::{Backend, Counts, Deployment, History, Kind, Project, Wanted};
+use crate::control::Counters;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, DeploymentId, ProjectId};
 
@@ -12,41 +15,54 @@ fn number(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<u64> {
 
 /// Counts everything.
 pub(super) fn counts(c: &Connection, now: Timestamp) -> rusqlite::Result<Counts> {
-    c.prepare_cached(
-        "WITH held AS (SELECT project_id = ?2 AS share, disabled_at IS NOT NULL AS disabled
+    let counted = c
+        .prepare_cached(
+            "WITH held AS (SELECT project_id = ?2 AS share, disabled_at IS NOT NULL AS disabled
             FROM deployments WHERE expires_at > ?1 OR expires_at IS NULL)
          SELECT count(*), CAST(total(share) AS INTEGER), CAST(total(NOT share) AS INTEGER),
             CAST(total(disabled) AS INTEGER),
             (SELECT count(*) FROM backends),
             (SELECT count(*) FROM projects WHERE id <> ?2 AND state = 'active'
                 AND (expires_at IS NULL OR expires_at > ?1)),
-            (SELECT count(*) FROM workspaces WHERE state = 'active'),
-            (SELECT count(*) FROM reports WHERE closed_at IS NULL)
+            (SELECT count(*) FROM workspaces WHERE state = 'active')
          FROM held",
-    )?
-    .query_row(params![now, ProjectId::FREE], |row| {
-        Ok(Counts {
-            deployments: number(row, 0)?,
-            shares: number(row, 1)?,
-            frontends: number(row, 2)?,
-            disabled: number(row, 3)?,
-            backends: number(row, 4)?,
-            projects: number(row, 5)?,
-            namespaces: number(row, 6)?,
-            open_reports: number(row, 7)?,
-        })
+        )?
+        .query_row(params![now, ProjectId::FREE], |row| {
+            Ok(Counts {
+                deployments: number(row, 0)?,
+                shares: number(row, 1)?,
+                frontends: number(row, 2)?,
+                disabled: number(row, 3)?,
+                backends: number(row, 4)?,
+                projects: number(row, 5)?,
+                namespaces: number(row, 6)?,
+                open_reports: 0,
+            })
+        })?;
+    Ok(Counts {
+        open_reports: open_reports(c, None)?,
+        ..counted
     })
+}
+
+/// Reports that nobody has closed: those of a slug, if one is named.
+fn open_reports(c: &Connection, slug: Option<&str>) -> rusqlite::Result<u64> {
+    c.prepare_cached(
+        "SELECT count(*) FROM reports WHERE closed_at IS NULL AND (?1 IS NULL OR slug = ?1)",
+    )?
+    .query_row([slug], |row| number(row, 0))
 }
 
 /// Deployments that are wanted, newest first.
 pub(super) fn deployments(
     c: &Connection,
+    counters: &Counters,
     now: Timestamp,
     wanted: &Wanted,
 ) -> rusqlite::Result<Vec<Deployment>> {
     c.prepare(
         "SELECT d.id, d.slug, w.slug, d.project_id, d.content_type, d.title, d.one_time,
-            d.password_hash IS NOT NULL, d.disabled_at, d.visits, d.created_at, d.expires_at,
+            d.password_hash IS NOT NULL, d.disabled_at, d.created_at, d.expires_at,
             d.source_digest, d.artifact_digest
          FROM deployments d JOIN projects p ON p.id = d.project_id
             LEFT JOIN workspaces w ON w.id = p.workspace_id
@@ -59,10 +75,10 @@ pub(super) fn deployments(
     .query_map(
         params![now, wanted.namespace, wanted.disabled, wanted.slug],
         |row| {
-            let project: ProjectId = row.get(3)?;
+            let (id, project): (_, ProjectId) = (row.get(0)?, row.get(3)?);
             let project = (project != ProjectId::FREE).then_some(project);
             Ok(Deployment {
-                id: row.get(0)?,
+                id,
                 slug: row.get(1)?,
                 kind: project.map_or(Kind::Share, |_| Kind::Frontend),
                 namespace: row.get(2)?,
@@ -72,11 +88,11 @@ pub(super) fn deployments(
                 one_time: row.get(6)?,
                 protected: row.get(7)?,
                 disabled_at: row.get(8)?,
-                visits: number(row, 9)?,
-                created_at: row.get(10)?,
-                expires_at: row.get(11)?,
-                source: row.get(12)?,
-                page: row.get(13)?,
+                visits: counters.visits(&id),
+                created_at: row.get(9)?,
+                expires_at: row.get(10)?,
+                source: row.get(11)?,
+                page: row.get(12)?,
             })
         },
     )?
@@ -87,14 +103,13 @@ pub(super) fn deployments(
 pub(super) fn history(c: &Connection, id: &DeploymentId, slug: &str) -> rusqlite::Result<History> {
     c.query_row(
         "SELECT (SELECT count(*) FROM revisions WHERE deployment_id = ?1),
-            (SELECT count(*) FROM releases WHERE deployment_id = ?1),
-            (SELECT count(*) FROM reports WHERE slug = ?2 AND closed_at IS NULL)",
-        params![id, slug],
+            (SELECT count(*) FROM releases WHERE deployment_id = ?1)",
+        [id],
         |row| {
             Ok(History {
                 revisions: number(row, 0)?,
                 releases: number(row, 1)?,
-                open_reports: number(row, 2)?,
+                open_reports: open_reports(c, Some(slug))?,
             })
         },
     )
@@ -103,11 +118,19 @@ pub(super) fn history(c: &Connection, id: &DeploymentId, slug: &str) -> rusqlite
 /// Projects that live, oldest first.
 pub(super) fn projects(
     c: &Connection,
+    counters: &Counters,
     now: Timestamp,
     namespace: Option<&str>,
 ) -> rusqlite::Result<Vec<Project>> {
+    let mut visits = HashMap::new();
+    let mut members =
+        c.prepare_cached("SELECT project_id, id FROM deployments WHERE state = 'active'")?;
+    let mut rows = members.query([])?;
+    while let Some(row) = rows.next()? {
+        *visits.entry(row.get::<_, ProjectId>(0)?).or_insert(0) += counters.visits(&row.get(1)?);
+    }
     c.prepare(
-        "SELECT p.id, p.name, p.host_label, w.slug, count(d.id), CAST(total(d.visits) AS INTEGER),
+        "SELECT p.id, p.name, p.host_label, w.slug, count(d.id),
             (SELECT b.id FROM backends b WHERE b.project_id = p.id), p.created_at, p.expires_at
          FROM projects p JOIN workspaces w ON w.id = p.workspace_id
             LEFT JOIN deployments d ON d.project_id = p.id AND d.state = 'active'
@@ -116,16 +139,17 @@ pub(super) fn projects(
          GROUP BY p.id ORDER BY p.created_at, p.id",
     )?
     .query_map(params![now, namespace], |row| {
+        let id = row.get(0)?;
         Ok(Project {
-            id: row.get(0)?,
+            id,
             name: row.get(1)?,
             host_label: row.get(2)?,
             namespace: row.get(3)?,
             frontends: number(row, 4)?,
-            visits: number(row, 5)?,
-            backend_id: row.get(6)?,
-            created_at: row.get(7)?,
-            expires_at: row.get(8)?,
+            visits: visits.get(&id).copied().unwrap_or(0),
+            backend_id: row.get(5)?,
+            created_at: row.get(6)?,
+            expires_at: row.get(7)?,
         })
     })?
     .collect()
@@ -133,19 +157,26 @@ pub(super) fn projects(
 
 /// Reads the content of a backend.
 pub(super) fn backend(c: &Connection, id: &BackendId) -> rusqlite::Result<Option<Backend>> {
-    c.query_row(
-        "SELECT id, (SELECT count(*) FROM ledger WHERE backend_id = b.id),
-            (SELECT count(DISTINCT name) FROM actions WHERE backend_id = b.id), created_at
-         FROM backends b WHERE id = ?1",
+    let made = c
+        .query_row(
+            "SELECT created_at FROM backends WHERE id = ?1",
+            [id],
+            |row| row.get(0),
+        )
+        .optional()?;
+    let Some(created_at) = made else {
+        return Ok(None);
+    };
+    let defined = c.query_row(
+        "SELECT (SELECT count(*) FROM ledger WHERE backend_id = ?1),
+            (SELECT count(DISTINCT name) FROM actions WHERE backend_id = ?1)",
         [id],
-        |row| {
-            Ok(Backend {
-                id: row.get(0)?,
-                migrations: number(row, 1)?,
-                actions: number(row, 2)?,
-                created_at: row.get(3)?,
-            })
-        },
-    )
-    .optional()
+        |row| Ok((number(row, 0)?, number(row, 1)?)),
+    )?;
+    Ok(Some(Backend {
+        id: *id,
+        migrations: defined.0,
+        actions: defined.1,
+        created_at,
+    }))
 }

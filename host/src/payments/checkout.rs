@@ -166,10 +166,14 @@ impl Payments {
             error.made_nothing(),
             matches!(error, StripeError::Failed(_)),
         );
-        let noted = self.control.write(move |tx| match (nothing, failed) {
-            (true, _) => store::forget_session(tx, &id),
-            (false, true) => store::count_failure(tx, &id),
-            (false, false) => Ok(()),
+        let noted = self.control.write(move |tx| {
+            if nothing {
+                return store::forget_session(tx, &id);
+            }
+            match store::by_id(tx, &id)? {
+                Some(session) => store::set_doubtful(tx, &session, failed),
+                None => Ok(()),
+            }
         });
         if let Err(error) = noted.await {
             tracing::warn!(%error, session = %id, "a checkout that failed stays as it was");

@@ -6,6 +6,7 @@
 
 mod catalog;
 mod checkout;
+mod endings;
 mod mirror;
 pub mod model;
 pub mod operations;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::checkout::Begun;
+use super::endings;
 use super::mirror::Mirrors;
 use super::model::{COOKIE_SECONDS, PaymentError, Session};
 use super::store;
@@ -87,6 +88,20 @@ impl Payments {
         Ok(read.await?)
     }
 
+    /// Has the sessions in the mirror whose checkout a crash has interrupted. Runs before any is begun.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn settle_begun(&self) -> Result<(), control::Error> {
+        let write = self.control.write(|tx| {
+            for session in store::begun_only(tx)? {
+                store::set_doubtful(tx, &session, false)?;
+            }
+            Ok(())
+        });
+        write.await
+    }
+
     /// The live project that a page is of.
     ///
     /// # Errors
@@ -155,16 +170,19 @@ impl Payments {
             .await
     }
 
-    /// Removes what an ended project has sold, its sessions and their events included.
+    /// Removes what an ended project has sold, its sessions and their events included. What the provider is to end with them is
+    /// queued.
     ///
     /// # Errors
     /// The database's; calling again goes on.
     pub async fn remove(&self, project: ProjectId) -> Result<(), control::Error> {
+        let now = self.clock.now();
         loop {
             let write = self.control.write(move |tx| {
                 let removed = store::remove_some(tx, &project, SESSIONS_AT_ONCE)?;
                 for session in &removed {
                     let found = ledger::find(tx, names(session))?;
+                    endings::enqueue(tx, session, &found, now)?;
                     ledger::remove(tx, &found)?;
                 }
                 Ok::<_, control::Error>(!removed.is_empty())
@@ -175,9 +193,12 @@ impl Payments {
         }
     }
 
-    /// Forgets events of the provider's that are about nothing of ours, and have waited long enough.
+    /// Forgets events of the provider's that are about nothing of ours, and have waited long enough, and endings that are as old.
     pub async fn forget_old(&self) -> Result<(), control::Error> {
         let before = self.clock.now().plus_seconds(-WAITS);
+        self.control
+            .write(move |tx| endings::forget(tx, before))
+            .await?;
         loop {
             let write = self.control.write(move |tx| {
                 let entries = ledger::unclaimed(tx, before, AT_ONCE)?;
@@ -227,6 +248,9 @@ impl Consumer for Payments {
                 (None, None) => None,
             };
             sessions.extend(session);
+        }
+        if sessions.is_empty() {
+            endings::heard(tx, found, now)?;
         }
         for session in &sessions {
             let said = verdict(&session.terms(), found.events());

@@ -152,11 +152,22 @@ pub(super) fn set_hosted(
     Ok(())
 }
 
-/// Notes that the provider has failed to make a hosted checkout: the next attempt needs another key.
-pub(super) fn count_failure(tx: &Tx<'_>, id: &SessionId) -> Result<(), Error> {
-    tx.prepare_cached("UPDATE payment_sessions SET attempt = attempt + 1 WHERE id = ?1")?
-        .execute([id])?;
+/// Notes that whether a hosted checkout was made is not known: from now on the session is in the mirror. `failed`: the provider has
+/// answered with a failure, so that the next attempt needs another key.
+pub(super) fn set_doubtful(tx: &Tx<'_>, session: &Session, failed: bool) -> Result<(), Error> {
+    let change = next_change(tx, &session.project)?;
+    tx.prepare_cached(
+        "UPDATE payment_sessions SET attempt = attempt + ?2, change = ?3 WHERE id = ?1",
+    )?
+    .execute(params![session.id, i64::from(failed), change])?;
     Ok(())
+}
+
+/// The sessions of which nothing is known but that they were begun: while nobody is beginning any, a crash came between.
+pub(super) fn begun_only(c: &Connection) -> rusqlite::Result<Vec<Session>> {
+    c.prepare_cached(&format!("{SESSION} WHERE change = 0"))?
+        .query_map([], session)?
+        .collect()
 }
 
 /// Forgets a session that the provider has refused to make a checkout for: nobody can pay it.
@@ -186,23 +197,30 @@ pub(super) struct Lagging {
 
 /// The mirrors that do not have everything, of projects that have a backend.
 pub(super) fn lagging(c: &Connection) -> rusqlite::Result<Vec<Lagging>> {
-    c.prepare_cached(
-        "SELECT m.project_id, b.id, m.position, m.changes, m.asked,
-            m.backend_id IS NOT b.id OR m.made < m.asked
-         FROM backends b CROSS JOIN payment_mirrors m ON m.project_id = b.project_id
-         WHERE m.backend_id IS NOT b.id OR m.made < m.asked OR m.position < m.changes",
-    )?
-    .query_map([], |row| {
-        let anew: bool = row.get(5)?;
-        Ok(Lagging {
-            project: row.get(0)?,
-            backend: row.get(1)?,
-            position: if anew { None } else { Some(row.get(2)?) },
-            changes: row.get(3)?,
-            asked: row.get(4)?,
-        })
-    })?
-    .collect()
+    let mut backends = c.prepare_cached("SELECT project_id, id FROM backends")?;
+    let mut mirrors = c.prepare_cached(
+        "SELECT backend_id, position, changes, asked, made FROM payment_mirrors WHERE project_id = ?1",
+    )?;
+    let mut rows = backends.query([])?;
+    let mut lagging = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (project, backend): (ProjectId, BackendId) = (row.get(0)?, row.get(1)?);
+        let mirror = mirrors.query_row([project], |row| {
+            let followed: Option<BackendId> = row.get(0)?;
+            let (position, changes): (i64, i64) = (row.get(1)?, row.get(2)?);
+            let (asked, made): (i64, i64) = (row.get(3)?, row.get(4)?);
+            let anew = followed != Some(backend) || made < asked;
+            Ok((anew || position < changes).then_some(Lagging {
+                project,
+                backend,
+                position: (!anew).then_some(position),
+                changes,
+                asked,
+            }))
+        });
+        lagging.extend(mirror.optional()?.flatten());
+    }
+    Ok(lagging)
 }
 
 /// The sessions of a project that have changed since `position`, in the order of their changes, each with its number.

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::Project;
-use crate::control::audit::{Act, Doer};
+use crate::control::audit::{Act, Ahead, Doer};
 use crate::control::{Control, Error, Tx};
 use crate::workspaces::WorkspaceRef;
 use svc_base::clock::Timestamp;
@@ -205,6 +205,21 @@ pub fn did_by(
 ) -> Result<(), Error> {
     let owner = owner(tx, project)?;
     tx.did_by(doer, act, owner.as_ref(), target, now)
+}
+
+/// Says in the audit what is about to be done, in another database, to something of a project.
+///
+/// # Errors
+/// The database's.
+pub fn does(
+    tx: &Tx<'_>,
+    project: &ProjectId,
+    act: Act,
+    target: &dyn Display,
+    now: Timestamp,
+) -> Result<Option<Ahead>, Error> {
+    let owner = owner(tx, project)?;
+    tx.does(act, owner.as_ref(), target, now)
 }
 
 /// The workspace of a project.

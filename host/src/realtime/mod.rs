@@ -5,13 +5,14 @@
 //! ends sockets (a backend deleted, realtime switched off, a page disabled) arrives as a change that its transaction noted.
 
 mod client;
+mod frames;
 mod hub;
 pub mod live;
 mod meter;
 mod numbers;
 pub mod operations;
 mod problems;
-mod protocol;
+pub mod protocol;
 mod quotas;
 pub mod requests;
 mod room;

@@ -1,7 +1,9 @@
-//! Errors of rooms as problems.
+//! Errors of rooms, and ends of streams, as problems.
 
 use super::RoomError;
+use crate::deployments::serve::LookupError;
 use crate::http::problem::{Code, Problem};
+use crate::http::websocket::Close;
 
 impl From<RoomError> for Problem {
     fn from(error: RoomError) -> Self {
@@ -12,5 +14,17 @@ impl From<RoomError> for Problem {
             ),
             RoomError::Full(why) => Self::new(Code::RateLimited, why),
         }
+    }
+}
+
+/// Returns the problem that a stream ends with where a socket has a close code; none at a stop, which is no fault of the stream's.
+pub(super) fn of_end(close: Close) -> Option<Problem> {
+    match close {
+        Close::STOPPED => None,
+        Close::DISABLED => Some(LookupError::Disabled.into()),
+        _ => Some(Problem::new(
+            Code::NotFound,
+            "The page, its project or its backend was deleted or has expired, and the stream has ended with it.",
+        )),
     }
 }

@@ -110,9 +110,9 @@ struct State {
     /// The number of the last message.
     seq: u64,
     members: Vec<Member>,
-    /// Those whom nobody knows of yet, themselves included.
+    /// Members that have come, and of whom nobody is told yet: they themselves neither.
     coming: Vec<Member>,
-    /// Those who went, and whom the members were told of when they came.
+    /// Members that have gone, and of whose coming the others were told.
     gone: Vec<Arc<Client>>,
     /// When the members were last told.
     told: Duration,

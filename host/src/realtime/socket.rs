@@ -38,7 +38,7 @@ pub(super) async fn serve(accepted: Accepted, ticket: Ticket, id: Arc<Client>) {
     tracing::debug!("closed");
 }
 
-/// Whoever is at the other end.
+/// The visitor at the other end.
 struct Visitor<'a> {
     ticket: &'a Ticket,
     id: &'a Arc<Client>,

@@ -25,7 +25,7 @@ use crate::accounts::metadata::routes as metadata;
 use crate::accounts::plans::routes as plans;
 use crate::accounts::routes as accounts;
 use crate::app::{App, SharedApp};
-use crate::backends::calls::routes as calls;
+use crate::backends::calls::routes::{self as calls, Asked};
 use crate::backends::export::routes as exports;
 use crate::backends::history::routes as history;
 use crate::backends::routes as backends;
@@ -38,7 +38,8 @@ use crate::deployments::routes as deployments;
 use crate::deployments::runtime::routes as runtime;
 use crate::deployments::sharing::routes as sharing;
 use crate::envelope::routes as envelope;
-use crate::http::client_ip::ClientIp;
+use crate::guides::Guides;
+use crate::guides::routes as guides;
 use crate::http::context::Context;
 use crate::http::hosts::Host;
 use crate::http::problem::Problem;
@@ -69,12 +70,21 @@ pub struct Routers {
 impl Routers {
     /// All routes of an application.
     pub fn new(app: &SharedApp) -> Self {
-        let (api, description) = api(app).split_for_parts();
-        let description = openapi::finish(description, &app.config);
-        let api = api.route(
-            "/api/v1/openapi.json",
-            get(openapi::serve).with_state(Arc::new(description)),
+        let (api, mut description) = api(app).split_for_parts();
+        let (pages, of_pages) = guides::router().split_for_parts();
+        description.merge(of_pages);
+        let description = Arc::new(openapi::finish(description, &app.config));
+        let guides = Guides::new(
+            app.sandbox.clone(),
+            Arc::clone(&app.config),
+            Arc::clone(&description),
         );
+        let api = api
+            .route(
+                "/api/v1/openapi.json",
+                get(openapi::serve).with_state(description),
+            )
+            .merge(pages.with_state(Arc::new(guides)));
         // Not described: it is there while somebody tries things out, and nowhere else.
         let api = match &app.dev_provider {
             Some(provider) => api.merge(till::routes(Arc::clone(provider))),
@@ -131,10 +141,10 @@ pub fn is_call(host: &Host, request: &Request) -> bool {
 }
 
 /// Answers a call of an action, for the same reason.
-pub async fn call(app: &App, host: &Host, client: &ClientIp, request: Request) -> Response {
+pub async fn call(app: &App, asked: Asked<'_>, request: Request) -> Response {
     let uri = request.uri().clone();
     let slug = called_slug(&uri).unwrap_or_default();
-    calls::call(&app.calls, host, client, slug, request).await
+    calls::call(&app.calls, asked, slug, request).await
 }
 
 /// The slug of the path of a call in its only form.

@@ -16,6 +16,7 @@ pub(super) async fn at_start(app: &App, ops: Option<SocketAddr>) -> anyhow::Resu
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         address = %config.listen,
+        https = config.https,
         ops_address = ops.map(tracing::field::display),
         base_url = config.base_url,
         sites_url = config.sites_url,

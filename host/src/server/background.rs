@@ -1,5 +1,6 @@
 //! Work beside requests: views are written down, expired pages swept, guests followed.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -10,6 +11,7 @@ use crate::control::audit;
 use crate::deployments::rerender;
 use crate::guests::watch::Watch;
 use crate::overview::running::Said;
+use crate::tls::Tls;
 use svc_sandbox::{GuestDigest, World};
 
 const FLUSH_VISITS: Duration = Duration::from_secs(2);
@@ -42,6 +44,17 @@ pub(super) fn start(
     tasks
 }
 
+/// Follows certificates: files that are replaced, and what is to be issued.
+pub(super) fn follow_certificates(
+    tls: Arc<Tls>,
+    app: &SharedApp,
+    stop: &watch::Receiver<bool>,
+) -> JoinHandle<()> {
+    let follow = async move |app: &App| tls.follow(app.clock.now()).await;
+    let task = (app.clone(), stop.clone());
+    tokio::spawn(every(SWEEP, task, "following certificates", follow))
+}
+
 macro_rules! periodic {
     ($task:expr; $($period:ident $what:literal $work:expr;)+) => {
         vec![$(tokio::spawn(every($period, $task(), $what, $work)),)+]
@@ -64,6 +77,7 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
             None => Ok(()),
         };
         LISTEN "writing payments into projects' databases" async |app| app.payments.follow(&app.backends).await;
+        SWEEP "ending what removed projects sold" async |app| app.payments.tell_endings().await;
         TELL "telling rooms" async |app| app.realtime.tell(&app.deployments).await;
         SWEEP "ending subscriptions of who has signed out" async |app| app.live_queries.live.look_at_sessions().await;
         LISTEN "pinging sockets" async |app| {
@@ -78,6 +92,7 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
             app.payments.forget_old().await?;
             Ok(app.idempotency.forget_old().await?)
         };
+        FORGET "forgetting views of what is gone" async |app| Ok(app.deployments.forget_visits().await?);
         FORGET "forgetting the audit" async |app| {
             Ok(audit::forget_old(&app.control, app.clock.now()).await?)
         };

@@ -1,7 +1,7 @@
 //! Connections: accepted, spoken with in HTTP/1.1 or HTTP/2, and ended in good order.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -13,46 +13,69 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use super::front;
+use super::handshakes::{Handshakes, Place};
 use crate::app::SharedApp;
 use crate::http::paths;
 use crate::http::problem::Problem;
 use crate::http::stall::Stalling;
 use crate::router::Routers;
+use crate::tls::Tls;
 
 /// How long a request's head may take to arrive.
-const HEAD_TIME: Duration = Duration::from_secs(15);
+pub(super) const HEAD_TIME: Duration = Duration::from_secs(15);
 /// How long a client may take none of what is written to it.
-const STALL_TIME: Duration = Duration::from_secs(30);
+pub(super) const STALL_TIME: Duration = Duration::from_secs(30);
 /// How long requests may take to finish when the server stops.
 const STOP_TIME: Duration = Duration::from_secs(10);
 /// How long a stream of events, which ends with the server, may take to be read to that end.
 const STREAM_TIME: Duration = Duration::from_secs(1);
 /// How long to wait when no connection can be accepted, as when file descriptors have run out.
-const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
+pub(super) const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
+
+/// Speakers of HTTP: in the version that a client begins with, or in the one that a handshake has agreed on.
+#[derive(Clone, Debug)]
+struct Speakers {
+    either: Builder<TokioExecutor>,
+    http1: Builder<TokioExecutor>,
+    http2: Builder<TokioExecutor>,
+}
+
+impl Speakers {
+    fn new() -> Self {
+        let mut either = Builder::new(TokioExecutor::new());
+        either
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_TIME);
+        either
+            .http2()
+            .timer(TokioTimer::new())
+            .keep_alive_interval(Some(HEAD_TIME))
+            .max_concurrent_streams(100);
+        Self {
+            http1: either.clone().http1_only(),
+            http2: either.clone().http2_only(),
+            either,
+        }
+    }
+}
 
 /// Serves until `stop` becomes true, then finishes what is running.
 pub(super) async fn serve(
     listener: TcpListener,
     app: SharedApp,
-    routers: Arc<Routers>,
+    tls: Option<Arc<Tls>>,
     mut stop: watch::Receiver<bool>,
 ) {
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .keep_alive_interval(Some(HEAD_TIME))
-        .max_concurrent_streams(100);
-    let builder = Arc::new(builder);
+    let routers = Arc::new(Routers::new(&app));
+    let speakers = Arc::new(Speakers::new());
+    let handshakes = tls.map(|tls| Arc::new(Handshakes::new(tls, &app.config.trusted_proxies)));
     let graceful = GracefulShutdown::new();
     loop {
         let accepted = tokio::select! {
@@ -61,8 +84,24 @@ pub(super) async fn serve(
         };
         match accepted {
             Ok((stream, peer)) => {
-                let connection = (stream, peer, stop.clone());
-                connect(connection, &app, &routers, &builder, &graceful);
+                // Answers are written whole: waiting to fill a segment only delays them. A socket that refuses works anyway.
+                let _ = stream.set_nodelay(true);
+                let stream = Stalling::new(stream, STALL_TIME);
+                let connection = Connection {
+                    app: app.clone(),
+                    routers: Arc::clone(&routers),
+                    speakers: Arc::clone(&speakers),
+                    peer: peer.ip(),
+                    stop: stop.clone(),
+                    watcher: graceful.watcher(),
+                };
+                match &handshakes {
+                    None => drop(tokio::spawn(connection.plain(stream))),
+                    Some(handshakes) => match handshakes.place(peer.ip()) {
+                        Some(place) => drop(tokio::spawn(connection.secure(stream, place))),
+                        None => tracing::debug!("too many handshakes are under way"),
+                    },
+                }
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
@@ -78,36 +117,86 @@ pub(super) async fn serve(
     }
 }
 
-fn connect(
-    (stream, peer, stop): (TcpStream, SocketAddr, watch::Receiver<bool>),
-    app: &SharedApp,
-    routers: &Arc<Routers>,
-    builder: &Arc<Builder<TokioExecutor>>,
-    graceful: &GracefulShutdown,
-) {
-    // Answers are written whole: waiting to fill a segment only delays them. A socket that refuses works anyway.
-    let _ = stream.set_nodelay(true);
-    let (app, routers, builder) = (app.clone(), Arc::clone(routers), Arc::clone(builder));
-    let watcher = graceful.watcher();
-    tokio::spawn(async move {
-        let streams = Arc::new(AtomicBool::new(false));
-        let has_streams = Arc::clone(&streams);
+/// A connection that was accepted.
+struct Connection {
+    app: SharedApp,
+    routers: Arc<Routers>,
+    speakers: Arc<Speakers>,
+    peer: IpAddr,
+    stop: watch::Receiver<bool>,
+    watcher: Watcher,
+}
+
+/// Knowledge of a connection's requests so far.
+#[derive(Debug, Default)]
+struct Seen {
+    /// Whether there was one.
+    any: AtomicBool,
+    /// Whether one is answered by a stream.
+    stream: AtomicBool,
+}
+
+impl Connection {
+    async fn plain(self, stream: Stalling<TcpStream>) {
+        let speakers = Arc::clone(&self.speakers);
+        self.talk(stream, &speakers.either, false).await;
+    }
+
+    async fn secure(mut self, stream: Stalling<TcpStream>, place: Place) {
+        let shaken = tokio::select! {
+            shaken = place.shake(stream) => shaken,
+            _ = self.stop.wait_for(|stop| *stop) => None,
+        };
+        let Some(stream) = shaken else {
+            return;
+        };
+        let speakers = Arc::clone(&self.speakers);
+        let speaker = match stream.get_ref().1.alpn_protocol() {
+            Some(b"h2") => &speakers.http2,
+            _ => &speakers.http1,
+        };
+        self.talk(stream, speaker, true).await;
+    }
+
+    async fn talk<S>(self, stream: S, speaker: &Builder<TokioExecutor>, is_secure: bool)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let Self {
+            app,
+            routers,
+            peer,
+            stop,
+            watcher,
+            ..
+        } = self;
+        let seen = Arc::new(Seen::default());
+        let sees = Arc::clone(&seen);
         let service = service_fn(move |request: Request<Incoming>| {
+            sees.any.store(true, Ordering::Relaxed);
             if paths::is_listening(request.uri().path()) {
-                has_streams.store(true, Ordering::Relaxed);
+                sees.stream.store(true, Ordering::Relaxed);
             }
             let (app, routers) = (app.clone(), Arc::clone(&routers));
-            async move { Ok::<_, Infallible>(front::handle(&app, &routers, peer.ip(), request).await) }
+            async move { Ok::<_, Infallible>(front::handle(&app, &routers, peer, request).await) }
         });
-        let stream = TokioIo::new(Stalling::new(stream, STALL_TIME));
-        let connection = builder.serve_connection_with_upgrades(stream, service);
+        let connection = speaker.serve_connection_with_upgrades(TokioIo::new(stream), service);
         tokio::select! {
             ended = watcher.watch(connection) => if let Err(error) = ended {
                 tracing::debug!(%error, "a connection ended early");
             },
-            () = given_up(stop, &streams) => {}
+            () = given_up(stop, &seen.stream) => {}
+            () = silent(&seen.any), if is_secure => {}
         }
-    });
+    }
+}
+
+/// Waits until a client had time for its first request and made none: in HTTP/2 nothing else bounds that.
+async fn silent(any: &AtomicBool) {
+    tokio::time::sleep(HEAD_TIME).await;
+    if any.load(Ordering::Relaxed) {
+        std::future::pending::<()>().await;
+    }
 }
 
 /// Waits until a server that stops need not wait for a connection any more: one with a stream that nobody reads.

@@ -21,6 +21,7 @@ use tracing::Instrument;
 use super::access_log::Line;
 use super::linger;
 use crate::app::{App, SharedApp};
+use crate::backends::calls::routes::Asked;
 use crate::http::NOSNIFF;
 use crate::http::client_ip::ClientIp;
 use crate::http::context::Context;
@@ -75,8 +76,13 @@ pub(super) async fn handle(
             (Way::View, guarded(answer.instrument(span)).await)
         }
         Ok(Admitted::Call(host, client)) => {
-            let answer = async move { router::call(app, &host, &client, request).await };
-            (Way::Call, guarded(answer.instrument(span)).await)
+            let asked = Asked {
+                host: &host,
+                client: &client,
+                request_id: &request_id,
+            };
+            let answer = router::call(app, asked, request).instrument(span);
+            (Way::Call, guarded(answer).await)
         }
         Ok(Admitted::Route(host)) => {
             let answer = routers.of(&host).clone().call(request).instrument(span);

@@ -5,7 +5,9 @@ mod advice;
 mod background;
 mod connections;
 mod front;
+mod handshakes;
 mod linger;
+mod redirect;
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -25,7 +27,7 @@ use crate::data_lock::DataLock;
 use crate::guests::watch::Watch;
 use crate::operators::Listener;
 use crate::overview::running::Said;
-use crate::router::Routers;
+use crate::tls::{Exists, Names, Tls};
 use svc_base::clock::Clock;
 use svc_base::random::Random;
 
@@ -34,6 +36,8 @@ use svc_base::random::Random;
 pub struct Server {
     app: SharedApp,
     ops: Option<SocketAddr>,
+    redirect: Option<SocketAddr>,
+    tls: Option<Arc<Tls>>,
     stop: watch::Sender<bool>,
     serving: Vec<JoinHandle<()>>,
     background: Vec<JoinHandle<()>>,
@@ -59,6 +63,7 @@ impl Server {
             lock,
             listener,
             ops,
+            redirect,
         } = Claim::make(&data, &settings).await?;
         backup::settle(&data)?;
         let address = listener.local_addr()?;
@@ -67,26 +72,28 @@ impl Server {
         let operators = Listener::bind(&data)?;
         let config = settings.resolve(address)?;
         let app = App::open(config, clock, random).await?;
+        let tls = Tls::open(&app.config, &app.clock, projects_exist(&app))?.map(Arc::new);
         let (stop, stopped) = watch::channel(false);
         let mut serving = vec![tokio::spawn(connections::serve(
             listener,
             app.clone(),
-            Arc::new(Routers::new(&app)),
+            tls.clone(),
             stopped.clone(),
         ))];
+        let redirect_address = redirect.as_ref().and_then(|one| one.local_addr().ok());
+        let names = Names::new(&app.config);
+        let redirect = redirect.map(|at| redirect::serve(at, names, stopped.clone()));
+        serving.extend(redirect.map(tokio::spawn));
         let ops_address = ops.as_ref().and_then(|ops| ops.local_addr().ok());
-        if let Some(ops) = ops {
-            serving.push(tokio::spawn(connections::serve_operators(
-                ops,
-                app.clone(),
-                stopped.clone(),
-            )));
-        }
+        let ops = ops.map(|at| connections::serve_operators(at, app.clone(), stopped.clone()));
+        serving.extend(ops.map(tokio::spawn));
         serving.push(tokio::spawn(operators.serve(app.clone(), stopped.clone())));
         let said = Said::of(&app.config, ops_address, app.clock.now());
         said.begin(&data)?;
         let watch = Watch::begin(&data, &app.config, app.sandbox.clone(), app.clock.clone())?;
-        let background = background::start(&app, watch, said, &stopped);
+        let mut background = background::start(&app, watch, said, &stopped);
+        let follow = |tls| background::follow_certificates(Arc::clone(tls), &app, &stopped);
+        background.extend(tls.as_ref().map(follow));
         if let Err(error) = advice::at_start(&app, ops_address).await {
             tracing::error!(error = format!("{error:#}"), "what is unsafe is not known");
         }
@@ -94,6 +101,8 @@ impl Server {
         Ok(Self {
             app,
             ops: ops_address,
+            redirect: redirect_address,
+            tls,
             stop,
             serving,
             background,
@@ -111,6 +120,20 @@ impl Server {
         self.ops
     }
 
+    /// Where visitors of plain HTTP are sent to HTTPS from.
+    pub fn redirect_address(&self) -> Option<SocketAddr> {
+        self.redirect
+    }
+
+    /// Scheme of its URLs: `http` or `https`.
+    pub fn scheme(&self) -> &'static str {
+        if self.app.config.https {
+            "https"
+        } else {
+            "http"
+        }
+    }
+
     /// The application, for commands and tests that work beside it.
     pub fn app(&self) -> &SharedApp {
         &self.app
@@ -126,6 +149,9 @@ impl Server {
         for task in self.serving.into_iter().chain(self.background) {
             // A task that panicked has said so in the log.
             let _ = task.await;
+        }
+        if let Some(tls) = self.tls {
+            tls.end().await;
         }
         self.app
             .deployments
@@ -151,13 +177,14 @@ struct Claim {
     lock: DataLock,
     listener: TcpListener,
     ops: Option<TcpListener>,
+    redirect: Option<TcpListener>,
 }
 
 impl Claim {
     /// Takes them, in an order that makes nothing where something is in the way.
     async fn make(data: &Path, settings: &Settings) -> anyhow::Result<Self> {
         // A mistake in the settings is found before anything is made.
-        settings.clone().resolve(settings.listen())?;
+        Tls::check(&settings.clone().resolve(settings.listen())?)?;
         if data.exists()
             && let Some(was_open) = data_dir::close(data)?
         {
@@ -174,6 +201,10 @@ impl Claim {
             Some(ops) => Some(listen(ops).await?),
             None => None,
         };
+        let redirect = match settings.redirects() {
+            Some((address, is_asked)) => listen_beside(address, is_asked).await?,
+            None => None,
+        };
         let lock = match lock {
             Some(lock) => lock,
             None => DataLock::take(data)?,
@@ -184,8 +215,33 @@ impl Claim {
             lock,
             listener,
             ops,
+            redirect,
         })
     }
+}
+
+/// Listens where visitors of plain HTTP are sent to HTTPS from; a port that nobody asked for may be another's.
+async fn listen_beside(address: SocketAddr, is_asked: bool) -> anyhow::Result<Option<TcpListener>> {
+    match listen(address).await {
+        Err(error) if !is_asked => {
+            let error = format!("{error:#}");
+            tracing::warn!(
+                error,
+                "visitors of plain HTTP are not sent to HTTPS: free the port, or name another one by `redirect_listen`"
+            );
+            Ok(None)
+        }
+        listener => listener.map(Some).context("redirect_listen"),
+    }
+}
+
+/// Tells whether a project has a label, for who issues certificates.
+fn projects_exist(app: &SharedApp) -> Exists {
+    let projects = app.projects.clone();
+    Arc::new(move |label| {
+        let projects = projects.clone();
+        Box::pin(async move { Ok(projects.by_label(&label).await?.is_some()) })
+    })
 }
 
 /// Listens; where a machine has no IPv6, every interface means those of IPv4.

@@ -39,13 +39,25 @@ pub enum StripeError {
     Amount(String),
     /// It was refused: nothing was made.
     #[error("the provider refused the call: {0}")]
-    Refused(String),
+    Refused(Refusal),
     /// The provider has failed: whether something was made is not known, and asking again with the same key answers the same.
     #[error("the provider failed: {0}")]
     Failed(String),
     /// There is no answer: whether something was made is not known, and asking again with the same key will tell.
     #[error("the provider did not answer: {0}")]
     Silent(String),
+}
+
+/// Refusal of a call, in the words of the provider.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{status}, {kind} {code} {param}")]
+pub struct Refusal {
+    /// Status of the answer.
+    pub status: StatusCode,
+    kind: String,
+    /// Code of what is wrong, if there is one.
+    pub code: String,
+    param: String,
 }
 
 impl StripeError {
@@ -118,8 +130,22 @@ impl Stripe {
     /// # Errors
     /// [`StripeError`].
     pub async fn checkout(&self, new: &NewCheckout, key: &str) -> Result<Hosted, StripeError> {
+        const PATH: &str = "/v1/checkout/sessions";
         let form = checkout_form(new)?;
-        let made = self.post("/v1/checkout/sessions", &form, key).await?;
+        let made = match self.post(PATH, &form, key).await {
+            // The visitor writes their address themselves where the provider does not take the one that we know.
+            Err(StripeError::Refused(refusal))
+                if new.email.is_some() && refusal.param == "customer_email" =>
+            {
+                let form: Vec<_> = form
+                    .into_iter()
+                    .filter(|(name, _)| name != "customer_email")
+                    .collect();
+                self.post(PATH, &form, &format!("{key}-unaddressed"))
+                    .await?
+            }
+            made => made?,
+        };
         let id = made["id"].as_str().filter(|id| {
             let visible = id.bytes().all(|byte| byte.is_ascii_graphic());
             (1..=ID).contains(&id.len()) && visible
@@ -245,14 +271,19 @@ fn refusal(status: StatusCode, error: &Value) -> StripeError {
         let characters = field(name).chars().filter(|c| !c.is_control());
         characters.take(100).collect()
     };
-    let said = format!(
-        "{status}, {} {} {}",
-        word("type"),
-        word("code"),
-        word("param")
-    );
-    if status.is_server_error() {
-        return StripeError::Failed(said);
+    let refusal = Refusal {
+        status,
+        kind: word("type"),
+        code: word("code"),
+        param: word("param"),
+    };
+    // A key that was used for something else: what that was may have been made.
+    if status.is_server_error() || field("type") == "idempotency_error" {
+        return StripeError::Failed(refusal.to_string());
+    }
+    // A call with the same key is under way.
+    if status == StatusCode::CONFLICT {
+        return StripeError::Silent(refusal.to_string());
     }
     let about_amount = field("code").starts_with("amount_") || field("param").contains("amount");
     let words = field("message").chars().filter(|c| !c.is_control());
@@ -263,7 +294,7 @@ fn refusal(status: StatusCode, error: &Value) -> StripeError {
         {
             StripeError::Amount(words)
         }
-        _ => StripeError::Refused(said),
+        _ => StripeError::Refused(refusal),
     }
 }
 
@@ -282,6 +313,9 @@ mod tests {
         let param = json!({ "param": "line_items[0][price_data][unit_amount]", "message": "Invalid integer" });
         let words = json!({ "message": "Amount must be no more than $999,999.99" });
         let key = json!({ "type": "invalid_request_error", "message": "Invalid API Key provided: sk_live_secret" });
+        let another = json!({ "type": "idempotency_error", "message": "Keys for idempotent requests can only be used with the same parameters" });
+        let under_way =
+            json!({ "type": "invalid_request_error", "code": "idempotency_key_in_use" });
         for (status, error, amount, nothing) in [
             (400, &small, true, true),
             (402, &small, true, true),
@@ -292,6 +326,8 @@ mod tests {
             (404, &small, false, true),
             (429, &small, false, true),
             (500, &small, false, false),
+            (400, &another, false, false),
+            (409, &under_way, false, false),
             (400, &Value::Null, false, true),
         ] {
             let refused = refusal(StatusCode::from_u16(status).unwrap(), error);

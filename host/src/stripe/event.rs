@@ -153,6 +153,13 @@ pub struct Invoice {
     pub subject: Option<Subject>,
     /// Whether it was paid; otherwise an attempt has failed.
     pub paid: bool,
+    /// The totals that it states, in minor units: with what taxes add, and without. `None` where it states none, as those that
+    /// were kept before totals were.
+    #[serde(default)]
+    pub totals: Option<Vec<i64>>,
+    /// The currency, in lower case.
+    #[serde(default)]
+    pub currency: Option<String>,
     /// The payments and charges that it names.
     pub payments: Vec<String>,
 }

@@ -4,6 +4,42 @@
 //! same transaction each [`Consumer`] looks whether it is about something of its own: purchases of visitors are one consumer, the
 //! plans of workspaces another. What a consumer decides is a function of the ledger alone, so that neither order nor repetition
 //! matters.
+//!
+//! # What is sent
+//!
+//! Every call is a form with `Authorization`, `Stripe-Version` ([`VERSION`]) and `Idempotency-Key`. These are all that there are, with
+//! all of their parameters, each looked up in the provider's published OpenAPI description (`stripe/openapi`, release 2596, which its
+//! Node library of the same version is made of). `tests/http/payments/recorded.rs` records them, and `tests/stripe` holds the record to
+//! that description's types, so that a parameter which is added here without a look there fails.
+//!
+//! `POST /v1/checkout/sessions`, of a visitor's purchase:
+//!
+//! | parameter | type there | what is sent |
+//! |---|---|---|
+//! | `mode` | `payment`, `setup` or `subscription` | `subscription` for a recurring price, else `payment` |
+//! | `success_url`, `cancel_url` | string | the page, with `?checkout=success` or `canceled` |
+//! | `client_reference_id` | string, at most 200 characters | the session's id |
+//! | `metadata[svc_session]` | string, at most 500 characters | the same |
+//! | `payment_intent_data[metadata][svc_session]` | string | the same, where it is paid once |
+//! | `subscription_data[metadata][svc_session]` | string | the same, where it is paid every month |
+//! | `customer_email` | string | the visitor's verified address, if there is one |
+//! | `line_items[0][quantity]` | integer | 1 |
+//! | `line_items[0][price_data][currency]` | string, three letters | the price's, in lower case |
+//! | `line_items[0][price_data][unit_amount]` | integer | the price's, in the provider's minor units (`amounts.rs`) |
+//! | `line_items[0][price_data][product_data][name]` | string, at most 5,000 characters | the product's name, at most 200 |
+//! | `line_items[0][price_data][product_data][description]` | string, at most 40,000 characters | label and description, at most 2,203 |
+//! | `line_items[0][price_data][recurring][interval]` | `day`, `week`, `month` or `year` | `month`, for a recurring price |
+//! | `adaptive_pricing[enabled]` | boolean | `false`: what is paid is what is compared |
+//!
+//! For a workspace's plan: `mode`, `success_url`, `cancel_url`, `client_reference_id`, `metadata[svc_workspace]`,
+//! `subscription_data[metadata][svc_workspace]`, `line_items[0][price]` (the id of a price), `line_items[0][quantity]`, and `customer`
+//! (the id of one, if the provider knows who pays).
+//!
+//! | call | parameters |
+//! |---|---|
+//! | `POST /v1/checkout/sessions/{id}/expire` | none |
+//! | `POST /v1/billing_portal/sessions` | `customer` (string), `return_url` (string) |
+//! | `POST /v1/subscriptions/{id}` | `cancel_at_period_end` (boolean): `true` |
 
 mod amounts;
 mod client;

@@ -43,6 +43,17 @@ pub(super) fn event(body: &[u8]) -> Result<Option<Event>, NoEvent> {
     }))
 }
 
+/// Whether an event is of the provider's test mode, where no money moves.
+pub(super) fn is_trial(body: &[u8]) -> bool {
+    /// The one field.
+    #[derive(serde::Deserialize)]
+    struct Mode {
+        livemode: Option<bool>,
+    }
+    let mode = serde_json::from_slice(body).ok();
+    mode.and_then(|Mode { livemode }| livemode) == Some(false)
+}
+
 fn missing(what: &str) -> NoEvent {
     NoEvent(format!("`{what}` is missing or not what it should be"))
 }
@@ -99,8 +110,7 @@ fn subject(metadata: &Value) -> Option<Subject> {
 }
 
 fn checkout(object: &Value, outcome: CheckoutOutcome) -> Result<Fact, NoEvent> {
-    let currency = object["currency"].as_str();
-    let currency = currency.map(str::to_ascii_lowercase);
+    let currency = currency_in(object);
     let amount = object["amount_total"].as_i64().zip(currency.as_deref());
     let amount = amount.and_then(|(amount, currency)| amounts::from_provider(amount, currency));
     let email = object["customer_details"]["email"].as_str();
@@ -132,6 +142,11 @@ fn subscription(object: &Value, deleted: bool) -> Result<Fact, NoEvent> {
     }))
 }
 
+/// A currency, as it is compared.
+fn currency_in(object: &Value) -> Option<String> {
+    object["currency"].as_str().map(str::to_ascii_lowercase)
+}
+
 /// An invoice. Since 2025 it names its subscription as its parent, and its payments apart.
 fn invoice(object: &Value, paid: bool) -> Result<Fact, NoEvent> {
     let parent = &object["parent"]["subscription_details"];
@@ -146,8 +161,29 @@ fn invoice(object: &Value, paid: bool) -> Result<Fact, NoEvent> {
         subscription: id_in(parent, "subscription").or_else(|| id_in(object, "subscription")),
         subject: subject(&parent["metadata"]).or_else(|| subject(&before["metadata"])),
         paid,
+        totals: totals(object),
+        currency: currency_in(object),
         payments: named.into_iter().flatten().chain(listed).collect(),
     }))
+}
+
+/// The totals of an invoice: that with taxes, and that without those that were added to the price. What is due may be less than
+/// the total, where the customer had credit left; less than what is due was not all of it.
+fn totals(object: &Value) -> Option<Vec<i64>> {
+    let field = |name: &str| object[name].as_i64();
+    let (due, got) = (field("amount_due"), field("amount_paid"));
+    let short = due.zip(got).is_some_and(|(due, got)| got < due);
+    let total = if short {
+        got
+    } else {
+        field("total").or(got).or(due)
+    };
+    let net = field("total_excluding_tax").filter(|_| !short);
+    total?;
+    let currency = currency_in(object).unwrap_or_default();
+    let stated = [total, net].into_iter().flatten();
+    let ours = stated.filter_map(|amount| amounts::from_provider(amount, &currency));
+    Some(ours.collect())
 }
 
 fn paid_by(payment: &Value) -> Option<String> {

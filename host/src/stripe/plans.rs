@@ -1,5 +1,6 @@
-//! Calls of the provider about the plans of workspaces.
+//! Calls of the provider about the plans of workspaces, and about what is to end.
 
+use http::StatusCode;
 use serde_json::Value;
 
 use super::{Stripe, StripeError, WORKSPACE};
@@ -63,14 +64,26 @@ impl Stripe {
     /// # Errors
     /// [`StripeError`].
     pub async fn end_at_close(&self, subscription: &str, key: &str) -> Result<(), StripeError> {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-        if subscription.is_empty() || !subscription.bytes().all(plain) {
-            return Err(StripeError::Refused("no id of a subscription".to_owned()));
-        }
-        let path = format!("/v1/subscriptions/{subscription}");
+        let path = format!("/v1/subscriptions/{}", segment(subscription)?);
         let form = owned(&[("cancel_at_period_end", "true")]);
         match self.post(&path, &form, key).await {
-            Err(StripeError::Refused(said)) if said.contains(MISSING) => Ok(()),
+            Err(StripeError::Refused(refusal)) if refusal.code == MISSING => Ok(()),
+            done => done.map(|_| ()),
+        }
+    }
+
+    /// Closes a hosted checkout, so that nobody can pay it any more. One that is complete, or has expired, is left alone.
+    ///
+    /// # Errors
+    /// [`StripeError`].
+    pub async fn expire(&self, checkout: &str, key: &str) -> Result<(), StripeError> {
+        let path = format!("/v1/checkout/sessions/{}/expire", segment(checkout)?);
+        match self.post(&path, &[], key).await {
+            Err(StripeError::Refused(refusal))
+                if refusal.code == MISSING || refusal.status == StatusCode::BAD_REQUEST =>
+            {
+                Ok(())
+            }
             done => done.map(|_| ()),
         }
     }
@@ -84,6 +97,17 @@ impl Stripe {
 
 /// The provider's code of what it does not have.
 const MISSING: &str = "resource_missing";
+
+/// An id of the provider's as a segment of a path.
+fn segment(id: &str) -> Result<&str, StripeError> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    if id.is_empty() || !id.bytes().all(plain) {
+        return Err(StripeError::Failed(
+            "an id that it has given is none that can be asked for".to_owned(),
+        ));
+    }
+    Ok(id)
+}
 
 fn owned(form: &[(&str, &str)]) -> Vec<(String, String)> {
     let fields = form.iter();

@@ -43,6 +43,14 @@ pub(super) fn not_offered() -> Failure {
     )
 }
 
+/// The problem of a page that nobody signs in on.
+pub(super) fn no_sign_in() -> Problem {
+    Problem::new(
+        Code::NotFound,
+        "A quick share has no sign-in. Publish the page as a frontend of a project.",
+    )
+}
+
 /// Of a page that offers no provider.
 pub(super) fn unconfigured() -> Problem {
     Problem::new(

@@ -3,38 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use svc_base::names::is_slug;
-
 use super::failures::{fail, not_offered, said_no, unconfigured, unknown};
 use super::model::{AuthError, Failure, SessionKey, SignedIn};
 use super::oidc::Asking;
+use super::places::Place;
 use super::providers::Provider;
 use super::state::{SignIn, States, challenge, hashed};
 use super::tickets::{Shown, Ticket};
 use super::{Visitors, github, oidc, return_to};
 use crate::config::ProviderKind;
-use crate::deployments::pages::Page;
 use crate::http::extract::invalid;
-use crate::http::hosts::Host;
-use crate::http::problem::{Code, Problem};
-use crate::projects::Project;
+use crate::http::problem::Problem;
 use crate::workspaces::credential;
 
 /// How long a sign-in waits for its turn to ask a provider.
 const TURN: Duration = Duration::from_secs(5);
-
-/// A frontend on which somebody signs in.
-#[derive(Clone, Debug)]
-pub(super) struct Place {
-    /// Slug of the page.
-    pub slug: String,
-    /// The frontend.
-    pub page: Arc<Page>,
-    /// Project of the page.
-    pub project: Project,
-    /// Origin of the page.
-    pub origin: String,
-}
 
 /// Sign-in that a page asks for.
 #[derive(Clone, Debug, Default)]
@@ -70,33 +53,6 @@ pub(super) struct Answered {
 }
 
 impl Visitors {
-    /// The frontend of a slug on the host that was asked, with its project.
-    ///
-    /// # Errors
-    /// `not_found` for what has no sign-in, `disabled`.
-    pub(super) async fn place(&self, host: &Host, slug: &str) -> Result<Place, Problem> {
-        let page = self.deployments.visited(host, slug).await?;
-        let project = self.project_of(&page).await?;
-        let (Some(project), Some(origin)) = (project, self.origin(&page)) else {
-            return Err(Problem::new(
-                Code::NotFound,
-                "A quick share has no sign-in. Publish the page as a frontend of a project.",
-            ));
-        };
-        Ok(Place {
-            slug: slug.to_owned(),
-            page,
-            project,
-            origin,
-        })
-    }
-
-    /// The providers that a project offers.
-    pub(super) fn offered(&self, project: &Project) -> Vec<Arc<Provider>> {
-        let allowed = self.providers.allowed(project.allowed_providers.as_deref());
-        allowed.cloned().collect()
-    }
-
     /// Begins a sign-in from `browser`, which may be known from another one under way.
     ///
     /// # Errors
@@ -233,18 +189,6 @@ impl Visitors {
         }
     }
 
-    /// The frontend of a sign-in, wherever it is asked.
-    async fn place_of(&self, sign_in: &SignIn) -> Result<Place, Problem> {
-        if !is_slug(&sign_in.slug) {
-            return Err(Problem::not_found());
-        }
-        let place = self.place(&Host::Sites, &sign_in.slug).await?;
-        if place.page.id != sign_in.deployment {
-            return Err(Problem::not_found());
-        }
-        Ok(place)
-    }
-
     async fn checked(
         &self,
         place: &Place,
@@ -294,8 +238,8 @@ impl Visitors {
         if !is_github {
             oidc::check_issuer(provider, answered.iss.as_deref()).await?;
         }
-        if let Some(error) = answered.error {
-            return Err(said_no(&error));
+        if let Some(error) = &answered.error {
+            return Err(said_no(error));
         }
         let code = answered
             .code
@@ -306,6 +250,7 @@ impl Visitors {
             redirect_uri: &self.redirect_uri(provider),
             nonce: &nonce,
             verifier: &verifier,
+            issuer: answered.iss.as_deref(),
         };
         if is_github {
             github::signed_in(provider, &self.outbound, &code, &asking).await

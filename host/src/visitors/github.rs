@@ -9,7 +9,7 @@ use super::model::{AuthError, Failure, Profile, SignedIn};
 use super::oidc::{self, Asking};
 use super::providers::Provider;
 use crate::issuers::CALL_TIME;
-use crate::outbound::Outbound;
+use crate::outbound::{Answer, Outbound};
 
 /// GitHub refuses who does not say what they are.
 const AGENT: &str = "svc";
@@ -55,13 +55,13 @@ fn address(text: &str) -> Result<Url, Failure> {
     Url::parse(text).map_err(|error| Failure::new(AuthError::ProviderError, error.to_string()))
 }
 
-/// Turns a code into who signed in.
-pub(super) async fn signed_in(
+/// Shows a code to the token endpoint.
+pub(super) async fn show_code(
     provider: &Provider,
     outbound: &Outbound,
     code: &str,
     asking: &Asking<'_>,
-) -> Result<SignedIn, Failure> {
+) -> Result<Answer, Failure> {
     let settings = &provider.settings;
     let form = [
         ("grant_type", "authorization_code"),
@@ -75,7 +75,19 @@ pub(super) async fn signed_in(
     let call = outbound.call(CALL_TIME, |client| {
         oidc::posted(client.post(endpoint), &form).header(header::USER_AGENT, AGENT)
     });
-    let tokens: Tokens = oidc::read(&call.await?, "a code")?;
+    Ok(call.await?)
+}
+
+/// Turns a code into who signed in.
+pub(super) async fn signed_in(
+    provider: &Provider,
+    outbound: &Outbound,
+    code: &str,
+    asking: &Asking<'_>,
+) -> Result<SignedIn, Failure> {
+    let settings = &provider.settings;
+    let answer = show_code(provider, outbound, code, asking).await?;
+    let tokens: Tokens = oidc::read(&answer, "a code")?;
     let ask = Api {
         outbound,
         token: &tokens.access_token,

@@ -5,6 +5,7 @@
 
 pub mod check;
 pub mod dev;
+pub mod inspect;
 pub mod model;
 pub mod operations;
 pub mod operators;
@@ -21,6 +22,7 @@ mod flow;
 mod github;
 mod oidc;
 mod pages;
+mod places;
 mod problems;
 mod service;
 mod sessions;

@@ -20,6 +20,8 @@ pub(super) struct Asking<'a> {
     pub nonce: &'a str,
     /// The secret of PKCE.
     pub verifier: &'a str,
+    /// The issuer that the provider's answer names, if it names one (RFC 9207).
+    pub issuer: Option<&'a str>,
 }
 
 /// Answer of the token endpoint.
@@ -104,6 +106,11 @@ pub(super) async fn signed_in(
     let client_id = &provider.settings.client_id;
     let claims = provider.issuer.id_token(&id_token, client_id, asking.nonce);
     let claims = claims.await?;
+    // One that stands for many tenants says in its answer which of them it is.
+    if asking.issuer.is_some_and(|named| named != claims.issuer) {
+        let cause = "its answer names another issuer than the ID token";
+        return Err(Failure::new(AuthError::TokenInvalid, cause));
+    }
     let claims = match (&metadata.userinfo_endpoint, tokens.access_token) {
         (Some(endpoint), Some(token)) if is_wanting(provider, &claims) => {
             completed(claims, outbound, endpoint, &token).await?
@@ -135,6 +142,18 @@ async fn exchange(
     code: &str,
     asking: &Asking<'_>,
 ) -> Result<Tokens, Failure> {
+    let answer = show_code(provider, outbound, metadata, code, asking).await?;
+    read(&answer, "a code")
+}
+
+/// Shows a code to the token endpoint.
+pub(super) async fn show_code(
+    provider: &Provider,
+    outbound: &Outbound,
+    metadata: &Metadata,
+    code: &str,
+    asking: &Asking<'_>,
+) -> Result<Answer, Failure> {
     let endpoint = metadata
         .token_endpoint
         .clone()
@@ -163,8 +182,7 @@ async fn exchange(
             call.basic_auth(encoded(&settings.client_id), Some(encoded(secret)))
         }
     });
-    let answer = call.await?;
-    read(&answer, "a code")
+    Ok(call.await?)
 }
 
 /// A POST of a form that is answered in JSON.
@@ -185,18 +203,9 @@ pub(super) fn read<T: serde::de::DeserializeOwned>(
     answer: &Answer,
     asked: &str,
 ) -> Result<T, Failure> {
-    #[derive(Deserialize)]
-    struct Refusal {
-        error: String,
-    }
     let failed = |cause: String| Failure::new(AuthError::ProviderError, cause);
-    // GitHub refuses with a 200.
-    let refusal = serde_json::from_slice::<Refusal>(&answer.body).ok();
-    let code = refusal
-        .map(|refusal| refusal.error)
-        .filter(|code| is_code(code));
     let status = answer.status.as_u16();
-    match code {
+    match refusal(answer) {
         Some(code) => Err(failed(format!("it refused {asked}: {status} {code}"))),
         None if !answer.status.is_success() => {
             Err(failed(format!("it answered {asked} with {status}")))
@@ -204,6 +213,18 @@ pub(super) fn read<T: serde::de::DeserializeOwned>(
         None => serde_json::from_slice(&answer.body)
             .map_err(|_| failed(format!("its answer to {asked} cannot be read"))),
     }
+}
+
+/// The code with which an answer refuses: GitHub does so with a 200.
+pub(super) fn refusal(answer: &Answer) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Refusal {
+        error: String,
+    }
+    let refusal = serde_json::from_slice::<Refusal>(&answer.body).ok();
+    refusal
+        .map(|refusal| refusal.error)
+        .filter(|code| is_code(code))
 }
 
 /// Whether this is one of OAuth's codes, which may be logged, and not something else that was put there.

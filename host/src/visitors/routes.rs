@@ -7,7 +7,8 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 
-use super::flow::{Answered, Begun, Place, Wanted};
+use super::flow::{Answered, Begun, Wanted};
+use super::places::Place;
 use super::requests::ListVisitors;
 use super::scope::VisitorPath;
 use super::views::{Offered, ProviderList, Status, VisitorList};
@@ -174,8 +175,7 @@ pub async fn status(
     Path(slug): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let page = visitors.deployments.visited(&context.host, &slug).await?;
-    frontends_only(&visitors, &page)?;
+    let page = visitors.frontend(&context.host, &slug).await?;
     let session = visitors.signed_in(&context.host, &page, &headers).await?;
     let status = Status::of(session.as_deref());
     Ok(([(header::CACHE_CONTROL, NO_STORE)], Json(status)).into_response())
@@ -220,8 +220,7 @@ pub async fn logout(
     headers: HeaderMap,
     _: DeclaredLength,
 ) -> Result<Response, Problem> {
-    let page = visitors.deployments.visited(&context.host, &slug).await?;
-    frontends_only(&visitors, &page)?;
+    let page = visitors.frontend(&context.host, &slug).await?;
     if !visitors.is_from_page(&page, &headers) {
         return Err(Problem::new(
             Code::OriginRefused,
@@ -281,19 +280,6 @@ pub async fn forget(
     query.none()?;
     to_the_end(operations::forget(visitors, at, path.user_id)).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// Refuses a quick share, which has no sign-in.
-fn frontends_only(
-    visitors: &Visitors,
-    page: &crate::deployments::pages::Page,
-) -> Result<(), Problem> {
-    visitors.origin(page).map(|_| ()).ok_or_else(|| {
-        Problem::new(
-            Code::NotFound,
-            "A quick share has no sign-in. Publish the page as a frontend of a project.",
-        )
-    })
 }
 
 /// The value of a query parameter that is sent once at most.

@@ -2,6 +2,7 @@
 
 mod crashes;
 mod pages;
+pub(crate) mod rows;
 
 use std::collections::BTreeSet;
 

@@ -5,10 +5,12 @@ mod calls;
 mod data;
 mod dev;
 mod document;
+mod every;
 mod failures;
 mod pages;
 mod publish;
 mod session;
+mod terminal;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -49,6 +51,14 @@ impl Desk {
             home: TempDir::new().unwrap(),
             folder: TempDir::new().unwrap(),
         }
+    }
+
+    /// Starts a desk where a test asks more often than a person may.
+    async fn busy() -> Self {
+        // Read at the start alone.
+        let settings = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(settings.path(), "[limits]\nowner_burst = 100000\n").unwrap();
+        Self::on(&["--config", settings.path().to_str().unwrap()]).await
     }
 
     fn url(&self) -> String {

@@ -1,7 +1,8 @@
 //! Death around the sync of a write: nobody is ever told of what is not durable.
 
-use serde_json::{Value, json};
-use svc_tests::{Process, Socket, TestServer};
+use http::Method;
+use serde_json::json;
+use svc_tests::{Heard, Process, Socket, TestServer};
 use tempfile::TempDir;
 
 use super::{ACTIONS, SCHEMA, subscribe};
@@ -12,8 +13,99 @@ use crate::svc;
 /// Deeds of visitors, as fault points are named.
 pub(crate) const DEEDS: [&str; 1] = ["write"];
 
+/// Limits that votes do not meet.
+const LIMITS: &str =
+    "[limits]\nop_burst = 100000\nop_deployment_burst = 100000\nlive_per_second = 1000\n";
+
+/// An owner's server on a data directory of its own, whose page `room` has the polls.
+pub(super) struct Place {
+    pub(super) data: TempDir,
+    credential: String,
+}
+
+impl Place {
+    /// An empty data directory.
+    pub(super) async fn new() -> Self {
+        let data = TempDir::new().unwrap();
+        std::fs::write(data.path().join("svc.toml"), LIMITS).unwrap();
+        let create = ["namespace", "create", "acme", "--json"];
+        let made = svc().run(data.path(), &create).await.json();
+        Self {
+            data,
+            credential: text(&made["credential"]),
+        }
+    }
+
+    /// Serves it, with variables of its environment.
+    pub(super) async fn serve(&self, with: &[(&str, &str)]) -> Process {
+        let config = self.data.path().join("svc.toml");
+        let arguments = ["--config", config.to_str().unwrap()];
+        svc()
+            .serve_with(with, &[], self.data.path(), &arguments)
+            .await
+    }
+
+    /// The owner of a server of this place.
+    pub(super) fn site(&self, process: Process) -> Site<'_> {
+        Site {
+            process,
+            credential: &self.credential,
+        }
+    }
+
+    /// Makes the polls and the page; answers the project.
+    pub(super) async fn furnish(&self, site: &Site<'_>) -> String {
+        let (_, project) = site.post("", json!({ "name": "House" })).await;
+        let project = text(&project["id"]);
+        let actions = ACTIONS.map(|(name, sql)| json!({ "name": name, "sql": sql }));
+        let (backend, actions) = (json!({ "ddl": SCHEMA }), json!({ "actions": actions }));
+        let page = json!({ "type": "markdown", "content": "# One", "requested_slug": "room" });
+        for (method, below, body, status) in [
+            (Method::POST, "backend", backend, 201),
+            (Method::POST, "frontends", page, 201),
+            (Method::PUT, "backend/actions", actions, 200),
+        ] {
+            let path = format!("/{project}/{below}");
+            let (found, answer) = site.ask(method, &path, Some(body)).await.unwrap();
+            assert_eq!(found, status, "{below}: {answer}");
+        }
+        project
+    }
+}
+
+/// A visitor who votes.
+#[derive(Clone)]
+pub(super) struct Voter {
+    client: reqwest::Client,
+    url: String,
+}
+
+impl Voter {
+    /// One of a server.
+    pub(super) fn of(process: &Process) -> Self {
+        Self {
+            client: process.client().clone(),
+            url: process.url("/room/api/op"),
+        }
+    }
+
+    /// Votes; answers the status, if the server lived to say it.
+    pub(super) async fn vote(&self) -> Option<u16> {
+        let vote = json!({ "action": "vote", "params": { "poll": 1, "choice": "tea" } });
+        let answer = self.client.post(&self.url).json(&vote).send().await.ok()?;
+        Some(answer.status().as_u16())
+    }
+}
+
+/// How many votes a call says there are.
+pub(super) async fn counted(process: &Process) -> u64 {
+    let call = json!({ "action": "total" });
+    let total = process.json("/room/api/op", &call).await;
+    total.expect(200).json()["rows"][0]["n"].as_u64().unwrap()
+}
+
 /// A socket that listens to how many votes there are, and has heard of none.
-async fn listening(process: &Process) -> Socket {
+pub(super) async fn listening(process: &Process) -> Socket {
     let mut socket = Socket::open(process.address(), "/room/api/live", &[])
         .await
         .unwrap();
@@ -24,9 +116,9 @@ async fn listening(process: &Process) -> Socket {
 }
 
 /// How many votes a socket has heard of when it ends.
-async fn heard(mut socket: Socket) -> u64 {
+pub(super) async fn heard(mut socket: Socket) -> u64 {
     let mut most = 0;
-    while let svc_tests::Heard::Text(frame) = socket.next().await {
+    while let Heard::Text(frame) = socket.next().await {
         most = most.max(frame["result"]["rows"][0]["n"].as_u64().unwrap());
     }
     most
@@ -40,57 +132,25 @@ async fn nobody_hears_of_what_a_crash_takes_back() {
         .collect();
     assert_eq!(points, ["write.durable", "write.run", "write.told"]);
     for point in points {
-        let data = TempDir::new().unwrap();
-        let made = svc()
-            .run(data.path(), &["namespace", "create", "acme", "--json"])
-            .await
-            .json();
-        let credential = &*text(&made["credential"]);
-        let site = Site {
-            process: svc().serve_until(None, data.path(), &[]).await,
-            credential,
-        };
-        let (_, project) = site.post("", json!({ "name": "House" })).await;
-        let project = text(&project["id"]);
-        let (status, _) = site
-            .post(&format!("/{project}/backend"), json!({ "ddl": SCHEMA }))
-            .await;
-        assert_eq!(status, 201);
-        let page = json!({ "type": "markdown", "content": "# One", "requested_slug": "room" });
-        site.post(&format!("/{project}/frontends"), page).await;
-        let actions: Vec<Value> = ACTIONS
-            .iter()
-            .map(|(name, sql)| json!({ "name": name, "sql": sql }))
-            .collect();
-        let path = format!("/{project}/backend/actions");
-        let defined = site
-            .ask(
-                http::Method::PUT,
-                &path,
-                Some(json!({ "actions": actions })),
-            )
-            .await;
-        assert_eq!(defined.unwrap().0, 200);
+        let place = Place::new().await;
+        let site = place.site(place.serve(&[]).await);
+        place.furnish(&site).await;
         site.process.kill().await;
 
-        let dying = svc().serve_until(Some(&point), data.path(), &[]).await;
+        let dying = place.serve(&[("SVC_FAULT", &point)]).await;
         let socket = listening(&dying).await;
-        let vote = json!({ "action": "vote", "params": { "poll": 1, "choice": "tea" } });
-        let url = dying.url("/room/api/op");
-        let answered = dying.client().post(url).json(&vote).send().await.is_ok();
+        let answered = Voter::of(&dying).vote().await;
         let (status, _) = dying.ended().await;
-        assert!(!status.success() && !answered, "{point}: it did not die");
+        assert!(!status.success(), "{point}: it did not die");
+        assert_eq!(answered, None, "{point}");
         let heard = heard(socket).await;
         assert!(
             heard == 0 || point == "write.told",
             "{point}: {heard} votes were heard of"
         );
 
-        let process = svc().serve_until(None, data.path(), &[]).await;
-        let total = process
-            .json("/room/api/op", &json!({ "action": "total" }))
-            .await;
-        let there = total.expect(200).json()["rows"][0]["n"].as_u64().unwrap();
+        let process = place.serve(&[]).await;
+        let there = counted(&process).await;
         assert!(
             there >= heard,
             "{point}: {heard} votes were heard of, and {there} are there"
@@ -103,60 +163,16 @@ async fn nobody_hears_of_what_a_crash_takes_back() {
 #[tokio::test]
 async fn whoever_was_told_finds_it_after_any_kill() {
     let _warm = TestServer::start().await.stop().await;
-    let data = TempDir::new().unwrap();
-    let made = svc()
-        .run(data.path(), &["namespace", "create", "acme", "--json"])
-        .await
-        .json();
-    let credential = &*text(&made["credential"]);
-    let limits = data.path().join("svc.toml");
-    std::fs::write(
-        &limits,
-        "[limits]\nop_burst = 100000\nop_deployment_burst = 100000\nlive_per_second = 1000\n",
-    )
-    .unwrap();
-    let arguments = ["--config", limits.to_str().unwrap()];
-    let site = Site {
-        process: svc().serve_until(None, data.path(), &arguments).await,
-        credential,
-    };
-    let (_, project) = site.post("", json!({ "name": "House" })).await;
-    let project = text(&project["id"]);
-    site.post(&format!("/{project}/backend"), json!({ "ddl": SCHEMA }))
-        .await;
-    let page = json!({ "type": "markdown", "content": "# One", "requested_slug": "room" });
-    site.post(&format!("/{project}/frontends"), page).await;
-    let actions: Vec<Value> = ACTIONS
-        .iter()
-        .map(|(name, sql)| json!({ "name": name, "sql": sql }))
+    let place = Place::new().await;
+    let site = place.site(place.serve(&[]).await);
+    place.furnish(&site).await;
+    let listener = tokio::spawn(heard(listening(&site.process).await));
+    let writers: Vec<_> = (0..4)
+        .map(|_| {
+            let voter = Voter::of(&site.process);
+            tokio::spawn(async move { while voter.vote().await == Some(200) {} })
+        })
         .collect();
-    let path = format!("/{project}/backend/actions");
-    site.ask(
-        http::Method::PUT,
-        &path,
-        Some(json!({ "actions": actions })),
-    )
-    .await
-    .unwrap();
-    let socket = listening(&site.process).await;
-    let mut writers = Vec::new();
-    for _ in 0..4 {
-        let (client, url) = (
-            site.process.client().clone(),
-            site.process.url("/room/api/op"),
-        );
-        writers.push(tokio::spawn(async move {
-            let vote = json!({ "action": "vote", "params": { "poll": 1, "choice": "tea" } });
-            while client
-                .post(&url)
-                .json(&vote)
-                .send()
-                .await
-                .is_ok_and(|answer| answer.status() == 200)
-            {}
-        }));
-    }
-    let listener = tokio::spawn(heard(socket));
     tokio::time::sleep(std::time::Duration::from_millis(800)).await;
     site.process.kill().await;
     for writer in writers {
@@ -164,11 +180,8 @@ async fn whoever_was_told_finds_it_after_any_kill() {
     }
     let heard = listener.await.unwrap();
     assert!(heard > 0, "nothing was heard of");
-    let process = svc().serve_until(None, data.path(), &arguments).await;
-    let total = process
-        .json("/room/api/op", &json!({ "action": "total" }))
-        .await;
-    let there = total.expect(200).json()["rows"][0]["n"].as_u64().unwrap();
+    let process = place.serve(&[]).await;
+    let there = counted(&process).await;
     assert!(
         there >= heard,
         "{heard} votes were heard of, and {there} are there"

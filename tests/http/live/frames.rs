@@ -1,8 +1,10 @@
 //! Frames of pages: what is taken, what is refused, and how that is told.
 
+use std::collections::BTreeSet;
+
 use futures_util::SinkExt;
-use serde_json::json;
-use svc_tests::{Ask, TestServer};
+use serde_json::{Value, json};
+use svc_tests::{Ask, Raw, TestServer, masked};
 use tokio_tungstenite::tungstenite::Message;
 
 use super::{error, first, house, house_on, lives, open, rows, subscribe, unsubscribe};
@@ -176,6 +178,7 @@ async fn a_socket_has_so_many_subscriptions() {
     socket.send(subscribe("more", "total", &json!({}))).await;
     let told = error(&mut socket, Some("more"), "rate_limited").await;
     assert_eq!(told["problem"]["status"], 429);
+    assert_eq!(told["problem"]["live_per_socket"], 20);
     socket.send(unsubscribe("s7")).await;
     first(&mut socket, "more", "total", &json!({})).await;
 }
@@ -234,4 +237,38 @@ async fn upgrades_have_the_rules_of_rooms() {
     let post = house.server.post(path).answer().await;
     assert_eq!(post.problem(405, "method_not_allowed")["status"], 405);
     assert_eq!(post.header("allow"), Some("GET,HEAD"));
+}
+
+/// More frames than may wait, all of them in one segment with the handshake, so that none is done before the last is there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn frames_that_wait_are_bounded_and_each_is_answered() {
+    const FRAMES: usize = 300;
+    let builder = TestServer::builder().limits(|limits| limits.messages_per_second = 100_000);
+    let house = house_on(builder).await;
+    let address = house.server.address();
+    let answers = tokio::task::spawn_blocking(move || {
+        let frame = |n| subscribe(&format!("s{n}"), "nothing", &json!({}));
+        let frames: Vec<_> = (0..FRAMES)
+            .map(|n| masked(0x81, frame(n).as_bytes()))
+            .collect();
+        let mut raw = Raw::open(address, "/room/api/live", &frames.concat());
+        let answers = (0..FRAMES).map(|_| serde_json::from_str(&raw.text()).unwrap());
+        answers.collect::<Vec<Value>>()
+    });
+    let answers = answers.await.unwrap();
+    let of = |code: &str| {
+        let answers = answers.iter();
+        answers
+            .filter(|answer| answer["problem"]["code"] == code)
+            .count()
+    };
+    let (done, refused) = (of("not_found"), of("rate_limited"));
+    assert_eq!(done + refused, FRAMES);
+    assert!(done >= 64 && refused > 0, "{done} done, {refused} refused");
+    let ids: BTreeSet<_> = answers
+        .iter()
+        .map(|answer| answer["id"].to_string())
+        .collect();
+    assert_eq!(ids.len(), FRAMES, "each is answered once");
+    lives(&mut open(&house).await).await;
 }

@@ -11,7 +11,7 @@ use super::{first, house, house_on, lives, open, rows, subscribe};
 use crate::house::House;
 
 /// A gauge or counter of live queries.
-async fn number(house: &House, name: &str) -> u64 {
+pub(super) async fn number(house: &House, name: &str) -> u64 {
     let metrics = house.server.server().app().metrics.encode().unwrap();
     let line = metrics
         .lines()

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use svc_tests::Socket;
 use svc_tests::browser::Browser;
 
+use super::stream::Stream;
 use super::{error, first, lives, rows, subscribe};
 use crate::visitors::Place;
 
@@ -164,4 +165,28 @@ async fn a_stream_counts_a_session_as_a_call_does() {
             "{headers:?}"
         );
     }
+}
+
+#[tokio::test]
+async fn the_end_of_a_session_ends_its_stream_with_the_reason() {
+    let place = Place::developing().await;
+    let mut ada = signed_in(&place, "ada").await;
+    let stream = async |action: &str| {
+        let request = place
+            .house
+            .server
+            .get(&format!("/room/api/live?action={action}"))
+            .header("accept", "text/event-stream")
+            .header("host", place.origin.strip_prefix("http://").unwrap())
+            .header("cookie", ada.cookie(&place.url("/api/live")).unwrap());
+        let mut stream = Stream::open(request).await;
+        stream.result(1).await;
+        stream
+    };
+    let (mut own, mut everybodys) = (stream("mine").await, stream("all").await);
+    log_out(&place, &mut ada).await;
+    own.problem(401, "identity_required").await;
+    let mut bob = signed_in(&place, "bob").await;
+    sign(&place, &mut bob, "of bob").await;
+    assert_eq!(words(&everybodys.result(2).await["rows"]), ["of bob"]);
 }

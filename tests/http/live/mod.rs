@@ -5,8 +5,10 @@ mod ends;
 mod frames;
 mod hostile;
 mod identity;
+mod memory;
 mod property;
 mod stream;
+mod syncs;
 mod tokens;
 mod updates;
 
@@ -62,14 +64,14 @@ async fn house() -> House {
 }
 
 /// Makes a house on a server of one's own.
-async fn house_on(builder: Builder) -> House {
+pub(crate) async fn house_on(builder: Builder) -> House {
     let house = House::on(builder.start().await, SCHEMA).await;
     house.define(&ACTIONS).await;
     house
 }
 
 /// Opens a socket from the page `room`.
-async fn open(house: &House) -> Socket {
+pub(crate) async fn open(house: &House) -> Socket {
     house.server.socket("/room/api/live", &[]).await.unwrap()
 }
 
@@ -81,8 +83,8 @@ fn unsubscribe(id: &str) -> String {
     json!({ "v": 1, "type": "unsubscribe", "id": id }).to_string()
 }
 
-/// Subscribes; returns the first result's frame.
-async fn first(socket: &mut Socket, id: &str, action: &str, params: &Value) -> Value {
+/// Subscribes; answers the first result's frame.
+pub(crate) async fn first(socket: &mut Socket, id: &str, action: &str, params: &Value) -> Value {
     socket.send(subscribe(id, action, params)).await;
     let frame = socket.envelope().await;
     assert_eq!(frame["type"], "result", "{frame}");
@@ -94,8 +96,8 @@ async fn first(socket: &mut Socket, id: &str, action: &str, params: &Value) -> V
     frame
 }
 
-/// The next frame, which is a result of this subscription with this number; returns its rows.
-async fn rows(socket: &mut Socket, id: &str, seq: u64) -> Value {
+/// The next frame, which is a result of this subscription with this number; answers its rows.
+pub(crate) async fn rows(socket: &mut Socket, id: &str, seq: u64) -> Value {
     let mut frame = socket.envelope().await;
     assert_eq!(frame["type"], "result", "{frame}");
     assert_eq!(

@@ -7,9 +7,10 @@ use svc_tests::{Ask, TestServer};
 
 use super::{house, house_on};
 use crate::house::House;
+use crate::svc;
 
 /// A stream that was opened.
-struct Stream {
+pub(super) struct Stream {
     response: Response,
     rest: String,
 }
@@ -24,15 +25,20 @@ fn asking(house: &House, query: &str) -> reqwest::RequestBuilder {
 }
 
 async fn open(house: &House, query: &str) -> Stream {
-    let response = asking(house, query).send().await.unwrap();
-    assert_eq!(response.status(), 200);
-    Stream {
-        response,
-        rest: String::new(),
-    }
+    Stream::open(asking(house, query)).await
 }
 
 impl Stream {
+    /// The stream that a request is answered with.
+    pub(super) async fn open(request: reqwest::RequestBuilder) -> Self {
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        Self {
+            response,
+            rest: String::new(),
+        }
+    }
+
     /// The next event or comment; `None` at the end.
     async fn next(&mut self) -> Option<String> {
         loop {
@@ -46,8 +52,24 @@ impl Stream {
         }
     }
 
+    /// The problem of the last event, behind which the stream ends.
+    pub(super) async fn problem(&mut self, status: u16, code: &str) -> Value {
+        let event = self.next().await.expect("the stream says why it ends");
+        let data = event.strip_prefix("event: error\ndata: ");
+        let data = data.unwrap_or_else(|| panic!("{event}"));
+        let problem: Value = serde_json::from_str(data).unwrap();
+        assert_eq!(
+            (&problem["code"], &problem["status"]),
+            (&json!(code), &json!(status)),
+            "{problem}"
+        );
+        assert!(problem["detail"].is_string(), "{problem}");
+        assert_eq!(self.next().await, None, "nothing comes behind an error");
+        problem
+    }
+
     /// The result of the next event, which has this number.
-    async fn result(&mut self, seq: u64) -> Value {
+    pub(super) async fn result(&mut self, seq: u64) -> Value {
         let event = self.next().await.expect("the stream goes on");
         let data = event.strip_prefix(&format!("event: result\nid: {seq}\ndata: "));
         let data = data.unwrap_or_else(|| panic!("{event}"));
@@ -92,12 +114,8 @@ async fn a_stream_says_what_a_socket_does() {
         .await;
     assert_eq!(stream.result(3).await["rows"][0]["n"], 2);
     house.define(&[("counts", "SELECT 1 AS n")]).await;
-    let event = stream.next().await.unwrap();
-    let problem = event.strip_prefix("event: error\ndata: ").unwrap();
-    let problem: Value = serde_json::from_str(problem).unwrap();
-    assert_eq!(problem["code"], "params_mismatch");
+    let problem = stream.problem(400, "params_mismatch").await;
     assert_eq!(problem["extra"], json!(["poll"]));
-    assert_eq!(stream.next().await, None);
 }
 
 #[tokio::test]
@@ -124,7 +142,13 @@ async fn what_fails_first_is_a_problem_with_its_status() {
     ] {
         asking(&house, query).answer().await.problem(status, code);
     }
-    for accept in ["*/*", "text/*", "application/json"] {
+    for accept in [
+        "*/*",
+        "text/*",
+        "application/json",
+        "text/event-stream;q=0",
+        "*/*, text/event-stream; q=0.0",
+    ] {
         let answer = house
             .server
             .get("/room/api/live?action=total")
@@ -146,26 +170,19 @@ async fn what_fails_first_is_a_problem_with_its_status() {
 #[tokio::test]
 async fn any_page_may_listen_and_names_of_events_are_ignored() {
     let house = house().await;
-    let response = asking(&house, "?action=total")
+    let request = asking(&house, "?action=total")
         .header("origin", "https://elsewhere.example")
-        .header("last-event-id", "7")
-        .send()
-        .await
-        .unwrap();
-    let mut stream = Stream {
-        response,
-        rest: String::new(),
-    };
-    stream.result(1).await;
+        .header("last-event-id", "7");
+    Stream::open(request).await.result(1).await;
 }
 
 #[tokio::test]
-async fn a_stream_ends_with_its_backend_and_at_a_stop() {
+async fn a_stream_ends_with_its_backend_and_is_not_waited_for_at_a_stop() {
     let house = house().await;
     let mut stream = open(&house, "?action=total").await;
     stream.result(1).await;
     house.delete().await.expect(204);
-    assert_eq!(stream.next().await, None);
+    stream.problem(404, "not_found").await;
     house.create(super::SCHEMA).await.expect(201);
     let path = format!("/{}/frontends/room", house.project);
     let page = json!({ "content": "# Again" });
@@ -212,4 +229,50 @@ async fn params_have_the_most_that_a_call_has() {
         let response = asking(&house, &params).send().await.unwrap();
         assert_eq!(response.status(), status, "{length}");
     }
+}
+
+#[tokio::test]
+async fn a_stream_says_why_it_ends() {
+    for what in ["backend", "frontend", "project"] {
+        let house = house().await;
+        let mut stream = open(&house, "?action=total").await;
+        stream.result(1).await;
+        let path = match what {
+            "backend" => format!("/{}/backend", house.project),
+            "frontend" => format!("/{}/frontends/room", house.project),
+            _ => format!("/{}", house.project),
+        };
+        house.owner.delete(&house.server, &path).await.expect(204);
+        stream.problem(404, "not_found").await;
+        let again = asking(&house, "?action=total").answer().await;
+        again.problem(404, "not_found");
+    }
+    let house = house_on(TestServer::builder().system_clock()).await;
+    let mut stream = open(&house, "?action=total").await;
+    stream.result(1).await;
+    let disable = ["deployment", "disable", "room"];
+    assert!(house.server.command(&svc(), &disable).await.success);
+    stream.problem(403, "disabled").await;
+}
+
+#[tokio::test]
+async fn streams_outlive_a_republish_and_the_realtime_switch() {
+    let house = house().await;
+    let mut stream = open(&house, "?action=total").await;
+    stream.result(1).await;
+    for realtime in [true, false] {
+        let body = json!({ "realtime": realtime });
+        house.send(Method::PATCH, "", &body).await.expect(200);
+    }
+    let path = format!("/{}/frontends/room", house.project);
+    let page = json!({ "content": "# Two" });
+    house
+        .owner
+        .send(&house.server, Method::PUT, &path, &page)
+        .await
+        .expect(200);
+    house
+        .done("vote", &json!({ "poll": 1, "choice": "tea" }))
+        .await;
+    assert_eq!(stream.result(2).await["rows"], json!([{ "n": 1 }]));
 }

@@ -6,6 +6,7 @@ use http::Method;
 use serde_json::{Value, json};
 use svc_tests::{Socket, TestServer};
 
+use super::hostile::number;
 use super::{error, first, house, house_on, lives, open, rows, subscribe, unsubscribe};
 use crate::house::House;
 
@@ -272,4 +273,34 @@ async fn large_results_come_whole_and_in_turn() {
     }
     socket.send(unsubscribe("a")).await;
     lives(&mut socket).await;
+}
+
+#[tokio::test]
+async fn one_evaluation_serves_everybody_who_asks_the_same() {
+    let house = house().await;
+    let mut crowd = Vec::new();
+    for _ in 0..30 {
+        let mut socket = open(&house).await;
+        first(&mut socket, "a", "counts", &json!({ "poll": 1 })).await;
+        crowd.push(socket);
+    }
+    // The first of them had it evaluated; the others were told what was there.
+    assert_eq!(number(&house, "evaluations_total").await, 1);
+    for round in 1..=3 {
+        house
+            .done("vote", &json!({ "poll": 1, "choice": "tea" }))
+            .await;
+        for socket in &mut crowd {
+            let told = rows(socket, "a", round + 1).await;
+            assert_eq!(told, json!([{ "choice": "tea", "n": round }]));
+        }
+        assert_eq!(number(&house, "evaluations_total").await, round + 1);
+    }
+    // Other params, and another action, are another query each; a write to a table that nobody reads is none.
+    let mut other = open(&house).await;
+    first(&mut other, "b", "counts", &json!({ "poll": 2 })).await;
+    first(&mut other, "c", "total", &json!({})).await;
+    house.done("set", &json!({ "k": "a", "v": 1 })).await;
+    lives(&mut other).await;
+    assert_eq!(number(&house, "evaluations_total").await, 6);
 }

@@ -20,7 +20,7 @@ async fn the_list_is_small() {
     ] {
         let size = client.ask("tools/list", &json!({})).await.body.len();
         // The specification has 20,000; whoever adds to it takes away elsewhere.
-        assert!(size <= 18_000, "{size} bytes");
+        assert!(size <= 14_000, "{size} bytes");
         assert!(size > 2_000, "{size} bytes");
     }
 }
@@ -61,7 +61,8 @@ async fn schemas_are_flat_and_every_argument_is_explained() {
             );
         }
         let arguments = schema["properties"].as_object().unwrap();
-        for (argument, about) in arguments {
+        // What an action does is in the tool's own description.
+        for (argument, about) in arguments.iter().filter(|(name, _)| *name != "action") {
             let described = about["description"].as_str().unwrap_or_default();
             assert!(!described.is_empty(), "{name}: {argument}");
             assert!(!about["type"].is_null(), "{name}: {argument}");

@@ -98,6 +98,38 @@ async fn a_keys_role_and_end_have_bounds() {
 }
 
 #[tokio::test]
+async fn a_key_that_nothing_is_said_of_is_an_editors_for_good() {
+    let house = House::new().await;
+    let alice = house.user("alice").await;
+    alice.workspace(&house, "acme").await;
+    let keys = format!("{ALL}/acme/keys");
+    let server = &house.server;
+    for body in [None, Some(""), Some(" \r\n"), Some("{}")] {
+        let request = alice.owner.request(server, Method::POST, &keys);
+        let request = match body {
+            Some(body) => request.body(body),
+            None => request,
+        };
+        let made = svc_tests::Ask::answer(request).await.expect(201).json();
+        assert_eq!(
+            (&made["role"], &made["expires_at"]),
+            (&json!("editor"), &Value::Null),
+            "{body:?}"
+        );
+        let machine = Owner::with(&text(&made["credential"]));
+        machine.get(server, "").await.expect(200);
+    }
+    for (body, code) in [
+        ("{", "invalid_json"),
+        ("[]", "invalid_request"),
+        ("null", "invalid_request"),
+    ] {
+        let request = alice.owner.request(server, Method::POST, &keys).body(body);
+        svc_tests::Ask::answer(request).await.problem(400, code);
+    }
+}
+
+#[tokio::test]
 async fn a_viewers_key_only_reads() {
     let house = House::new().await;
     let alice = house.user("alice").await;

@@ -1,8 +1,11 @@
 //! Users and their roles: who may do what, over REST and as tools, with keys and with tokens.
 
+mod backups;
 mod billing;
+mod borders;
 pub(crate) mod crashes;
 mod keys;
+mod operator;
 mod roles;
 mod till;
 mod tokens;

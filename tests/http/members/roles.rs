@@ -13,17 +13,17 @@ use crate::openapi::{description, operations as described};
 use crate::svc;
 
 /// A caller, and its role in each of the two workspaces.
-struct Somebody {
-    name: &'static str,
-    owner: Owner,
-    roles: [Option<Role>; 2],
+pub(super) struct Somebody {
+    pub(super) name: &'static str,
+    pub(super) owner: Owner,
+    pub(super) roles: [Option<Role>; 2],
 }
 
 /// A workspace, what is in it, and how it is asked for.
-struct Place {
-    workspace: String,
-    project: String,
-    slug: &'static str,
+pub(super) struct Place {
+    pub(super) workspace: String,
+    pub(super) project: String,
+    pub(super) slug: &'static str,
 }
 
 async fn key(house: &House, of: &User, slug: &str, role: &str) -> Owner {
@@ -57,7 +57,7 @@ async fn place(house: &House, of: &User, slug: &'static str) -> Place {
 }
 
 /// Two workspaces, four users, three keys.
-async fn everybody(house: &House) -> (Vec<Place>, Vec<Somebody>) {
+pub(super) async fn everybody(house: &House) -> (Vec<Place>, Vec<Somebody>) {
     use Role::{Admin, Editor, Owner as Owns, Viewer};
     let alice = house.user("alice").await;
     let (bob, carol, dave) = (
@@ -89,7 +89,7 @@ async fn everybody(house: &House) -> (Vec<Place>, Vec<Somebody>) {
 }
 
 /// Operations that name no place in their address, and ask for nothing that is anybody's.
-const PLACELESS: [&str; 5] = [
+pub(super) const PLACELESS: [&str; 5] = [
     "create_project",
     "list_projects",
     "get_me",
@@ -97,7 +97,7 @@ const PLACELESS: [&str; 5] = [
     "create_workspace",
 ];
 
-fn at(path: &str, place: &Place) -> String {
+pub(super) fn at(path: &str, place: &Place) -> String {
     let id = if path.starts_with("/api/v1/projects") {
         &place.project
     } else {
@@ -239,6 +239,18 @@ async fn queries_and_schemas_are_for_members() {
                 };
                 assert_eq!(answer.status, expected, "{sql} by {}", somebody.name);
             }
+            // To call as a visitor of one's choice takes an editor.
+            let body = json!({ "action": "none", "as": { "user_id": "usr_test" } });
+            let path = format!("/{slug}/api/op");
+            let owner = &somebody.owner;
+            let answer = owner
+                .ask(&house.server, Method::POST, &path, Some(&body))
+                .await;
+            let expected = match somebody.roles[number] {
+                Some(role) if role >= Role::Editor => 404,
+                _ => 403,
+            };
+            assert_eq!(answer.status, expected, "as by {}", somebody.name);
             let path = format!("/{slug}/api/schema");
             let answer = somebody
                 .owner

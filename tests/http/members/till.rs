@@ -10,9 +10,11 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode, Uri};
 use serde_json::{Value, json};
 use svc::config::{Stripe, WebhookSecrets};
-use svc_tests::{Answer, Ask, NOW, TestServer};
+use svc_tests::{Answer, NOW, TestServer};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+
+use crate::payments::provider;
 
 pub(super) const SECRET: &str = "whsec_of_the_tests";
 
@@ -105,11 +107,7 @@ pub(crate) async fn webhook(
     after: i64,
     object: Value,
 ) -> Answer {
-    let event = json!({
-        "id": id, "object": "event", "type": kind, "created": NOW.0 / 1000 + after, "data": { "object": object },
-    });
-    let body = event.to_string();
-    let signature = svc::stripe::sign(SECRET, body.as_bytes(), server.server().app().clock.now());
-    let request = server.post("/_svc/webhooks/stripe").body(body);
-    request.header("stripe-signature", signature).answer().await
+    let event = provider::event(id, kind, NOW.0 / 1000 + after, &object);
+    let now = server.server().app().clock.now();
+    provider::send(server, event.to_string(), SECRET, now).await
 }

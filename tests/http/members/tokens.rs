@@ -153,6 +153,24 @@ async fn tokens_that_lie_are_refused_everywhere() {
         ("a shared secret", format!("{shared}.{body}.{signature}")),
         ("two parts", format!("{header}.{body}")),
         ("four parts", format!("{good}.{signature}")),
+        ("five parts", format!("{good}.{signature}.{signature}")),
+        ("dots", "..".to_owned()),
+        ("a padded signature", format!("{good}==")),
+        ("something behind it", format!("{good}A")),
+        ("a space within", good.replacen('.', ". ", 1)),
+        ("the beginning of a key", format!("svc_{good}")),
+        ("two issuers", with("iss", json!([house.issuer.url()]))),
+        (
+            "an audience within a text",
+            with("aud", json!(format!("{} x", svc_tests::AUDIENCE))),
+        ),
+        (
+            "an audience of another type",
+            with("aud", json!({ "a": svc_tests::AUDIENCE })),
+        ),
+        ("an end without an end", with("exp", json!(null))),
+        ("a beginning that is no number", with("nbf", json!("now"))),
+        ("issued in the future", with("iat", json!(now + 61))),
         ("nothing like a token", "nonsense".to_owned()),
     ];
     for (what, token) in &lies {

@@ -1,7 +1,7 @@
 //! Webhooks that are not the provider's, or not of now, or not about what they seem: nothing is granted.
 
 use serde_json::{Value, json};
-use svc_tests::Ask;
+use svc_tests::{Ask, TestServer};
 
 use super::Shop;
 use super::provider::{self, OLD_SECRET, SECRET, checkout, event};
@@ -134,4 +134,34 @@ async fn what_is_not_this_purchase_grants_nothing() {
     shop.tell(&event("evt_good", "checkout.session.expired", 1, &again))
         .await;
     assert_eq!(shop.verdict(&bought.session).await, "paid");
+}
+
+#[tokio::test]
+async fn the_providers_test_mode_grants_nothing_where_money_moves() {
+    for (key, base, livemode, expected) in [
+        ("sk_live_1", "https://127.0.0.1:9", json!(false), "open"),
+        ("rk_live_1", "https://127.0.0.1:9", json!(false), "open"),
+        ("sk_live_1", "https://127.0.0.1:9", json!(true), "paid"),
+        ("sk_test_1", "https://127.0.0.1:9", json!(false), "paid"),
+        // A stand-in on this machine moves none.
+        ("sk_live_1", "http://127.0.0.1:9", json!(false), "paid"),
+    ] {
+        let shop = Shop::with(TestServer::builder(), |stripe| {
+            stripe.secret_key = key.to_owned();
+            stripe.api_base = base.parse().unwrap();
+        })
+        .await;
+        let price = shop.price(json!({})).await;
+        // Nobody answers there: the session is known, and can be paid.
+        let asked = shop.ask(&json!({ "price": price }), "").await;
+        asked.problem(503, "provider_unavailable");
+        let id = shop.sessions().await.remove(0)["id"].clone();
+        let mut object = checkout("cs_1", "paid");
+        object["metadata"] = json!({ "svc_session": id });
+        let mut paid = event("evt_1", "checkout.session.completed", 1, &object);
+        paid["livemode"] = livemode.clone();
+        shop.tell(&paid).await;
+        let status = shop.sessions().await.remove(0)["status"].clone();
+        assert_eq!(status, expected, "{key} {base} {livemode}");
+    }
 }

@@ -1,19 +1,23 @@
 //! Payments: what is sold, how visitors pay, and what the provider's webhooks come to.
 
+mod amounts;
 mod catalog;
 mod checkout;
 pub(crate) mod crashes;
 mod dev;
+mod endings;
 mod hostile;
 mod mirror;
 mod orders;
 pub(crate) mod provider;
 mod recognition;
+mod recorded;
 mod webhooks;
 
 use http::header;
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
+use svc::config::Stripe;
 use svc_tests::{Answer, Ask, Builder, TestServer, until};
 
 use crate::account::{Owner, text};
@@ -33,8 +37,14 @@ impl Shop {
     }
 
     pub(crate) async fn of(builder: Builder) -> Self {
+        Self::with(builder, |_| ()).await
+    }
+
+    /// Opens one with other settings of the provider.
+    pub(crate) async fn with(builder: Builder, change: impl FnOnce(&mut Stripe)) -> Self {
         let provider = Provider::start().await;
-        let settings = provider.settings();
+        let mut settings = provider.settings();
+        change(&mut settings);
         let builder = builder.settings(|all| all.stripe = Some(settings));
         let server = builder.start().await;
         let owner = Owner::new(&server, "acme").await;

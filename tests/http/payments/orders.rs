@@ -40,7 +40,7 @@ fn once(id: &str) -> Vec<(&'static str, i64, Value)> {
     ]
 }
 
-/// The events of a subscription with a renewal, dunning and its end.
+/// The events of a subscription with renewals, an invoice of another amount, a dispute, dunning and its end.
 fn monthly(id: &str) -> Vec<(&'static str, i64, Value)> {
     let mut paid = checkout(id, "paid");
     paid["payment_intent"] = Value::Null;
@@ -48,10 +48,11 @@ fn monthly(id: &str) -> Vec<(&'static str, i64, Value)> {
     paid["invoice"] = json!(format!("in_{id}_1"));
     let subscription =
         |status: &str| json!({ "id": format!("sub_{id}"), "status": status, "metadata": {} });
-    let invoice = |number: u32| {
-        json!({ "id": format!("in_{id}_{number}"),
+    let billed = |number: u32, amount: i64| {
+        json!({ "id": format!("in_{id}_{number}"), "currency": "eur", "total": amount, "amount_due": amount, "amount_paid": amount,
             "parent": { "subscription_details": { "subscription": format!("sub_{id}") } } })
     };
+    let invoice = |number: u32| billed(number, 900);
     let by = |number: u32| {
         json!({ "id": format!("inpay_{id}_{number}"), "invoice": format!("in_{id}_{number}"),
             "payment": { "type": "payment_intent", "payment_intent": format!("pi_{id}_{number}") } })
@@ -60,12 +61,17 @@ fn monthly(id: &str) -> Vec<(&'static str, i64, Value)> {
         ("checkout.session.completed", 1, paid),
         ("customer.subscription.created", 1, subscription("active")),
     ];
-    for number in 1..=8 {
+    for number in 1..=7 {
         let at = i64::from(number) * 10;
         all.push(("invoice.paid", at, invoice(number)));
         all.push(("invoice_payment.paid", at, by(number)));
         all.push(("customer.subscription.updated", at, subscription("active")));
     }
+    // One at another amount, and a quarrel.
+    all.push(("invoice.paid", 75, billed(8, 70)));
+    let dispute = json!({ "id": format!("dp_{id}"), "payment_intent": format!("pi_{id}_2") });
+    all.push(("charge.dispute.created", 30, dispute.clone()));
+    all.push(("charge.dispute.closed", 84, dispute));
     all.push(("invoice.payment_failed", 85, invoice(9)));
     all.push((
         "customer.subscription.updated",

@@ -12,14 +12,29 @@ fn from(origin: &str) -> HeaderMap {
     HeaderMap::from_iter([("origin".parse().unwrap(), origin.parse().unwrap())])
 }
 
-/// Buys a price at the provider of the server itself, and pays with an address.
-async fn buy(place: &Place, browser: &mut Browser, price: &str, email: &str) -> String {
+/// A price of the house's project.
+async fn priced(place: &Place) -> String {
+    let house = &place.house;
+    let price =
+        json!({ "product_name": "Handbook", "label": "PDF", "amount": 900, "currency": "eur" });
+    let path = format!("/{}/payments/catalog", house.project);
+    let price = house.owner.post(&house.server, &path, &price).await;
+    text(&price.expect(201).json()["id"])
+}
+
+/// Begins a checkout at the provider of the server itself.
+async fn begin(place: &Place, browser: &mut Browser, price: &str) -> Value {
     let mut headers = from(&place.origin);
     headers.insert("accept", "application/json".parse().unwrap());
     let body = json!({ "price": price }).to_string();
     let url = place.url("/payments/checkout");
     let begun = browser.ask(Method::POST, &url, headers, Some(body)).await;
-    let begun = begun.expect(200).json();
+    begun.expect(200).json()
+}
+
+/// Buys a price, and pays with an address.
+async fn buy(place: &Place, browser: &mut Browser, price: &str, email: &str) -> String {
+    let begun = begin(place, browser, price).await;
     let (at, page) = browser.open(&text(&begun["url"])).await;
     page.expect(200);
     let form = format!("outcome=pay&email={}", email.replace('@', "%40"));
@@ -49,15 +64,7 @@ async fn owned(place: &Place, browser: &mut Browser) -> Vec<(Value, Value)> {
 async fn a_visitor_is_known_by_the_surest_sign() {
     let place = Place::developing().await;
     let house = &place.house;
-    let price =
-        json!({ "product_name": "Handbook", "label": "PDF", "amount": 900, "currency": "eur" });
-    let path = format!("/{}/payments/catalog", house.project);
-    let price = house
-        .owner
-        .post(&house.server, &path, &price)
-        .await
-        .expect(201);
-    let price = text(&price.json()["id"]);
+    let price = priced(&place).await;
     let ada = "name=Ada&email=ada%40example.com";
     let bob = "name=Bob&email=bob%40example.com";
 
@@ -114,4 +121,25 @@ async fn a_visitor_is_known_by_the_surest_sign() {
         .await
         .expect(200);
     assert_eq!(told.json(), json!({ "payments": [] }));
+}
+
+#[tokio::test]
+async fn a_click_of_somebody_else_in_the_same_browser_is_another_purchase() {
+    let place = Place::developing().await;
+    let price = priced(&place).await;
+    let mut browser = place.browser();
+    let mut begun = Vec::new();
+    for who in [None, Some("ada"), Some("bob")] {
+        if let Some(who) = who {
+            let form = format!("name={who}&email={who}%40example.com");
+            place.sign_in(&mut browser, &form, "").await;
+        }
+        let first = begin(&place, &mut browser, &price).await;
+        let again = begin(&place, &mut browser, &price).await;
+        assert_eq!(first, again, "{who:?}: a double click");
+        begun.push(text(&first["session_id"]));
+    }
+    begun.sort();
+    begun.dedup();
+    assert_eq!(begun.len(), 3);
 }

@@ -1,6 +1,7 @@
 //! How sockets are closed for what their clients do: the codes, and when.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::json;
@@ -195,8 +196,8 @@ async fn who_vanishes_is_gone_at_once() {
 /// How many messages the fast readers of a room get.
 const MESSAGES: usize = 300;
 
-/// Hears every message in its order, then that somebody has left.
-async fn hear_all(mut socket: Socket) -> Socket {
+/// Hears every message in its order, counting each for all, then that somebody has left.
+async fn hear_all(mut socket: Socket, heard: Arc<AtomicUsize>) {
     let mut next = 0;
     let mut left = false;
     while next < MESSAGES || !left {
@@ -211,10 +212,10 @@ async fn hear_all(mut socket: Socket) -> Socket {
                 "{text:.100}"
             );
             next += 1;
+            heard.fetch_add(1, Ordering::Relaxed);
         }
         left |= text.contains("svc:leave");
     }
-    socket
 }
 
 #[tokio::test]
@@ -234,23 +235,22 @@ async fn a_slow_reader_delays_nobody_and_is_closed() {
     }
     house.server.advance(1);
     let (mut ada, _) = join(&house, "a").await;
-    let fast = fast
-        .into_iter()
-        .map(|socket| tokio::spawn(hear_all(socket)));
+    let heard = Arc::<AtomicUsize>::default();
+    let fast = fast.into_iter();
+    let fast = fast.map(|socket| tokio::spawn(hear_all(socket, Arc::clone(&heard))));
     let listening: Vec<_> = fast.collect();
     // More than its queue and the kernel's buffers on both sides hold.
     let filling = "x".repeat(15_000);
     for n in 0..MESSAGES {
         ada.say("n", json!(format!("{n}:{filling}"))).await;
-        // As fast as the others read, so that only one is slow.
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        // All others have it before the next is said, so nobody but the slow one is ever behind.
+        let all = (n + 1) * listening.len();
+        let by_all = async || (heard.load(Ordering::Relaxed) == all).then_some(());
+        until("all fast readers to have it", by_all).await;
     }
     house.server.advance(1);
     for listener in listening {
-        tokio::time::timeout(svc_tests::DEADLINE, listener)
-            .await
-            .expect("a fast reader gets everything")
-            .unwrap();
+        listener.await.unwrap();
     }
     assert_eq!(ada.until("svc:leave").await["data"]["client_id"], *slow_id);
     assert_eq!(slow.closed().await, Some(1013));

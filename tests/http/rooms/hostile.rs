@@ -1,96 +1,16 @@
 //! Bytes that no client library sends, at a live server: the right close code, and nothing left behind.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::SocketAddr;
 
 use serde_json::json;
-use svc_tests::{DEADLINE, Numbers, TestServer, until};
+use svc_tests::{Numbers, Raw, TestServer, masked, until};
 
 use super::{house_on, join};
 use crate::house::House;
 
-/// A connection whose handshake is done, and on which anything may be written.
-struct Raw(TcpStream);
-
-impl Raw {
-    /// Opens it, with `first` in the same segment as the handshake.
-    fn open(address: SocketAddr, first: &[u8]) -> Self {
-        let mut stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(DEADLINE)).unwrap();
-        let request = format!(
-            "GET /room/ws?room=a HTTP/1.1\r\nHost: {address}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
-             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-        );
-        stream
-            .write_all(&[request.as_bytes(), first].concat())
-            .unwrap();
-        let mut head = Vec::new();
-        while !head.ends_with(b"\r\n\r\n") {
-            let mut byte = [0];
-            stream.read_exact(&mut byte).unwrap();
-            head.push(byte[0]);
-        }
-        let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
-        assert!(head.starts_with("http/1.1 101"), "{head}");
-        assert!(
-            head.contains("sec-websocket-accept: s3pplmbitxaq9kygzzhzrbk+xoo="),
-            "{head}"
-        );
-        assert!(!head.contains("sec-websocket-extensions"), "{head}");
-        Self(stream)
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        // A server that closes in the middle of it is right to.
-        let _ = self.0.write_all(bytes);
-    }
-
-    /// The code of the close frame, behind everything else that comes; `None` if the connection ends without one.
-    fn code(&mut self) -> Option<u16> {
-        let mut bytes = Vec::new();
-        let mut buffer = [0; 4096];
-        loop {
-            while let Some((opcode, payload, used)) = frame(&bytes) {
-                if opcode == 8 {
-                    return Some(u16::from_be_bytes([payload[0], payload[1]]));
-                }
-                bytes.drain(..used);
-            }
-            match self.0.read(&mut buffer) {
-                Ok(0) => return None,
-                Ok(length) => bytes.extend_from_slice(&buffer[..length]),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => panic!("nothing came"),
-                Err(_) => return None,
-            }
-        }
-    }
-}
-
-/// The first frame of a server: its opcode, its payload, and how long it is.
-fn frame(bytes: &[u8]) -> Option<(u8, Vec<u8>, usize)> {
-    let (start, length) = match *bytes.get(1)? {
-        126 => (
-            4,
-            usize::from(u16::from_be_bytes([*bytes.get(2)?, *bytes.get(3)?])),
-        ),
-        short @ ..=125 => (2, usize::from(short)),
-        other => panic!("a length of {other}"),
-    };
-    let payload = bytes.get(start..start + length)?;
-    Some((bytes[0] & 0x0f, payload.to_vec(), start + length))
-}
-
-/// A client's frame.
-fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
-    let mut frame = vec![first];
-    match u16::try_from(payload.len()).unwrap() {
-        short @ ..=125 => frame.push(0x80 | short.to_le_bytes()[0]),
-        long => frame.extend([&[0xfe][..], &long.to_be_bytes()].concat()),
-    }
-    let mask = [9, 8, 7, 6];
-    frame.extend(mask);
-    frame.extend(payload.iter().zip(mask.iter().cycle()).map(|(b, m)| b ^ m));
-    frame
+/// Opens a connection to a room.
+fn open(address: SocketAddr, first: &[u8]) -> Raw {
+    Raw::open(address, "/room/ws?room=a", first)
 }
 
 async fn hostile_house() -> House {
@@ -164,7 +84,7 @@ async fn what_breaks_the_protocol_is_closed_with_its_code() {
         for early in [true, false] {
             let bytes = bytes.clone();
             let found = apart(move || {
-                let mut raw = Raw::open(address, if early { &bytes } else { &[] });
+                let mut raw = open(address, if early { &bytes } else { &[] });
                 if !early {
                     raw.write(&bytes);
                 }
@@ -186,7 +106,7 @@ async fn frames_arrive_however_slowly() {
     let (mut ada, _) = join(&house, "a").await;
     let address = house.server.address();
     let raw = apart(move || {
-        let mut raw = Raw::open(address, &[]);
+        let mut raw = open(address, &[]);
         for byte in masked(0x81, br#"{"v":1,"type":"slow","data":1}"#) {
             raw.write(&[byte]);
         }
@@ -202,15 +122,15 @@ async fn a_client_that_only_closes_its_half_is_closed() {
     let house = hostile_house().await;
     let address = house.server.address();
     let rest = apart(move || {
-        let mut raw = Raw::open(address, &[]);
-        raw.0.shutdown(Shutdown::Write).unwrap();
+        let mut raw = open(address, &[]);
+        raw.close_half();
         raw.code()
     });
     assert_eq!(rest.await, None);
     // In the middle of a frame, too.
     let rest = apart(move || {
-        let mut raw = Raw::open(address, &[0x81, 0xfe, 0x10]);
-        raw.0.shutdown(Shutdown::Write).unwrap();
+        let mut raw = open(address, &[0x81, 0xfe, 0x10]);
+        raw.close_half();
         raw.code()
     });
     assert_eq!(rest.await, None);
@@ -226,7 +146,7 @@ async fn noise_ends_every_connection_and_nothing_else() {
         let mut numbers = Numbers::new(7);
         let mut codes = std::collections::BTreeMap::new();
         for _ in 0..300 {
-            let mut raw = Raw::open(address, &[]);
+            let mut raw = open(address, &[]);
             let length = numbers.draw() % 200;
             let mut noise: Vec<u8> = (0..length)
                 .map(|_| numbers.draw().to_le_bytes()[0])
@@ -237,7 +157,7 @@ async fn noise_ends_every_connection_and_nothing_else() {
             }
             raw.write(&noise);
             // Whatever it was, that is all.
-            let _ = raw.0.shutdown(Shutdown::Write);
+            raw.close_half();
             *codes.entry(raw.code()).or_insert(0) += 1;
         }
         codes
@@ -255,7 +175,7 @@ async fn twenty_megabytes_of_one_frame_take_no_memory_and_no_time() {
     let house = hostile_house().await;
     let address = house.server.address();
     let code = apart(move || {
-        let mut raw = Raw::open(address, &[]);
+        let mut raw = open(address, &[]);
         raw.write(&[&[0x81, 0xff][..], &20_000_000_u64.to_be_bytes(), &[0; 4]].concat());
         for _ in 0..20 {
             raw.write(&vec![b'x'; 1_000_000]);

@@ -4,10 +4,12 @@ mod close;
 mod ends;
 mod frames;
 mod hostile;
+mod numbers;
 mod owner;
 mod presence;
 mod quotas;
 mod relay;
+mod thrown;
 mod upgrade;
 
 use serde_json::{Value, json};
@@ -22,7 +24,7 @@ async fn house() -> House {
 }
 
 /// Makes a house on a server of one's own.
-async fn house_on(builder: Builder) -> House {
+pub(crate) async fn house_on(builder: Builder) -> House {
     let house = House::on(builder.start().await, GUESTS).await;
     switch(&house, true).await;
     house
@@ -35,8 +37,8 @@ async fn switch(house: &House, realtime: bool) -> Value {
     answer.expect(200).json()
 }
 
-/// Joins a room through the page `room`; returns the socket and the client's id.
-async fn join(house: &House, room: &str) -> (Socket, String) {
+/// Joins a room through the page `room`; answers the socket and the client's id.
+pub(crate) async fn join(house: &House, room: &str) -> (Socket, String) {
     join_by(house, "room", room).await
 }
 

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use rustix::process::{Resource, getrlimit, setrlimit};
 use serde_json::Value;
 use svc_tests::{Heard, Socket, TestServer, until};
+use tokio::task::JoinSet;
 
 use super::{house_on, join};
 use crate::account::text;
@@ -12,14 +14,18 @@ use crate::house::House;
 /// How many sit in the large room.
 const CROWD: usize = 80;
 
-async fn crowded() -> (House, Vec<(Socket, String)>) {
+/// A house for crowds of whom nobody listens all the time, so that nobody answers pings.
+async fn hall() -> House {
     let limits = |limits: &mut svc::config::Limits| {
-        limits.sockets_per_backend = 1_000;
-        // Nobody listens all the time, so nobody answers pings.
+        limits.sockets_per_backend = 10_000;
         limits.ping_seconds = 10_000;
         limits.pong_seconds = 10_000;
     };
-    let house = house_on(TestServer::builder().limits(limits)).await;
+    house_on(TestServer::builder().limits(limits)).await
+}
+
+async fn crowded() -> (House, Vec<(Socket, String)>) {
+    let house = hall().await;
     let mut crowd = Vec::new();
     for _ in 0..CROWD {
         // Each is told at once, because the last telling was a while ago.
@@ -155,4 +161,62 @@ async fn messages_do_not_wait_for_presence() {
     let _second = come(&house).await;
     speaker.say("now", serde_json::json!(1)).await;
     watcher.until("now").await;
+}
+
+/// How many reload at once.
+const THOUSAND: usize = 1_000;
+
+/// Opens so many sockets that are not welcomed yet.
+async fn come_many(house: &House, many: usize) -> Vec<Socket> {
+    let address = house.server.address();
+    let mut coming = JoinSet::new();
+    for _ in 0..many {
+        coming.spawn(async move {
+            let opened = Socket::open(address, "/room/ws?room=hall", &[]).await;
+            opened.unwrap()
+        });
+    }
+    coming.join_all().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_who_reload_cost_each_of_them_two_frames() {
+    // Both ends of each socket are files of this process.
+    let mut files = getrlimit(Resource::Nofile);
+    files.current = files.maximum;
+    setrlimit(Resource::Nofile, files).unwrap();
+    let house = hall().await;
+    let (mut watcher, _) = join(&house, "hall").await;
+    let crowd = come_many(&house, THOUSAND).await;
+    counted(&house, 1 + THOUSAND).await;
+    house.server.advance(1);
+    watcher.all().await;
+    // They are gone, and then all are back, within a second of the server's.
+    drop(crowd);
+    counted(&house, 1).await;
+    let back = come_many(&house, THOUSAND).await;
+    counted(&house, 1 + THOUSAND).await;
+    house.server.advance(1);
+    let mut hearing = JoinSet::new();
+    for mut socket in back {
+        hearing.spawn(async move {
+            let first = socket.envelope().await;
+            (first, socket.all().await)
+        });
+    }
+    for (welcome, rest) in hearing.join_all().await {
+        assert_eq!(welcome["type"], "svc:welcome");
+        assert_eq!(welcome["data"]["members"], 1 + THOUSAND);
+        assert_eq!(rest.len(), 1, "{rest:?}");
+        assert_eq!(rest[0]["data"]["members"], 1 + THOUSAND);
+    }
+    // Who stayed hears of everybody once, and of how many there are.
+    let told = watcher.all().await;
+    let count = |kind: &str| told.iter().filter(|event| event["type"] == kind).count();
+    assert_eq!(
+        (count("svc:leave"), count("svc:join")),
+        (THOUSAND, THOUSAND)
+    );
+    assert_eq!(told.len(), 2 * THOUSAND + 1);
+    assert_eq!(told.last().unwrap()["data"]["members"], 1 + THOUSAND);
 }

@@ -233,7 +233,9 @@ fn every_path_that_a_document_names_exists() {
     let mut found = Vec::new();
     let mut seen = 0;
     let main = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"];
-    let guides = files.iter().filter(|file| file.starts_with("docs/"));
+    let guides = files
+        .iter()
+        .filter(|file| file.starts_with("docs/") && file.ends_with(".md"));
     for document in guides.map(String::as_str).chain(main) {
         let text = std::fs::read_to_string(root().join(document)).unwrap();
         for path in text

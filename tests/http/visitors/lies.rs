@@ -6,16 +6,15 @@ use futures_util::future::join_all;
 use ring::hmac;
 use serde_json::{Value, json};
 use svc::issuers::SigningKey;
-use svc_tests::NOW;
 use svc_tests::browser::location;
 
 use super::place::{Place, provider};
 use super::stub::{Inner, Manner, Stub};
 
-const DISCOVERY: &str = "/.well-known/openid-configuration";
+pub(super) const DISCOVERY: &str = "/.well-known/openid-configuration";
 
 /// Change of an issuer's behaviour.
-type Change = fn(&mut Inner);
+pub(super) type Change = fn(&mut Inner);
 
 fn encoded(value: &Value) -> String {
     URL_SAFE_NO_PAD.encode(value.to_string())
@@ -61,7 +60,7 @@ fn changed(inner: &Inner, claims: &Value) -> String {
 }
 
 /// Every lie with what the page is told.
-const LIES: [(&str, Change, &str); 38] = [
+pub(super) const LIES: [(&str, Change, &str); 42] = [
     (
         "iss",
         |i| i.claims = json!({"iss": "https://b.example"}),
@@ -96,7 +95,7 @@ const LIES: [(&str, Change, &str); 38] = [
     ),
     (
         "expired",
-        |i| i.claims = json!({"exp": NOW.0 / 1000 - 61}),
+        |i| i.claims = json!({"exp": i.now - 61}),
         "token_invalid",
     ),
     (
@@ -106,12 +105,12 @@ const LIES: [(&str, Change, &str); 38] = [
     ),
     (
         "iat",
-        |i| i.claims = json!({"iat": NOW.0 / 1000 + 61}),
+        |i| i.claims = json!({"iat": i.now + 61}),
         "token_invalid",
     ),
     (
         "nbf",
-        |i| i.claims = json!({"nbf": NOW.0 / 1000 + 61}),
+        |i| i.claims = json!({"nbf": i.now + 61}),
         "token_invalid",
     ),
     (
@@ -192,6 +191,27 @@ const LIES: [(&str, Change, &str); 38] = [
         "provider_unavailable",
     ),
     (
+        "token dripping",
+        |i| {
+            i.manners.insert("/token", Manner::Dripping);
+        },
+        "provider_unavailable",
+    ),
+    (
+        "keys silent",
+        |i| {
+            i.manners.insert("/keys", Manner::Silent);
+        },
+        "provider_unavailable",
+    ),
+    (
+        "keys dripping",
+        |i| {
+            i.manners.insert("/keys", Manner::Dripping);
+        },
+        "provider_unavailable",
+    ),
+    (
         "keys 500",
         |i| {
             i.manners.insert("/keys", Manner::Status(500));
@@ -253,6 +273,13 @@ const LIES: [(&str, Change, &str); 38] = [
         "discovery silent",
         |i| {
             i.manners.insert(DISCOVERY, Manner::Silent);
+        },
+        "provider_unavailable",
+    ),
+    (
+        "discovery dripping",
+        |i| {
+            i.manners.insert(DISCOVERY, Manner::Dripping);
         },
         "provider_unavailable",
     ),
@@ -322,6 +349,41 @@ async fn every_lie_is_refused_with_its_code_and_stalls_nobody() {
         tokio::task::yield_now().await;
     }
     assert!(answered > 10, "{answered} calls while issuers were silent");
+}
+
+#[tokio::test]
+async fn names_of_keys_that_nobody_knows_do_not_flood_the_issuer() {
+    let stub = Stub::start().await;
+    let place = Place::with_issuers(&[("acme", &stub)]).await;
+    place.walk(&mut place.browser(), "acme").await;
+    // A thief of codes, say, whose every token names another key.
+    stub.change(|inner| {
+        inner.token = Some(|inner, claims| {
+            let name = format!("key-{}", inner.given.len());
+            SigningKey::generate(&name).unwrap().sign(claims).unwrap()
+        });
+    });
+    let flood = async |place: &Place| {
+        let walks = (0..10).map(async |_| place.ticket(&mut place.browser(), "acme").await);
+        for found in join_all(walks).await {
+            assert_eq!(found, place.failed("token_invalid"));
+        }
+    };
+    flood(&place).await;
+    assert_eq!(stub.count("/keys"), 2, "once more, for all of them");
+    flood(&place).await;
+    assert_eq!(stub.count("/keys"), 2);
+    // A minute later a new key of the issuer's own is found, by one call again.
+    place.house.server.advance(61);
+    stub.change(|inner| {
+        inner.now += 61;
+        inner.token = None;
+        inner.key = SigningKey::generate("second").unwrap();
+        inner.shown.push(inner.key.public());
+    });
+    let mut browser = place.browser();
+    assert_eq!(place.walk(&mut browser, "acme").await, place.url(""));
+    assert_eq!((stub.count("/keys"), stub.count(DISCOVERY)), (3, 1));
 }
 
 #[tokio::test]

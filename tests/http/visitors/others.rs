@@ -6,6 +6,7 @@ use svc::config::ProviderKind;
 use svc_tests::Socket;
 use svc_tests::browser::location;
 
+use super::lies::{Change, DISCOVERY};
 use super::place::{Place, provider};
 use super::stub::{Manner, Stub};
 use crate::account::text;
@@ -136,68 +137,169 @@ async fn operators_list_and_forget_visitors_beside_the_server() {
     }
 }
 
-#[tokio::test]
-async fn operators_are_told_what_is_wrong_with_a_provider() {
-    let stub = Stub::start().await;
+/// Runs `svc provider check` for a provider with these settings.
+async fn check(settings: &str) -> svc_tests::Output {
     let folder = tempfile::TempDir::new().unwrap();
     let file = folder.path().join("svc.toml");
-    let check = async |issuer: &str| {
-        let toml = format!(
-            "base_url = 'https://svc.example'\ncache = '/tmp/none'\n[[providers]]\nname = 'acme'\nissuer = '{issuer}'\nclient_id = 'me'\n"
-        );
-        std::fs::write(&file, toml).unwrap();
-        let file = file.to_str().unwrap();
-        svc()
-            .run(
-                folder.path(),
-                &["provider", "check", "acme", "--config", file],
-            )
-            .await
-    };
-    let good = check(&stub.address()).await;
-    assert!(good.success, "{good:?}");
-    assert!(
-        good.stdout
-            .contains("https://svc.example/_svc/auth/callback/acme"),
-        "{good:?}"
+    let toml = format!(
+        "base_url = 'https://svc.example'\ncache = '/tmp/none'\n[[providers]]\nname = 'acme'\nclient_id = 'me'\nclient_secret = 'sesame'\n{settings}\n"
     );
-    type Change = fn(&mut super::stub::Inner);
-    let wrong: [(Change, &str); 4] = [
+    std::fs::write(&file, toml).unwrap();
+    let file = file.to_str().unwrap();
+    let arguments = ["provider", "check", "acme", "--config", file];
+    let output = svc().run(folder.path(), &arguments).await;
+    assert!(
+        !output.stdout.contains("sesame") && !output.stderr.contains("sesame"),
+        "{output:?}"
+    );
+    output
+}
+
+/// An answer of a token endpoint that refuses.
+fn refusal(code: &str) -> Manner {
+    Manner::Text(json!({ "error": code }).to_string())
+}
+
+#[tokio::test]
+async fn operators_are_told_what_is_wrong_with_a_provider() {
+    let of = |stub: &Stub| format!("issuer = '{}'", stub.address());
+    let stub = Stub::start().await;
+    let good = check(&of(&stub)).await;
+    assert!(good.success, "{good:?}");
+    for said in [
+        "https://svc.example/_svc/auth/callback/acme",
+        "ok: register",
+    ] {
+        assert!(good.stdout.contains(said), "{good:?}");
+    }
+    let (body, headers) = stub.last("/token");
+    assert!(body.contains("grant_type=authorization_code"), "{body}");
+    assert_eq!(headers["authorization"], "Basic bWU6c2VzYW1l");
+    let wrong: [(Change, &str); 19] = [
         (
             |i| i.discovery = json!({"issuer": "https://b.example"}),
             "https://b.example",
         ),
         (
-            |i| i.discovery = json!({"token_endpoint": null}),
-            "token_endpoint",
+            |i| drop(i.manners.insert(DISCOVERY, Manner::Status(404))),
+            "check `issuer`",
         ),
-        (|i| i.shown.clear(), "no key"),
+        (
+            |i| drop(i.manners.insert(DISCOVERY, Manner::Status(500))),
+            "check `issuer`",
+        ),
+        (
+            |i| drop(i.manners.insert(DISCOVERY, Manner::Text("<html>".into()))),
+            "cannot be read",
+        ),
         (
             |i| {
-                i.manners.insert("/keys", Manner::Status(500));
+                drop(
+                    i.manners
+                        .insert(DISCOVERY, Manner::Elsewhere("/other".into())),
+                )
             },
-            "jwks_uri",
+            "check `issuer`",
+        ),
+        (
+            |i| drop(i.manners.insert(DISCOVERY, Manner::Endless)),
+            "check `issuer`",
+        ),
+        (
+            |i| drop(i.manners.insert(DISCOVERY, Manner::Silent)),
+            "cannot be reached",
+        ),
+        (
+            |i| i.discovery = json!({"authorization_endpoint": null}),
+            "no `authorization_endpoint`",
+        ),
+        (
+            |i| i.discovery = json!({"token_endpoint": null}),
+            "no `token_endpoint`",
+        ),
+        (
+            |i| i.discovery = json!({"token_endpoint": "http://far.example/token"}),
+            "token_endpoint",
+        ),
+        (|i| i.discovery = json!({"jwks_uri": null}), "jwks_uri"),
+        (|i| i.shown.clear(), "no key"),
+        (
+            |i| i.shown = vec![json!({"kty": "oct", "k": "c2VjcmV0"})],
+            "no key",
+        ),
+        (
+            |i| drop(i.manners.insert("/keys", Manner::Status(500))),
+            "`jwks_uri`",
+        ),
+        (
+            |i| drop(i.manners.insert("/keys", Manner::Text("[]".into()))),
+            "`jwks_uri`",
+        ),
+        (
+            |i| drop(i.manners.insert("/token", refusal("invalid_client"))),
+            "`client_secret` of providers.acme",
+        ),
+        (
+            |i| drop(i.manners.insert("/token", Manner::Status(401))),
+            "`client_id`",
+        ),
+        (
+            |i| drop(i.manners.insert("/token", Manner::Status(502))),
+            "502",
+        ),
+        (
+            |i| drop(i.manners.insert("/token", Manner::Dripping)),
+            "token endpoint does not answer",
         ),
     ];
-    for (change, said) in wrong {
+    let checked = wrong.into_iter().map(async |(change, said)| {
         let stub = Stub::start().await;
         stub.change(change);
-        let output = check(&stub.address()).await;
+        let output = check(&of(&stub)).await;
         assert!(
-            !output.success && output.stdout.contains(said),
+            !output.success && output.stdout.contains(said) && output.stdout.contains("not ok"),
             "{said}: {output:?}"
         );
-    }
-    let dead = check("http://127.0.0.1:1").await;
+    });
+    futures_util::future::join_all(checked).await;
+    let dead = check("issuer = 'http://127.0.0.1:1'").await;
     assert!(
         !dead.success && dead.stdout.contains("cannot be reached"),
         "{dead:?}"
     );
-    let far = check("http://far.example").await;
+    let far = check("issuer = 'http://far.example'").await;
     assert!(
         !far.success && far.stderr.contains("providers.acme.issuer"),
         "{far:?}"
     );
+    let other = check("issuer = 'https://a.example'\n[[providers]]\nname = 'b'").await;
+    assert!(
+        !other.success && other.stderr.contains("providers.b.issuer"),
+        "{other:?}"
+    );
+}
+
+#[tokio::test]
+async fn github_is_asked_whether_it_knows_the_client() {
+    let path = "/login/oauth/access_token";
+    for (manner, wrong) in [
+        (refusal("bad_verification_code"), None),
+        (
+            refusal("incorrect_client_credentials"),
+            Some("`client_id` and `client_secret`"),
+        ),
+        (Manner::Status(404), Some("`client_id` and `client_secret`")),
+        (Manner::Status(503), Some("503")),
+    ] {
+        let stub = Stub::start().await;
+        stub.change(|inner| inner.manners.insert(path, manner.clone()));
+        let settings = format!("kind = 'github'\nissuer = '{}'", stub.address());
+        let output = check(&settings).await;
+        assert_eq!(output.success, wrong.is_none(), "{manner:?}: {output:?}");
+        let said = wrong.unwrap_or("ok: register");
+        assert!(output.stdout.contains(said), "{manner:?}: {output:?}");
+        assert_eq!(stub.count(path), 1);
+    }
 }
 
 #[tokio::test]

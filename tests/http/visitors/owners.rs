@@ -2,7 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
-use svc_tests::{Ask, until};
+use svc_tests::{Answer, Ask, until};
 
 use super::place::Place;
 use super::stub::Stub;
@@ -224,4 +224,108 @@ async fn an_owner_calls_as_a_visitor_of_their_choice() {
         .problem(401, "identity_required");
     let null = json!({"action": "mine", "as": null});
     call(own, &null).await.problem(401, "identity_required");
+}
+
+#[tokio::test]
+async fn the_tool_calls_as_a_visitor_of_its_callers_choice() {
+    let place = Place::with(|settings| settings.dev = true).await;
+    let (house, server) = (&place.house, &place.house.server);
+    let call = async |credential: Option<&str>, mut given: Value| {
+        given["action"] = "batch".into();
+        let params = json!({ "name": "manage_backend", "arguments": given });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+        let request = server.json("/mcp", &body);
+        let request = request.header("mcp-protocol-version", "2025-11-25");
+        match credential {
+            Some(credential) => request.bearer_auth(credential).answer().await,
+            None => request.answer().await,
+        }
+    };
+    let result = |answer: Answer| answer.expect(200).json()["result"].take();
+    let own = Some(house.owner.credential.as_str());
+    let ops = json!([
+        { "action": "sign", "params": { "words": "Hi" } },
+        { "action": "mine" },
+    ]);
+    let project = &house.project;
+    let by = json!({ "user_id": "usr_test", "email": "test@example.com" });
+    let as_one = json!({ "project_id": project, "ops": ops, "as": by });
+    let done = result(call(own, as_one.clone()).await);
+    assert_eq!(done["isError"], false, "{done}");
+    assert_eq!(
+        done["structuredContent"]["results"][1]["rows"],
+        json!([{ "words": "Hi", "user_id": "usr_test", "email": "test@example.com" }])
+    );
+    // Nobody, without it; and nothing of `as` stays for the next call.
+    let alone = json!({ "project_id": project, "ops": ops });
+    let refused = result(call(own, alone).await);
+    assert_eq!(refused["structuredContent"]["code"], "identity_required");
+    // A visitor of one project is a name like any other in another one, and finds nothing there.
+    let mut ada = place.browser();
+    place
+        .sign_in(&mut ada, "name=Ada&email=ada%40example.com", "")
+        .await;
+    place
+        .call(
+            &mut ada,
+            &json!({ "action": "sign", "params": { "words": "Secret" } }),
+        )
+        .await
+        .expect(200);
+    let ada = text(&place.user(&mut ada).await["id"]);
+    let stranger = Owner::new(server, "other").await;
+    let theirs = stranger.project(server, "Theirs").await;
+    let backend = json!({ "ddl": super::place::DDL });
+    let path = format!("/{theirs}/backend");
+    let made = stranger.post(server, &path, &backend).await;
+    made.expect(201);
+    let actions = json!({ "actions": [{ "name": "mine", "sql": "SELECT words FROM entries WHERE user_id = :svc_user_id" }] });
+    let path = format!("/{theirs}/backend/actions");
+    let put = stranger.send(server, Method::PUT, &path, &actions).await;
+    put.expect(200);
+    let foreign = Some(stranger.credential.as_str());
+    let mine = json!([{ "action": "mine" }]);
+    let given = json!({ "project_id": theirs, "ops": mine, "as": { "user_id": ada } });
+    let found = result(call(foreign, given).await);
+    let rows = &found["structuredContent"]["results"][0]["rows"];
+    assert_eq!(*rows, json!([]), "{found}");
+    // Whoever does not own the project calls as nobody.
+    for (credential, code) in [(foreign, "forbidden"), (None, "unauthorized")] {
+        let refused = result(call(credential, as_one.clone()).await);
+        assert_eq!(refused["isError"], true);
+        assert_eq!(refused["structuredContent"]["code"], code);
+    }
+    let invalid = call(Some("nonsense"), as_one.clone()).await;
+    invalid.problem(401, "unauthorized");
+    for (wrong, named) in [
+        (json!({ "user_id": "" }), "as.user_id"),
+        (json!({ "user_id": "x".repeat(101) }), "as.user_id"),
+        (
+            json!({ "user_id": "usr_a", "email": "x".repeat(321) }),
+            "as.email",
+        ),
+        (json!({ "email": "a@example.com" }), "user_id"),
+        (json!({ "user_id": "usr_a", "name": "x" }), "name"),
+        (json!("usr_a"), "as"),
+    ] {
+        let given = json!({ "project_id": project, "ops": mine, "as": wrong });
+        let refused = result(call(own, given).await);
+        let problem = &refused["structuredContent"];
+        assert_eq!(problem["code"], "invalid_request", "{wrong}");
+        assert!(text(&problem["detail"]).contains(named), "{problem}");
+    }
+    assert_eq!(house.count("entries").await, 2);
+}
+
+#[tokio::test]
+async fn a_credential_that_is_sent_twice_is_none() {
+    let place = Place::with(|_| {}).await;
+    let (house, server) = (&place.house, &place.house.server);
+    let body = json!({ "action": "mine", "as": { "user_id": "usr_test" } });
+    let own = format!("Bearer {}", house.owner.credential);
+    let request = server.json("/room/api/op", &body);
+    let request = request.header("authorization", &own);
+    let twice = request.header("authorization", "Bearer nonsense");
+    let refused = twice.answer().await;
+    refused.problem(400, "invalid_request");
 }

@@ -54,6 +54,31 @@ impl Place {
         }
     }
 
+    /// Moves the place to the server that its own becomes, whose name and port have to stay ([`stable`]).
+    pub(crate) async fn moved(self, to: impl AsyncFnOnce(TestServer) -> TestServer) -> Self {
+        let House {
+            server,
+            owner,
+            project,
+        } = self.house;
+        let server = to(server).await;
+        Self {
+            house: House {
+                server,
+                owner,
+                project,
+            },
+            ..self
+        }
+    }
+
+    /// A browser with the cookies of one that knew the server before it moved.
+    pub(crate) fn browser_of(&self, before: &Browser) -> Browser {
+        let mut browser = self.browser();
+        browser.cookies.clone_from(&before.cookies);
+        browser
+    }
+
     /// With the provider of the server itself.
     pub(crate) async fn developing() -> Self {
         Self::with(|settings| settings.dev = true).await
@@ -166,6 +191,13 @@ impl Place {
         let sent = browser.submit(&at, form).await.expect(303);
         browser.follow(&at, sent).await.0
     }
+}
+
+/// Gives a server a name and a port that stay when it starts again, and this issuer as its provider.
+pub(crate) fn stable(settings: &mut Settings, stub: &Stub) {
+    settings.base_url = Some("http://svc.test".parse().unwrap());
+    settings.sites_domain = Some("pages.test".to_owned());
+    settings.providers = vec![provider("acme", stub)];
 }
 
 /// The settings of a provider that is this issuer.

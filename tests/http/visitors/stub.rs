@@ -28,6 +28,8 @@ pub(crate) enum Manner {
     Endless,
     /// Not at all.
     Silent,
+    /// With a byte now and then, which is never an answer.
+    Dripping,
     /// With this text.
     Text(String),
 }
@@ -36,6 +38,8 @@ pub(crate) enum Manner {
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) address: String,
+    /// The time by its clock, in seconds.
+    pub(crate) now: i64,
     /// How it answers at a path.
     pub(crate) manners: HashMap<&'static str, Manner>,
     /// Claims of its tokens; changed from what they should be.
@@ -52,6 +56,8 @@ pub(crate) struct Inner {
     pub(crate) user: Value,
     /// Requests that it was sent: path, body, headers.
     pub(crate) asked: Vec<(String, String, HeaderMap)>,
+    /// ID tokens that it has given out.
+    pub(crate) given: Vec<String>,
 }
 
 /// The issuer; clones are the same.
@@ -66,6 +72,7 @@ impl Stub {
         let key = SigningKey::generate("first").unwrap();
         let stub = Self(Arc::new(Mutex::new(Inner {
             address,
+            now: NOW.0 / 1000,
             manners: HashMap::new(),
             claims: json!({}),
             discovery: json!({}),
@@ -74,6 +81,7 @@ impl Stub {
             token: None,
             user: json!({}),
             asked: Vec::new(),
+            given: Vec::new(),
         })));
         let router = Router::new().fallback(answer).with_state(stub.clone());
         tokio::spawn(async move { axum::serve(listener, router).await });
@@ -106,7 +114,7 @@ impl Stub {
 
 /// The claims of a token that holds, for the sign-in whose nonce this is.
 pub(crate) fn claims(inner: &Inner, nonce: &str) -> Value {
-    let now = NOW.0 / 1000;
+    let now = inner.now;
     let mut claims = json!({
         "iss": inner.address, "aud": "me", "sub": "s-1", "iat": now, "exp": now + 300, "nonce": nonce,
         "email": "ada@example.com", "email_verified": true, "name": "Ada",
@@ -144,6 +152,14 @@ async fn answer(State(stub): State<Stub>, request: Request) -> Response {
         Manner::Elsewhere(to) => (StatusCode::FOUND, [(header::LOCATION, to)]).into_response(),
         Manner::Text(text) => text.into_response(),
         Manner::Silent => std::future::pending().await,
+        Manner::Dripping => {
+            let drops = futures_util::stream::unfold((), |()| async {
+                tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+                let space = bytes::Bytes::from_static(b" ");
+                Some((Ok::<_, std::io::Error>(space), ()))
+            });
+            Body::from_stream(drops).into_response()
+        }
         Manner::Endless => {
             let bytes = futures_util::stream::repeat_with(|| {
                 Ok::<_, std::io::Error>(bytes::Bytes::from_static(&[b' '; 65_536]))
@@ -157,7 +173,8 @@ fn good(stub: &Stub, path: &str, body: &str) -> Response {
     let answer = stub.change(|inner| {
         let address = &inner.address;
         match path {
-            "/.well-known/openid-configuration" => {
+            // Of each of its tenants, where it has some.
+            path if path.ends_with("/.well-known/openid-configuration") => {
                 let mut document = json!({
                     "issuer": address,
                     "authorization_endpoint": format!("{address}/authorize"),
@@ -186,6 +203,7 @@ fn good(stub: &Stub, path: &str, body: &str) -> Response {
                     Some(make) => make(inner, &claims),
                     None => inner.key.sign(&claims).unwrap(),
                 };
+                inner.given.push(token.clone());
                 Some(
                     json!({"id_token": token, "access_token": "at-sesame", "token_type": "Bearer"}),
                 )

@@ -2,20 +2,11 @@
 
 use http::{HeaderMap, HeaderName, Method};
 use serde_json::{Value, json};
-use svc::config::Settings;
 use svc_tests::TestServer;
 use svc_tests::browser::location;
 
-use super::place::{Place, provider};
+use super::place::{Place, provider, stable};
 use super::stub::Stub;
-use crate::house::House;
-
-/// A server whose name and port stay when it starts again.
-fn stable(settings: &mut Settings, stub: &Stub) {
-    settings.base_url = Some("http://svc.test".parse().unwrap());
-    settings.sites_domain = Some("pages.test".to_owned());
-    settings.providers = vec![provider("acme", stub)];
-}
 
 #[tokio::test]
 async fn a_state_is_good_once_in_time_and_for_its_provider() {
@@ -165,32 +156,8 @@ async fn a_sign_in_and_a_session_outlive_a_restart() {
     let asked = place.begin(&mut bob, "").await;
     let ticket = place.ticket(&mut place.browser(), "acme").await;
 
-    let Place {
-        house,
-        origin,
-        sites,
-    } = place;
-    let House {
-        server,
-        owner,
-        project,
-    } = house;
-    let server = server.restart().await;
-    let place = Place {
-        house: House {
-            server,
-            owner,
-            project,
-        },
-        origin,
-        sites,
-    };
-    let moved = |browser: &svc_tests::browser::Browser| {
-        let mut moved = place.browser();
-        moved.cookies.clone_from(&browser.cookies);
-        moved
-    };
-    let (mut ada, mut bob) = (moved(&ada), moved(&bob));
+    let place = place.moved(TestServer::restart).await;
+    let (mut ada, mut bob) = (place.browser_of(&ada), place.browser_of(&bob));
     assert_eq!(place.user(&mut ada).await, user);
     let query = format!("code={}&state={}", asked["nonce"], asked["state"]);
     let complete = place.come_back(&mut bob, "acme", &query).await;

@@ -3,28 +3,24 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { startSvc } from '../../browser/lib/svc.mjs';
+import { startIssuer, tokenOf, who } from '../issuer.mjs';
 import { listed, work } from '../job.mjs';
 import { library, limits } from '../library.mjs';
 
 const inspector = fileURLToPath(new URL('node_modules/.bin/mcp-inspector', import.meta.url));
 const bin = fileURLToPath(new URL('node_modules/.bin', import.meta.url));
 
-const svc = await startSvc({ limits });
+const issuer = await startIssuer();
+const svc = await startSvc({ limits, tables: issuer.tables });
 try {
   // The first start compiles the guests.
   while (!(await fetch(new URL('/readyz', svc.url))).ok) await new Promise((done) => setTimeout(done, 250));
   const { credential } = await svc.operate('namespace', 'create', 'inspector');
-  const inspect = (...args) => run(`${svc.url}/mcp`, credential, args);
-  const { tools } = await inspect('--method', 'tools/list');
-  const called = await work(({ name, arguments: given }) => {
-    const pairs = Object.entries(given).flatMap(([key, value]) => {
-      const text = typeof value === 'string' ? value : JSON.stringify(value);
-      return ['--tool-arg', `${key}=${text}`];
-    });
-    return inspect('--method', 'tools/call', '--tool-name', name, ...pairs);
-  });
-  assert.deepEqual(called, listed(tools));
-  console.log(`the inspector called ${called.length} actions`);
+  await everything('a key', credential);
+  const token = (name) => tokenOf(issuer, `${svc.url}/mcp`, name);
+  const { user_id: colleague } = await who(svc, await token('colleague'));
+  // A user does what a key may not, too.
+  await everything("a user's token", await token('somebody'), { colleague });
   const visit = async (...args) => run(app, undefined, args);
   const app = await library(svc);
   const found = await visit('--method', 'tools/list');
@@ -33,6 +29,23 @@ try {
   assert.equal(added.structuredContent.rows_affected, 1);
 } finally {
   await svc.stop();
+  issuer.stop();
+}
+
+/** Lists the tools and calls every action. */
+async function everything(by, credential, users) {
+  const inspect = (...args) => run(`${svc.url}/mcp`, credential, args);
+  const { tools } = await inspect('--method', 'tools/list');
+  assert.equal(tools.length, 6);
+  const called = await work(({ name, arguments: given }) => {
+    const pairs = Object.entries(given).flatMap(([key, value]) => {
+      const text = typeof value === 'string' ? value : JSON.stringify(value);
+      return ['--tool-arg', `${key}=${text}`];
+    });
+    return inspect('--method', 'tools/call', '--tool-name', name, ...pairs);
+  }, users);
+  assert.deepEqual(called, listed(tools));
+  console.log(`the inspector called ${called.length} actions with ${by}`);
 }
 
 /** Runs the inspector, whose exit code says whether the tool failed; its output is the result in either case. */

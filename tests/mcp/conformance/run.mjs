@@ -1,10 +1,13 @@
 // The official conformance runner against the real server: the scenarios of what the server offers.
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer, request } from 'node:http';
 import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { startSvc } from '../../browser/lib/svc.mjs';
+import { startIssuer, tokenOf } from '../issuer.mjs';
 import { library, limits } from '../library.mjs';
 
 const runner = fileURLToPath(new URL('node_modules/.bin/conformance', import.meta.url));
@@ -21,8 +24,16 @@ const notOurs = [
   /^(prompts\/list|resources\/list|resources\/templates\/list) returned JSON-RPC error -32601/,
 ];
 
-const svc = await startSvc({ limits });
-const endpoints = { '/mcp': `${svc.url}/mcp`, "an app's own": await library(svc) };
+const issuer = await startIssuer();
+const svc = await startSvc({ limits, tables: issuer.tables });
+const { credential } = await svc.operate('namespace', 'create', 'runner');
+const carriers = [await carrying(credential), await carrying(await tokenOf(issuer, `${svc.url}/mcp`, 'somebody'))];
+const endpoints = {
+  '/mcp': `${svc.url}/mcp`,
+  '/mcp with a key': carriers[0].url,
+  "/mcp with a user's token": carriers[1].url,
+  "an app's own": await library(svc),
+};
 const directory = await mkdtemp(join(tmpdir(), 'svc-conformance-'));
 let failed = 0;
 try {
@@ -43,10 +54,37 @@ try {
     failed += wrong.length;
   }
 } finally {
+  for (const carrier of carriers) carrier.stop();
   await svc.stop();
+  issuer.stop();
   await rm(directory, { recursive: true, force: true });
 }
 process.exitCode = failed > 0 ? 1 : 0;
+
+/** The tool endpoint with a credential on every request, since the runner sends none: what it sends is passed on as it is. */
+async function carrying(credential) {
+  const { hostname, port, host } = new URL(svc.url);
+  const server = createServer((from, to) => {
+    const own = from.headers.host === `localhost:${server.address().port}`;
+    const headers = { ...from.headers, authorization: `Bearer ${credential}`, host: own ? host : from.headers.host };
+    const { method, url: path } = from;
+    const asked = request({ hostname, port, method, path, headers }, (answer) => {
+      to.writeHead(answer.statusCode, answer.headers);
+      answer.pipe(to);
+    });
+    asked.on('error', () => to.destroy());
+    from.pipe(asked);
+  });
+  server.listen(0, 'localhost');
+  await once(server, 'listening');
+  return {
+    url: `http://localhost:${server.address().port}/mcp`,
+    stop() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
 
 /** Runs the runner, whose own exit code counts what is not ours, too. */
 function run(args) {

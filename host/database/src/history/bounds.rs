@@ -9,6 +9,7 @@ use super::log::{ALL, Log};
 use super::{History, TooSmall};
 use crate::files::LOG;
 use svc_base::clock::Timestamp;
+use svc_base::disk;
 
 /// How long a commit can be gone back to, in seconds.
 const KEPT: i64 = 7 * 24 * 3600;
@@ -95,8 +96,7 @@ impl History {
 
     /// With little disk left, none of it is for history.
     pub(super) fn check_disk(&self) -> io::Result<()> {
-        let disk = rustix::fs::fstatvfs(&self.dir)?;
-        if disk.f_bavail.saturating_mul(disk.f_frsize) < self.terms.free_disk {
+        if disk::free_in(&self.dir)? < self.terms.free_disk {
             return Err(io::ErrorKind::StorageFull.into());
         }
         Ok(())

@@ -7,13 +7,14 @@ use std::os::unix::fs::FileExt;
 use cap_std::fs::{Dir, OpenOptions};
 
 use super::log::PAGE;
-use super::record::{Header, Kind, Moment, Record, damaged};
+use super::record::{Format, Header, Kind, Moment, Point, Record, damaged};
+use super::state::State;
 use svc_base::clock::Timestamp;
 
 /// The largest database that there is a history of, in bytes.
 pub(super) const MOST_IMAGE: usize = 1 << 30;
 /// Where a database says whether it has a log.
-const VERSIONS: std::ops::Range<usize> = 18..20;
+pub(super) const VERSIONS: std::ops::Range<usize> = 18..20;
 const SUFFIX: &str = ".history";
 
 /// A chain as it is on the disk.
@@ -162,26 +163,31 @@ impl Chain {
     }
 
     /// The database as it was at a moment of this chain.
+    ///
+    /// # Errors
+    /// The disk's; damage, where what the records lead to is not what they say.
     pub(super) fn image(&self, spot: &Spot) -> io::Result<Vec<u8>> {
         let mut image = Vec::new();
         for (record, (offset, header)) in self.records.iter().enumerate().take(spot.record + 1) {
             let content = header.content(&self.file, *offset)?;
             match header.kind {
                 Kind::Base => image = content,
-                Kind::Frames if record == spot.record => {
-                    apply(&mut image, &content, Some(spot.moment.frames))?;
+                Kind::Frames => {
+                    let mut moments = header.moments(&self.file, *offset)?;
+                    if record == spot.record {
+                        moments.retain(|moment| moment.frames <= spot.moment.frames);
+                    }
+                    apply(&mut image, &content, &moments)?;
                 }
-                Kind::Frames => apply(&mut image, &content, None)?,
                 Kind::Seal => {}
             }
         }
-        let pages = usize::try_from(spot.moment.pages).unwrap_or(usize::MAX);
-        let length = pages.saturating_mul(PAGE);
-        if length == 0 || length > MOST_IMAGE {
+        // The last page may be a free one, which SQLite never writes.
+        resize(&mut image, spot.moment.pages)?;
+        let state = spot.moment.point.map(|point| point.state);
+        if state.is_some_and(|state| State::of(&image).checksum() != state) {
             return Err(damaged());
         }
-        // It may have become smaller meanwhile, or end with a free page, which SQLite never writes.
-        image.resize(length, 0);
         leave_no_log(&mut image);
         Ok(image)
     }
@@ -192,18 +198,78 @@ impl Chain {
         self.image(&last)
     }
 
-    /// Whether all of it can be read: answers what is wrong.
-    pub(super) fn verify(&self) -> io::Result<Option<&'static str>> {
+    /// Where it has come to; `None` in the format before.
+    pub(super) fn point(&self) -> Option<Point> {
+        self.records.last().and_then(|(_, header)| header.point)
+    }
+
+    /// Whether it is of the format before.
+    pub(super) fn is_of_before(&self) -> bool {
+        let mut records = self.records.iter();
+        records.any(|(_, header)| header.format == Format::Before)
+    }
+
+    /// Whether all of it can be read, and leads where it says: answers what is wrong.
+    pub(super) fn verify(&self) -> io::Result<Option<String>> {
         if self.records.is_empty() {
-            return Ok(Some("has no beginning"));
+            return Ok(Some("has no beginning".to_owned()));
         }
+        let (mut state, mut before) = (State::default(), None);
         for (number, (offset, header)) in self.records.iter().enumerate() {
             // The last may be being written.
-            if number + 1 < self.records.len() && !header.is_whole(&self.file, *offset)? {
-                return Ok(Some("is damaged"));
+            if number + 1 == self.records.len() && !header.is_whole(&self.file, *offset)? {
+                break;
             }
+            let led = self.follow(&mut state, &mut before, *offset, header);
+            let wrong = match led {
+                Ok(true) => continue,
+                Ok(false) => "does not lead to the state that it names",
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => "is damaged",
+                Err(error) => return Err(error),
+            };
+            let (record, last) = (number + 1, header.last);
+            return Ok(Some(format!("{wrong}: record {record}, of {last}")));
         }
         Ok(None)
+    }
+
+    /// Follows a record; answers whether it leads where it says, after the point `before`.
+    fn follow(
+        &self,
+        state: &mut State,
+        before: &mut Option<Point>,
+        offset: u64,
+        header: &Header,
+    ) -> io::Result<bool> {
+        let content = header.content(&self.file, offset)?;
+        let moments = header.moments(&self.file, offset)?;
+        let frames = match header.kind {
+            Kind::Base => {
+                *state = State::of(&content);
+                None
+            }
+            Kind::Frames => Some(Packed::of(&content)?),
+            Kind::Seal => None,
+        };
+        let mut from = 0;
+        for moment in &moments {
+            if let Some(frames) = &frames {
+                for (page, data) in frames.between(from, moment.frames) {
+                    state.put(page, data)?;
+                }
+            }
+            from = moment.frames;
+            state.resize(usize::try_from(moment.pages).unwrap_or(usize::MAX))?;
+            let led = moment.point.is_none_or(|point| {
+                let later = before.is_none_or(|before| before.commit < point.commit);
+                later && point.state == state.checksum()
+            });
+            if !led {
+                return Ok(false);
+            }
+            *before = moment.point;
+        }
+        Ok(header.point == *before)
     }
 }
 
@@ -226,21 +292,61 @@ pub(super) fn frames(pages: &[u32], data: &[u8]) -> Vec<u8> {
     content
 }
 
-/// Writes the first `most` of a record's frames into an image.
-fn apply(image: &mut Vec<u8>, content: &[u8], most: Option<u32>) -> io::Result<()> {
-    let number = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().unwrap_or_default());
-    let (count, rest) = content.split_at_checked(4).ok_or_else(damaged)?;
-    let count = usize::try_from(number(count)).unwrap_or(usize::MAX);
-    let split = rest.split_at_checked(count.saturating_mul(4));
-    let (pages, data) = split.ok_or_else(damaged)?;
-    if data.len() != count * PAGE {
+/// The frames of a record, as [`frames`] packs them.
+struct Packed<'c> {
+    pages: &'c [u8],
+    data: &'c [u8],
+}
+
+impl<'c> Packed<'c> {
+    fn of(content: &'c [u8]) -> io::Result<Self> {
+        let (count, rest) = content.split_at_checked(4).ok_or_else(damaged)?;
+        let count = usize::try_from(number(count)).unwrap_or(usize::MAX);
+        let split = rest.split_at_checked(count.saturating_mul(4));
+        let (pages, data) = split.ok_or_else(damaged)?;
+        if data.len() != count * PAGE {
+            return Err(damaged());
+        }
+        Ok(Self { pages, data })
+    }
+
+    /// The frames from the place `from` on, up to the place `to`: the page of each, and what it holds then.
+    fn between(&self, from: u32, to: u32) -> impl Iterator<Item = (u32, &'c [u8])> {
+        let place = |frame| usize::try_from(frame).unwrap_or(usize::MAX);
+        let frames = self.pages.chunks_exact(4).zip(self.data.chunks_exact(PAGE));
+        frames
+            .map(|(page, data)| (number(page), data))
+            .skip(place(from))
+            .take(place(to.saturating_sub(from)))
+    }
+}
+
+fn number(bytes: &[u8]) -> u32 {
+    u32::from_le_bytes(bytes.try_into().unwrap_or_default())
+}
+
+/// Brings an image from moment to moment.
+fn apply(image: &mut Vec<u8>, content: &[u8], moments: &[Moment]) -> io::Result<()> {
+    let frames = Packed::of(content)?;
+    let mut from = 0;
+    for moment in moments {
+        for (page, data) in frames.between(from, moment.frames) {
+            put(image, page, data)?;
+        }
+        resize(image, moment.pages)?;
+        from = moment.frames;
+    }
+    Ok(())
+}
+
+/// Gives an image so many pages: the database may have become smaller, or larger by what SQLite never wrote.
+fn resize(image: &mut Vec<u8>, pages: u32) -> io::Result<()> {
+    let pages = usize::try_from(pages).unwrap_or(usize::MAX);
+    let length = pages.saturating_mul(PAGE);
+    if length == 0 || length > MOST_IMAGE {
         return Err(damaged());
     }
-    let most = most.map_or(count, |most| usize::try_from(most).unwrap_or(usize::MAX));
-    let frames = pages.chunks_exact(4).zip(data.chunks_exact(PAGE));
-    for (page, data) in frames.take(most) {
-        put(image, number(page), data)?;
-    }
+    image.resize(length, 0);
     Ok(())
 }
 

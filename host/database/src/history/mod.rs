@@ -5,7 +5,11 @@
 //! certain: it follows from its base frame by frame, by the salts and sums of the log itself, or by our own account
 //! of having copied the log wholly. Where that cannot be shown, another chain begins, with another copy: in doubt
 //! history has a gap, and is never wrong. A failure of history fails nothing else.
+//!
+//! Commits are numbered, and each number stands with the checksum of the state that its commit led to. Neither depends on
+//! this machine or on a generation of the log: a copy that has come to a number is compared by its checksum.
 
+mod append;
 mod aside;
 mod bounds;
 mod chain;
@@ -13,6 +17,7 @@ mod log;
 mod past;
 mod record;
 mod resume;
+mod state;
 #[cfg(test)]
 mod tests;
 
@@ -22,9 +27,10 @@ use std::sync::Arc;
 use cap_std::fs::Dir;
 use rusqlite::{Connection, MAIN_DB};
 
-use self::chain::MOST_IMAGE;
-use self::log::{ALL, Frames, Log, PAGE, Position};
-use self::record::{Kind, Moment, Record};
+use self::chain::{Chain, MOST_IMAGE};
+use self::log::{ALL, Log, PAGE, Position};
+use self::record::{Kind, Moment, Point, Record};
+use self::state::State;
 use super::files::LOG;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::fault;
@@ -93,6 +99,10 @@ struct Current {
     unpacked: u64,
     /// Position in the log up to which the history has it.
     position: Position,
+    /// Where it has come to.
+    point: Point,
+    /// The state there, once something was added to it.
+    state: Option<State>,
     /// Whether all of the log is copied, so that SQLite may have begun it anew.
     copied: bool,
     /// Whether it ends with a seal.
@@ -229,8 +239,16 @@ impl History {
             return self.begin(connection, Some(&log), most);
         };
         let frames = log.committed(&from, most)?;
-        if doubtful && !self.is_true(connection, &frames)? {
-            tracing::warn!("a database's history has a gap: it does not lead to what is there");
+        let why = match self.follows(connection, &frames, doubtful) {
+            Ok(true) => None,
+            Ok(false) => Some("it does not lead to what is there"),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                Some("it does not lead to what it says, or is damaged")
+            }
+            Err(error) => return Err(error),
+        };
+        if let Some(why) = why {
+            tracing::warn!("a database's history has a gap: {why}");
             self.chain = None;
             return self.begin(connection, Some(&log), most);
         }
@@ -249,62 +267,6 @@ impl History {
         Ok(())
     }
 
-    /// Appends frames to the chain; returns when the last of their commits was.
-    fn append(
-        &mut self,
-        from: &Position,
-        frames: &Frames,
-        written: Timestamp,
-    ) -> io::Result<Timestamp> {
-        let moments = self.moments(from, frames, written);
-        let last = moments.last().map_or(self.last, |moment| Some(moment.at));
-        let last = last.unwrap_or_else(|| self.now());
-        let content = chain::frames(&frames.pages, &frames.data);
-        let record = Record::new(Kind::Frames, &moments, &content, frames.end, last)?;
-        let length = record.header.length();
-        self.make_room(length)?;
-        let Some(chain) = &mut self.chain else {
-            return Err(io::Error::other("there is no chain"));
-        };
-        chain::append(&self.dir, chain.number, chain.end, &record)?;
-        chain.end += length;
-        chain.unpacked += content.len() as u64;
-        chain.position = frames.end;
-        chain.copied = false;
-        chain.sealed = false;
-        Ok(last)
-    }
-
-    /// When a commit was that nobody noted, for a crash came: when its log was `written` to last, as far as that can be.
-    fn dated(&self, written: Timestamp) -> Timestamp {
-        let at = written.min(self.now());
-        let after = self.last.map(|last| Timestamp(last.0 + 1));
-        after.map_or(at, |after| after.max(at))
-    }
-
-    /// One moment for each time: the last commit wins.
-    fn moments(&self, from: &Position, frames: &Frames, written: Timestamp) -> Vec<Moment> {
-        let mut moments: Vec<Moment> = Vec::new();
-        let mut notes = self.noted.iter().peekable();
-        for commit in &frames.commits {
-            let ends = from.frames + commit.frames;
-            while notes.next_if(|note| note.frames < ends).is_some() {}
-            let noted = notes.next_if(|note| note.frames == ends);
-            let at = match noted {
-                Some(note) => note.at,
-                None if ends == frames.end.frames => self.dated(written),
-                None => continue,
-            };
-            moments.pop_if(|before| before.at == at);
-            moments.push(Moment {
-                at,
-                frames: commit.frames,
-                pages: commit.pages,
-            });
-        }
-        moments
-    }
-
     /// Begins a chain with the database as `connection` sees it: with the first `most` frames of the log.
     fn begin(
         &mut self,
@@ -319,13 +281,23 @@ impl History {
         let at = self.last.filter(|_| self.chain.is_some());
         let at = at.unwrap_or_else(|| self.apart());
         let pages = u32::try_from(image.len() / PAGE).map_err(io::Error::other)?;
+        let state = State::of(&image);
+        let point = Point {
+            commit: match &self.chain {
+                Some(chain) => chain.point.commit,
+                // Nobody counted what was committed since.
+                None => self.last_commit()? + 1,
+            },
+            state: state.checksum(),
+        };
         let moment = Moment {
             at,
             frames: 0,
             pages,
+            point: Some(point),
         };
         let position = frames.map(|frames| frames.end).unwrap_or_default();
-        let base = Record::new(Kind::Base, &[moment], &image, position, at)?;
+        let base = Record::new(Kind::Base, &[moment], &image, position, (at, point))?;
         let length = base.header.length();
         // The one that it follows is an old one from now on.
         self.chain = None;
@@ -340,12 +312,24 @@ impl History {
             end: length,
             unpacked: 0,
             position,
+            point,
+            state: Some(state),
             copied: position == Position::default(),
             sealed: false,
             doubtful: false,
         });
         fault::point("history.begun");
         self.remove_old()
+    }
+
+    /// The number of the last commit that any chain has.
+    fn last_commit(&self) -> io::Result<u64> {
+        for number in chain::numbers(&self.dir)?.into_iter().rev() {
+            if let Some(point) = Chain::open(&self.dir, number)?.point() {
+                return Ok(point.commit);
+            }
+        }
+        Ok(0)
     }
 
     /// The database as it is, as SQLite has it: nobody else may open its file, for closing it would end SQLite's locks.

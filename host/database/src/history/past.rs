@@ -51,9 +51,18 @@ pub(in super::super) fn is_stale(dir: &Dir, now: Timestamp) -> io::Result<bool> 
     Ok(false)
 }
 
-/// Verifies the history of a database that may be in use: one line for each fault.
-pub(in super::super) fn verify(dir: &Dir) -> io::Result<Vec<String>> {
-    let mut wrong = Vec::new();
+/// Findings of a look at the history of a database: a line each.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Verified {
+    /// Faults that were found.
+    pub(in super::super) wrong: Vec<String>,
+    /// Notes that are no faults.
+    pub(in super::super) notes: Vec<String>,
+}
+
+/// Looks at the history of a database that may be in use.
+pub(in super::super) fn verify(dir: &Dir) -> io::Result<Verified> {
+    let mut found = Verified::default();
     let numbers = chain::numbers(dir)?;
     for number in &numbers {
         let chain = match Chain::open(dir, *number) {
@@ -63,10 +72,15 @@ pub(in super::super) fn verify(dir: &Dir) -> io::Result<Vec<String>> {
         // The newest may be just beginning.
         let begins = chain.records.is_empty() && numbers.last() == Some(number);
         if let Some(what) = chain.verify()?.filter(|_| !begins) {
-            wrong.push(format!("history {number} {what}"));
+            found.wrong.push(format!("history {number} {what}"));
+        }
+        if chain.is_of_before() {
+            found.notes.push(format!(
+                "history {number} is of an earlier format: its moments can be restored, and new ones go into another"
+            ));
         }
     }
-    Ok(wrong)
+    Ok(found)
 }
 
 impl History {

@@ -1,4 +1,8 @@
 //! Format of a history file: records, each a header, the moments of what it holds, and the pages themselves.
+//!
+//! Every moment names the number of its commit and the checksum of the state that it led to, and every header those of the
+//! moment at its end: so a record can be followed from, and proved, wherever it is. Records of the format before name neither;
+//! they are read, and never written.
 
 use std::fs::File;
 use std::io;
@@ -6,16 +10,52 @@ use std::io;
 use super::log::{Position, read_up_to};
 use svc_base::clock::Timestamp;
 
-const MAGIC: [u8; 8] = *b"svchist1";
 /// The length of a header, in bytes.
-pub(super) const HEADER: usize = 72;
-/// The length of a moment, in bytes.
-const MOMENT: usize = 16;
+const HEADER: usize = 76;
 /// The most bytes that the pages of a record unpack to.
 const MOST: u32 = 1 << 30;
 /// Pages repeat at any distance within a record.
 const WINDOW_LOG: u32 = 23;
 const LEVEL: i32 = 1;
+
+/// Format of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    /// Without numbers and checksums of commits.
+    Before,
+    /// As it is written now.
+    Now,
+}
+
+impl Format {
+    fn magic(self) -> [u8; 8] {
+        match self {
+            Self::Before => *b"svchist1",
+            Self::Now => *b"svchist2",
+        }
+    }
+
+    fn of(magic: &[u8]) -> Option<Self> {
+        let known = [Self::Before, Self::Now];
+        known.into_iter().find(|format| format.magic() == *magic)
+    }
+
+    /// The length of a header, in bytes.
+    fn header(self) -> usize {
+        match self {
+            Self::Before => 72,
+            Self::Now => HEADER,
+        }
+    }
+
+    /// The length of a moment, in bytes.
+    fn moment(self) -> usize {
+        match self {
+            Self::Before => 16,
+            Self::Now => 32,
+        }
+    }
+}
 
 /// Content of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +68,35 @@ pub(super) enum Kind {
     Seal,
 }
 
+/// A point in the life of a database, by which copies of it are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Point {
+    /// How many commits there were, as its history counts them.
+    pub(super) commit: u64,
+    /// The checksum of the state.
+    pub(super) state: u64,
+}
+
+impl Point {
+    fn to_bytes(self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&self.commit.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.state.to_le_bytes());
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Self {
+        let word = |at: usize| {
+            let word = bytes.get(at..at + 8).and_then(|word| word.try_into().ok());
+            u64::from_le_bytes(word.unwrap_or_default())
+        };
+        Self {
+            commit: word(0),
+            state: word(8),
+        }
+    }
+}
+
 /// A commit that can be gone back to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moment {
@@ -37,11 +106,14 @@ pub(super) struct Moment {
     pub(super) frames: u32,
     /// How many pages the database has then.
     pub(super) pages: u32,
+    /// Where it led to; `None` in the format before.
+    pub(super) point: Option<Point>,
 }
 
 /// The beginning of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
+    pub(super) format: Format,
     pub(super) kind: Kind,
     /// How many moments follow.
     pub(super) moments: u32,
@@ -52,6 +124,8 @@ pub(super) struct Header {
     pub(super) end: Position,
     /// The last of its moments.
     pub(super) last: Timestamp,
+    /// Where the last of its moments led to; `None` in the format before.
+    pub(super) point: Option<Point>,
     /// Of the moments and what follows them.
     sum: u32,
 }
@@ -70,7 +144,7 @@ impl Record {
         moments: &[Moment],
         content: &[u8],
         end: Position,
-        last: Timestamp,
+        (last, point): (Timestamp, Point),
     ) -> io::Result<Self> {
         let packed = pack(content)?;
         let mut bytes = vec![0; HEADER];
@@ -78,18 +152,21 @@ impl Record {
             bytes.extend_from_slice(&moment.at.0.to_le_bytes());
             bytes.extend_from_slice(&moment.frames.to_le_bytes());
             bytes.extend_from_slice(&moment.pages.to_le_bytes());
+            bytes.extend_from_slice(&moment.point.unwrap_or(point).to_bytes());
         }
         bytes.extend_from_slice(&packed);
         let header = Header {
+            format: Format::Now,
             kind,
             moments: count(moments.len())?,
             packed: count(packed.len())?,
             unpacked: count(content.len())?,
             end,
             last,
+            point: Some(point),
             sum: crc32fast::hash(&bytes[HEADER..]),
         };
-        bytes[..HEADER].copy_from_slice(&header.to_bytes());
+        bytes[..HEADER].copy_from_slice(&header.to_bytes(point));
         Ok(Self { header, bytes })
     }
 }
@@ -97,12 +174,13 @@ impl Record {
 impl Header {
     /// The length of the whole record.
     pub(super) fn length(&self) -> u64 {
-        HEADER as u64 + u64::from(self.moments) * MOMENT as u64 + u64::from(self.packed)
+        let (header, moment) = (self.format.header() as u64, self.format.moment() as u64);
+        header + u64::from(self.moments) * moment + u64::from(self.packed)
     }
 
-    fn to_bytes(self) -> [u8; HEADER] {
+    fn to_bytes(self, point: Point) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
-        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[..8].copy_from_slice(&self.format.magic());
         let kind = match self.kind {
             Kind::Base => 1,
             Kind::Frames => 2,
@@ -129,23 +207,28 @@ impl Header {
             place.copy_from_slice(&word.to_le_bytes());
         }
         bytes[48..56].copy_from_slice(&self.last.0.to_le_bytes());
+        bytes[56..72].copy_from_slice(&point.to_bytes());
         let sum = crc32fast::hash(&bytes[..HEADER - 4]);
         bytes[HEADER - 4..].copy_from_slice(&sum.to_le_bytes());
         bytes
     }
 
-    fn from_bytes(bytes: &[u8; HEADER]) -> Option<Self> {
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let format = Format::of(bytes.get(..8)?)?;
+        let bytes = bytes.get(..format.header())?;
         let word = |at: usize| {
             let mut word = [0; 4];
             word.copy_from_slice(&bytes[at..at + 4]);
             u32::from_le_bytes(word)
         };
-        if bytes[..8] != MAGIC || word(HEADER - 4) != crc32fast::hash(&bytes[..HEADER - 4]) {
+        let summed = bytes.len() - 4;
+        if word(summed) != crc32fast::hash(&bytes[..summed]) {
             return None;
         }
         let mut last = [0; 8];
         last.copy_from_slice(&bytes[48..56]);
         Some(Self {
+            format,
             kind: match word(8) {
                 1 => Kind::Base,
                 2 => Kind::Frames,
@@ -162,31 +245,31 @@ impl Header {
             },
             sum: word(44),
             last: Timestamp(i64::from_le_bytes(last)),
+            point: (format == Format::Now).then(|| Point::from_bytes(&bytes[56..72])),
         })
     }
 
     /// The header at a place of a file, if there is a whole one.
     pub(super) fn read(file: &File, offset: u64) -> io::Result<Option<Self>> {
         let mut bytes = [0; HEADER];
-        let whole = read_up_to(file, &mut bytes, offset)? == HEADER;
-        Ok(if whole {
-            Self::from_bytes(&bytes)
-        } else {
-            None
-        })
+        let read = read_up_to(file, &mut bytes, offset)?;
+        Ok(Self::from_bytes(&bytes[..read]))
     }
 
     /// The moments of the record at `offset`.
     pub(super) fn moments(&self, file: &File, offset: u64) -> io::Result<Vec<Moment>> {
         let bytes = usize::try_from(self.moments).unwrap_or(usize::MAX);
-        let bytes = self.part(file, offset, bytes.saturating_mul(MOMENT))?;
-        let moments = bytes.chunks_exact(MOMENT).map(|bytes| {
+        let length = self.format.moment();
+        let bytes = self.part(file, offset, bytes.saturating_mul(length))?;
+        let moments = bytes.chunks_exact(length).map(|bytes| {
             let (at, rest) = bytes.split_at(8);
-            let (frames, pages) = rest.split_at(4);
+            let (frames, rest) = rest.split_at(4);
+            let (pages, point) = rest.split_at(4);
             Moment {
                 at: Timestamp(i64::from_le_bytes(at.try_into().unwrap_or_default())),
                 frames: u32::from_le_bytes(frames.try_into().unwrap_or_default()),
                 pages: u32::from_le_bytes(pages.try_into().unwrap_or_default()),
+                point: (self.format == Format::Now).then(|| Point::from_bytes(point)),
             }
         });
         Ok(moments.collect())
@@ -194,7 +277,7 @@ impl Header {
 
     /// Reads the content of the record at `offset`, unpacked.
     pub(super) fn content(&self, file: &File, offset: u64) -> io::Result<Vec<u8>> {
-        let all = self.length() - HEADER as u64;
+        let all = self.length() - self.format.header() as u64;
         let bytes = self.part(file, offset, usize::try_from(all).unwrap_or(usize::MAX))?;
         if crc32fast::hash(&bytes) != self.sum || self.unpacked > MOST {
             return Err(damaged());
@@ -220,7 +303,7 @@ impl Header {
             return Err(damaged());
         }
         let mut bytes = vec![0; length];
-        let read = read_up_to(file, &mut bytes, offset + HEADER as u64)?;
+        let read = read_up_to(file, &mut bytes, offset + self.format.header() as u64)?;
         if read == length {
             Ok(bytes)
         } else {

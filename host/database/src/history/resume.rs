@@ -7,7 +7,8 @@ use rusqlite::Connection;
 
 use super::chain::{self, Chain};
 use super::log::{Frames, Log, PAGE, Position};
-use super::record::{Kind, Record};
+use super::record::{Kind, Record, damaged};
+use super::state::State;
 use super::{Current, History};
 use crate::files::{FILE, LOG};
 
@@ -25,6 +26,15 @@ impl History {
         }
         let Some(chain) = newest else { return Ok(()) };
         self.last = chain.last();
+        if chain.is_of_before() {
+            tracing::info!(
+                "a database's history is of an earlier format and begins anew: what it has can be restored as before"
+            );
+            return Ok(());
+        }
+        let Some(point) = chain.point() else {
+            return Ok(());
+        };
         let (Some((_, last)), Some(began)) = (chain.records.last(), chain.began()) else {
             return Ok(());
         };
@@ -47,6 +57,8 @@ impl History {
             end: chain.end,
             unpacked: chain.unpacked(),
             position: last.end,
+            point,
+            state: None,
             copied: !held,
             sealed: last.kind == Kind::Seal,
             doubtful: !held && last.kind != Kind::Seal,
@@ -54,22 +66,37 @@ impl History {
         Ok(())
     }
 
-    /// Whether the chain, and then these frames, lead to the database as it is.
-    pub(super) fn is_true(&self, connection: &mut Connection, frames: &Frames) -> io::Result<bool> {
-        let Some(chain) = &self.chain else {
-            return Ok(false);
-        };
-        let mut led_to = Chain::open(&self.dir, chain.number)?.last_image()?;
+    /// The state that the newest chain leads to: read from the chain where it is not known.
+    ///
+    /// # Errors
+    /// The disk's; damage, where the chain does not lead where it says.
+    pub(super) fn state(&mut self) -> io::Result<State> {
+        let chain = self.chain.as_mut().ok_or_else(damaged)?;
+        match chain.state.take() {
+            Some(state) => Ok(state),
+            None => {
+                let image = Chain::open(&self.dir, chain.number)?.last_image()?;
+                Ok(State::of(&image))
+            }
+        }
+    }
+
+    /// Whether `state`, and then these frames, lead to the database as it is.
+    pub(super) fn leads_to(
+        &self,
+        connection: &mut Connection,
+        state: &State,
+        frames: &Frames,
+    ) -> io::Result<bool> {
+        let mut led_to = state.clone();
         for (page, data) in frames.pages.iter().zip(frames.data.chunks_exact(PAGE)) {
-            chain::put(&mut led_to, *page, data)?;
+            led_to.put(*page, data)?;
         }
-        let mut is = self.image(connection)?;
+        let is = self.image(connection)?;
         if !frames.pages.is_empty() {
-            led_to.resize(is.len(), 0);
+            led_to.resize(is.len() / PAGE)?;
         }
-        chain::leave_no_log(&mut led_to);
-        chain::leave_no_log(&mut is);
-        Ok(led_to == is)
+        Ok(led_to == State::of(&is))
     }
 
     /// Notes that the database is closed, with an empty log and nothing that is not here.
@@ -78,10 +105,20 @@ impl History {
     /// The disk's; another chain begins when the database is opened again then.
     pub(in super::super) fn seal(&mut self) -> io::Result<()> {
         let Some(last) = self.last else { return Ok(()) };
-        let record = Record::new(Kind::Seal, &[], &self.stamp()?, Position::default(), last)?;
+        let unsealed = |chain: &&Current| !chain.sealed;
+        let Some(point) = self
+            .chain
+            .as_ref()
+            .filter(unsealed)
+            .map(|chain| chain.point)
+        else {
+            return Ok(());
+        };
+        let end = (last, point);
+        let record = Record::new(Kind::Seal, &[], &self.stamp()?, Position::default(), end)?;
         let length = record.header.length();
         self.make_room(length)?;
-        if let Some(chain) = self.chain.as_mut().filter(|chain| !chain.sealed) {
+        if let Some(chain) = &mut self.chain {
             chain::append(&self.dir, chain.number, chain.end, &record)?;
             chain.end += length;
             chain.sealed = true;

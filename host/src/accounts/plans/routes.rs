@@ -8,7 +8,7 @@ use crate::accounts::requests::BillingRequest;
 use crate::accounts::scope::WorkspaceScope;
 use crate::accounts::views::BillingView;
 use crate::accounts::{Accounts, operations};
-use crate::http::extract::{UnreadBody, parse_json};
+use crate::http::extract::UnreadBody;
 use crate::http::problem::Problem;
 
 /// Buy the plan
@@ -28,7 +28,7 @@ pub async fn checkout(
     at: WorkspaceScope<Owner>,
     body: UnreadBody,
 ) -> Result<Json<BillingView>, Problem> {
-    let input = optional(body).await?;
+    let input = body.json_or_nothing().await?;
     let opening = operations::checkout(accounts, at, input);
     to_the_end(opening).await.map(Json)
 }
@@ -50,16 +50,7 @@ pub async fn portal(
     at: WorkspaceScope<Owner>,
     body: UnreadBody,
 ) -> Result<Json<BillingView>, Problem> {
-    let input = optional(body).await?;
+    let input = body.json_or_nothing().await?;
     let opening = operations::portal(accounts, at, input);
     to_the_end(opening).await.map(Json)
-}
-
-/// Reads a body that may be left out.
-async fn optional(body: UnreadBody) -> Result<BillingRequest, Problem> {
-    let raw = body.bytes().await?;
-    match raw.trim_ascii() {
-        b"" => Ok(BillingRequest::default()),
-        _ => parse_json(&raw),
-    }
 }

@@ -1,7 +1,9 @@
 //! Calling actions, and owners' queries.
 
+mod audited;
 pub mod requests;
 pub mod routes;
+pub mod tokens;
 mod watch;
 
 pub use watch::{Seen, Watchable};
@@ -15,6 +17,7 @@ use requests::BatchedCall;
 use svc_database::values::{Params, Value};
 use svc_database::{Call, Given, Pace, ResultJson, Step};
 
+use crate::control::audit::Act;
 use crate::visitors::Identity;
 use svc_base::ids::BackendId;
 use svc_sandbox::Statement;
@@ -33,15 +36,18 @@ impl Backends {
     ) -> Result<ResultJson, BackendError> {
         let action = self.called(id, action, &given, by).await?;
         bind(&action.row.verdict, by, &mut given, |value| value);
-        self.run(
+        let running = self.run(
             id,
             &action.row.sql,
             &action.statement,
             &action.row.verdict,
             &action.pace,
             given,
-        )
-        .await
+        );
+        match writes(&action.row.verdict) {
+            true => self.audited(id, Act::BackendCall, running).await,
+            false => running.await,
+        }
     }
 
     /// Calls actions for a visitor, who may be somebody, in one transaction: all of them, or none.
@@ -68,14 +74,22 @@ impl Backends {
             });
             actions.push(action);
         }
-        let done = self.databases.get(id)?.batch(steps).await;
-        done.map_err(|failure| match failure.step {
-            Some(number) => {
-                let row = &actions[number].row;
-                BackendError::at_op(number, refused(&row.sql, &row.verdict, failure.error))
-            }
-            None => failure.error.into(),
-        })
+        let written = steps.iter().any(|step| step.writes);
+        let database = self.databases.get(id)?;
+        let running = async {
+            let done = database.batch(steps).await;
+            done.map_err(|failure| match failure.step {
+                Some(number) => {
+                    let row = &actions[number].row;
+                    BackendError::at_op(number, refused(&row.sql, &row.verdict, failure.error))
+                }
+                None => failure.error.into(),
+            })
+        };
+        match written {
+            true => self.audited(id, Act::BackendCall, running).await,
+            false => running.await,
+        }
     }
 
     /// The action that a call names, if the call is one of it.
@@ -113,15 +127,18 @@ impl Backends {
         }
         check_reserved(&given)?;
         check_names(&query.verdict, &given)?;
-        self.run(
+        let running = self.run(
             id,
             &text,
             &query.statement,
             &query.verdict,
             &query.pace,
             given,
-        )
-        .await
+        );
+        match writes(&query.verdict) {
+            true => self.audited(id, Act::BackendQuery, running).await,
+            false => running.await,
+        }
     }
 
     async fn run(

@@ -1,6 +1,5 @@
 //! The routes below a page's address: its visitors call actions, its owner runs queries.
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -10,26 +9,28 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};
 
 use super::requests::{As, CallOrBatch, OpAnswer, OpBody, QueryResult, RunQuery, Wanted};
+use super::tokens::Tokens;
 use crate::access::{
     self, Authority, Callers, Editor, MaybeCaller, Viewer, credential_invalid, credential_missing,
     to_the_end,
 };
-use crate::backends::Backends;
+use crate::backends::{BackendError, Backends};
 use crate::config::Config;
+use crate::control::audit::{Doer, done_by};
 use crate::deployments::Deployments;
 use crate::deployments::pages::{Kind, Page};
 use crate::deployments::serve::LookupError;
 use crate::http::client_ip::ClientIp;
 use crate::http::context::Context;
-use crate::http::extract::{NoQuery, UnreadBody, invalid};
+use crate::http::extract::{NoQuery, UnreadBody, check_once, invalid};
 use crate::http::hosts::Host;
 use crate::http::problem::{Code, Problem};
-use crate::http::rate_limit::{RateLimits, Rule};
+use crate::http::rate_limit::RateLimits;
 use crate::projects::Projects;
 use crate::visitors::{Identity, Visitors};
 use crate::workspaces::Caller;
 use svc_base::ids::BackendId;
-use svc_database::Schema;
+use svc_database::{ResultJson, Schema};
 
 /// Services that calls of visitors need.
 #[derive(Clone, Debug)]
@@ -70,20 +71,30 @@ pub async fn op(
     Path(slug): Path<String>,
     request: Request,
 ) -> Response {
-    call(&calls, &context.host, &context.client, &slug, request).await
+    let asked = Asked {
+        host: &context.host,
+        client: &context.client,
+        request_id: &context.request_id,
+    };
+    call(&calls, asked, &slug, request).await
+}
+
+/// Findings of the front about a call.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// The host that was asked.
+    pub host: &'a Host,
+    /// Address of the client.
+    pub client: &'a ClientIp,
+    /// The request's id.
+    pub request_id: &'a str,
 }
 
 /// Answers a call: past the router, whose boxes cost as much as a read, where its path is in its plain form.
-pub async fn call(
-    calls: &Calls,
-    host: &Host,
-    client: &ClientIp,
-    slug: &str,
-    request: Request,
-) -> Response {
-    let (mut tokens, page) = Tokens::draw(calls, host, client, slug).await;
+pub async fn call(calls: &Calls, asked: Asked<'_>, slug: &str, request: Request) -> Response {
+    let (mut tokens, page) = Tokens::draw(calls, asked.host, asked.client, slug).await;
     let mut response = match (tokens.refusal(calls), page) {
-        (None, Some(page)) => answer(calls, page, host, client, &mut tokens, request)
+        (None, Some(page)) => answer(calls, page, asked, &mut tokens, request)
             .await
             .unwrap_or_else(IntoResponse::into_response),
         (refusal, _) => refusal.unwrap_or_else(Problem::not_found).into_response(),
@@ -95,46 +106,71 @@ pub async fn call(
 async fn answer(
     calls: &Calls,
     page: Result<Arc<Page>, LookupError>,
-    host: &Host,
-    client: &ClientIp,
+    asked: Asked<'_>,
     tokens: &mut Tokens,
     request: Request,
 ) -> Result<Response, Problem> {
-    let credential = request.headers().get(header::AUTHORIZATION).cloned();
+    let presented = request.headers().get_all(header::AUTHORIZATION).iter();
+    let presented: Vec<HeaderValue> = presented.cloned().collect();
     let caller = match &page {
-        Ok(page) => calls.visitors.caller(host, page, request.headers()).await?,
+        Ok(page) => {
+            let headers = request.headers();
+            calls.visitors.caller(asked.host, page, headers).await?
+        }
         Err(_) => None,
     };
     let body = UnreadBody::of(request, calls.config.limits.op_body_bytes)?;
     let page = page?;
     let backend = bound(&page)?;
     let mut body = body.json::<OpBody>().await?.value;
-    let by = match body.by.take() {
-        Some(by) => Some(named_by_owner(calls, &page, credential, by).await?),
-        None => caller.map(|session| session.identity()),
-    };
-    let json = match body.checked()? {
-        Wanted::Call { action, params } => {
-            let called = calls.backends.op(backend, &action, params, by.as_ref());
-            called.await?
+    let (owner, by) = match body.by.take() {
+        Some(by) => {
+            let (owner, by) = named_by_owner(calls, &page, presented, by).await?;
+            (Some(owner), Some(by))
         }
-        Wanted::Batch(ops) => {
-            tokens.draw_more(calls, client, &page, ops.len() - 1)?;
-            calls.backends.batch(backend, ops, by.as_ref()).await?
-        }
+        None => (None, caller.map(|session| session.identity())),
     };
-    Ok(json_answer(json))
+    let wanted = body.checked()?;
+    if let Wanted::Batch(ops) = &wanted {
+        tokens.draw_more(calls, asked.client, &page, ops.len() - 1)?;
+    }
+    let Some(owner) = owner else {
+        return Ok(json_answer(
+            run(&calls.backends, backend, wanted, by).await?,
+        ));
+    };
+    // What an owner does is in the audit, and so is done to its end.
+    let backends = Arc::clone(&calls.backends);
+    let work = async move { run(&backends, backend, wanted, by).await };
+    let doer = Doer::new(owner.principal(), &asked.request_id.into());
+    Ok(json_answer(done_by(doer, to_the_end(work)).await?))
 }
 
-/// The visitor whom the page's owner calls as.
+/// Runs what is asked for.
+async fn run(
+    backends: &Backends,
+    backend: BackendId,
+    wanted: Wanted,
+    by: Option<Identity>,
+) -> Result<ResultJson, BackendError> {
+    match wanted {
+        Wanted::Call { action, params } => backends.op(backend, &action, params, by.as_ref()).await,
+        Wanted::Batch(ops) => backends.batch(backend, ops, by.as_ref()).await,
+    }
+}
+
+/// The page's owner, and the visitor whom the owner calls as.
 async fn named_by_owner(
     calls: &Calls,
     page: &Page,
-    credential: Option<HeaderValue>,
+    presented: Vec<HeaderValue>,
     by: As,
-) -> Result<Identity, Problem> {
-    let headers = credential.map(|value| (header::AUTHORIZATION, value));
-    let headers = HeaderMap::from_iter(headers);
+) -> Result<(Caller, Identity), Problem> {
+    let mut headers = HeaderMap::with_capacity(presented.len());
+    for value in presented {
+        headers.append(header::AUTHORIZATION, value);
+    }
+    check_once(&headers, &[header::AUTHORIZATION])?;
     let caller = match calls.callers.identify(&headers).await? {
         access::Identity::Known(caller) => caller,
         access::Identity::Nobody => return Err(credential_missing()),
@@ -146,7 +182,7 @@ async fn named_by_owner(
     let project = calls.projects.by_label(host_label).await?;
     let project = project.ok_or_else(Problem::not_found)?;
     calls.projects.scoped::<Editor>(&caller, project.id).await?;
-    by.checked()
+    Ok((caller, by.checked()?))
 }
 
 /// Run a query
@@ -185,7 +221,8 @@ pub async fn query(
         let query = backends.query(backend, request.sql, request.params.0, may_write);
         query.await
     };
-    Ok(json_answer(to_the_end(work).await?))
+    let doer = Doer::new(caller.principal(), &context.request_id);
+    Ok(json_answer(done_by(doer, to_the_end(work)).await?))
 }
 
 /// Get the schema
@@ -226,73 +263,6 @@ pub async fn limit(State(calls): State<Calls>, request: Request, next: Next) -> 
     };
     tokens.announce(&calls, response.headers_mut());
     response
-}
-
-/// Tokens left in the buckets that a call draws from: of the client, then of the deployment, if there is one.
-#[derive(Debug)]
-pub struct Tokens {
-    of_client: Option<u32>,
-    of_deployment: Option<Option<u32>>,
-}
-
-impl Tokens {
-    /// Draws; answers the page too, unless the client's bucket was empty.
-    pub async fn draw(
-        calls: &Calls,
-        host: &Host,
-        client: &ClientIp,
-        slug: &str,
-    ) -> (Self, Option<Result<Arc<Page>, LookupError>>) {
-        let limits = &calls.rate_limits;
-        let of_client = limits.by_client(Rule::Op).take(&client.bucket());
-        let page = match of_client {
-            Some(_) => Some(calls.deployments.visited(host, slug).await),
-            // One that is refused by the client's bucket never touches the deployment's.
-            None => None,
-        };
-        let found = page.as_ref().and_then(|page| page.as_ref().ok());
-        let tokens = Self {
-            of_client,
-            of_deployment: found.map(|page| limits.op_deployment.take(&page.id)),
-        };
-        (tokens, page)
-    }
-
-    /// Draws the tokens of a batch's other ops: all of them, or none and the batch is refused.
-    fn draw_more(
-        &mut self,
-        calls: &Calls,
-        client: &ClientIp,
-        page: &Page,
-        more: usize,
-    ) -> Result<(), Problem> {
-        let Some(more) = u32::try_from(more).ok().and_then(NonZeroU32::new) else {
-            return Ok(());
-        };
-        let limits = &calls.rate_limits;
-        let of_client = limits.by_client(Rule::Op);
-        self.of_client = Some(of_client.take_all(&client.bucket(), more)?);
-        self.of_deployment = Some(Some(limits.op_deployment.take_all(&page.id, more)?));
-        Ok(())
-    }
-
-    /// The problem of a call that found a bucket empty.
-    pub fn refusal(&self, calls: &Calls) -> Option<Problem> {
-        match (self.of_client, self.of_deployment) {
-            (None, _) => Some(calls.rate_limits.by_client(Rule::Op).refusal()),
-            (_, Some(None)) => Some(calls.rate_limits.op_deployment.refusal()),
-            _ => None,
-        }
-    }
-
-    /// Says in an answer what is left.
-    pub fn announce(&self, calls: &Calls, headers: &mut HeaderMap) {
-        let limits = &calls.rate_limits;
-        limits.by_client(Rule::Op).announce(self.of_client, headers);
-        if let Some(left) = self.of_deployment {
-            limits.op_deployment.announce(left, headers);
-        }
-    }
 }
 
 /// The live backend that a page is bound to.

@@ -144,9 +144,14 @@ struct Site {
 }
 
 impl Site {
+    /// The control database: to read from it alone where a server has it.
     fn control(&self) -> anyhow::Result<Control> {
         let data = &self.data;
-        Control::open(data).with_context(|| format!("opening {}", data.display()))
+        let opened = match is_served(data)? {
+            true => Control::look(data),
+            false => Control::open(data),
+        };
+        opened.with_context(|| format!("opening {}", data.display()))
     }
 
     /// Runs an operation on it: by the server, if one runs.

@@ -12,7 +12,7 @@ use super::api::Api;
 use super::error::{Exit, Failure, Result};
 use super::output::member;
 use super::projects::{self, OfProject, Project};
-use super::source::STDIN;
+use super::source;
 use super::{Common, Out, calls};
 
 pub(super) use views::tried;
@@ -218,9 +218,5 @@ impl Backend {
 
 /// Reads a script as it is: its bytes are what the ledger compares.
 pub(super) fn script(file: &Path) -> Result<String> {
-    let read = match file.as_os_str() == STDIN {
-        true => std::io::read_to_string(std::io::stdin().lock()),
-        false => std::fs::read_to_string(file),
-    };
-    read.map_err(|error| Failure::file("Reading", file, &error))
+    source::text(file)
 }

@@ -34,6 +34,9 @@ pub struct Dev {
     /// Where to listen; port 0 takes a free one
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
+    /// Where compiled guests are kept [default: the user's cache directory]
+    #[arg(long, env = "SVC_CACHE", value_name = "DIR", hide_env = true)]
+    cache: Option<PathBuf>,
     /// Answer with one JSON document a line
     #[arg(long)]
     json: bool,
@@ -65,6 +68,7 @@ impl Dev {
         let settings = Settings {
             data: Some(data.path().to_owned()),
             listen: Some(self.listen),
+            cache: self.cache.clone(),
             // With stand-ins for sign-in and payments.
             dev: true,
             ..Settings::default()

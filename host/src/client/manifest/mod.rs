@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::actions::ActionFile;
 use super::backends::script;
 use super::error::{Exit, Failure, Result};
-use super::source::Source;
+use super::source::{self, Source};
 use crate::content::Digest;
 use svc_base::names::is_slug;
 
@@ -137,7 +137,7 @@ impl Manifest {
     /// # Errors
     /// When it names a project and is no manifest.
     pub(super) fn project_here() -> Result<Option<String>> {
-        let Ok(text) = std::fs::read_to_string(FILE) else {
+        let Ok(text) = source::text(Path::new(FILE)) else {
             return Ok(None);
         };
         let names_one =
@@ -154,9 +154,8 @@ impl Manifest {
     /// When there is none, or it says what no manifest can.
     pub(super) fn read(folder: &Path) -> Result<Self> {
         let path = folder.join(FILE);
-        let text = std::fs::read_to_string(&path).map_err(|error| {
-            Failure::file("Reading", &path, &error)
-                .hint("`svc pull --project P` writes one for a project that is there.")
+        let text = source::text(&path).map_err(|failure| {
+            failure.hint("`svc pull --project P` writes one for a project that is there.")
         })?;
         Self::parse(&text, &path)
     }

@@ -10,7 +10,7 @@ use super::state::{Frontend, State};
 use super::{FILE, Manifest, PageEntry, SQL, outside, sql_files, within};
 use crate::client::api::Api;
 use crate::client::error::{Exit, Failure, Result};
-use crate::client::source::Source;
+use crate::client::source::{self, Source};
 use crate::client::{Common, calls, confirm, projects};
 use crate::content::Digest;
 
@@ -153,14 +153,14 @@ impl File {
 
 impl Files {
     fn add(&mut self, path: PathBuf, text: &str) {
-        match std::fs::read(&path) {
-            Ok(there) if there == text.as_bytes() => {}
-            found => self.files.push(File {
-                new: found.is_err(),
-                path,
-                text: text.to_owned(),
-            }),
+        if source::has(&path, text.as_bytes()) {
+            return;
         }
+        self.files.push(File {
+            new: !path.exists(),
+            path,
+            text: text.to_owned(),
+        });
     }
 
     /// Adds what the manifest lacks. One that is there is only ever longer: what its author wrote stays.
@@ -198,8 +198,7 @@ impl Files {
             return Ok(());
         }
         let path = folder.join(FILE);
-        let mut text = std::fs::read_to_string(&path)
-            .map_err(|error| Failure::file("Reading", &path, &error))?;
+        let mut text = source::text(&path)?;
         for (slug, entry) in &entries {
             text.push_str(&format!(
                 "\n[pages.{slug}]\nfile = \"{}\"\n",
@@ -244,9 +243,7 @@ impl Files {
                 if frontend.content_sha256.as_ref() == Some(&digest) {
                     continue;
                 }
-                let as_it_is =
-                    std::fs::read(&path).is_ok_and(|bytes| bytes == source.content.as_bytes());
-                if !as_it_is {
+                if !source::has(&path, source.content.as_bytes()) {
                     let note =
                         "is published in another form than it has, and differs: it is not replaced";
                     self.notes.push(format!("{} {note}.", path.display()));

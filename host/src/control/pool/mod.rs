@@ -1,9 +1,11 @@
 //! One writer, several readers.
 
+mod group;
+
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -13,8 +15,12 @@ use tokio::sync::{Semaphore, oneshot};
 
 use super::audit::{self, Doer};
 use super::change::{Change, Followers};
+use super::counters::Counters;
+#[cfg(debug_assertions)]
+use super::crossing;
 use super::residue::Residue;
 use super::{Error, migrations};
+use group::{Done, Job, Tell, write_loop};
 
 /// The name of the file in the data directory.
 pub(super) const FILE: &str = "control.db";
@@ -22,8 +28,6 @@ pub(super) const FILE: &str = "control.db";
 const READERS: usize = 4;
 /// How long a statement waits for another process, which is an operator's command.
 const BUSY: Duration = Duration::from_secs(5);
-/// How many queued writes share one commit at most.
-const GROUP: usize = 64;
 /// The write-ahead log is cut back to this after a checkpoint, in bytes.
 const WAL_BYTES: i64 = 16 << 20;
 
@@ -40,12 +44,14 @@ struct Inner {
     reading: Semaphore,
     followers: Arc<Followers>,
     residue: Residue,
+    counters: Arc<Counters>,
 }
 
 /// A write transaction. Store functions that write take one, so that none can write outside of it.
 pub struct Tx<'c> {
     connection: &'c Connection,
     changes: RefCell<Vec<Change>>,
+    counters: &'c Counters,
     /// Actor of the job, if there is one.
     doer: Option<Doer>,
 }
@@ -54,6 +60,11 @@ impl Tx<'_> {
     /// Notes a change: its followers learn of it once this transaction is durable.
     pub fn note(&self, change: Change) {
         self.changes.borrow_mut().push(change);
+    }
+
+    /// Counts of the installation.
+    pub fn counters(&self) -> &Counters {
+        self.counters
     }
 
     /// Actor of this transaction, if there is one.
@@ -67,18 +78,6 @@ impl std::ops::Deref for Tx<'_> {
     fn deref(&self) -> &Connection {
         self.connection
     }
-}
-
-/// Runs inside the shared transaction, or learns why there is none.
-type Job = Box<dyn FnOnce(Result<&Connection, Error>) -> Done + Send>;
-/// Tells a caller once the fate of the commit is known.
-type Tell = Box<dyn FnOnce(Result<(), Error>) + Send>;
-
-/// A job that has run.
-struct Done {
-    /// The changes that it noted; `None` if what it did is to be undone.
-    kept: Option<Vec<Change>>,
-    tell: Tell,
 }
 
 impl Control {
@@ -100,7 +99,10 @@ impl Control {
         residue.watch(&mut connection)?;
         let committed = residue.clone();
         connection.set_prepared_statement_cache_capacity(128);
-        migrations::migrate(&mut connection)?;
+        let counters = Arc::new(Counters::open(data)?);
+        migrations::migrate(&mut connection, &counters)?;
+        #[cfg(debug_assertions)]
+        crossing::watch(&mut connection)?;
         let (sender, receiver) = channel();
         let followers = Arc::new(Followers::default());
         let told = Arc::clone(&followers);
@@ -118,6 +120,7 @@ impl Control {
             reading: Semaphore::new(READERS),
             followers,
             residue,
+            counters,
         })))
     }
 
@@ -134,6 +137,7 @@ impl Control {
             reading: Semaphore::new(READERS),
             followers: Arc::default(),
             residue: Residue::default(),
+            counters: Arc::new(Counters::look(directory)?),
         }));
         control
             .read_blocking(|c| c.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(())))?;
@@ -144,6 +148,11 @@ impl Control {
     /// thread: it only puts what it keeps in memory right.
     pub fn follow(&self, follower: impl Fn(&Change) + Send + Sync + 'static) {
         self.0.followers.add(follower);
+    }
+
+    /// Counts of the installation.
+    pub fn counters(&self) -> Arc<Counters> {
+        Arc::clone(&self.0.counters)
     }
 
     /// Returns the residue of what was deleted, which the log may still hold.
@@ -167,7 +176,7 @@ impl Control {
         F: FnOnce(&Tx<'_>) -> Result<T, E> + Send + 'static,
     {
         let (answer, answered) = oneshot::channel::<Result<T, E>>();
-        let doer = audit::doer();
+        let (doer, counters) = (audit::doer(), self.counters());
         let job: Job = Box::new(move |connection| {
             let mut changes = Vec::new();
             let result = match connection {
@@ -175,6 +184,7 @@ impl Control {
                     let tx = Tx {
                         connection,
                         changes: RefCell::default(),
+                        counters: &counters,
                         doer,
                     };
                     let result = catch_unwind(AssertUnwindSafe(|| job(&tx)))
@@ -256,6 +266,7 @@ impl Control {
             // A writer that panicked has said so already; there is nothing left to finish.
             let _ = thread.join();
         }
+        self.0.counters.close();
     }
 }
 
@@ -274,6 +285,8 @@ impl Inner {
             None => self.open_reader()?,
         };
         let result = job(&connection);
+        #[cfg(debug_assertions)]
+        let result = crossing::found().map_or(result, Err);
         self.readers
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -283,114 +296,17 @@ impl Inner {
 
     fn open_reader(&self) -> Result<Connection, Error> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(&self.path, flags)?;
+        #[cfg_attr(
+            not(debug_assertions),
+            allow(unused_mut, reason = "watched in debug builds")
+        )]
+        let mut connection = Connection::open_with_flags(&self.path, flags)?;
+        #[cfg(debug_assertions)]
+        crossing::watch(&mut connection)?;
         connection.busy_timeout(BUSY)?;
         connection.set_prepared_statement_cache_capacity(64);
         Ok(connection)
     }
-}
-
-fn write_loop(
-    connection: &Connection,
-    jobs: &Receiver<Job>,
-    followers: &Followers,
-    residue: &Residue,
-) {
-    while let Ok(first) = jobs.recv() {
-        let mut group = vec![first];
-        while group.len() < GROUP {
-            match jobs.try_recv() {
-                Ok(job) => group.push(job),
-                Err(_) => break,
-            }
-        }
-        let written = run_group(connection, group, residue);
-        followers.deliver(&written.changes);
-        written.tell();
-    }
-}
-
-/// A group whose fate is known, and whose callers are yet to be told.
-struct Written {
-    /// Changes that are durable.
-    changes: Vec<Change>,
-    tells: Vec<Tell>,
-    failure: Option<rusqlite::Error>,
-}
-
-impl Written {
-    fn tell(self) {
-        let failure = self.failure.as_ref();
-        for tell in self.tells {
-            tell(failure.map_or(Ok(()), |error| Err(copy_of(error))));
-        }
-    }
-}
-
-/// Runs a group of jobs in one transaction and commits it, which syncs it.
-fn run_group(connection: &Connection, group: Vec<Job>, residue: &Residue) -> Written {
-    let mut failure = connection.execute_batch("BEGIN IMMEDIATE").err();
-    let mut tells = Vec::with_capacity(group.len());
-    let mut changes = Vec::new();
-    for job in group {
-        let done = match &failure {
-            Some(error) => job(Err(copy_of(error))),
-            None => run_one(connection, job, &mut failure),
-        };
-        tells.push(done.tell);
-        changes.extend(done.kept.into_iter().flatten());
-    }
-    if failure.is_none() {
-        failure = connection.execute_batch("COMMIT").err();
-        residue.committed();
-    }
-    if let Some(error) = &failure {
-        tracing::error!(%error, "control database writes failed to commit");
-        if !connection.is_autocommit() {
-            // The transaction is lost either way; what matters is that the next group can begin.
-            let _ = connection.execute_batch("ROLLBACK");
-        }
-    }
-    if failure.is_some() {
-        changes.clear();
-    }
-    Written {
-        changes,
-        tells,
-        failure,
-    }
-}
-
-/// Runs one job in a savepoint. A full disk or an I/O error can end the whole transaction under it: that is
-/// the `failure` of everybody in the group.
-fn run_one(connection: &Connection, job: Job, failure: &mut Option<rusqlite::Error>) -> Done {
-    if let Err(error) = connection.execute_batch("SAVEPOINT job") {
-        let done = job(Err(copy_of(&error)));
-        *failure = Some(error);
-        return done;
-    }
-    let done = job(Ok(connection));
-    let settle = if done.kept.is_some() {
-        "RELEASE job"
-    } else {
-        "ROLLBACK TO job; RELEASE job"
-    };
-    if let Err(error) = connection.execute_batch(settle) {
-        *failure = Some(error);
-    }
-    done
-}
-
-/// The error of a shared commit, for each of its callers.
-fn copy_of(error: &rusqlite::Error) -> Error {
-    let (code, text) = match error {
-        rusqlite::Error::SqliteFailure(code, text) => (*code, text.clone()),
-        other => (
-            rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_ERROR),
-            Some(other.to_string()),
-        ),
-    };
-    rusqlite::Error::SqliteFailure(code, text).into()
 }
 
 #[cfg(test)]

@@ -133,15 +133,17 @@ impl Deployments {
 
     /// The frontends of a project in short, oldest first, whatever their state.
     pub async fn members(&self, project: ProjectId) -> Result<Vec<MemberSummary>, control::Error> {
+        let counters = self.control.counters();
         self.control
-            .read(move |c| store::members(c, &project))
+            .read(move |c| store::members(c, &counters, &project))
             .await
     }
 
     /// The frontends of a project, oldest first, whatever their state.
     pub async fn frontends(&self, project: ProjectId) -> Result<Vec<Frontend>, control::Error> {
+        let counters = self.control.counters();
         self.control
-            .read(move |c| store::frontends(c, &project))
+            .read(move |c| store::frontends(c, &counters, &project))
             .await
     }
 
@@ -154,10 +156,10 @@ impl Deployments {
         project: ProjectId,
         target: &Target,
     ) -> Result<Frontend, FrontendError> {
-        let target = target.clone();
+        let (target, counters) = (target.clone(), self.control.counters());
         let found = self
             .control
-            .read(move |c| store::frontend(c, &project, &target))
+            .read(move |c| store::frontend(c, &counters, &project, &target))
             .await?;
         found
             .filter(|f| f.state == FrontendState::Active)
@@ -242,8 +244,9 @@ impl Deployments {
         project: &ProjectId,
         id: &DeploymentId,
     ) -> Result<Frontend, FrontendError> {
-        let found = store::frontend(tx, project, &Target::Id(*id)).map_err(control::Error::from)?;
+        let found = store::frontend(tx, tx.counters(), project, &Target::Id(*id));
         found
+            .map_err(control::Error::from)?
             .filter(|f| f.state == FrontendState::Active)
             .ok_or(FrontendError::NotFound)
     }
@@ -258,7 +261,7 @@ impl Deployments {
         let removed = self
             .control
             .write(move |tx| {
-                let found = store::frontend(tx, &project.id, &target);
+                let found = store::frontend(tx, tx.counters(), &project.id, &target);
                 let Some(frontend) = found.map_err(control::Error::from)? else {
                     return Ok(false);
                 };

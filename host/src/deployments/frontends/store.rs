@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{Frontend, FrontendState, MemberSummary, Target};
 use crate::content::Digest;
-use crate::control::{Error, Tx};
+use crate::control::{Counters, Error, Tx};
 use crate::deployments::publication::{Published, backend_changed};
 use crate::deployments::revisions::Released;
 use crate::deployments::store::{add_garbage, content_type};
@@ -12,9 +12,9 @@ use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, DeploymentId, ProjectId};
 
 const FRONTEND: &str = "SELECT d.id, d.slug, d.content_type, d.title, d.state, d.source_digest, \
-    d.visits, d.created_at, d.updated_at, d.active_revision_id, \
-    (SELECT count(*) FROM revisions r WHERE r.deployment_id = d.id) FROM deployments d";
+    d.created_at, d.updated_at, d.active_revision_id FROM deployments d";
 
+/// A frontend as its row says, without what is counted elsewhere.
 fn frontend_row(row: &Row<'_>) -> rusqlite::Result<Frontend> {
     Ok(Frontend {
         id: row.get(0)?,
@@ -24,11 +24,23 @@ fn frontend_row(row: &Row<'_>) -> rusqlite::Result<Frontend> {
         warnings: Vec::new(),
         state: state(&row.get::<_, String>(4)?)?,
         source: row.get(5)?,
-        visits: row.get::<_, i64>(6)?.unsigned_abs(),
-        created_at: row.get(7)?,
-        updated_at: row.get(8)?,
-        active_revision: row.get(9)?,
-        revision_count: row.get::<_, i64>(10)?.unsigned_abs(),
+        visits: 0,
+        created_at: row.get(6)?,
+        updated_at: row.get(7)?,
+        active_revision: row.get(8)?,
+        revision_count: 0,
+    })
+}
+
+/// Adds to a frontend what is counted elsewhere.
+fn counted(c: &Connection, counters: &Counters, frontend: Frontend) -> rusqlite::Result<Frontend> {
+    let revisions = c
+        .prepare_cached("SELECT count(*) FROM revisions WHERE deployment_id = ?1")?
+        .query_row([frontend.id], |row| row.get::<_, i64>(0))?;
+    Ok(Frontend {
+        visits: counters.visits(&frontend.id),
+        revision_count: revisions.unsigned_abs(),
+        ..frontend
     })
 }
 
@@ -39,6 +51,7 @@ fn state(text: &str) -> rusqlite::Result<FrontendState> {
 /// A frontend of a project, whatever its state.
 pub(super) fn frontend(
     c: &Connection,
+    counters: &Counters,
     project: &ProjectId,
     target: &Target,
 ) -> rusqlite::Result<Option<Frontend>> {
@@ -46,35 +59,49 @@ pub(super) fn frontend(
         Target::Id(_) => "id",
         Target::Slug(_) => "slug",
     };
-    c.prepare_cached(&format!(
-        "{FRONTEND} WHERE d.project_id = ?1 AND d.{column} = ?2"
-    ))?
-    .query_row(params![project, target.to_string()], frontend_row)
-    .optional()
+    let found = c
+        .prepare_cached(&format!(
+            "{FRONTEND} WHERE d.project_id = ?1 AND d.{column} = ?2"
+        ))?
+        .query_row(params![project, target.to_string()], frontend_row)
+        .optional()?;
+    found
+        .map(|frontend| counted(c, counters, frontend))
+        .transpose()
 }
 
 /// The frontends of a project, oldest first, whatever their state.
-pub(super) fn frontends(c: &Connection, project: &ProjectId) -> rusqlite::Result<Vec<Frontend>> {
+pub(super) fn frontends(
+    c: &Connection,
+    counters: &Counters,
+    project: &ProjectId,
+) -> rusqlite::Result<Vec<Frontend>> {
     c.prepare_cached(&format!(
         "{FRONTEND} WHERE d.project_id = ?1 ORDER BY d.rowid"
     ))?
     .query_map([project], frontend_row)?
+    .map(|frontend| counted(c, counters, frontend?))
     .collect()
 }
 
 /// Lists the frontends of a project in short.
-pub(super) fn members(c: &Connection, project: &ProjectId) -> rusqlite::Result<Vec<MemberSummary>> {
+pub(super) fn members(
+    c: &Connection,
+    counters: &Counters,
+    project: &ProjectId,
+) -> rusqlite::Result<Vec<MemberSummary>> {
     c.prepare_cached(
-        "SELECT id, slug, content_type, state, visits FROM deployments
+        "SELECT id, slug, content_type, state FROM deployments
          WHERE project_id = ?1 ORDER BY rowid",
     )?
     .query_map([project], |row| {
+        let id = row.get(0)?;
         Ok(MemberSummary {
-            id: row.get(0)?,
+            id,
             slug: row.get(1)?,
             content_type: content_type(&row.get::<_, String>(2)?)?,
             state: state(&row.get::<_, String>(3)?)?,
-            visits: row.get::<_, i64>(4)?.unsigned_abs(),
+            visits: counters.visits(&id),
         })
     })?
     .collect()

@@ -5,7 +5,7 @@ mod store;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use store::Reference;
 
 use crate::config::Config;
@@ -118,7 +118,7 @@ pub async fn forget_one_time(control: &Control, now: Timestamp) -> Result<usize,
             for id in &ids {
                 deployments::store::remove(tx, id, now)?;
             }
-            answers::forget_absent(tx, DEPLOY)?;
+            answers::forget_absent(tx, DEPLOY, &store::ids(tx)?)?;
             events::forget(tx)?;
             Ok(ids.len())
         })
@@ -126,7 +126,7 @@ pub async fn forget_one_time(control: &Control, now: Timestamp) -> Result<usize,
 }
 
 /// Findings of a check of the store.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Findings {
     /// Deployments looked at.
     pub deployments: u64,
@@ -192,6 +192,11 @@ async fn check_rows(control: &Control, found: &mut Findings) -> anyhow::Result<V
             .push(format!("control database: {broken_keys} broken references"));
     }
     found.errors.extend(contradictions);
+    let counters = control.counters();
+    let damage = tokio::task::spawn_blocking(move || counters.damage()).await??;
+    found
+        .errors
+        .extend(damage.map(|line| format!("counters: {line}")));
     found.deployments = deployments;
     Ok(references)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::StoredPage;
 use crate::content::Digest;
@@ -23,16 +23,30 @@ pub(super) struct Reference {
 
 /// Every reference to stored content.
 pub(super) fn references(c: &Connection) -> rusqlite::Result<Vec<Reference>> {
-    c.prepare(
+    // Of each home by itself.
+    let by = [
         "SELECT slug, source_digest, 0 FROM deployments WHERE source_digest IS NOT NULL
          UNION ALL SELECT slug, artifact_digest, 1 FROM deployments WHERE artifact_digest IS NOT NULL
-         UNION ALL SELECT 'revision ' || id, source_digest, 0 FROM revisions
-         UNION ALL SELECT 'preview ' || id, preview_digest, 1 FROM revisions
-            WHERE preview_digest IS NOT NULL
          UNION ALL SELECT 'runtime ' || name, digest, 0 FROM runtimes",
-    )?
-    .query_map([], |row| Ok(Reference { by: row.get(0)?, digest: row.get(1)?, is_page: row.get(2)? }))?
-    .collect()
+        "SELECT 'revision ' || id, source_digest, 0 FROM revisions
+         UNION ALL SELECT 'preview ' || id, preview_digest, 1 FROM revisions
+            WHERE preview_digest IS NOT NULL",
+    ];
+    let mut found = Vec::new();
+    for rows in by {
+        let mut rows = c.prepare(rows)?;
+        let rows = rows.query_map([], |row| {
+            Ok(Reference {
+                by: row.get(0)?,
+                digest: row.get(1)?,
+                is_page: row.get(2)?,
+            })
+        })?;
+        for reference in rows {
+            found.push(reference?);
+        }
+    }
+    Ok(found)
 }
 
 /// Pages that answer at a moment.
@@ -81,20 +95,65 @@ pub(super) fn count(c: &Connection) -> rusqlite::Result<u64> {
 
 /// Finds contradictions between rows, for `svc check`: a sentence each.
 pub(super) fn contradictions(c: &Connection) -> rusqlite::Result<Vec<String>> {
-    c.prepare(
-        "SELECT 'frontend ' || slug || ' has no page' FROM deployments
+    let mut found: Vec<String> = c
+        .prepare(
+            "SELECT 'frontend ' || slug || ' has no page' FROM deployments
             WHERE state = 'active' AND one_time = 0 AND artifact_digest IS NULL
-         UNION ALL SELECT 'frontend ' || d.slug || ' points at a revision that is not active'
-            FROM deployments d LEFT JOIN revisions r ON r.id = d.active_revision_id
-            WHERE d.active_revision_id IS NOT NULL AND r.state IS NOT 'active'
-         UNION ALL SELECT 'frontend ' || d.slug || ' does not show its active revision'
-            FROM deployments d JOIN revisions r ON r.id = d.active_revision_id
-            WHERE r.source_digest IS NOT d.source_digest OR r.title IS NOT d.title
          UNION ALL SELECT 'deployment ' || slug || ' belongs to no project' FROM deployments d
             WHERE NOT EXISTS (SELECT 1 FROM projects p WHERE p.id = d.project_id)",
-    )?
-    .query_map([], |row| row.get(0))?
-    .collect()
+        )?
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    found.extend(unlike_revisions(c)?);
+    found.extend(histories_of_nobody(c)?);
+    Ok(found)
+}
+
+/// Frontends that are not what their active revision is.
+fn unlike_revisions(c: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut found = Vec::new();
+    let mut active =
+        c.prepare("SELECT state, source_digest, title FROM revisions WHERE id = ?1")?;
+    let mut frontends = c.prepare(
+        "SELECT slug, active_revision_id, source_digest, title FROM deployments
+         WHERE active_revision_id IS NOT NULL",
+    )?;
+    let mut rows = frontends.query([])?;
+    while let Some(row) = rows.next()? {
+        let slug: String = row.get(0)?;
+        let shown: (Option<Digest>, String) = (row.get(2)?, row.get(3)?);
+        let revision = active
+            .query_row([row.get::<_, String>(1)?], |row| {
+                let state: String = row.get(0)?;
+                Ok((state, (row.get(1)?, row.get(2)?)))
+            })
+            .optional()?;
+        if revision.as_ref().is_none_or(|(state, _)| state != "active") {
+            found.push(format!(
+                "frontend {slug} points at a revision that is not active"
+            ));
+        }
+        if revision.is_some_and(|(_, is)| is != shown) {
+            found.push(format!("frontend {slug} does not show its active revision"));
+        }
+    }
+    Ok(found)
+}
+
+/// Revisions and releases of deployments that are gone.
+fn histories_of_nobody(c: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut there = c.prepare("SELECT EXISTS (SELECT 1 FROM deployments WHERE id = ?1)")?;
+    let mut found = Vec::new();
+    let mut histories =
+        c.prepare("SELECT deployment_id FROM revisions UNION SELECT deployment_id FROM releases")?;
+    let mut rows = histories.query([])?;
+    while let Some(row) = rows.next()? {
+        let id: String = row.get(0)?;
+        if !there.query_row([&id], |row| row.get(0))? {
+            found.push(format!("deployment {id} is gone, and its history is not"));
+        }
+    }
+    Ok(found)
 }
 
 /// Every deployment that there is.

@@ -176,6 +176,18 @@ impl UnreadBody {
         Ok((self.json_only().await?, query))
     }
 
+    /// Reads JSON like [`UnreadBody::json`], where no body says as much as an empty object.
+    ///
+    /// # Errors
+    /// Like [`UnreadBody::json`].
+    pub async fn json_or_nothing<T: DeserializeOwned + Default>(self) -> Result<T, Problem> {
+        let raw = self.bytes().await?;
+        match raw.trim_ascii() {
+            b"" => Ok(T::default()),
+            _ => parse_json(&raw),
+        }
+    }
+
     async fn json_only<T: DeserializeOwned>(self) -> Result<ReadBody<T>, Problem> {
         let raw = read_body(self.request.into_body(), self.limit).await?;
         Ok(ReadBody {

@@ -11,8 +11,10 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use hyper_util::server::conn::auto::upgrade;
 use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
 
 use super::Socket;
+use super::wire::Wire;
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
 use crate::http::stall::Stalling;
@@ -92,11 +94,20 @@ impl Accepted {
     /// The socket, once the answer is sent; `None` if the client has gone by then.
     pub async fn socket(self, most: usize) -> Option<Socket> {
         let upgraded = self.connection.await.ok()?;
-        let parts = upgrade::downcast::<TokioIo<Stalling<TcpStream>>>(upgraded).ok()?;
-        let stream = parts.io.into_inner().into_inner();
         // A part of the connection's buffer would keep all of it.
-        let early = Bytes::copy_from_slice(&parts.read_buf);
-        Some(Socket::new(stream, early, most))
+        let own = |early: Bytes| Bytes::copy_from_slice(&early);
+        let upgraded = match upgrade::downcast::<TokioIo<Stalling<TcpStream>>>(upgraded) {
+            Ok(parts) => {
+                let wire = Wire::Plain(parts.io.into_inner().into_inner());
+                return Some(Socket::new(wire, own(parts.read_buf), most));
+            }
+            Err(upgraded) => upgraded,
+        };
+        type Secure = TokioIo<TlsStream<Stalling<TcpStream>>>;
+        let parts = upgrade::downcast::<Secure>(upgraded).ok()?;
+        let (stream, session) = parts.io.into_inner().into_inner();
+        let wire = Wire::tls(stream.into_inner(), session);
+        Some(Socket::new(wire, own(parts.read_buf), most))
     }
 }
 

@@ -6,9 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
 use bytes::{Buf, Bytes};
-use socket2::SockRef;
-use tokio::net::TcpStream;
 
+use super::wire::Wire;
 use super::{Close, frame};
 
 /// Frames that one write takes.
@@ -19,7 +18,7 @@ const KERNEL: usize = 64 * 1024;
 /// The sending half of a socket. Whoever has something for it puts it here, and never waits.
 #[derive(Debug)]
 pub struct Outbox {
-    stream: TcpStream,
+    wire: Wire,
     /// The most frames that wait.
     most: usize,
     waiting: Mutex<Waiting>,
@@ -59,18 +58,17 @@ pub struct Full {
 }
 
 impl Outbox {
-    pub(super) fn new(stream: TcpStream, most: usize) -> Self {
-        // A socket that refuses works anyway.
-        let _ = SockRef::from(&stream).set_send_buffer_size(KERNEL);
+    pub(super) fn new(wire: Wire, most: usize) -> Self {
+        wire.hold_at_most(KERNEL);
         Self {
-            stream,
+            wire,
             most,
             waiting: Mutex::default(),
         }
     }
 
-    pub(super) fn stream(&self) -> &TcpStream {
-        &self.stream
+    pub(super) fn wire(&self) -> &Wire {
+        &self.wire
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
@@ -88,7 +86,7 @@ impl Outbox {
     /// Pushes one frame in several parts, of which nothing else comes in between.
     ///
     /// # Errors
-    /// As above.
+    /// [`Full`], as for [`Outbox::push`].
     pub fn push_parts<const N: usize>(&self, parts: [Bytes; N]) -> Result<usize, Full> {
         let mut waiting = self.lock();
         if waiting.closed || waiting.broken {
@@ -96,7 +94,7 @@ impl Outbox {
         }
         if waiting.frames.len() >= self.most {
             // Its own task may only not have had its turn yet: the client is slow if the kernel says so.
-            waiting.write(&self.stream);
+            waiting.write(&self.wire);
         }
         waiting.used = true;
         if waiting.frames.len() >= self.most {
@@ -152,7 +150,7 @@ impl Outbox {
     /// How many bytes the kernel has ever taken, and whether more wait for it.
     pub fn progress(&self) -> (u64, bool) {
         let waiting = self.lock();
-        (waiting.written, !waiting.frames.is_empty())
+        (waiting.written, waiting.is_some(&self.wire))
     }
 
     /// Whether nothing is taken any more.
@@ -171,7 +169,7 @@ impl Outbox {
     /// When the connection is broken.
     pub(super) fn flush(&self) -> io::Result<()> {
         let mut waiting = self.lock();
-        waiting.write(&self.stream);
+        waiting.write(&self.wire);
         if waiting.broken {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
@@ -180,7 +178,7 @@ impl Outbox {
 
     /// Whether something waits for the kernel.
     pub(super) fn is_waiting(&self) -> bool {
-        !self.lock().frames.is_empty()
+        self.lock().is_some(&self.wire)
     }
 
     /// Waits until there is something to write.
@@ -224,23 +222,32 @@ impl Waiting {
         before - self.frames.len()
     }
 
-    fn write(&mut self, stream: &TcpStream) {
+    /// Whether something waits for the kernel.
+    fn is_some(&self, wire: &Wire) -> bool {
+        !self.frames.is_empty() || wire.is_holding()
+    }
+
+    fn write(&mut self, wire: &Wire) {
         while !self.frames.is_empty() && !self.broken {
-            match self.write_some(stream) {
+            match self.write_some(wire) {
                 Ok(written) => self.advance(written),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(_) => self.broken = true,
             }
         }
+        match wire.try_flush() {
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => self.broken = true,
+            _ => {}
+        }
     }
 
-    fn write_some(&self, stream: &TcpStream) -> io::Result<usize> {
+    fn write_some(&self, wire: &Wire) -> io::Result<usize> {
         if let (Some(only), 1) = (self.frames.front(), self.frames.len()) {
-            return stream.try_write(&only.bytes);
+            return wire.try_write(&only.bytes);
         }
         let slices: [IoSlice<'_>; WRITE] =
             std::array::from_fn(|n| IoSlice::new(self.frames.get(n).map_or(&[], |f| &f.bytes)));
-        stream.try_write_vectored(&slices[..self.frames.len().min(WRITE)])
+        wire.try_write_vectored(&slices[..self.frames.len().min(WRITE)])
     }
 
     fn advance(&mut self, mut written: usize) {

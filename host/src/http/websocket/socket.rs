@@ -1,16 +1,14 @@
 //! A socket at work: read and written by one task, which holds no buffer while nothing comes.
 
 use std::io;
-use std::net::Shutdown;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use socket2::SockRef;
 use tokio::io::Interest;
-use tokio::net::TcpStream;
 
 use super::frame::{self, Decoder, Event, Flow};
+use super::wire::Wire;
 use super::{Close, Outbox};
 
 /// Bytes that are read at once; on the stack.
@@ -36,16 +34,16 @@ pub enum Incoming<'a> {
 /// A WebSocket, from the upgrade to its end.
 #[derive(Debug)]
 pub struct Socket {
-    stream: TcpStream,
+    wire: Wire,
     /// Bytes that came with the handshake.
     early: Bytes,
     decoder: Decoder,
 }
 
 impl Socket {
-    pub(super) fn new(stream: TcpStream, early: Bytes, most: usize) -> Self {
+    pub(super) fn new(wire: Wire, early: Bytes, most: usize) -> Self {
         Self {
-            stream,
+            wire,
             early,
             decoder: Decoder::new(most),
         }
@@ -53,7 +51,7 @@ impl Socket {
 
     /// Splits the socket into its two halves: the outbox, of at most `queue` pieces, and the reader.
     pub fn open(self, queue: usize) -> (Arc<Outbox>, Running) {
-        let outbox = Arc::new(Outbox::new(self.stream, queue));
+        let outbox = Arc::new(Outbox::new(self.wire, queue));
         let running = Running {
             outbox: Arc::clone(&outbox),
             early: self.early,
@@ -104,7 +102,7 @@ impl Running {
                 // What has come is kept for later; that nothing comes any more is the end.
                 tokio::select! {
                     () = outbox.filled() => {}
-                    ready = outbox.stream().readable(), if self.early.is_empty() => {
+                    ready = outbox.wire().ready(Interest::READABLE), if self.early.is_empty() => {
                         if ready.is_err() || self.keep_some() {
                             return Ok(());
                         }
@@ -124,7 +122,7 @@ impl Running {
                 Interest::READABLE
             };
             tokio::select! {
-                ready = outbox.stream().ready(interest) => match ready {
+                ready = outbox.wire().ready(interest) => match ready {
                     Ok(ready) if ready.is_readable() => match self.read(on)? {
                         Read::End => return Ok(()),
                         Read::Some | Read::Nothing => {}
@@ -140,7 +138,7 @@ impl Running {
     /// Reads once, for later; returns whether the client has ended.
     fn keep_some(&mut self) -> bool {
         let mut buffer = [0; READ];
-        match self.outbox.stream().try_read(&mut buffer) {
+        match self.outbox.wire().try_read(&mut buffer) {
             Ok(length) => {
                 self.early = Bytes::copy_from_slice(&buffer[..length]);
                 length == 0
@@ -151,7 +149,7 @@ impl Running {
 
     fn read(&mut self, on: &mut (dyn FnMut(Incoming<'_>) -> Flow + Send)) -> Result<Read, Close> {
         let mut buffer = [0; READ];
-        match self.outbox.stream().try_read(&mut buffer) {
+        match self.outbox.wire().try_read(&mut buffer) {
             Ok(0) => Ok(Read::End),
             Ok(length) => {
                 self.feed(&mut buffer[..length], on)?;
@@ -191,7 +189,7 @@ impl Running {
         }
         let written = async {
             while self.outbox.flush().is_ok() && self.outbox.is_waiting() {
-                if self.outbox.stream().writable().await.is_err() {
+                if self.outbox.wire().ready(Interest::WRITABLE).await.is_err() {
                     return false;
                 }
             }
@@ -200,15 +198,14 @@ impl Running {
         if !matches!(tokio::time::timeout(FLUSH, written).await, Ok(true)) {
             return;
         }
-        // A connection that is gone already needs no end.
-        let _ = SockRef::from(self.outbox.stream()).shutdown(Shutdown::Write);
+        self.outbox.wire().end();
         // Whoever has not closed by then is cut off.
         let _ = tokio::time::timeout(LINGER, self.discard()).await;
     }
 
     async fn discard(&self) {
         loop {
-            if self.outbox.stream().readable().await.is_err() || self.discard_some() {
+            if self.outbox.wire().ready(Interest::READABLE).await.is_err() || self.discard_some() {
                 return;
             }
         }
@@ -217,7 +214,7 @@ impl Running {
     /// Reads and forgets; returns whether that was the end.
     fn discard_some(&self) -> bool {
         let mut buffer = [0; READ];
-        match self.outbox.stream().try_read(&mut buffer) {
+        match self.outbox.wire().try_read(&mut buffer) {
             Ok(length) => length == 0,
             Err(error) => error.kind() != io::ErrorKind::WouldBlock,
         }

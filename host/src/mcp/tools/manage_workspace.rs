@@ -1,9 +1,9 @@
 //! `manage_workspace`: who works together.
 
-use rmcp::model::{Tool as Description, ToolAnnotations};
+use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
-use super::{Session, answer, describe, done, ended, string};
+use super::{Harm, Session, answer, describe, done, ended, string};
 use crate::access::{Asking, Floor};
 use crate::accounts::operations;
 use crate::accounts::requests::ListWorkspaces;
@@ -24,27 +24,29 @@ actions!(Action {
     RemoveMember "remove_member",
 });
 
-const ABOUT: &str = "Workspaces: who owns projects together. Needs a credential. Roles: viewer reads; editor changes projects; admin also members and the display name; owner also plan and deletion. \
-list: yours. get, members {workspace}. create {display_name, slug?}: you own it; a key cannot. \
-update {workspace, display_name and/or plan}. add_member, set_role {workspace, user_id, role}; remove_member {workspace, user_id}: \
-from that user's next request on; nobody gives or takes a role above their own. delete {workspace}: for good, with all of its projects; ask the user first.";
+const ABOUT: &str = "Workspaces: who owns projects together. \
+Roles: viewer reads; editor changes projects; admin also members and display_name; owner also plan and deletion. \
+list: yours. get, members. create: you own it; a key cannot. update: display_name, plan. \
+add_member, set_role, remove_member: from that user's next request on; nobody gives or takes a role above their own. \
+delete: for good, with all projects; ask the user first.";
 
 pub(super) fn description() -> Description {
     let arguments = json!({
-        "action": { "type": "string", "enum": Action::names(), "description": "What to do." },
-        "workspace": string("All but list and create: its id or slug."),
-        "display_name": string("create (required), update: its name for people."),
-        "slug": string("create: its name in addresses; made of the display name if absent."),
-        "plan": { "type": "string", "enum": ["free", "pro"], "description": "update: free alone can be set; pro is bought." },
-        "user_id": string("The member: usr_…; GET /api/v1/me tells it to its user."),
-        "role": { "type": "string", "enum": ["owner", "admin", "editor", "viewer"], "description": "add_member, set_role: the role." },
+        "action": { "type": "string", "enum": Action::names() },
+        "workspace": string("All but list and create (required): id or slug."),
+        "display_name": string("create (required), update: for people."),
+        "slug": string("create: for addresses; made of display_name if absent."),
+        "plan": { "type": "string", "enum": ["free", "pro"], "description": "update: only free can be set; pro is bought." },
+        "user_id": string("add_member, set_role, remove_member (required): usr_…, shown by GET /api/v1/me."),
+        "role": { "type": "string", "enum": ["owner", "admin", "editor", "viewer"], "description": "add_member, set_role (required)." },
     });
-    let hints = ToolAnnotations::with_title("Manage workspaces")
-        .read_only(false)
-        .destructive(true)
-        .idempotent(false)
-        .open_world(false);
-    describe("manage_workspace", ABOUT, hints, &arguments, &["action"])
+    describe(
+        "manage_workspace",
+        ABOUT,
+        Harm::Can,
+        &arguments,
+        &["action"],
+    )
 }
 
 pub(super) async fn call(

@@ -238,7 +238,7 @@ where
 fn describe(
     name: &'static str,
     text: &'static str,
-    hints: ToolAnnotations,
+    harm: Harm,
     arguments: &Value,
     required: &[&str],
 ) -> Description {
@@ -252,7 +252,20 @@ fn describe(
         Value::Object(schema) => schema,
         _ => Map::new(),
     };
+    let hints = ToolAnnotations::new()
+        .read_only(false)
+        .destructive(harm == Harm::Can)
+        .idempotent(false);
     Description::new(name, text, schema).with_annotations(hints)
+}
+
+/// Harm that a tool's actions can do to what is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Harm {
+    /// Some of them change or remove what is there.
+    Can,
+    /// They only add.
+    Cannot,
 }
 
 /// An argument that is a text.

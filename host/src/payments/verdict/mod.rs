@@ -7,7 +7,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use crate::stripe::{Checkout, CheckoutOutcome, Event, Fact, Subject};
+use crate::stripe::{Charge, Checkout, CheckoutOutcome, Event, Fact, Invoice, Subject};
 use svc_base::clock::Timestamp;
 
 use super::model::Status;
@@ -37,13 +37,7 @@ pub struct Verdict {
 /// Reaches the verdict. The ledger may have events about other things, which change nothing.
 pub fn verdict<'e>(terms: &Terms, ledger: impl IntoIterator<Item = &'e Event>) -> Verdict {
     let ledger: Vec<&Event> = ledger.into_iter().collect();
-    let checkouts: Vec<(&Event, &Checkout)> = ledger
-        .iter()
-        .filter_map(|event| match &event.fact {
-            Fact::Checkout(checkout) if terms.own(checkout) => Some((*event, checkout)),
-            _ => None,
-        })
-        .collect();
+    let checkouts = checkouts(terms, &ledger);
     // What is paid is compared: another amount or currency grants nothing.
     let said = |outcome| {
         let checkouts = checkouts.iter();
@@ -72,6 +66,30 @@ pub fn verdict<'e>(terms: &Terms, ledger: impl IntoIterator<Item = &'e Event>) -
     }
 }
 
+/// The subscriptions of a session that have not ended, by the provider's ids.
+pub fn living<'e>(terms: &Terms, ledger: impl IntoIterator<Item = &'e Event>) -> Vec<String> {
+    let ledger: Vec<&Event> = ledger.into_iter().collect();
+    let checkouts = checkouts(terms, &ledger);
+    let mut living = Purchase::of(terms, &ledger, &checkouts).subscriptions;
+    for event in &ledger {
+        if let Fact::Subscription(one) = &event.fact
+            && one.deleted
+        {
+            living.remove(one.id.as_str());
+        }
+    }
+    living.into_iter().map(str::to_owned).collect()
+}
+
+/// Events about the hosted checkouts of a session.
+fn checkouts<'e>(terms: &Terms, ledger: &[&'e Event]) -> Vec<(&'e Event, &'e Checkout)> {
+    let checkouts = ledger.iter().filter_map(|event| match &event.fact {
+        Fact::Checkout(checkout) if terms.own(checkout) => Some((*event, checkout)),
+        _ => None,
+    });
+    checkouts.collect()
+}
+
 impl Terms {
     /// Whether a hosted checkout is this session's: by its id, by metadata that only we write, or, while the id is not known, by
     /// the reference that we gave it.
@@ -87,6 +105,14 @@ impl Terms {
     fn equal(&self, checkout: &Checkout) -> bool {
         checkout.amount == Some(self.amount) && checkout.currency.as_ref() == Some(&self.currency)
     }
+
+    /// Whether an invoice is for a month at the price, be taxes added to it or in it. One that states no amount is.
+    fn bills(&self, invoice: &Invoice) -> bool {
+        let amount = invoice.totals.as_ref();
+        let currency = invoice.currency.as_ref();
+        amount.is_none_or(|totals| totals.contains(&self.amount))
+            && currency.is_none_or(|currency| *currency == self.currency)
+    }
 }
 
 /// The provider's objects that came of a session.
@@ -94,9 +120,13 @@ impl Terms {
 struct Purchase<'e> {
     session: &'e str,
     payments: BTreeSet<&'e str>,
+    /// Whether what was paid began a subscription.
+    subscribed: bool,
     subscriptions: BTreeSet<&'e str>,
-    /// Paid invoices of the subscriptions, each with its last moment.
+    /// Paid invoices of the subscriptions, each with its moments.
     invoices: BTreeSet<(Timestamp, &'e str)>,
+    /// Those of them that are for a month at the price.
+    months: BTreeSet<(Timestamp, &'e str)>,
 }
 
 impl<'e> Purchase<'e> {
@@ -108,10 +138,16 @@ impl<'e> Purchase<'e> {
         for (event, checkout) in checkouts {
             purchase.payments.extend(checkout.payment.as_deref());
             let subscription = checkout.subscription.as_deref();
-            purchase.subscriptions.extend(subscription);
+            if terms.equal(checkout) {
+                purchase.subscriptions.extend(subscription);
+            }
             if checkout.outcome == CheckoutOutcome::Paid {
-                let invoice = checkout.invoice.as_deref();
-                purchase.invoices.extend(invoice.map(|id| (event.at, id)));
+                let invoice = checkout.invoice.as_deref().map(|id| (event.at, id));
+                purchase.invoices.extend(invoice);
+                if terms.equal(checkout) {
+                    purchase.subscribed |= subscription.is_some();
+                    purchase.months.extend(invoice);
+                }
             }
         }
         for event in ledger {
@@ -131,6 +167,9 @@ impl<'e> Purchase<'e> {
                 let own = subscription.is_some_and(|id| purchase.subscriptions.contains(id));
                 if one.paid && own {
                     purchase.invoices.insert((event.at, &one.id));
+                    if terms.bills(one) {
+                        purchase.months.insert((event.at, &one.id));
+                    }
                 }
             }
         }
@@ -161,42 +200,46 @@ impl<'e> Purchase<'e> {
         latest.is_some_and(|(_, over)| over)
     }
 
-    /// Whether all the money was returned: of a subscription, that of its latest paid invoice.
+    /// Whether all the money was returned: of a subscription, that of its latest month, or of an invoice of another amount since
+    /// then. Such an invoice gives nothing back that a return has taken.
     fn is_returned(&self, ledger: &[&Event]) -> bool {
-        if self.subscriptions.is_empty() {
-            let named = |charge: &crate::stripe::Charge| self.is_for(charge.subject.as_ref());
+        if !self.subscribed {
+            let named = |charge: &Charge| self.is_for(charge.subject.as_ref());
             if returned(ledger, &self.payments, named) {
                 return true;
             }
         }
-        let Some((_, invoice)) = self.invoices.last() else {
-            return false;
-        };
-        let mut payments = BTreeSet::new();
-        for event in ledger {
-            match &event.fact {
-                Fact::InvoicePayment(one) if one.invoice == *invoice => {
-                    payments.insert(one.payment.as_str());
-                }
-                Fact::Invoice(one) if one.id == *invoice => {
-                    payments.extend(one.payments.iter().map(String::as_str));
-                }
-                _ => {}
-            }
-        }
-        returned(ledger, &payments, |charge| {
-            charge.invoice.as_deref() == Some(invoice)
-        })
+        let month = self.months.last();
+        let since = month.map(|(at, _)| *at);
+        let others = self.invoices.difference(&self.months);
+        let others = others.filter(|(at, _)| since.is_none_or(|since| *at >= since));
+        let mut latest = month.into_iter().chain(others);
+        latest.any(|(_, invoice)| is_invoice_returned(ledger, invoice))
     }
+}
+
+/// Whether all that an invoice was paid with was returned.
+fn is_invoice_returned(ledger: &[&Event], invoice: &str) -> bool {
+    let mut payments = BTreeSet::new();
+    for event in ledger {
+        match &event.fact {
+            Fact::InvoicePayment(one) if one.invoice == *invoice => {
+                payments.insert(one.payment.as_str());
+            }
+            Fact::Invoice(one) if one.id == *invoice => {
+                payments.extend(one.payments.iter().map(String::as_str));
+            }
+            _ => {}
+        }
+    }
+    returned(ledger, &payments, |charge| {
+        charge.invoice.as_deref() == Some(invoice)
+    })
 }
 
 /// Whether a charge of these payments was wholly returned, and has stayed so: a return can fail later, and the money is with the
 /// owner again.
-fn returned(
-    ledger: &[&Event],
-    payments: &BTreeSet<&str>,
-    own: impl Fn(&crate::stripe::Charge) -> bool,
-) -> bool {
+fn returned(ledger: &[&Event], payments: &BTreeSet<&str>, own: impl Fn(&Charge) -> bool) -> bool {
     let is_one = |id: Option<&str>| id.is_some_and(|id| payments.contains(id));
     ledger.iter().any(|event| {
         let Fact::Charge(charge) = &event.fact else {
@@ -208,7 +251,7 @@ fn returned(
 }
 
 /// Whether a return of a charge has failed, at `since` or later.
-fn came_back(ledger: &[&Event], charge: &crate::stripe::Charge, since: Timestamp) -> bool {
+fn came_back(ledger: &[&Event], charge: &Charge, since: Timestamp) -> bool {
     ledger.iter().any(|event| {
         let Fact::Refund(refund) = &event.fact else {
             return false;

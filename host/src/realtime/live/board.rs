@@ -311,7 +311,7 @@ impl State {
     fn add(&mut self, key: Key, query: Query) -> u64 {
         self.next += 1;
         let entry = Entry {
-            key: key.clone(),
+            key,
             query: Arc::new(query),
             subscribers: Vec::new(),
             tables: None,

@@ -1,14 +1,15 @@
-//! How much memory answers take that are on their way: counted once each, however many clients they go to.
+//! The memory of answers that are on their way: each counted once, however many clients it goes to.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
-/// How much the answers of a backend may take before large ones wait for others to be taken, in bytes,
+/// Bytes that the answers of one backend may take before its large ones wait.
 const MOST_OF_BACKEND: usize = 32 << 20;
-/// and those of all; then a backend with little of it goes on.
+/// Bytes that the answers of all backends may take before large ones wait.
 const MOST_OF_ALL: usize = 256 << 20;
+/// Bytes of its own answers with which a backend does not wait for those of others.
 const LITTLE: usize = 8 << 20;
 
 /// The answers of a backend that somebody still holds.

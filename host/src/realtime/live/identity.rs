@@ -14,7 +14,7 @@ pub(super) struct SignIn {
 }
 
 impl SignIn {
-    /// That of a session.
+    /// The sign-in of a session.
     pub(super) fn of(session: Arc<Session>) -> Self {
         Self {
             identity: Arc::new(session.identity()),

@@ -21,6 +21,7 @@ use super::subscriber::Subscriber;
 use crate::content::Digest;
 use crate::http::problem::Problem;
 use crate::http::websocket::{Close, frame};
+use crate::realtime::problems;
 use crate::realtime::room::{Life, Page};
 use crate::visitors::Identity;
 use svc_base::ids::BackendId;
@@ -50,7 +51,7 @@ pub(super) struct State {
     pub(super) subscriptions: HashMap<Arc<str>, Subscription>,
     /// The next subscription's number.
     next: u64,
-    /// Those that are behind, or have a problem to be told, in the order of that.
+    /// Subscriptions that are behind, or have a problem to be told, oldest first.
     pub(super) late: VecDeque<(Arc<str>, u64)>,
     /// Bytes on their way.
     sent: usize,
@@ -313,8 +314,14 @@ impl Listener {
         let mut state = self.state();
         match &state.way {
             Some(Way::Socket(outbox)) => outbox.close(close),
-            // It ends where its sender does.
-            Some(Way::Stream(_)) => state.way = None,
+            Some(Way::Stream(events)) => {
+                if let Some(problem) = problems::of_end(close) {
+                    // One that nobody reads any more has ended already.
+                    let _ = events.send(Event::Error(Arc::new(problem)));
+                }
+                // A stream ends with its sender.
+                state.way = None;
+            }
             None => {}
         }
     }

@@ -11,7 +11,7 @@ mod listener;
 mod listeners;
 mod numbers;
 mod opened;
-mod protocol;
+pub mod protocol;
 mod query;
 pub mod routes;
 mod service;

@@ -1,120 +1,71 @@
-//! Protocol between pages and the server about live queries: text in, a verdict or an envelope out, without any I/O.
+//! The language of live queries: a page's text in, a verdict or an envelope out, without any I/O.
 
-use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::backends::calls::requests::read_params;
 use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
 use crate::http::websocket::frame;
-use crate::realtime::is_message_type;
+use crate::realtime::frames::{self, Form, Members, given};
+use crate::realtime::{NAME, is_message_type};
 use svc_database::values::Params;
-
-/// The longest name that an error repeats, in characters.
-const NAME: usize = 64;
 
 /// Frame of a page.
 #[derive(Debug, PartialEq)]
-pub(super) enum Frame {
+pub enum Frame {
     /// To be told what an action answers, from now on.
     Subscribe {
+        /// The name of the subscription, which its results have.
         id: Arc<str>,
+        /// The action's name.
         action: String,
+        /// A value for each of its params.
         params: Params,
     },
     /// To be told no more.
-    Unsubscribe { id: Arc<str> },
+    Unsubscribe {
+        /// The name of the subscription.
+        id: Arc<str>,
+    },
 }
 
 /// A frame that breaks a rule.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub struct Refusal {
     /// The id that it names, if that is one.
-    pub(super) id: Option<Arc<str>>,
-    pub(super) problem: Problem,
+    pub id: Option<Arc<str>>,
+    /// The problem, for its sender.
+    pub problem: Problem,
 }
 
-/// The members of a frame, each as it was written.
-#[derive(Debug, Default)]
-struct Fields<'a> {
-    v: Option<&'a RawValue>,
-    kind: Option<&'a RawValue>,
-    id: Option<&'a RawValue>,
-    action: Option<&'a RawValue>,
-    params: Option<&'a RawValue>,
-    /// Fault in the members' names, if there is one.
-    odd: Option<String>,
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Members)
-    }
-}
-
-struct Members;
-
-impl<'de> Visitor<'de> for Members {
-    type Value = Fields<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Fields<'de>, M::Error> {
-        let mut fields = Fields::default();
-        while let Some(name) = map.next_key::<Cow<'de, str>>()? {
-            let field = match name.as_ref() {
-                "v" => &mut fields.v,
-                "type" => &mut fields.kind,
-                "id" => &mut fields.id,
-                "action" => &mut fields.action,
-                "params" => &mut fields.params,
-                _ => {
-                    map.next_value::<IgnoredAny>()?;
-                    let name: String = name.chars().take(NAME).collect();
-                    let odd = format!(
-                        "`{name}` is not known: a frame has `v`, `type`, `id`, and to subscribe `action` and `params`."
-                    );
-                    fields.odd.get_or_insert(odd);
-                    continue;
-                }
-            };
-            if field.replace(map.next_value()?).is_some() {
-                let odd = format!("`{name}` is there twice.");
-                fields.odd.get_or_insert(odd);
-            }
-        }
-        Ok(fields)
-    }
-}
+/// Form of a page's frame.
+const FORM: Form<3> = Form {
+    names: ["id", "action", "params"],
+    ignored: &[],
+    hint: "a frame has `v`, `type`, `id`, and to subscribe `action` and `params`.",
+};
 
 /// Reads a frame.
-pub(super) fn judge(frame: &str) -> Result<Frame, Refusal> {
-    let fields: Fields<'_> = serde_json::from_str(frame).map_err(|error| Refusal {
+///
+/// # Errors
+/// A refusal, for its sender.
+pub fn judge(frame: &str) -> Result<Frame, Refusal> {
+    let members = FORM.read(frame).map_err(|(code, detail)| Refusal {
         id: None,
-        problem: unreadable(&error),
+        problem: Problem::new(code, detail),
     })?;
-    let id = fields.id.and_then(|id| text(id.get()).ok());
+    let [id, _, _] = members.others;
+    let id = id.and_then(|id| frames::text(id.get()).ok());
     let id: Option<Arc<str>> = id.filter(|id| is_message_type(id)).map(Into::into);
-    wanted(fields, id.clone()).map_err(|problem| Refusal { id, problem })
+    wanted(&members, id.clone()).map_err(|problem| Refusal { id, problem })
 }
 
-fn wanted(fields: Fields<'_>, id: Option<Arc<str>>) -> Result<Frame, Problem> {
-    if let Some(odd) = fields.odd {
-        return Err(invalid(odd));
-    }
-    if fields.v.is_none_or(|v| v.get() != "1") {
-        return Err(invalid("`v` must be 1, the version of the envelope."));
-    }
-    let kind = fields.kind.and_then(|kind| text(kind.get()).ok());
-    let subscribes = match kind.as_deref() {
+fn wanted(members: &Members<'_, 3>, id: Option<Arc<str>>) -> Result<Frame, Problem> {
+    members.check().map_err(invalid)?;
+    let subscribes = match members.kind().as_deref() {
         Some("subscribe") => true,
         Some("unsubscribe") => false,
         _ => return Err(invalid("`type` must be `subscribe` or `unsubscribe`.")),
@@ -124,52 +75,27 @@ fn wanted(fields: Fields<'_>, id: Option<Arc<str>>) -> Result<Frame, Problem> {
             "`id` must be 1 to {NAME} characters of A-Z, a-z, 0-9 and `._~-`."
         ))
     })?;
-    let given = |field: Option<&RawValue>| field.is_some_and(|field| field.get() != "null");
+    let [_, action, params] = members.others.map(given);
     if !subscribes {
-        if given(fields.action) || given(fields.params) {
+        if action.is_some() || params.is_some() {
             return Err(invalid(
-                "Whoever unsubscribes names an `id`, and no `action` and `params`.",
+                "`unsubscribe` has an `id` and neither `action` nor `params`: leave them out.",
             ));
         }
         return Ok(Frame::Unsubscribe { id });
     }
-    let action = fields.action.map(|action| text(action.get()));
-    let action = match action {
-        Some(Ok(action)) if !action.is_empty() => action.into_owned(),
-        _ => return Err(invalid("`action` must be the name of an action.")),
-    };
-    let params = fields.params.filter(|params| params.get() != "null");
+    let action = action.and_then(|action| frames::text(action.get()).ok());
+    let action = action
+        .filter(|action| !action.is_empty())
+        .ok_or_else(|| invalid("`action` must be the name of an action."))?
+        .into_owned();
     let params = read_params(params.map(RawValue::get))?;
     Ok(Frame::Subscribe { id, action, params })
 }
 
-/// A string, borrowed where it has no escapes.
-#[derive(Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-
-fn text(json: &str) -> Result<Cow<'_, str>, serde_json::Error> {
-    Ok(serde_json::from_str::<Text<'_>>(json)?.0)
-}
-
-fn unreadable(error: &serde_json::Error) -> Problem {
-    if error.is_data() {
-        invalid("A frame must be a JSON object.")
-    } else {
-        Problem::new(
-            Code::InvalidJson,
-            format!("The frame is not valid JSON: {error}."),
-        )
-    }
-}
-
 /// The problem of a frame that is one too many.
 pub(super) fn too_many_frames(per_second: u64) -> Problem {
-    Problem::new(
-        Code::RateLimited,
-        format!(
-            "A socket may send {per_second} messages a second: this one was dropped. Send more slowly, or the socket is closed."
-        ),
-    )
+    Problem::new(Code::RateLimited, frames::too_many(per_second))
 }
 
 /// The frame of a result, in parts: the longest is everybody's. Ids stand in JSON as they are.

@@ -21,11 +21,11 @@ pub(super) struct Query {
     pub(super) visitor: Option<Arc<Identity>>,
 }
 
-/// Query in a form that can be compared.
-pub(super) type Key = Vec<u8>;
+/// Digest of a query: equal queries have equal ones, and nobody finds two others that do.
+pub(super) type Key = Digest;
 
 impl Query {
-    /// Returns the query in a form that can be compared.
+    /// Returns the digest by which the query is found.
     pub(super) fn key(&self) -> Key {
         let mut key = Vec::new();
         let mut put = |tag: u8, bytes: &[u8]| {
@@ -53,7 +53,7 @@ impl Query {
                 Value::Blob(bytes) => put(b'b', bytes),
             }
         }
-        key
+        Digest::of(&key)
     }
 }
 

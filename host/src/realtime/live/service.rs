@@ -173,9 +173,11 @@ impl Live {
             Err(NotNow::Full) => Err(Problem::new(
                 Code::RateLimited,
                 format!(
-                    "A socket has {most} live queries at most. Unsubscribe from one of them first."
+                    "A socket has {most} live queries at most. Stop one of them, then subscribe again."
                 ),
-            )),
+            )
+            // Tells it from a bucket that is empty: to try again does not help.
+            .with("live_per_socket", most)),
         };
         let board = listener.board();
         if !query.as_ref().is_ok_and(|query| board.serves(query)) {

@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{Semaphore, mpsc};
 
 use super::Live;
 use super::listener::Listener;
@@ -17,6 +18,8 @@ use svc_base::ids::BackendId;
 
 /// More frames than are on their way to a client at once.
 const SPARE: usize = 64;
+/// The least number of frames that may wait: more than a client may send at once by default.
+const BACKLOG: usize = 64;
 
 /// Requests of a client, in their order.
 type Asked = Result<Frame, Refusal>;
@@ -37,7 +40,7 @@ pub(super) async fn serve(
     let (outbox, mut running) = socket.open(queue.saturating_add(SPARE));
     outbox.listen();
     let seat = live.seat(backend, place, opened, Way::Socket(outbox));
-    let (asks, asked) = mpsc::unbounded_channel();
+    let (asks, asked) = mpsc::channel(backlog(&live));
     let mut page = Page {
         listener: &seat.listener,
         meter: Meter::new(limits.messages_per_second, live.now()),
@@ -54,12 +57,20 @@ pub(super) async fn serve(
     tracing::debug!("closed");
 }
 
+/// Returns how many frames of a client may wait for those before them to be done.
+fn backlog(live: &Live) -> usize {
+    let most = live.config.limits.live_per_socket.saturating_mul(2);
+    usize::try_from(most).map_or(Semaphore::MAX_PERMITS, |most| {
+        most.clamp(BACKLOG, Semaphore::MAX_PERMITS)
+    })
+}
+
 /// Does what a client asks for, one after another.
 async fn answer(
     live: &Live,
     listener: &Arc<Listener>,
     client: IpAddr,
-    mut asked: mpsc::UnboundedReceiver<Asked>,
+    mut asked: mpsc::Receiver<Asked>,
 ) {
     while let Some(asked) = asked.recv().await {
         match asked {
@@ -84,12 +95,12 @@ async fn answer(
     }
 }
 
-/// Whoever is at the other end.
+/// The page at the other end.
 struct Page<'a> {
     listener: &'a Listener,
     meter: Meter,
     live: &'a Live,
-    asks: mpsc::UnboundedSender<Asked>,
+    asks: mpsc::Sender<Asked>,
 }
 
 impl Page<'_> {
@@ -112,18 +123,25 @@ impl Page<'_> {
         let asked = match (self.meter.draw(now), protocol::judge(text)) {
             (Draw::Sustained, _) => return Err(Close::FLOOD),
             (Draw::Taken, asked) => asked,
-            (Draw::Refused, asked) => {
-                let id = match asked {
-                    Ok(Frame::Subscribe { id, .. } | Frame::Unsubscribe { id }) => Some(id),
-                    Err(refusal) => refusal.id,
-                };
-                let per_second = self.live.config.limits.messages_per_second;
-                let problem = protocol::too_many_frames(per_second);
-                Err(Refusal { id, problem })
-            }
+            (Draw::Refused, asked) => Err(self.too_many(asked)),
         };
-        // Its reader goes with the socket.
-        let _ = self.asks.send(asked);
+        if let Err(TrySendError::Full(asked)) = self.asks.try_send(asked) {
+            let Refusal { id, problem } = self.too_many(asked);
+            self.listener.refuse(id.as_ref(), &problem);
+        }
         Ok(())
+    }
+
+    /// Returns the refusal of a frame that is one too many.
+    fn too_many(&self, asked: Asked) -> Refusal {
+        let id = match asked {
+            Ok(Frame::Subscribe { id, .. } | Frame::Unsubscribe { id }) => Some(id),
+            Err(refusal) => refusal.id,
+        };
+        let per_second = self.live.config.limits.messages_per_second;
+        Refusal {
+            id,
+            problem: protocol::too_many_frames(per_second),
+        }
     }
 }

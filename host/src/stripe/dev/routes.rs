@@ -32,6 +32,10 @@ pub fn routes<S: Clone + Send + Sync + 'static>(provider: Arc<DevProvider>) -> R
             &format!("{API}/v1/subscriptions/{{id}}"),
             post(subscription),
         )
+        .route(
+            &format!("{API}/v1/checkout/sessions/{{id}}/expire"),
+            post(expire),
+        )
         .route("/_svc/dev/pay/{id}", get(page).post(pay))
         .route("/_svc/dev/payments/{session}/{deed}", post(act))
         .with_state(provider)
@@ -137,6 +141,24 @@ async fn subscription(
     }
     Json(json!({ "id": id, "object": "subscription", "status": "active", "cancel_at_period_end": true }))
         .into_response()
+}
+
+async fn expire(
+    State(provider): State<Arc<DevProvider>>,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+) -> Response {
+    if !provider.knows(&headers) {
+        return refuse(StatusCode::UNAUTHORIZED, "Invalid API Key provided", "");
+    }
+    match provider.open().remove(&id) {
+        Some(bought) => Json(bought.checkout("expired", "unpaid")).into_response(),
+        None => refuse(
+            StatusCode::BAD_REQUEST,
+            "Only Checkout Sessions with a status of open can be expired.",
+            "",
+        ),
+    }
 }
 
 async fn page(

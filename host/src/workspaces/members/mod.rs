@@ -1,5 +1,6 @@
 //! Users, and their roles in workspaces. A role is read where it is needed, so that a change counts from the next request on.
 
+mod changes;
 mod store;
 
 use std::sync::Arc;
@@ -9,14 +10,12 @@ use quick_cache::sync::Cache;
 use super::error::WorkspaceError;
 use super::model::{Caller, Member, Role, UserId};
 use super::service::Workspaces;
-use crate::control::answers::Keep;
-use crate::control::audit::Act;
-use crate::control::{Error, Tx};
+use crate::control::Error;
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
-/// The most members of a workspace.
-const MOST: u64 = 1_000;
+pub(super) use changes::{found, require};
+
 /// How many workspaces a caller without a choice is told of.
 const TOLD: u64 = 1_000;
 /// Users whose ids are kept in memory.
@@ -186,168 +185,4 @@ impl Workspaces {
     pub async fn members(&self, workspace: WorkspaceId) -> Result<Vec<Member>, Error> {
         self.control.read(move |c| store::all(c, &workspace)).await
     }
-
-    /// Adds a user to a workspace; one who is in it gets the role.
-    ///
-    /// # Errors
-    /// [`WorkspaceError`].
-    pub async fn add_member(
-        &self,
-        workspace: WorkspaceId,
-        by: Caller,
-        (user, role): (UserId, Role),
-        keep: Keep<Member>,
-    ) -> Result<Member, WorkspaceError> {
-        let now = self.clock.now();
-        self.control
-            .write(move |tx| {
-                let own = require(tx, &by, &workspace, Role::Admin)?;
-                if store::email(tx, &user).map_err(Error::from)?.is_none() {
-                    return Err(WorkspaceError::UnknownUser(user));
-                }
-                let has = store::role_of(tx, &workspace, &user).map_err(Error::from)?;
-                let (members, _) = store::count(tx, &workspace).map_err(Error::from)?;
-                if has.is_none() && members >= MOST {
-                    return Err(WorkspaceError::TooManyMembers(MOST));
-                }
-                let member = give(tx, &workspace, (own, has), (&user, role), now)?;
-                tx.did(Act::MemberAdd, Some(&workspace), &user, now)?;
-                keep.keep(tx, &member)?;
-                Ok(member)
-            })
-            .await
-    }
-
-    /// Gives a member another role.
-    ///
-    /// # Errors
-    /// [`WorkspaceError`].
-    pub async fn set_role(
-        &self,
-        workspace: WorkspaceId,
-        by: Caller,
-        (user, role): (UserId, Role),
-    ) -> Result<Member, WorkspaceError> {
-        let now = self.clock.now();
-        self.control
-            .write(move |tx| {
-                let own = require(tx, &by, &workspace, Role::Admin)?;
-                let has = store::role_of(tx, &workspace, &user).map_err(Error::from)?;
-                if has.is_none() {
-                    return Err(WorkspaceError::NoMember(user));
-                }
-                let member = give(tx, &workspace, (own, has), (&user, role), now)?;
-                tx.did(Act::MemberUpdate, Some(&workspace), &user, now)?;
-                Ok(member)
-            })
-            .await
-    }
-
-    /// Removes a member: the next request of that user is refused.
-    ///
-    /// # Errors
-    /// [`WorkspaceError`].
-    pub async fn remove_member(
-        &self,
-        workspace: WorkspaceId,
-        by: Caller,
-        user: UserId,
-    ) -> Result<(), WorkspaceError> {
-        let now = self.clock.now();
-        self.control
-            .write(move |tx| {
-                let own = require(tx, &by, &workspace, Role::Admin)?;
-                let has = store::role_of(tx, &workspace, &user).map_err(Error::from)?;
-                let Some(has) = has else {
-                    return Err(WorkspaceError::NoMember(user));
-                };
-                let (_, owners) = store::count(tx, &workspace).map_err(Error::from)?;
-                check_change(own, Some(has), None, owners)?;
-                store::remove(tx, &workspace, &user)?;
-                tx.did(Act::MemberRemove, Some(&workspace), &user, now)?;
-                Ok(())
-            })
-            .await
-    }
 }
-
-/// The role of a caller who has at least `needs`, as it is in the transaction of what it does.
-///
-/// # Errors
-/// `Foreign`, `Role`.
-pub(super) fn require(
-    tx: &Tx<'_>,
-    by: &Caller,
-    workspace: &WorkspaceId,
-    needs: Role,
-) -> Result<Role, WorkspaceError> {
-    let role = match by {
-        Caller::Key {
-            workspace: own,
-            role,
-            ..
-        } => (own == workspace).then_some(*role),
-        Caller::User(user) => store::role_of(tx, workspace, user).map_err(Error::from)?,
-    };
-    match role {
-        None => Err(WorkspaceError::Foreign(workspace.to_string())),
-        Some(role) if role < needs => Err(WorkspaceError::Role {
-            has: by.role_name(role),
-            needs,
-        }),
-        Some(role) => Ok(role),
-    }
-}
-
-/// Makes a user the owner of a workspace that is being made.
-///
-/// # Errors
-/// `TooManyOwned` beyond `most`.
-pub(super) fn found(
-    tx: &Tx<'_>,
-    workspace: &WorkspaceId,
-    user: &UserId,
-    most: u64,
-    now: Timestamp,
-) -> Result<(), WorkspaceError> {
-    if store::owned(tx, user).map_err(Error::from)? >= most {
-        return Err(WorkspaceError::TooManyOwned(most));
-    }
-    store::set_role(tx, workspace, user, Role::Owner, now)?;
-    Ok(())
-}
-
-/// Gives a user a role, by a caller with the role `own`; the user has `has`.
-fn give(
-    tx: &Tx<'_>,
-    workspace: &WorkspaceId,
-    (own, has): (Role, Option<Role>),
-    (user, role): (&UserId, Role),
-    now: Timestamp,
-) -> Result<Member, WorkspaceError> {
-    let (_, owners) = store::count(tx, workspace).map_err(Error::from)?;
-    check_change(own, has, Some(role), owners)?;
-    store::set_role(tx, workspace, user, role, now)?;
-    let member = store::by_id(tx, workspace, user).map_err(Error::from)?;
-    member.ok_or_else(|| WorkspaceError::NoMember(user.clone()))
-}
-
-/// Refuses a change from one role to another that a caller with the role `own` may not make, or that leaves no owner.
-fn check_change(
-    own: Role,
-    from: Option<Role>,
-    to: Option<Role>,
-    owners: u64,
-) -> Result<(), WorkspaceError> {
-    if from.max(to) > Some(own) {
-        return Err(WorkspaceError::AboveOwn(own));
-    }
-    let leaves = from == Some(Role::Owner) && to != Some(Role::Owner);
-    if leaves && owners <= 1 {
-        return Err(WorkspaceError::LastOwner);
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests;

@@ -3,24 +3,26 @@
 //! The actor travels with the task, as its span does: a door sets it once ([`done_by`]), and every transaction that begins under it
 //! takes it along, so that nothing between the door and the row can drop or forge it. The transaction says what it did
 //! ([`Tx::did`]): its rows and the entry are kept or undone as one. What nobody asked for, such as the end of a project's
-//! time, has no doer and leaves no entry.
+//! time, has no doer and leaves no entry. What another database holds is said ahead (`audit/ahead.rs`).
+
+mod ahead;
+mod kept;
 
 use std::fmt::Display;
 use std::sync::Arc;
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, params};
 use serde::Serialize;
 
 use super::{Control, Error, Tx};
 use svc_base::clock::Timestamp;
 use svc_base::ids::WorkspaceId;
 
+pub use ahead::Ahead;
+pub use kept::forget_old;
+
 /// How long entries are kept, in seconds.
 pub const KEPT: i64 = 90 * 24 * 3600;
-/// The most entries that are kept of a workspace: whoever changes more loses the oldest first.
-const MOST: i64 = 100_000;
-/// How many entries a transaction forgets at most, so that nobody waits for it long.
-const STEP: i64 = 2_000;
 /// The principal of commands.
 const OPERATOR: &str = "operator";
 
@@ -133,6 +135,8 @@ acts! {
     BackendMigrate "backend.migrate" "A migration was recorded; the backend's id.",
     BackendUpdate "backend.update" "Realtime, or the tools of agents, was switched; the backend's id.",
     BackendDefine "backend.define" "Actions were defined; the backend's id.",
+    BackendQuery "backend.query" "A query that writes rows was run; the backend's id.",
+    BackendCall "backend.call" "Actions that write rows were called by a member or a key; the backend's id.",
     BackendRestore "backend.restore" "The database was put back to a moment of its history; the backend's id.",
     BackendDelete "backend.delete" "A backend was removed with its rows; its id.",
     PriceCreate "price.create" "A price was put into a catalog; its id.",
@@ -169,19 +173,32 @@ impl Tx<'_> {
         target: &dyn Display,
         now: Timestamp,
     ) -> Result<(), Error> {
-        self.prepare_cached(
+        self.enter(doer, act, workspace, target, now).map(drop)
+    }
+
+    /// Adds an entry; returns its number.
+    fn enter(
+        &self,
+        doer: &Doer,
+        act: Act,
+        workspace: Option<&WorkspaceId>,
+        target: &dyn Display,
+        now: Timestamp,
+    ) -> Result<i64, Error> {
+        let mut insert = self.prepare_cached(
             "INSERT INTO audit (workspace_id, number, at, principal, action, target, request_id)
-             VALUES (?1, coalesce((SELECT max(number) FROM audit WHERE workspace_id = ?1), 0) + 1, ?2, ?3, ?4, ?5, ?6)",
-        )?
-        .execute(params![
+             VALUES (?1, coalesce((SELECT max(number) FROM audit WHERE workspace_id = ?1), 0) + 1, ?2, ?3, ?4, ?5, ?6)
+             RETURNING number",
+        )?;
+        let entry = params![
             stored(workspace),
             now,
             &*doer.principal,
             act.as_str(),
             target.to_string(),
             &*doer.request_id,
-        ])?;
-        Ok(())
+        ];
+        Ok(insert.query_row(entry, |row| row.get(0))?)
     }
 }
 
@@ -254,54 +271,6 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<(u64, Entry)> {
     Ok((number.unsigned_abs(), entry))
 }
 
-/// Forgets entries that are kept long enough, and of each workspace those beyond the most that are kept.
-pub async fn forget_old(control: &Control, now: Timestamp) -> Result<(), Error> {
-    forget(control, now.plus_seconds(-KEPT), MOST).await
-}
-
-async fn forget(control: &Control, until: Timestamp, most: i64) -> Result<(), Error> {
-    let step = STEP;
-    loop {
-        let removed: Result<usize, Error> = control
-            .write(move |tx| {
-                let sql = "DELETE FROM audit WHERE (workspace_id, number) IN
-                    (SELECT workspace_id, number FROM audit WHERE at <= ?1 ORDER BY at LIMIT ?2)";
-                Ok(tx.execute(sql, params![until, step])?)
-            })
-            .await;
-        if removed? == 0 {
-            break;
-        }
-    }
-    for (workspace, first) in control.read(move |c| beyond(c, most)).await? {
-        loop {
-            let of = workspace.clone();
-            let removed: Result<usize, Error> = control
-                .write(move |tx| {
-                    let sql = "DELETE FROM audit WHERE workspace_id = ?1 AND number IN
-                        (SELECT number FROM audit WHERE workspace_id = ?1 AND number < ?2 ORDER BY number LIMIT ?3)";
-                    Ok(tx.execute(sql, params![of, first, step])?)
-                })
-                .await;
-            if removed? == 0 {
-                break;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Workspaces with more entries than `most`, each with the number of the first that stays.
-fn beyond(c: &Connection, most: i64) -> rusqlite::Result<Vec<(String, i64)>> {
-    // Numbers have no gaps: what goes, goes from the oldest on.
-    c.prepare_cached(
-        "SELECT workspace_id, max(number) - ?1 + 1 FROM audit
-         GROUP BY workspace_id HAVING count(*) > ?1",
-    )?
-    .query_map([most], |row| Ok((row.get(0)?, row.get(1)?)))?
-    .collect()
-}
-
 /// A workspace as its entries name it.
 fn stored(workspace: Option<&WorkspaceId>) -> String {
     workspace.map(ToString::to_string).unwrap_or_default()
@@ -309,6 +278,7 @@ fn stored(workspace: Option<&WorkspaceId>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::kept::forget;
     use super::*;
 
     const NOW: Timestamp = Timestamp(1_795_176_000_000);

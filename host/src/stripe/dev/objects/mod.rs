@@ -1,5 +1,8 @@
 //! The objects of the provider `dev`: those fields of the real ones that anybody reads.
 
+#[cfg(test)]
+mod tests;
+
 use serde_json::{Value, json};
 
 use crate::stripe::VERSION;

@@ -1,4 +1,4 @@
-//! Rules about giving and taking roles.
+//! Table of roles that are given and taken.
 
 use super::*;
 

@@ -1,0 +1,44 @@
+//! Entries of the audit for rows that owners write.
+
+use crate::backends::model::BackendError;
+use crate::backends::service::Backends;
+use crate::backends::store;
+use crate::control::Error;
+use crate::control::audit::{self, Act};
+use crate::projects;
+use svc_base::fault;
+use svc_base::ids::BackendId;
+
+impl Backends {
+    /// Does work that writes rows, with its entry in the audit where an owner acts: no visitor does.
+    ///
+    /// # Errors
+    /// The work's, and the control database's; nothing is written then.
+    pub(super) async fn audited<T>(
+        &self,
+        id: BackendId,
+        act: Act,
+        work: impl Future<Output = Result<T, BackendError>>,
+    ) -> Result<T, BackendError> {
+        if audit::doer().is_none() {
+            return work.await;
+        }
+        let now = self.clock.now();
+        let noted = self.control.write(move |tx| {
+            let project = store::project_of(tx, &id).map_err(Error::from)?;
+            let project = project.ok_or(BackendError::NotFound)?;
+            Ok::<_, BackendError>(projects::does(tx, &project, act, &id, now)?)
+        });
+        let entry = noted.await?;
+        fault::point("query.noted");
+        let done = work.await;
+        fault::point("query.written");
+        if let (Err(_), Some(entry)) = (&done, entry) {
+            let taken: Result<(), Error> = self.control.write(move |tx| tx.did_not(&entry)).await;
+            if let Err(error) = taken {
+                tracing::warn!(%error, "an entry of the audit stays of what was not done");
+            }
+        }
+        done
+    }
+}

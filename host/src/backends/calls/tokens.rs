@@ -1,0 +1,81 @@
+//! Tokens of a call: of its client's bucket, and of the deployment's.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use http::HeaderMap;
+
+use super::routes::Calls;
+use crate::deployments::pages::Page;
+use crate::deployments::serve::LookupError;
+use crate::http::client_ip::ClientIp;
+use crate::http::hosts::Host;
+use crate::http::problem::Problem;
+use crate::http::rate_limit::Rule;
+
+/// Tokens left in the buckets that a call draws from: of the client, then of the deployment, if there is one.
+#[derive(Debug)]
+pub struct Tokens {
+    of_client: Option<u32>,
+    of_deployment: Option<Option<u32>>,
+}
+
+impl Tokens {
+    /// Draws; answers the page too, unless the client's bucket was empty.
+    pub async fn draw(
+        calls: &Calls,
+        host: &Host,
+        client: &ClientIp,
+        slug: &str,
+    ) -> (Self, Option<Result<Arc<Page>, LookupError>>) {
+        let limits = &calls.rate_limits;
+        let of_client = limits.by_client(Rule::Op).take(&client.bucket());
+        let page = match of_client {
+            Some(_) => Some(calls.deployments.visited(host, slug).await),
+            // One that is refused by the client's bucket never touches the deployment's.
+            None => None,
+        };
+        let found = page.as_ref().and_then(|page| page.as_ref().ok());
+        let tokens = Self {
+            of_client,
+            of_deployment: found.map(|page| limits.op_deployment.take(&page.id)),
+        };
+        (tokens, page)
+    }
+
+    /// Draws the tokens of a batch's other ops: all of them, or none and the batch is refused.
+    pub(super) fn draw_more(
+        &mut self,
+        calls: &Calls,
+        client: &ClientIp,
+        page: &Page,
+        more: usize,
+    ) -> Result<(), Problem> {
+        let Some(more) = u32::try_from(more).ok().and_then(NonZeroU32::new) else {
+            return Ok(());
+        };
+        let limits = &calls.rate_limits;
+        let of_client = limits.by_client(Rule::Op);
+        self.of_client = Some(of_client.take_all(&client.bucket(), more)?);
+        self.of_deployment = Some(Some(limits.op_deployment.take_all(&page.id, more)?));
+        Ok(())
+    }
+
+    /// The problem of a call that found a bucket empty.
+    pub fn refusal(&self, calls: &Calls) -> Option<Problem> {
+        match (self.of_client, self.of_deployment) {
+            (None, _) => Some(calls.rate_limits.by_client(Rule::Op).refusal()),
+            (_, Some(None)) => Some(calls.rate_limits.op_deployment.refusal()),
+            _ => None,
+        }
+    }
+
+    /// Says in an answer what is left.
+    pub fn announce(&self, calls: &Calls, headers: &mut HeaderMap) {
+        let limits = &calls.rate_limits;
+        limits.by_client(Rule::Op).announce(self.of_client, headers);
+        if let Some(left) = self.of_deployment {
+            limits.op_deployment.announce(left, headers);
+        }
+    }
+}

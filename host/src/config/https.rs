@@ -1,0 +1,290 @@
+//! Settings of HTTPS: where certificates come from, and where visitors of plain HTTP are sent from.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::bail;
+use serde::{Deserialize, Serialize};
+use url::{Host, Url};
+
+use super::contact::contact;
+use super::{Settings, host};
+
+/// The port of HTTPS, where an address names none.
+pub(super) const PORT: u16 = 443;
+/// The port of plain HTTP.
+const PLAIN_PORT: u16 = 80;
+
+/// An authority that issues certificates by ACME (RFC 8555).
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Acme {
+    /// The URL of its directory.
+    #[serde(default = "lets_encrypt")]
+    pub directory: Url,
+    /// Where it reaches the operator: an e-mail address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contact: Option<String>,
+    /// A file of certificates that its own server is believed by, where the system's are not enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<PathBuf>,
+    /// The most certificates for projects that are asked for within a week, renewals aside.
+    #[serde(default = "per_week")]
+    pub projects_per_week: u32,
+}
+
+impl Default for Acme {
+    fn default() -> Self {
+        Self {
+            directory: lets_encrypt(),
+            contact: None,
+            root: None,
+            projects_per_week: per_week(),
+        }
+    }
+}
+
+#[allow(clippy::expect_used, reason = "a constant")]
+fn lets_encrypt() -> Url {
+    Url::parse("https://acme-v02.api.letsencrypt.org/directory").expect("a URL")
+}
+
+/// Less than the 50 that Let's Encrypt issues for a domain in a week.
+fn per_week() -> u32 {
+    40
+}
+
+/// Where certificates come from.
+#[derive(Clone, Debug)]
+pub enum Certificates {
+    /// From two files, which are read again when they change.
+    Files {
+        /// The certificate and those that it is believed by.
+        cert: PathBuf,
+        /// Private key of the certificate.
+        key: PathBuf,
+    },
+    /// From an authority.
+    Acme(Acme),
+}
+
+impl Settings {
+    /// Whether the server speaks TLS itself.
+    pub fn is_https(&self) -> bool {
+        self.https.unwrap_or(false)
+    }
+
+    /// Where visitors of plain HTTP are sent from, and whether the operator asked for it: beside port 443 it is tried unasked.
+    pub fn redirects(&self) -> Option<(SocketAddr, bool)> {
+        let listen = self.listen();
+        let beside = SocketAddr::new(listen.ip(), PLAIN_PORT);
+        match self.redirect_listen {
+            Some(asked) => Some((asked, true)),
+            None if self.is_https() && listen.port() == PORT => Some((beside, false)),
+            None => None,
+        }
+    }
+
+    /// Where certificates come from; `None` if the server speaks plain HTTP.
+    ///
+    /// # Errors
+    /// When settings contradict each other.
+    pub(super) fn certificates(
+        &self,
+        base: &Url,
+        sites: &Url,
+    ) -> anyhow::Result<Option<Certificates>> {
+        if !self.is_https() {
+            let inert = [
+                ("tls_cert", self.tls_cert.is_some()),
+                ("tls_key", self.tls_key.is_some()),
+                ("redirect_listen", self.redirect_listen.is_some()),
+            ];
+            if let Some((name, _)) = inert.iter().find(|(_, is_set)| *is_set) {
+                bail!("{name} needs `https`: add `https = true` or `--https`, or leave it out");
+            }
+            return Ok(None);
+        }
+        if self.dev {
+            bail!("https and `--dev` do not go together: `--dev` is plain HTTP on this machine");
+        }
+        for (name, url) in [("base_url", base), ("sites_url", sites)] {
+            if url.scheme() != "https" {
+                bail!("{name} must begin with https:// when `https` is set: {url}");
+            }
+        }
+        match (&self.tls_cert, &self.tls_key) {
+            (Some(_), Some(_)) if self.acme.is_some() => {
+                bail!("tls_cert and [acme] are two ways to certificates: leave one of them out")
+            }
+            (Some(cert), Some(key)) => Ok(Some(Certificates::Files {
+                cert: cert.clone(),
+                key: key.clone(),
+            })),
+            (Some(_), None) => bail!("tls_key is missing: name the file of the certificate's key"),
+            (None, Some(_)) => bail!("tls_cert is missing: name the file of the key's certificate"),
+            (None, None) => self.by_acme(base, sites).map(Some),
+        }
+    }
+
+    fn by_acme(&self, base: &Url, sites: &Url) -> anyhow::Result<Certificates> {
+        for (name, url) in [("base_url", base), ("sites_url", sites)] {
+            check_name(name, url)?;
+        }
+        let named = [
+            ("sites_domain", &self.sites_domain),
+            ("landing_host", &self.landing_host),
+        ];
+        for (name, text) in named {
+            if let Some(text) = text {
+                check_name(
+                    name,
+                    &Url::parse(&format!("https://{}", host(name, text)?))?,
+                )?;
+            }
+        }
+        let mut acme = self.acme.clone().unwrap_or_default();
+        if acme.directory.scheme() != "https" || acme.directory.host().is_none() {
+            bail!("acme.directory must be an https URL: {}", acme.directory);
+        }
+        if acme.projects_per_week == 0 {
+            bail!("acme.projects_per_week must be 1 or more");
+        }
+        let own = acme.contact.take();
+        let own = own.map(|text| match contact(&text) {
+            Ok(uri) if uri.starts_with("mailto:") => Ok(uri),
+            _ => Err(anyhow::anyhow!(
+                "acme.contact must be an e-mail address such as tls@example.com: {text:?}"
+            )),
+        });
+        let operator = self.contact.as_deref().and_then(|text| contact(text).ok());
+        let operator = operator.filter(|uri| uri.starts_with("mailto:"));
+        acme.contact = own.transpose()?.or(operator);
+        Ok(Certificates::Acme(acme))
+    }
+}
+
+/// Refuses what no authority issues certificates for.
+fn check_name(name: &str, url: &Url) -> anyhow::Result<()> {
+    let public = match url.host() {
+        Some(Host::Domain(domain)) => {
+            domain.contains('.') && domain != "localhost" && !domain.ends_with(".localhost")
+        }
+        _ => false,
+    };
+    if !public {
+        bail!(
+            "{name} must be a name that everybody can look up, such as share.example.com, for certificates to be issued: it is {}; set it, or name files by `tls_cert` and `tls_key`",
+            url.host_str().unwrap_or_default()
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolve(toml: &str) -> anyhow::Result<super::super::Config> {
+        let settings: Settings = toml::from_str(&format!("cache = '/c'\n{toml}"))?;
+        settings.resolve(SocketAddr::from(([127, 0, 0, 1], 4321)))
+    }
+
+    #[test]
+    fn certificates_come_by_files_or_from_an_authority() {
+        let plain = resolve("base_url = 'https://share.example.com'").unwrap();
+        assert!(plain.certificates.is_none(), "a proxy speaks TLS");
+        let files = resolve("https = true\ntls_cert = '/a'\ntls_key = '/b'").unwrap();
+        assert_eq!(files.base_url, "https://localhost:4321");
+        assert!(matches!(
+            files.certificates,
+            Some(Certificates::Files { .. })
+        ));
+        let acme = "https = true\nbase_url = 'https://share.example.com'";
+        for (toml, contact) in [
+            ("", None),
+            ("contact = 'a@example.com'", Some("mailto:a@example.com")),
+            ("contact = 'https://example.com/'", None),
+            (
+                "contact = 'a@example.com'\n[acme]\ncontact = 'b@example.com'",
+                Some("mailto:b@example.com"),
+            ),
+        ] {
+            let config = resolve(&format!("{acme}\n{toml}")).unwrap();
+            let Some(Certificates::Acme(found)) = config.certificates else {
+                panic!("{toml}");
+            };
+            assert_eq!(found.contact.as_deref(), contact, "{toml}");
+            assert_eq!(
+                found.directory.as_str(),
+                "https://acme-v02.api.letsencrypt.org/directory"
+            );
+        }
+    }
+
+    #[test]
+    fn what_cannot_work_is_named() {
+        let share = "https = true\nbase_url = 'https://share.example.com'\n";
+        for (toml, name) in [
+            ("tls_cert = '/a'\ntls_key = '/b'".to_owned(), "tls_cert"),
+            ("redirect_listen = ':80'".to_owned(), "redirect_listen"),
+            ("https = true".to_owned(), "base_url"),
+            (
+                "https = true\nbase_url = 'http://share.example.com'".to_owned(),
+                "base_url",
+            ),
+            (
+                "https = true\nbase_url = 'https://192.0.2.1'".to_owned(),
+                "base_url",
+            ),
+            (
+                format!("{share}sites_url = 'http://example.com'"),
+                "sites_url",
+            ),
+            (format!("{share}sites_domain = 'localhost'"), "sites_domain"),
+            (format!("{share}tls_cert = '/a'"), "tls_key"),
+            (format!("{share}tls_key = '/a'"), "tls_cert"),
+            (
+                format!("{share}tls_cert = '/a'\ntls_key = '/b'\n[acme]"),
+                "[acme]",
+            ),
+            (
+                format!("{share}[acme]\ndirectory = 'http://example.com'"),
+                "acme.directory",
+            ),
+            (
+                format!("{share}[acme]\ncontact = 'https://example.com'"),
+                "acme.contact",
+            ),
+            (
+                format!("{share}[acme]\nprojects_per_week = 0"),
+                "acme.projects_per_week",
+            ),
+            (format!("{share}[acme]\nterms = true"), "terms"),
+        ] {
+            let error = format!("{:#}", resolve(&toml).unwrap_err());
+            assert!(error.contains(name), "{toml}: {error}");
+        }
+    }
+
+    #[test]
+    fn plain_http_is_redirected_beside_port_443_or_where_it_is_asked_for() {
+        for (toml, expected) in [
+            ("", None),
+            ("https = true", Some(("[::]:80", false))),
+            ("https = true\nlisten = ':8443'", None),
+            (
+                "https = true\nlisten = '192.0.2.1:443'",
+                Some(("192.0.2.1:80", false)),
+            ),
+            (
+                "https = true\nlisten = ':8443'\nredirect_listen = '127.0.0.1:8080'",
+                Some(("127.0.0.1:8080", true)),
+            ),
+        ] {
+            let settings: Settings = toml::from_str(toml).unwrap();
+            let expected = expected.map(|(at, asked)| (at.parse().unwrap(), asked));
+            assert_eq!(settings.redirects(), expected, "{toml}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Group commit of the control database: jobs that wait share a transaction, with a savepoint each, and one sync.
+
+use std::sync::mpsc::Receiver;
+
+use rusqlite::Connection;
+
+use crate::control::Error;
+use crate::control::change::{Change, Followers};
+#[cfg(debug_assertions)]
+use crate::control::crossing;
+use crate::control::residue::Residue;
+
+/// How many queued writes share one commit at most.
+const GROUP: usize = 64;
+
+/// Runs inside the shared transaction, or learns why there is none.
+pub(super) type Job = Box<dyn FnOnce(Result<&Connection, Error>) -> Done + Send>;
+/// Tells a caller once the fate of the commit is known.
+pub(super) type Tell = Box<dyn FnOnce(Result<(), Error>) + Send>;
+
+/// A job that has run.
+pub(super) struct Done {
+    /// The changes that it noted; `None` if what it did is to be undone.
+    pub(super) kept: Option<Vec<Change>>,
+    pub(super) tell: Tell,
+}
+
+/// Runs jobs in groups until nobody can send one: each group is committed, its changes are delivered, and then its callers are
+/// answered.
+pub(super) fn write_loop(
+    connection: &Connection,
+    jobs: &Receiver<Job>,
+    followers: &Followers,
+    residue: &Residue,
+) {
+    while let Ok(first) = jobs.recv() {
+        let mut group = vec![first];
+        while group.len() < GROUP {
+            match jobs.try_recv() {
+                Ok(job) => group.push(job),
+                Err(_) => break,
+            }
+        }
+        let written = run_group(connection, group, residue);
+        followers.deliver(&written.changes);
+        written.tell();
+    }
+}
+
+/// A group whose fate is known, and whose callers are yet to be told.
+struct Written {
+    /// Changes that are durable.
+    changes: Vec<Change>,
+    tells: Vec<Tell>,
+    failure: Option<rusqlite::Error>,
+}
+
+impl Written {
+    fn tell(self) {
+        let failure = self.failure.as_ref();
+        for tell in self.tells {
+            tell(failure.map_or(Ok(()), |error| Err(copy_of(error))));
+        }
+    }
+}
+
+/// Runs a group of jobs in one transaction and commits it, which syncs it.
+fn run_group(connection: &Connection, group: Vec<Job>, residue: &Residue) -> Written {
+    let mut failure = connection.execute_batch("BEGIN IMMEDIATE").err();
+    let mut tells = Vec::with_capacity(group.len());
+    let mut changes = Vec::new();
+    for job in group {
+        let done = match &failure {
+            Some(error) => job(Err(copy_of(error))),
+            None => run_one(connection, job, &mut failure),
+        };
+        tells.push(done.tell);
+        changes.extend(done.kept.into_iter().flatten());
+    }
+    if failure.is_none() {
+        failure = connection.execute_batch("COMMIT").err();
+        residue.committed();
+    }
+    if let Some(error) = &failure {
+        tracing::error!(%error, "control database writes failed to commit");
+        if !connection.is_autocommit() {
+            // The transaction is lost either way; what matters is that the next group can begin.
+            let _ = connection.execute_batch("ROLLBACK");
+        }
+    }
+    if failure.is_some() {
+        changes.clear();
+    }
+    Written {
+        changes,
+        tells,
+        failure,
+    }
+}
+
+/// Runs one job in a savepoint. A full disk or an I/O error can end the whole transaction under it: that is
+/// the `failure` of everybody in the group.
+fn run_one(connection: &Connection, job: Job, failure: &mut Option<rusqlite::Error>) -> Done {
+    if let Err(error) = connection.execute_batch("SAVEPOINT job") {
+        let done = job(Err(copy_of(&error)));
+        *failure = Some(error);
+        return done;
+    }
+    let done = job(Ok(connection));
+    #[cfg(debug_assertions)]
+    if let Some(crossed) = crossing::found() {
+        *failure = Some(crossed);
+        return done;
+    }
+    let settle = if done.kept.is_some() {
+        "RELEASE job"
+    } else {
+        "ROLLBACK TO job; RELEASE job"
+    };
+    if let Err(error) = connection.execute_batch(settle) {
+        *failure = Some(error);
+    }
+    done
+}
+
+/// The error of a shared commit, for each of its callers.
+fn copy_of(error: &rusqlite::Error) -> Error {
+    let (code, text) = match error {
+        rusqlite::Error::SqliteFailure(code, text) => (*code, text.clone()),
+        other => (
+            rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_ERROR),
+            Some(other.to_string()),
+        ),
+    };
+    rusqlite::Error::SqliteFailure(code, text).into()
+}

@@ -1,0 +1,266 @@
+//! The guides of `docs/` and a reference of the API, as pages below `/_svc/docs/`, where no slug can be.
+//!
+//! Each is rendered as Markdown that somebody shares is, by the guest that serves: at the first request for it, and again
+//! when another guest serves. Where the guest is not loaded yet or fails, the text is answered as it is written.
+
+mod reference;
+pub mod routes;
+mod served;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, LazyLock};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, header};
+use tokio::sync::{Mutex, OnceCell};
+
+use crate::config::Config;
+use crate::http::document::{Document, REVALIDATE};
+use crate::openapi::Description;
+use svc_sandbox::{ContentType, GuestDigest, RenderFailure, Sandbox, Source};
+
+/// The name of the page that describes every call.
+const REFERENCE: &str = "api-reference";
+/// The name of the page that lists the others: it is at the folder itself.
+const INDEX: &str = "";
+
+/// A page may do nothing but show itself.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+);
+
+/// A guide as it lies in `docs/`.
+#[derive(Clone, Copy, Debug)]
+pub struct Guide {
+    /// The name of its file without the ending, and of its page.
+    pub name: &'static str,
+    /// For whom it is.
+    pub about: &'static str,
+    text: &'static str,
+}
+
+macro_rules! guides {
+    ($($name:literal $about:literal;)+) => {
+        /// Every guide, in the order in which README has them.
+        pub const GUIDES: &[Guide] = &[$(Guide {
+            name: $name,
+            about: $about,
+            text: include_str!(concat!("../../../docs/", $name, ".md")),
+        },)+];
+    };
+}
+
+guides! {
+    "share" "You publish a page without an account.";
+    "client" "You work from a shell: publish, push, a folder as a project.";
+    "apps" "You own a project: pages that stay, and a database.";
+    "workspaces" "You work with others: roles, keys, plans.";
+    "sign-in" "Your pages' visitors sign in.";
+    "rooms" "Your pages send each other messages.";
+    "payments" "Your pages sell something.";
+    "live" "Your pages show the database as it is, now.";
+    "agents" "You connect an agent.";
+    "app-tools" "Your visitors' agents call your actions as tools.";
+    "api" "You write a client: errors, repeating safely, limits.";
+    "coming-from" "You know PocketBase, wrangler or PrivateBin.";
+    "install" "You install the server, and keep it up to date.";
+    "operate" "You run the server.";
+    "proxy" "You put Caddy or nginx in front of it.";
+    "audit" "You want to know who changed what.";
+    "guests" "You replace the components that render pages and judge SQL.";
+}
+
+macro_rules! images {
+    ($($name:literal)+) => {
+        /// Every picture of `docs/images`, by its name.
+        pub const IMAGES: &[(&str, &[u8])] = &[$((
+            $name,
+            include_bytes!(concat!("../../../docs/images/", $name)),
+        ),)+];
+    };
+}
+
+images! { "guides.webp" "landing.webp" "page-dark.webp" "page.webp" }
+
+impl Guide {
+    /// Heading of the guide.
+    fn title(&self) -> &'static str {
+        let first = self.text.lines().next().unwrap_or_default();
+        first.trim_start_matches(['#', ' '])
+    }
+}
+
+/// All pages of an installation.
+#[derive(Debug)]
+pub struct Guides {
+    sandbox: Sandbox,
+    entries: LazyLock<Entries, Box<dyn FnOnce() -> Entries + Send>>,
+    images: [OnceCell<Document>; IMAGES.len()],
+}
+
+type Entries = BTreeMap<&'static str, Entry>;
+
+/// A page, and the text that it is made of.
+#[derive(Debug)]
+struct Entry {
+    text: String,
+    written: OnceCell<Document>,
+    page: Mutex<Option<Kept>>,
+}
+
+/// A page with the guest that served when it was made; none, if that guest cannot make it.
+#[derive(Debug)]
+struct Kept {
+    by: GuestDigest,
+    document: Option<Arc<Document>>,
+}
+
+/// The answer for a page.
+#[derive(Debug)]
+enum Shown<'a> {
+    Page(Arc<Document>),
+    /// The text as it is written, which stands in for the page until that can be made.
+    Text(&'a str),
+}
+
+impl Guides {
+    /// The pages of an installation, none of which is made yet.
+    pub fn new(sandbox: Sandbox, config: Arc<Config>, description: Arc<Description>) -> Self {
+        let make = move || entries(&config, &description);
+        Self {
+            sandbox,
+            entries: LazyLock::new(Box::new(make)),
+            images: std::array::from_fn(|_| OnceCell::new()),
+        }
+    }
+
+    /// The page of a name, if there is one.
+    ///
+    /// # Errors
+    /// Only when a compressor fails.
+    async fn page(&self, name: &str) -> io::Result<Option<Shown<'_>>> {
+        let Some(entry) = self.entries.get(name) else {
+            return Ok(None);
+        };
+        let text = Shown::Text(&entry.text);
+        let Some(guest) = self.sandbox.renderer() else {
+            return Ok(Some(text));
+        };
+        let mut kept = entry.page.lock().await;
+        if let Some(kept) = kept.as_ref().filter(|kept| kept.by == guest) {
+            let page = kept.document.as_ref().map(Arc::clone);
+            return Ok(Some(page.map_or(text, Shown::Page)));
+        }
+        let document = match self.rendered(served::whole(name, &entry.text)).await {
+            Ok(page) => Some(Arc::new(compressed(page, page_headers()).await?)),
+            Err(RenderFailure::Busy) => return Ok(Some(text)),
+            Err(error) => {
+                tracing::warn!(guide = name, %error, "a guide cannot be rendered, and is served as it is written");
+                None
+            }
+        };
+        *kept = Some(Kept {
+            by: guest,
+            document: document.clone(),
+        });
+        Ok(Some(document.map_or(text, Shown::Page)))
+    }
+
+    /// A picture of the guides, if there is one.
+    ///
+    /// # Errors
+    /// Only when a compressor fails.
+    async fn image(&self, name: &str) -> io::Result<Option<&Document>> {
+        let Some(((_, bytes), image)) = IMAGES
+            .iter()
+            .zip(&self.images)
+            .find(|((known, _), _)| *known == name)
+        else {
+            return Ok(None);
+        };
+        let make = || {
+            let headers = headers(HeaderValue::from_static("image/webp"), REVALIDATE);
+            compressed(Bytes::from_static(bytes), headers)
+        };
+        image.get_or_try_init(make).await.map(Some)
+    }
+
+    /// The Markdown of a page, if there is one.
+    ///
+    /// # Errors
+    /// Only when a compressor fails.
+    async fn markdown(&self, name: &str) -> io::Result<Option<&Document>> {
+        let Some(entry) = self.entries.get(name) else {
+            return Ok(None);
+        };
+        let make = || {
+            let kind = HeaderValue::from_static("text/markdown; charset=utf-8");
+            compressed(Bytes::from(entry.text.clone()), headers(kind, REVALIDATE))
+        };
+        entry.written.get_or_try_init(make).await.map(Some)
+    }
+
+    async fn rendered(&self, text: String) -> Result<Bytes, RenderFailure> {
+        let source = Source {
+            content_type: ContentType::Markdown,
+            title: None,
+            name: None,
+            text,
+            runtime: None,
+            page_bytes: usize::MAX,
+            foot: None,
+            is_private: false,
+        };
+        Ok(self.sandbox.render(source).await?.html)
+    }
+}
+
+impl Entry {
+    fn new(text: String) -> Self {
+        Self {
+            text,
+            written: OnceCell::new(),
+            page: Mutex::new(None),
+        }
+    }
+}
+
+async fn compressed(bytes: Bytes, headers: HeaderMap) -> io::Result<Document> {
+    let compressing = tokio::task::spawn_blocking(move || Document::new(bytes, &headers));
+    compressing.await.map_err(io::Error::other)?
+}
+
+fn entries(config: &Config, description: &Description) -> Entries {
+    let guides = GUIDES
+        .iter()
+        .map(|guide| (guide.name, Entry::new(served::guide(guide.text, config))));
+    let reference = reference::markdown(description.value(), &config.base_url);
+    let others = [
+        (INDEX, Entry::new(served::index())),
+        (REFERENCE, Entry::new(reference)),
+    ];
+    guides.chain(others).collect()
+}
+
+fn headers(kind: HeaderValue, cache: HeaderValue) -> HeaderMap {
+    HeaderMap::from_iter([
+        (header::CONTENT_TYPE, kind),
+        (header::CACHE_CONTROL, cache),
+        (
+            header::X_CONTENT_TYPE_OPTIONS,
+            HeaderValue::from_static("nosniff"),
+        ),
+    ])
+}
+
+fn page_headers() -> HeaderMap {
+    let kind = HeaderValue::from_static("text/html; charset=utf-8");
+    let mut headers = headers(kind, REVALIDATE);
+    headers.insert(header::CONTENT_SECURITY_POLICY, POLICY);
+    headers.insert(
+        header::REFERRER_POLICY,
+        HeaderValue::from_static("no-referrer"),
+    );
+    headers
+}

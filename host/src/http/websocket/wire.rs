@@ -1,0 +1,188 @@
+//! The connection below a socket: TCP, or TLS over it. Both are read and written without waiting, by the kernel's readiness.
+
+use std::io::{self, IoSlice, Read as _, Write as _};
+use std::net::Shutdown;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustls::ServerConnection;
+use socket2::SockRef;
+use tokio::io::{Interest, Ready};
+use tokio::net::TcpStream;
+
+/// Plain bytes that a TLS session takes before the kernel has taken what came of those before, in bytes.
+const SESSION: usize = 16 * 1024;
+
+/// The connection of a socket. Whoever has a reference may read and write.
+#[derive(Debug)]
+pub(super) enum Wire {
+    /// TCP as it is.
+    Plain(TcpStream),
+    /// TLS over TCP.
+    Tls(Box<Tls>),
+}
+
+/// A TLS session over TCP.
+#[derive(Debug)]
+pub(super) struct Tls {
+    stream: TcpStream,
+    session: Mutex<ServerConnection>,
+}
+
+impl Wire {
+    /// A TLS session whose handshake is over.
+    pub(super) fn tls(stream: TcpStream, mut session: ServerConnection) -> Self {
+        session.set_buffer_limit(Some(SESSION));
+        Self::Tls(Box::new(Tls {
+            stream,
+            session: Mutex::new(session),
+        }))
+    }
+
+    fn tcp(&self) -> &TcpStream {
+        match self {
+            Self::Plain(stream) => stream,
+            Self::Tls(tls) => &tls.stream,
+        }
+    }
+
+    /// Bounds what the kernel holds of what a client has not taken.
+    pub(super) fn hold_at_most(&self, bytes: usize) {
+        // A socket that refuses works anyway.
+        let _ = SockRef::from(self.tcp()).set_send_buffer_size(bytes);
+    }
+
+    /// Waits until it can be read or written, as `interest` says.
+    pub(super) async fn ready(&self, interest: Interest) -> io::Result<Ready> {
+        match self {
+            Self::Tls(tls) if interest.is_readable() && tls.has_plaintext() => Ok(Ready::READABLE),
+            wire => wire.tcp().ready(interest).await,
+        }
+    }
+
+    /// Reads what is there; `WouldBlock` if nothing is.
+    pub(super) fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.try_read(buffer),
+            Self::Tls(tls) => tls.try_read(buffer),
+        }
+    }
+
+    /// Writes as much as is taken; `WouldBlock` if nothing is.
+    pub(super) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.try_write(bytes),
+            Self::Tls(tls) => tls.try_write_vectored(&[IoSlice::new(bytes)]),
+        }
+    }
+
+    /// Writes as much of several parts as is taken; `WouldBlock` if nothing is.
+    pub(super) fn try_write_vectored(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.try_write_vectored(parts),
+            Self::Tls(tls) => tls.try_write_vectored(parts),
+        }
+    }
+
+    /// Hands the kernel what was taken and waits for it; `WouldBlock` if it does not take all of that.
+    pub(super) fn try_flush(&self) -> io::Result<()> {
+        match self {
+            Self::Plain(_) => Ok(()),
+            Self::Tls(tls) => tls.send(&mut tls.session()),
+        }
+    }
+
+    /// Whether something that was taken waits for the kernel.
+    pub(super) fn is_holding(&self) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            Self::Tls(tls) => tls.session().wants_write(),
+        }
+    }
+
+    /// Tells the client that nothing comes any more.
+    pub(super) fn end(&self) {
+        if let Self::Tls(tls) = self {
+            let mut session = tls.session();
+            session.send_close_notify();
+            // The end of the connection says it, too.
+            let _ = tls.send(&mut session);
+        }
+        // A connection that is gone already needs no end.
+        let _ = SockRef::from(self.tcp()).shutdown(Shutdown::Write);
+    }
+}
+
+impl Tls {
+    fn session(&self) -> MutexGuard<'_, ServerConnection> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether something is there to read that the kernel does not know of any more, be it only an error.
+    fn has_plaintext(&self) -> bool {
+        let state = self.session().process_new_packets();
+        state.map_or(true, |state| state.plaintext_bytes_to_read() > 0)
+    }
+
+    fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut session = self.session();
+        loop {
+            match session.reader().read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                // An end without a farewell is an end: frames say by themselves whether they are whole.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
+                read => return read,
+            }
+            session.read_tls(&mut Kernel(&self.stream))?;
+            let processed = session.process_new_packets();
+            // There may be something to answer: new keys, or what was wrong. The rest of it is written as other bytes are.
+            match self.send(&mut session) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                sent => sent?,
+            }
+            processed.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        }
+    }
+
+    fn try_write_vectored(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        let mut session = self.session();
+        // Nothing more is taken before the kernel has all of what was: a slow client is known by that.
+        self.send(&mut session)?;
+        let taken = session.writer().write_vectored(parts)?;
+        match self.send(&mut session) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            sent => sent?,
+        }
+        Ok(taken)
+    }
+
+    /// Hands the kernel what the session has for it.
+    fn send(&self, session: &mut ServerConnection) -> io::Result<()> {
+        while session.wants_write() {
+            session.write_tls(&mut Kernel(&self.stream))?;
+        }
+        Ok(())
+    }
+}
+
+/// The kernel's side of a connection, which never waits.
+struct Kernel<'a>(&'a TcpStream);
+
+impl io::Read for Kernel<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.try_read(buffer)
+    }
+}
+
+impl io::Write for Kernel<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.try_write(bytes)
+    }
+
+    fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.0.try_write_vectored(parts)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,98 @@
+//! Operations on everything that is stored, a backup and a check, which the server works on beside its other work.
+
+use std::path::PathBuf;
+use std::thread;
+
+use anyhow::{Context as _, bail};
+use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
+
+use super::installation::{Answer, Installation};
+use crate::backup::{self, last};
+use crate::check::Parts;
+use crate::content::{Content, OnceFiles};
+use svc_database::Files;
+
+/// Makes a backup: `svc backup`.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct MakeBackup {
+    /// Where it goes: an absolute path.
+    pub directory: PathBuf,
+}
+
+impl MakeBackup {
+    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
+        let (data, control) = (at.data.clone(), at.control.clone());
+        let (clock, progress) = (at.clock.clone(), at.progress.clone());
+        let directory = self.directory.clone();
+        let made = aside(at, "backup", async move || {
+            let watch = |stage, done, all| progress.tell(stage, done, all);
+            backup::make(&data, &control, &directory, &clock, &watch).await
+        })
+        .await;
+        let noted = last::note(
+            &at.data,
+            &self.directory,
+            made.as_ref().ok(),
+            at.clock.now(),
+        );
+        if let Err(error) = noted {
+            tracing::warn!(%error, "`svc status` does not know of the last backup");
+        }
+        Answer::new(&made?, "")
+    }
+}
+
+/// Looks at everything that is stored: `svc check`.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct CheckAll {}
+
+impl CheckAll {
+    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
+        let content = match &at.server {
+            Some(app) => app.deployments.content.clone(),
+            None => Content::open(&at.data.join("content"))?,
+        };
+        let parts = Parts {
+            control: at.control.clone(),
+            content,
+            once: Some(OnceFiles::open(&at.data.join("once"))?),
+            files: Files::open(&at.data.join("backends"))?,
+        };
+        let found = aside(at, "check", async move || parts.check().await).await?;
+        Answer::new(&found, "")
+    }
+}
+
+/// Runs what takes long, and may block, on a thread of its own. A server that stops does not wait for it: what is left of it is as
+/// a crash would leave it.
+async fn aside<T: Send + 'static>(
+    at: &Installation,
+    name: &str,
+    work: impl AsyncFnOnce() -> anyhow::Result<T> + Send + 'static,
+) -> anyhow::Result<T> {
+    let (answer, answered) = oneshot::channel();
+    let job = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let done = runtime
+            .context("starting a runtime")
+            .and_then(|runtime| runtime.block_on(work()));
+        // Nobody waits for it where the server has stopped.
+        let _ = answer.send(done);
+    };
+    let thread = thread::Builder::new().name(format!("operators-{name}"));
+    thread.spawn(job).context("starting a thread")?;
+    let mut stopped = at.stopped.clone();
+    let stop = async {
+        match &mut stopped {
+            Some(stopped) => drop(stopped.wait_for(|stopped| *stopped).await),
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        done = answered => done.context("it failed: the log says why")?,
+        () = stop => bail!("the server is stopping: run this again"),
+    }
+}

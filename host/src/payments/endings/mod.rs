@@ -1,0 +1,128 @@
+//! Endings: with a project, the provider ends the subscriptions of its visitors, and closes the checkouts that are still open.
+//!
+//! It is queued in the transaction that removes a project's sessions, so that a crash forgets none, and told behind it, so that a
+//! provider that is away keeps no project from ending. A checkout may be paid before it is closed: then its subscription ends, too.
+
+mod store;
+
+use self::store::{Ending, Kind};
+use super::Payments;
+use super::model::{Session, Status};
+use super::verdict::living;
+use crate::control::{self, Tx};
+use crate::stripe::{CheckoutOutcome, Fact, Found, Stripe, StripeError};
+use svc_base::clock::Timestamp;
+
+/// How many are told of in one run.
+const AT_ONCE: u32 = 20;
+/// The longest wait between two attempts, in seconds.
+const WAIT_MOST: i64 = 24 * 3600;
+/// After so many failures, which is after two weeks, an ending is left to the operator.
+const ATTEMPTS: u32 = 30;
+/// How long the provider keeps a checkout open, and an hour, in seconds.
+const OPEN: i64 = 25 * 3600;
+
+/// Queues what is to end with a session that is being removed.
+pub(super) fn enqueue(
+    tx: &Tx<'_>,
+    session: &Session,
+    found: &Found,
+    now: Timestamp,
+) -> Result<(), control::Error> {
+    for subscription in living(&session.terms(), found.events()) {
+        store::insert(tx, Kind::Subscription, &subscription, now)?;
+    }
+    let open = session.status == Status::Open && session.created_at > now.plus_seconds(-OPEN);
+    if let Some(checkout) = session.provider_id.as_deref().filter(|_| open) {
+        store::insert(tx, Kind::Checkout, checkout, now)?;
+    }
+    Ok(())
+}
+
+/// Looks whether an event that is about no session says that a checkout of a removed project was completed after all.
+pub(super) fn heard(tx: &Tx<'_>, found: &Found, now: Timestamp) -> Result<(), control::Error> {
+    for event in found.events() {
+        let Fact::Checkout(checkout) = &event.fact else {
+            continue;
+        };
+        let paid = checkout.outcome == CheckoutOutcome::Paid;
+        let completed = paid || checkout.outcome == CheckoutOutcome::Pending;
+        if !completed || !store::knows(tx, &checkout.id)? {
+            continue;
+        }
+        match &checkout.subscription {
+            Some(subscription) => store::insert(tx, Kind::Subscription, subscription, now)?,
+            None if paid => tracing::warn!(
+                checkout = checkout.id,
+                "a purchase of a project that is gone was paid: refund it in the payment provider's dashboard"
+            ),
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+/// Forgets what the provider was told long ago.
+pub(super) fn forget(tx: &Tx<'_>, before: Timestamp) -> Result<(), control::Error> {
+    store::forget(tx, before)
+}
+
+impl Payments {
+    /// Tells the provider what is to end; what fails comes again later.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn tell_endings(&self) -> anyhow::Result<()> {
+        let Some(stripe) = &self.stripe else {
+            return Ok(());
+        };
+        let now = self.clock.now();
+        let due = self.control.read(move |c| store::due(c, now, AT_ONCE));
+        for ending in due.await? {
+            let told = tell(stripe, &ending).await;
+            let failed = told.is_err();
+            self.note(ending, told).await?;
+            if failed {
+                // The others wait for the next run: the provider may be away.
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    async fn note(
+        &self,
+        ending: Ending,
+        told: Result<(), StripeError>,
+    ) -> Result<(), control::Error> {
+        let object = ending.object.as_str();
+        let again = match told {
+            Ok(()) => None,
+            Err(error) if ending.attempts < ATTEMPTS => {
+                tracing::warn!(%error, object, "what a removed project sold has not ended at the payment provider yet: it is told again");
+                let wait = 2_i64.saturating_pow(ending.attempts).min(WAIT_MOST);
+                Some(self.clock.now().plus_seconds(wait))
+            }
+            Err(error) => {
+                tracing::error!(%error, object, "what a removed project sold has not ended at the payment provider: end it in the provider's dashboard");
+                None
+            }
+        };
+        self.control
+            .write(move |tx| match again {
+                Some(again) => store::put_off(tx, &ending, again),
+                None => store::settle(tx, &ending),
+            })
+            .await
+    }
+}
+
+/// Tells the provider of one. Each attempt has a key of its own: a failure would be answered again with the same.
+async fn tell(stripe: &Stripe, ending: &Ending) -> Result<(), StripeError> {
+    let object = ending.object.as_str();
+    let key = format!("svc-end-{object}-{}", ending.attempts);
+    match ending.kind {
+        Kind::Subscription => stripe.end_at_close(object, &key).await,
+        Kind::Checkout => stripe.expire(object, &key).await,
+    }
+}

@@ -1,0 +1,99 @@
+//! The queue of what is to end, in the control database.
+
+use rusqlite::types::Type;
+use rusqlite::{Connection, params};
+
+use crate::control::{Error, Tx};
+use svc_base::clock::Timestamp;
+
+/// Kind of what is to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A subscription, at the close of the period that is paid for.
+    Subscription,
+    /// A hosted checkout that nobody has completed.
+    Checkout,
+}
+
+impl Kind {
+    const ALL: [Self; 2] = [Self::Subscription, Self::Checkout];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Subscription => "subscription",
+            Self::Checkout => "checkout",
+        }
+    }
+}
+
+/// Something that the provider is to end.
+#[derive(Clone, Debug)]
+pub(super) struct Ending {
+    number: i64,
+    pub(super) kind: Kind,
+    /// The provider's id of it.
+    pub(super) object: String,
+    /// How often the provider was told in vain.
+    pub(super) attempts: u32,
+}
+
+/// Queues something, unless it is known already.
+pub(super) fn insert(tx: &Tx<'_>, kind: Kind, object: &str, now: Timestamp) -> Result<(), Error> {
+    tx.prepare_cached(
+        "INSERT OR IGNORE INTO payment_endings (kind, object, created_at, due_at) VALUES (?1, ?2, ?3, ?3)",
+    )?
+    .execute(params![kind.as_str(), object, now])?;
+    Ok(())
+}
+
+/// Whether an object of the provider's is to end, or has been told to.
+pub(super) fn knows(c: &Connection, object: &str) -> rusqlite::Result<bool> {
+    c.prepare_cached("SELECT EXISTS (SELECT 1 FROM payment_endings WHERE object = ?1)")?
+        .query_row([object], |row| row.get(0))
+}
+
+/// Endings that are due, oldest first.
+pub(super) fn due(c: &Connection, now: Timestamp, most: u32) -> rusqlite::Result<Vec<Ending>> {
+    c.prepare_cached(
+        "SELECT number, kind, object, attempts FROM payment_endings WHERE due_at <= ?1
+         ORDER BY due_at LIMIT ?2",
+    )?
+    .query_map(params![now, most], |row| {
+        Ok(Ending {
+            number: row.get(0)?,
+            kind: kind(&row.get::<_, String>(1)?)?,
+            object: row.get(2)?,
+            attempts: row.get(3)?,
+        })
+    })?
+    .collect()
+}
+
+fn kind(text: &str) -> rusqlite::Result<Kind> {
+    let known = Kind::ALL.into_iter().find(|one| one.as_str() == text);
+    let unknown = || format!("there is no kind {text}");
+    known.ok_or_else(|| rusqlite::Error::FromSqlConversionFailure(1, Type::Text, unknown().into()))
+}
+
+/// Puts an ending off, after one more attempt in vain.
+pub(super) fn put_off(tx: &Tx<'_>, ending: &Ending, until: Timestamp) -> Result<(), Error> {
+    tx.prepare_cached(
+        "UPDATE payment_endings SET due_at = ?2, attempts = attempts + 1 WHERE number = ?1",
+    )?
+    .execute(params![ending.number, until])?;
+    Ok(())
+}
+
+/// Notes that the provider was told, or that nobody tells it any more.
+pub(super) fn settle(tx: &Tx<'_>, ending: &Ending) -> Result<(), Error> {
+    tx.prepare_cached("UPDATE payment_endings SET due_at = NULL WHERE number = ?1")?
+        .execute([ending.number])?;
+    Ok(())
+}
+
+/// Forgets what was settled, and is older than `before`.
+pub(super) fn forget(tx: &Tx<'_>, before: Timestamp) -> Result<(), Error> {
+    tx.prepare_cached("DELETE FROM payment_endings WHERE due_at IS NULL AND created_at < ?1")?
+        .execute([before])?;
+    Ok(())
+}

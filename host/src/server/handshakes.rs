@@ -1,0 +1,132 @@
+//! TLS handshakes: bounded in time and in count, so that strangers who open connections and say nothing keep nobody out.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ipnet::IpNet;
+use rustls::server::Acceptor;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::LazyConfigAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use crate::http::client_ip::ClientIp;
+use crate::http::stall::Stalling;
+use crate::tls::{Tls, challenges};
+
+/// How long a client may take for its first message, and for the rest of a handshake once it was answered.
+const TIME: Duration = Duration::from_secs(10);
+/// Handshakes of one client at once.
+const OF_CLIENT: usize = 128;
+/// Handshakes at once.
+const MOST: usize = 2048;
+
+/// The handshakes that are under way.
+#[derive(Debug)]
+pub(super) struct Handshakes {
+    tls: Arc<Tls>,
+    /// Proxies, which open connections for many clients: counted in all, not by address.
+    proxies: Vec<IpNet>,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    all: usize,
+    by_client: HashMap<IpAddr, usize>,
+}
+
+/// A handshake that counts until this is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    handshakes: Arc<Handshakes>,
+    client: Option<IpAddr>,
+}
+
+impl Handshakes {
+    /// None yet.
+    pub(super) fn new(tls: Arc<Tls>, proxies: &[IpNet]) -> Self {
+        Self {
+            tls,
+            proxies: proxies.to_vec(),
+            open: Mutex::default(),
+        }
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for one more; `None` if too many are under way, of this client or in all.
+    pub(super) fn place(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
+        let peer = peer.to_canonical();
+        let is_proxy = self.proxies.iter().any(|net| net.contains(&peer));
+        let client = (!is_proxy).then(|| ClientIp(peer).bucket());
+        let mut open = self.open();
+        if open.all >= MOST {
+            return None;
+        }
+        if let Some(client) = client {
+            let own = open.by_client.entry(client).or_default();
+            if *own >= OF_CLIENT {
+                return None;
+            }
+            *own += 1;
+        }
+        open.all += 1;
+        drop(open);
+        Some(Place {
+            handshakes: Arc::clone(self),
+            client,
+        })
+    }
+}
+
+impl Place {
+    /// Makes the handshake; `None` if it fails or takes too long, or was only to prove that a name leads here.
+    pub(super) async fn shake(
+        self,
+        stream: Stalling<TcpStream>,
+    ) -> Option<TlsStream<Stalling<TcpStream>>> {
+        let hello = LazyConfigAcceptor::new(Acceptor::default(), stream);
+        let hello = timeout(TIME, hello).await.ok()?;
+        let hello = hello.map_err(|error| said(&error)).ok()?;
+        let (name, is_challenge) = {
+            let said = hello.client_hello();
+            let mut protocols = said.alpn().into_iter().flatten();
+            let is_challenge = protocols.any(|protocol| protocol == challenges::PROTOCOL);
+            (
+                said.server_name().map(str::to_ascii_lowercase),
+                is_challenge,
+            )
+        };
+        let tls = &self.handshakes.tls;
+        let config = tls.answer(name.as_deref(), is_challenge).await?;
+        let stream = timeout(TIME, hello.into_stream(config)).await.ok()?;
+        let stream = stream.map_err(|error| said(&error)).ok()?;
+        // Whoever asked for a proof has it.
+        (!is_challenge).then_some(stream)
+    }
+}
+
+fn said(error: &std::io::Error) {
+    tracing::debug!(%error, "a handshake failed");
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.handshakes.open();
+        open.all = open.all.saturating_sub(1);
+        let Some(client) = self.client else {
+            return;
+        };
+        if let Some(own) = open.by_client.get_mut(&client) {
+            *own -= 1;
+            if *own == 0 {
+                open.by_client.remove(&client);
+            }
+        }
+    }
+}

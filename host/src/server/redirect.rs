@@ -1,0 +1,99 @@
+//! Plain HTTP beside HTTPS: every request is sent to the same address over TLS, if its host is ours.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{CONNECTION, CONTENT_TYPE, HOST, LOCATION};
+use http::{HeaderValue, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::timeout;
+
+use super::connections::{ACCEPT_BACKOFF, HEAD_TIME, STALL_TIME};
+use crate::http::stall::Stalling;
+use crate::tls::Names;
+
+/// Connections at once.
+const MOST: usize = 1024;
+
+/// Serves until `stop` becomes true.
+pub(super) async fn serve(listener: TcpListener, names: Names, mut stop: watch::Receiver<bool>) {
+    let (names, places) = (Arc::new(names), Arc::new(Semaphore::new(MOST)));
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stop.wait_for(|stop| *stop) => return,
+        };
+        let (stream, _) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_BACKOFF).await;
+                continue;
+            }
+        };
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            continue;
+        };
+        let names = Arc::clone(&names);
+        tokio::spawn(async move {
+            let service = service_fn(|request: Request<Incoming>| {
+                let answer = answer(&names, &request);
+                async { Ok::<_, Infallible>(answer) }
+            });
+            let stream = TokioIo::new(Stalling::new(stream, STALL_TIME));
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEAD_TIME)
+                .serve_connection(stream, service);
+            // One answer a connection, so whoever is not done by then has not asked.
+            let _ = timeout(HEAD_TIME + STALL_TIME, connection).await;
+            drop(place);
+        });
+    }
+}
+
+/// The way to the same address over TLS. The host must be ours: nobody is sent elsewhere.
+fn answer<B>(names: &Names, request: &Request<B>) -> Response<Full<Bytes>> {
+    let header = request
+        .headers()
+        .get(HOST)
+        .and_then(|host| host.to_str().ok());
+    let host = request
+        .uri()
+        .authority()
+        .map_or(header, |named| Some(named.as_str()));
+    let authority = host.and_then(|host| names.authority(host));
+    let path = request
+        .uri()
+        .path_and_query()
+        .map_or("/", |path| path.as_str());
+    let location = authority.and_then(|authority| {
+        let path = if path.starts_with('/') { path } else { "/" };
+        HeaderValue::try_from(format!("https://{authority}{path}")).ok()
+    });
+    let mut response = Response::new(Full::default());
+    match location {
+        Some(location) => {
+            // A form that is sent again is sent as it was.
+            *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
+            response.headers_mut().insert(LOCATION, location);
+        }
+        None => {
+            *response.status_mut() = StatusCode::MISDIRECTED_REQUEST;
+            let text = "This server does not answer for the host that the request names.\n";
+            *response.body_mut() = Full::from(text);
+            let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+            response.headers_mut().insert(CONTENT_TYPE, kind);
+        }
+    }
+    let headers = response.headers_mut();
+    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}

@@ -1,0 +1,308 @@
+//! An authority that speaks ACME (RFC 8555): its account, and an order from its beginning to the certificate.
+
+use std::fmt;
+use std::pin::Pin;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use instant_acme::{
+    Account, AccountCredentials, AuthorizationStatus, BodyWrapper, BytesResponse, ChallengeType,
+    Error, HttpClient, Identifier, NewAccount, NewOrder, Order, OrderStatus, RetryPolicy,
+};
+use rcgen::{CertificateParams, DistinguishedName, KeyPair};
+use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex;
+
+use super::budget::Refusal;
+use super::challenges::Challenges;
+use super::issuance::Authority;
+use super::store::Store;
+use crate::config::Acme;
+use crate::outbound::Outbound;
+
+/// How long an answer of the authority may take.
+const ANSWER: Duration = Duration::from_secs(30);
+/// How long the authority may take to look at a proof, and to issue.
+const LOOK: Duration = Duration::from_secs(60);
+/// How long all of an order may take.
+const ORDER: Duration = Duration::from_secs(180);
+/// The most characters of what an authority says that are logged.
+const SAID: usize = 400;
+
+/// An authority.
+pub(super) struct AcmeAuthority {
+    settings: Acme,
+    outbound: Outbound,
+    store: Store,
+    challenges: Challenges,
+    account: Mutex<Option<Account>>,
+}
+
+impl fmt::Debug for AcmeAuthority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let directory = self.settings.directory.as_str();
+        f.debug_tuple("AcmeAuthority").field(&directory).finish()
+    }
+}
+
+/// An account as it is kept.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    contact: Option<String>,
+    credentials: AccountCredentials,
+}
+
+impl AcmeAuthority {
+    /// The authority of the settings.
+    ///
+    /// # Errors
+    /// When the certificates that it is believed by cannot be read.
+    pub(super) fn new(
+        settings: &Acme,
+        store: Store,
+        challenges: Challenges,
+    ) -> anyhow::Result<Self> {
+        let outbound = match &settings.root {
+            None => Outbound::new()?,
+            Some(root) => Outbound::believing(root).context("acme.root")?,
+        };
+        Ok(Self {
+            settings: settings.clone(),
+            outbound,
+            store,
+            challenges,
+            account: Mutex::default(),
+        })
+    }
+
+    async fn order(&self, name: &str) -> Result<String, Failure> {
+        let account = self.account().await?;
+        let identifiers = [Identifier::Dns(name.to_owned())];
+        let mut order = account.new_order(&NewOrder::new(&identifiers)).await?;
+        let mut shown = Vec::new();
+        let mut authorizations = order.authorizations();
+        while let Some(authorization) = authorizations.next().await {
+            let mut authorization = authorization?;
+            if authorization.status == AuthorizationStatus::Valid {
+                continue;
+            }
+            let challenge = authorization.challenge(ChallengeType::TlsAlpn01);
+            let mut challenge = challenge.ok_or_else(|| {
+                Failure::Refused("it does not offer the challenge tls-alpn-01".to_owned())
+            })?;
+            let digest = challenge.key_authorization().digest();
+            shown.push(self.challenges.show(name, digest.as_ref())?);
+            challenge.set_ready().await?;
+        }
+        let retries = RetryPolicy::new().timeout(LOOK);
+        if order.poll_ready(&retries).await? != OrderStatus::Ready {
+            return Err(Failure::Refused(reason(&mut order).await));
+        }
+        drop(shown);
+        let key = KeyPair::generate().map_err(anyhow::Error::from)?;
+        let request = certificate_request(name, &key)?;
+        order.finalize_csr(&request).await?;
+        let chain = order.poll_certificate(&retries).await?;
+        Ok(format!("{}{chain}", key.serialize_pem()))
+    }
+
+    /// The account, made or read when it is first needed.
+    async fn account(&self) -> Result<Account, Failure> {
+        let mut known = self.account.lock().await;
+        if let Some(account) = &*known {
+            return Ok(account.clone());
+        }
+        let store = self.store.clone();
+        let kept = tokio::task::spawn_blocking(move || store.account::<Kept>());
+        let account = match kept.await.map_err(anyhow::Error::from)?? {
+            Some(kept) => self.found(kept).await?,
+            None => self.made().await?,
+        };
+        Ok(known.insert(account).clone())
+    }
+
+    fn builder(&self) -> instant_acme::AccountBuilder {
+        Account::builder_with_http(Box::new(Client(self.outbound.clone())))
+    }
+
+    async fn found(&self, kept: Kept) -> Result<Account, Failure> {
+        let credentials = serde_json::to_value(&kept.credentials).map_err(anyhow::Error::from)?;
+        let account = self.builder().from_credentials(kept.credentials).await?;
+        if kept.contact != self.settings.contact {
+            let contact: Vec<&str> = self.settings.contact.as_deref().into_iter().collect();
+            account.update_contacts(&contact).await?;
+            let credentials = serde_json::from_value(credentials).map_err(anyhow::Error::from)?;
+            self.keep(credentials).await?;
+        }
+        Ok(account)
+    }
+
+    async fn made(&self) -> Result<Account, Failure> {
+        let contact: Vec<&str> = self.settings.contact.as_deref().into_iter().collect();
+        let new = NewAccount {
+            contact: &contact,
+            // By `https` without files the operator does: the documents say so.
+            terms_of_service_agreed: true,
+            only_return_existing: false,
+        };
+        let directory = self.settings.directory.to_string();
+        let (account, credentials) = self.builder().create(&new, directory, None).await?;
+        self.keep(credentials).await?;
+        Ok(account)
+    }
+
+    async fn keep(&self, credentials: AccountCredentials) -> Result<(), Failure> {
+        let (store, contact) = (self.store.clone(), self.settings.contact.clone());
+        let kept = Kept {
+            contact,
+            credentials,
+        };
+        let keep = tokio::task::spawn_blocking(move || store.put_account(&kept));
+        Ok(keep.await.map_err(anyhow::Error::from)??)
+    }
+
+    /// Forgets the account in memory, so that the next order reads the authority's directory anew; for good if the authority has.
+    async fn forget(&self, for_good: bool) -> Result<(), Failure> {
+        *self.account.lock().await = None;
+        if for_good {
+            let store = self.store.clone();
+            let removed = tokio::task::spawn_blocking(move || store.remove_account());
+            removed.await.map_err(anyhow::Error::from)??;
+        }
+        Ok(())
+    }
+
+    async fn issued(&self, name: &str) -> Result<String, Failure> {
+        let failure = match self.order(name).await {
+            Err(failure) => failure,
+            issued => return issued,
+        };
+        self.forget(matches!(failure, Failure::NoAccount)).await?;
+        match failure {
+            Failure::NoAccount => self.order(name).await,
+            failure => Err(failure),
+        }
+    }
+}
+
+impl Authority for AcmeAuthority {
+    fn issue<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, Refusal>> {
+        Box::pin(async move {
+            match tokio::time::timeout(ORDER, self.issued(name)).await {
+                Ok(issued) => issued.map_err(Refusal::from),
+                Err(_) => Err(Refusal::Refused("it did not issue in time".to_owned())),
+            }
+        })
+    }
+}
+
+/// A request for a certificate of a name, signed by the key.
+fn certificate_request(name: &str, key: &KeyPair) -> anyhow::Result<Vec<u8>> {
+    let mut params = CertificateParams::new(vec![name.to_owned()])?;
+    params.distinguished_name = DistinguishedName::new();
+    Ok(params.serialize_request(key)?.der().to_vec())
+}
+
+/// Why an order is not ready, as the authority says of its challenges.
+async fn reason(order: &mut Order) -> String {
+    let mut authorizations = order.authorizations();
+    while let Some(authorization) = authorizations.next().await {
+        let Ok(mut authorization) = authorization else {
+            break;
+        };
+        let Ok(state) = authorization.refresh().await else {
+            break;
+        };
+        let mut errors = state.challenges.iter().filter_map(|one| one.error.as_ref());
+        if let Some(error) = errors.next() {
+            return error.to_string();
+        }
+    }
+    "it does not say why".to_owned()
+}
+
+/// Why there is no certificate.
+enum Failure {
+    /// The authority knows no such account.
+    NoAccount,
+    Refused(String),
+    Busy(String),
+    Unreached(String),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let Error::Api(problem) = &error else {
+            let text = error.to_string();
+            return match error {
+                Error::Timeout(_) => Self::Refused(text),
+                _ => Self::Unreached(text),
+            };
+        };
+        let kind = problem.r#type.as_deref().unwrap_or_default();
+        match kind.rsplit(':').next().unwrap_or_default() {
+            "accountDoesNotExist" => Self::NoAccount,
+            "rateLimited" => Self::Busy(problem.to_string()),
+            "serverInternal" | "badNonce" => Self::Unreached(problem.to_string()),
+            _ => Self::Refused(problem.to_string()),
+        }
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Unreached(format!("{error:#}"))
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::Unreached(error.to_string())
+    }
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        // One line of the log, whatever the other side writes.
+        let short = |text: String| text.escape_debug().take(SAID).collect();
+        match failure {
+            Failure::NoAccount => Self::Refused("it does not know the account".to_owned()),
+            Failure::Refused(text) => Self::Refused(short(text)),
+            Failure::Busy(text) => Self::Busy(short(text)),
+            Failure::Unreached(text) => Self::Unreached(short(text)),
+        }
+    }
+}
+
+/// Our one client of other servers, as the library asks for it.
+struct Client(Outbound);
+
+impl HttpClient for Client {
+    fn request(
+        &self,
+        request: Request<BodyWrapper<Bytes>>,
+    ) -> Pin<Box<dyn Future<Output = Result<BytesResponse, Error>> + Send>> {
+        let outbound = self.0.clone();
+        Box::pin(async move {
+            let (parts, body) = request.into_parts();
+            let body = body
+                .collect()
+                .await
+                .map_or_else(|never| match never {}, |b| b.to_bytes());
+            let call = |client: &reqwest::Client| {
+                let request = client.request(parts.method, parts.uri.to_string());
+                request.headers(parts.headers).body(body)
+            };
+            let answer = outbound.call(ANSWER, call).await;
+            let answer = answer.map_err(|error| Error::Other(Box::new(error)))?;
+            let mut response = Response::new(Full::new(answer.body));
+            *response.status_mut() = answer.status;
+            *response.headers_mut() = answer.headers;
+            Ok(BytesResponse::from(response))
+        })
+    }
+}

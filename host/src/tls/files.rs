@@ -1,0 +1,79 @@
+//! A certificate and its key in two files of the operator's, which are read again when they change.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, anyhow};
+
+use super::pair::{Pair, PairError};
+
+/// Rights to the file of a key that others must not have; those of a group are for the operator to choose.
+const OTHERS: u32 = 0o007;
+
+/// The two files, and what was last read in them.
+#[derive(Debug)]
+pub(super) struct Files {
+    cert: PathBuf,
+    key: PathBuf,
+    /// The digest of both.
+    seen: Option<[u8; 32]>,
+}
+
+impl Files {
+    /// Files that have not been read yet.
+    pub(super) fn new(cert: &Path, key: &Path) -> Self {
+        Self {
+            cert: cert.to_owned(),
+            key: key.to_owned(),
+            seen: None,
+        }
+    }
+
+    /// Reads both; `None` if they are as they were. Blocks.
+    ///
+    /// # Errors
+    /// When one cannot be read, or they are not a pair, naming the setting. That is said once for the same files.
+    pub(super) fn look(&mut self) -> anyhow::Result<Option<Pair>> {
+        let read = |name: &str, path: &Path| {
+            std::fs::read(path).with_context(|| format!("{name}: reading {}", path.display()))
+        };
+        let (cert, key) = (read("tls_cert", &self.cert), read("tls_key", &self.key));
+        let mut digest = ring::digest::Context::new(&ring::digest::SHA256);
+        for text in [&cert, &key].into_iter().flatten() {
+            digest.update(&(text.len() as u64).to_be_bytes());
+            digest.update(text);
+        }
+        let digest = <[u8; 32]>::try_from(digest.finish().as_ref()).ok();
+        if digest.is_some() && digest == self.seen {
+            return Ok(None);
+        }
+        self.seen = digest;
+        let (cert, key) = (cert?, key?);
+        let pair = Pair::read(&cert, &key).map_err(|error| self.named(&error))?;
+        Ok(Some(pair))
+    }
+
+    /// A sentence if others can read the key. Blocks.
+    pub(super) fn is_open(&self) -> Option<String> {
+        let mode = std::fs::metadata(&self.key).ok()?.mode() & 0o7777;
+        (mode & OTHERS != 0).then(|| {
+            format!(
+                "tls_key: every user of this machine can read {} (mode {mode:04o}): close it with chmod o-rwx",
+                self.key.display()
+            )
+        })
+    }
+
+    fn named(&self, error: &PairError) -> anyhow::Error {
+        let (cert, key) = (self.cert.display(), self.key.display());
+        match error {
+            PairError::NoCertificate | PairError::Unusable(_) => {
+                anyhow!("tls_cert: {cert}: {error}")
+            }
+            PairError::NoKey | PairError::Kind => anyhow!("tls_key: {key}: {error}"),
+            PairError::Mismatch => {
+                anyhow!("tls_key: {key}: {error} in {cert} (tls_cert): name the two of one pair")
+            }
+        }
+    }
+}

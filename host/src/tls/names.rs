@@ -1,0 +1,173 @@
+//! The names that HTTPS is spoken for: which of a handshake's names are ours, and where plain HTTP is sent.
+
+use url::Url;
+
+use crate::config::Config;
+
+/// The most characters of a label (RFC 1035, section 2.3.4).
+const LABEL: usize = 63;
+
+/// The names of an installation.
+#[derive(Clone, Debug)]
+pub struct Names {
+    /// Those of its own hosts, the API's first: each with the authority that leads there.
+    fixed: Vec<(String, String)>,
+    /// The domain of projects' origins with a dot before it, and what follows a host there: nothing, or a port.
+    sites: Option<(String, String)>,
+}
+
+/// A name of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Name<'a> {
+    /// One of the installation's own hosts.
+    Fixed,
+    /// A host that would be a project's origin, by its label.
+    Label(&'a str),
+}
+
+impl Names {
+    /// The names of a configuration.
+    pub fn new(config: &Config) -> Self {
+        let urls = [config.base_url.as_str(), config.sites_url.as_str()];
+        let landing = config.landing_host.as_ref();
+        let landing = landing.map(|host| format!("https://{host}"));
+        let mut fixed: Vec<(String, String)> = Vec::new();
+        for url in urls.into_iter().chain(landing.as_deref()) {
+            let Some((host, port)) = parts(url) else {
+                continue;
+            };
+            if fixed.iter().all(|(known, _)| *known != host) {
+                fixed.push((host.clone(), format!("{host}{port}")));
+            }
+        }
+        let sites = config.sites_domain.as_ref();
+        let sites = sites.and_then(|domain| parts(&format!("https://{domain}")));
+        Self {
+            fixed,
+            sites: sites.map(|(domain, port)| (format!(".{domain}"), port)),
+        }
+    }
+
+    /// Tells what a name is to us, in lower case and without a port; `None` if it is not ours.
+    pub fn of<'a>(&self, name: &'a str) -> Option<Name<'a>> {
+        if self.fixed.iter().any(|(known, _)| known == name) {
+            return Some(Name::Fixed);
+        }
+        let (suffix, _) = self.sites.as_ref()?;
+        let label = name.strip_suffix(suffix.as_str())?;
+        is_label(label).then_some(Name::Label(label))
+    }
+
+    /// The names of the installation's own hosts, the API's first.
+    pub fn fixed(&self) -> impl Iterator<Item = &str> {
+        self.fixed.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// The authority of HTTPS for what a request of plain HTTP calls its host; `None` if that is not ours.
+    pub fn authority(&self, host: &str) -> Option<String> {
+        let host = host.to_ascii_lowercase();
+        let bare = match host.rsplit_once(':') {
+            // The last colon of an IPv6 address is no port's.
+            Some((bare, port)) if !port.ends_with(']') => bare,
+            _ => &host,
+        };
+        match self.of(bare)? {
+            Name::Fixed => {
+                let mut fixed = self.fixed.iter();
+                let known = fixed.find(|(known, _)| known == bare);
+                known.map(|(_, authority)| authority.clone())
+            }
+            Name::Label(_) => {
+                let port = self.sites.as_ref().map_or("", |(_, port)| port);
+                Some(format!("{bare}{port}"))
+            }
+        }
+    }
+}
+
+/// The host of a URL of HTTPS, and its port as it follows a host.
+fn parts(url: &str) -> Option<(String, String)> {
+    let url = Url::parse(url).ok()?;
+    let port = url
+        .port()
+        .map_or_else(String::new, |port| format!(":{port}"));
+    Some((url.host_str()?.to_owned(), port))
+}
+
+/// Whether a text can be the label of a project: looking it up costs a read.
+fn is_label(text: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    (1..=LABEL).contains(&text.len()) && text.chars().all(allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Settings;
+
+    fn names(toml: &str) -> Names {
+        let toml = format!(
+            "cache = '/c'\nhttps = true\ntls_cert = '/a'\ntls_key = '/b'\nbase_url = 'https://api.example.com'\n{toml}"
+        );
+        let settings: Settings = toml::from_str(&toml).unwrap();
+        Names::new(&settings.resolve("0.0.0.0:443".parse().unwrap()).unwrap())
+    }
+
+    #[test]
+    fn names_are_of_hosts_and_of_what_may_be_a_project() {
+        let names = names(
+            "sites_url = 'https://sites.example.com'\nsites_domain = 'pages.example.com'\nlanding_host = 'example.com'",
+        );
+        let long = format!("{}.pages.example.com", "x".repeat(64));
+        for (name, expected) in [
+            ("api.example.com", Some(Name::Fixed)),
+            ("sites.example.com", Some(Name::Fixed)),
+            ("example.com", Some(Name::Fixed)),
+            (
+                "shop-acme.pages.example.com",
+                Some(Name::Label("shop-acme")),
+            ),
+            ("a.b.pages.example.com", None),
+            (".pages.example.com", None),
+            ("pages.example.com", None),
+            ("*.pages.example.com", None),
+            ("shop_acme.pages.example.com", None),
+            ("shop.pages.example.com.", None),
+            ("shop.evil.example", None),
+            ("evilpages.example.com", None),
+            ("", None),
+            (long.as_str(), None),
+        ] {
+            assert_eq!(names.of(name), expected, "{name}");
+        }
+        let fixed: Vec<&str> = names.fixed().collect();
+        assert_eq!(
+            fixed,
+            ["api.example.com", "sites.example.com", "example.com"]
+        );
+    }
+
+    #[test]
+    fn plain_http_is_sent_to_the_same_host_and_never_elsewhere() {
+        let names = names(
+            "sites_url = 'https://sites.example.com:8443'\nsites_domain = 'pages.example.com:8443'",
+        );
+        for (host, expected) in [
+            ("api.example.com", Some("api.example.com")),
+            ("API.example.com:80", Some("api.example.com")),
+            ("sites.example.com", Some("sites.example.com:8443")),
+            (
+                "shop.pages.example.com:8080",
+                Some("shop.pages.example.com:8443"),
+            ),
+            ("evil.example", None),
+            ("api.example.com.evil.example", None),
+            ("api.example.com@evil.example", None),
+            ("evil.example/api.example.com", None),
+            ("[::1]:80", None),
+            ("", None),
+        ] {
+            assert_eq!(names.authority(host).as_deref(), expected, "{host}");
+        }
+    }
+}

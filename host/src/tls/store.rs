@@ -1,0 +1,195 @@
+//! Files of an authority, in `data/tls`: an account, certificates with their keys, and what was spent.
+//!
+//! Each authority has a directory of its own. Every file is its owner's alone, and replaced whole. A backup has none of it: all of it can
+//! be had again, and a key that lies in two places is no secret of this server any more.
+
+use std::fs::{DirBuilder, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use url::Url;
+
+use super::pair::Pair;
+
+/// The directory of all authorities, in the data directory.
+const DIRECTORY: &str = "tls";
+/// File of the account.
+const ACCOUNT: &str = "account.json";
+/// File of what was spent.
+const BUDGET: &str = "budget.json";
+/// How the files of certificates end.
+const PEM: &str = "pem";
+
+/// The directory of one authority.
+#[derive(Clone, Debug)]
+pub(super) struct Store(PathBuf);
+
+impl Store {
+    /// Opens the directory of an authority, made where it is missing.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(super) fn open(data: &Path, authority: &Url) -> io::Result<Self> {
+        let digest = ring::digest::digest(&ring::digest::SHA256, authority.as_str().as_bytes());
+        let digest: String = digest.as_ref()[..4]
+            .iter()
+            .map(|b| format!("{b:02x}"))
+            .collect();
+        let host = authority.host_str().unwrap_or_default().replace(':', "-");
+        let path = data.join(DIRECTORY).join(format!("{host}-{digest}"));
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&path)?;
+        Ok(Self(path))
+    }
+
+    /// All certificates that can be used, each with its name; says of the others that they cannot be. Blocks.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(super) fn pairs(&self) -> io::Result<Vec<(String, Pair)>> {
+        let mut pairs = Vec::new();
+        for entry in std::fs::read_dir(&self.0)? {
+            let path = entry?.path();
+            let name = path.file_stem().and_then(|name| name.to_str());
+            let is_pem = path.extension().is_some_and(|end| end == PEM);
+            let Some(name) = name.filter(|_| is_pem) else {
+                continue;
+            };
+            let text = std::fs::read(&path)?;
+            match Pair::read(&text, &text) {
+                Ok(pair) => pairs.push((name.to_owned(), pair)),
+                Err(error) => tracing::warn!(
+                    path = %path.display(), %error,
+                    "a certificate cannot be used and is asked for anew"
+                ),
+            }
+        }
+        Ok(pairs)
+    }
+
+    /// Keeps a certificate and its key for a name. Blocks.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(super) fn put(&self, name: &str, pem: &str) -> io::Result<()> {
+        self.write(&format!("{name}.{PEM}"), pem.as_bytes())
+    }
+
+    /// Forgets the certificate of a name. Blocks.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(super) fn remove(&self, name: &str) -> io::Result<()> {
+        self.remove_file(&format!("{name}.{PEM}"))
+    }
+
+    /// The account, if there is one. Blocks.
+    ///
+    /// # Errors
+    /// The disk's, and a file that is damaged.
+    pub(super) fn account<T: DeserializeOwned>(&self) -> io::Result<Option<T>> {
+        self.read(ACCOUNT)
+    }
+
+    /// Keeps the account. Blocks.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(super) fn put_account(&self, account: &impl Serialize) -> io::Result<()> {
+        self.write(ACCOUNT, &serde_json::to_vec(account)?)
+    }
+
+    /// Forgets the account. Blocks.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(super) fn remove_account(&self) -> io::Result<()> {
+        self.remove_file(ACCOUNT)
+    }
+
+    /// Reads what was spent, if anything was. Blocks.
+    ///
+    /// # Errors
+    /// The disk's, and a file that is damaged.
+    pub(super) fn budget<T: DeserializeOwned>(&self) -> io::Result<Option<T>> {
+        self.read(BUDGET)
+    }
+
+    /// Keeps what was spent. Blocks.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(super) fn put_budget(&self, budget: &impl Serialize) -> io::Result<()> {
+        self.write(BUDGET, &serde_json::to_vec(budget)?)
+    }
+
+    fn remove_file(&self, name: &str) -> io::Result<()> {
+        match std::fs::remove_file(self.0.join(name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    }
+
+    fn read<T: DeserializeOwned>(&self, name: &str) -> io::Result<Option<T>> {
+        let path = self.0.join(name);
+        match std::fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+            Ok(text) => serde_json::from_slice(&text).map(Some).map_err(|_| {
+                let what = format!("{} is damaged: remove it, and start again", path.display());
+                io::Error::new(io::ErrorKind::InvalidData, what)
+            }),
+        }
+    }
+
+    /// Puts a file in the place of the one before, durably. It is made with mode 0600.
+    fn write(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        let mut file = tempfile::NamedTempFile::new_in(&self.0)?;
+        file.write_all(content)?;
+        file.as_file().sync_all()?;
+        file.persist(self.0.join(name))
+            .map_err(|error| error.error)?;
+        File::open(&self.0)?.sync_all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn each_authority_has_a_directory_of_its_own_closed_to_others() {
+        let data = tempfile::tempdir().unwrap();
+        let open = |url: &str| Store::open(data.path(), &Url::parse(url).unwrap()).unwrap();
+        let (one, other) = (open("https://a.example/one"), open("https://a.example/two"));
+        let made = rcgen::generate_simple_self_signed(vec!["a.example".into()]).unwrap();
+        let pem = format!("{}{}", made.signing_key.serialize_pem(), made.cert.pem());
+        one.put("a.example", &pem).unwrap();
+        one.put("b.example", "nothing").unwrap();
+        one.put_account(&"secret").unwrap();
+        let names: Vec<String> = one.pairs().unwrap().into_iter().map(|(n, _)| n).collect();
+        assert_eq!(names, ["a.example"], "what is damaged is asked for anew");
+        assert!(other.pairs().unwrap().is_empty());
+        assert_eq!(other.account::<String>().unwrap(), None);
+        assert_eq!(one.account::<String>().unwrap().as_deref(), Some("secret"));
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+        assert_eq!(mode(&data.path().join(DIRECTORY)), 0o700);
+        assert_eq!(mode(&one.0), 0o700);
+        for entry in std::fs::read_dir(&one.0).unwrap() {
+            assert_eq!(mode(&entry.unwrap().path()), 0o600);
+        }
+        std::fs::write(one.0.join(BUDGET), "{").unwrap();
+        let error = one.budget::<String>().unwrap_err().to_string();
+        assert!(error.contains("budget.json"), "{error}");
+        one.remove("a.example").unwrap();
+        one.remove("a.example").unwrap();
+        assert!(one.pairs().unwrap().is_empty());
+    }
+}

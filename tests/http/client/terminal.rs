@@ -1,0 +1,202 @@
+//! Commands at a terminal: what they ask there, and what a person's answers do. The terminal is `script`'s, of util-linux.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use serde_json::json;
+use svc_tests::until;
+
+use super::Desk;
+use crate::account::text;
+
+/// A command at a terminal, and the hands of a person.
+struct Terminal {
+    child: Child,
+    keys: ChildStdin,
+    screen: Arc<Mutex<String>>,
+}
+
+impl Terminal {
+    /// Starts a command there.
+    fn start(command: &Command) -> Self {
+        let words = std::iter::once(command.get_program()).chain(command.get_args());
+        let words: Vec<_> = words.map(|word| quoted(word.to_str().unwrap())).collect();
+        // A shell stands between, and is not to be the one that ends by Ctrl-C.
+        let line = format!("exec {}", words.join(" "));
+        let mut script = Command::new("/usr/bin/env");
+        script
+            .args(["--default-signal=INT", "script", "--quiet", "--return"])
+            .args(["--flush", "--command", &line, "/dev/null"])
+            .env_clear()
+            .envs(command.get_envs().filter_map(|(k, v)| Some((k, v?))))
+            .env("PATH", "/usr/bin:/bin")
+            .env("SHELL", "/bin/sh")
+            .current_dir(command.get_current_dir().unwrap())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let mut child = script.spawn().unwrap();
+        let keys = child.stdin.take().unwrap();
+        let mut shown = child.stdout.take().unwrap();
+        let screen = Arc::new(Mutex::new(String::new()));
+        let written = Arc::clone(&screen);
+        // A prompt is no whole line.
+        std::thread::spawn(move || {
+            let mut bytes = [0; 1024];
+            while let Ok(count @ 1..) = shown.read(&mut bytes) {
+                let text = String::from_utf8_lossy(&bytes[..count]);
+                written.lock().unwrap().push_str(&text);
+            }
+        });
+        Self {
+            child,
+            keys,
+            screen,
+        }
+    }
+
+    fn screen(&self) -> String {
+        self.screen.lock().unwrap().clone()
+    }
+
+    /// Waits until the screen shows something.
+    async fn shows(&self, text: &str) {
+        let seen = async || self.screen().contains(text).then_some(());
+        until(text, seen).await;
+    }
+
+    fn types(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+        self.keys.flush().unwrap();
+    }
+
+    /// Waits until it has ended; answers its number, as a shell would have it, and the whole screen.
+    async fn ended(mut self) -> (i32, String) {
+        let child = &mut self.child;
+        let ended = until("the end", async || child.try_wait().unwrap()).await;
+        let signal = ended.signal().map(|signal| 128 + signal);
+        (ended.code().or(signal).unwrap(), self.screen())
+    }
+
+    /// Answers one question and waits for the end.
+    async fn answered(mut self, question: &str, keys: &str) -> (i32, String) {
+        self.shows(question).await;
+        self.types(keys);
+        self.ended().await
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // One that has ended already is what we want.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A word of the shell.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[tokio::test]
+async fn a_credential_is_typed_and_not_shown() {
+    let desk = Desk::new().await;
+    let login = || Terminal::start(&desk.bare(&["login", &desk.url()]));
+    let profiles = desk.home.path().join("svc/profiles.toml");
+    let wrong = login().answered("credential: ", "svc_wrong\r").await;
+    assert_eq!(wrong.0, 3, "{wrong:?}");
+    assert!(wrong.1.contains("Nothing was kept") && !wrong.1.contains("svc_wrong"));
+    let empty = login().answered("credential: ", "\r").await;
+    assert_eq!(empty.0, 1, "{empty:?}");
+    let interrupted = login().answered("credential: ", "\u{3}").await;
+    assert_eq!(interrupted.0, 130, "{interrupted:?}");
+    assert!(!profiles.exists());
+
+    let typed = format!("{}\r", desk.credential);
+    let (code, screen) = login().answered("credential: ", &typed).await;
+    assert_eq!(code, 0, "{screen}");
+    assert!(screen.contains("logged in to"), "{screen}");
+    assert!(!screen.contains(&desk.credential), "{screen}");
+    let kept = std::fs::read_to_string(&profiles).unwrap();
+    assert!(kept.contains(&desk.credential));
+    let mode = std::fs::metadata(&profiles).unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o600);
+}
+
+#[tokio::test]
+async fn a_password_and_a_token_are_typed_and_not_shown() {
+    let desk = Desk::new().await;
+    desk.write("a.md", "# Secret");
+    let publish = desk.command(&["publish", "a.md", "--name", "secret", "--password"]);
+    let publish = Terminal::start(&publish);
+    let (code, screen) = publish.answered("password: ", "opensesame\r").await;
+    assert_eq!(code, 0, "{screen}");
+    assert!(!screen.contains("opensesame"), "{screen}");
+    let unlock = json!({ "password": "opensesame" });
+    let unlocked = desk.server.json("/api/v1/auth/secret", &unlock).await;
+    unlocked.expect(200);
+
+    let made = desk.json(&["publish", "a.md", "--name", "gone"]).await;
+    let share = &made["published"][0];
+    let (id, token) = (text(&share["id"]), text(&share["delete_token"]));
+    let unpublish = Terminal::start(&desk.command(&["unpublish", &id]));
+    let (code, screen) = unpublish.answered("token", &format!("{token}\r")).await;
+    assert_eq!(code, 0, "{screen}");
+    assert!(!screen.contains(&token), "{screen}");
+    desk.server.get("/gone").await.expect(404);
+}
+
+/// Everything that asks first: with `n` and with Ctrl-C nothing happens, with `y` it does.
+#[tokio::test]
+async fn what_cannot_be_undone_asks_first() {
+    let desk = Desk::busy().await;
+    desk.said(&["project", "create", "Shop"]).await;
+    desk.write(
+        "svc.toml",
+        "project = \"Shop\"\n[pages]\nshop = \"shop.md\"\n",
+    );
+    desk.write("shop.md", "# Shop");
+    desk.write("notes.sql", "CREATE TABLE notes (text TEXT);");
+    desk.said(&["backend", "create", "notes.sql"]).await;
+    let moments = desk.json(&["backend", "history", "--limit", "1"]).await;
+    let at = text(&moments["moments"][0]["at"]);
+    // The state that each changes, and what is left of it.
+    let state = async || {
+        let projects = desk.json(&["project", "list"]).await["projects"].clone();
+        if projects == json!([]) {
+            return vec!["no project".to_owned()];
+        }
+        let pages = desk.said(&["frontend", "list", "--json"]).await;
+        let backend = desk.run(&["backend", "show", "--json"]).await;
+        let backend = format!("{:?} {}", backend.code, backend.stdout);
+        assert!(backend.starts_with("Some(0)") || backend.starts_with("Some(4)"));
+        vec![pages, backend, desk.read("shop.md")]
+    };
+    for arguments in [
+        &["apply"][..],
+        &["pull"],
+        &["backend", "restore", &at],
+        &["backend", "delete"],
+        &["frontend", "delete", "shop"],
+        &["project", "delete", "Shop"],
+    ] {
+        if arguments == ["pull"] {
+            desk.write("shop.md", "# Changed here");
+        }
+        let before = state().await;
+        for (keys, number) in [("n\r", 8), ("\r", 8), ("\u{3}", 130)] {
+            let asked = Terminal::start(&desk.command(arguments));
+            let (code, screen) = asked.answered("[y/N] ", keys).await;
+            assert_eq!(code, number, "{arguments:?} {keys:?}: {screen}");
+            assert_eq!(state().await, before, "{arguments:?} {keys:?}");
+        }
+        let asked = Terminal::start(&desk.command(arguments));
+        let (code, screen) = asked.answered("[y/N] ", "y\r").await;
+        assert_eq!(code, 0, "{arguments:?}: {screen}");
+        assert_ne!(state().await, before, "{arguments:?}");
+    }
+}

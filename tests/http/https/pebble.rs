@@ -1,0 +1,217 @@
+//! Pebble, the test server of Let's Encrypt, with names that lead to a server under test.
+
+use std::io::{BufRead as _, BufReader, ErrorKind};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use serde_json::json;
+use svc_tests::tls::Pair;
+use svc_tests::until;
+use tempfile::TempDir;
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+
+/// Program, which `.ci/run` installs.
+const PROGRAM: &str = "pebble";
+/// How long the certificates are valid that it issues: five years, leap days aside.
+pub(super) const DAYS: u64 = 5 * 365;
+
+/// The network of a test: every name below `example.test` leads to one server, unless it is said not to.
+#[derive(Debug)]
+pub(super) struct World {
+    /// Where names lead to.
+    pub(super) front: SocketAddr,
+    /// The server behind it.
+    behind: Arc<Mutex<Option<SocketAddr>>>,
+    /// Start of the names that do not exist.
+    missing: Arc<Mutex<Option<&'static str>>>,
+    dns: SocketAddr,
+}
+
+impl World {
+    pub(super) async fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let dns = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let world = Self {
+            front: listener.local_addr().unwrap(),
+            behind: Arc::default(),
+            missing: Arc::default(),
+            dns: dns.local_addr().unwrap(),
+        };
+        let behind = Arc::clone(&world.behind);
+        tokio::spawn(async move {
+            while let Ok((mut client, _)) = listener.accept().await {
+                let server = *behind.lock().unwrap();
+                let Some(server) = server else { continue };
+                tokio::spawn(async move {
+                    let mut server = TcpStream::connect(server).await?;
+                    copy_bidirectional(&mut client, &mut server).await
+                });
+            }
+        });
+        let missing = Arc::clone(&world.missing);
+        tokio::spawn(async move {
+            let mut question = [0; 512];
+            while let Ok((length, from)) = dns.recv_from(&mut question).await {
+                let missing = *missing.lock().unwrap();
+                if let Some(answer) = resolve(&question[..length], missing) {
+                    dns.send_to(&answer, from).await.unwrap();
+                }
+            }
+        });
+        world
+    }
+
+    /// Leads to a server from now on.
+    pub(super) fn lead_to(&self, server: SocketAddr) {
+        *self.behind.lock().unwrap() = Some(server);
+    }
+
+    /// Has names that begin so lead nowhere.
+    pub(super) fn lose(&self, start: Option<&'static str>) {
+        *self.missing.lock().unwrap() = start;
+    }
+}
+
+/// Answers a question for an address of IPv4 with this machine's, and others with nothing (RFC 1035, section 4).
+fn resolve(question: &[u8], missing: Option<&str>) -> Option<Vec<u8>> {
+    let name = question.get(12..)?;
+    let labels = name.iter().position(|byte| *byte == 0)?;
+    let asked = question.get(12..12 + labels + 5)?;
+    let first = name.get(1..=usize::from(*name.first()?))?;
+    let is_missing = missing.is_some_and(|start| first.starts_with(start.as_bytes()));
+    let is_ipv4 = asked[labels + 1..labels + 3] == [0, 1];
+    let has_answer = is_ipv4 && !is_missing;
+    let mut answer = question[..2].to_vec();
+    answer.extend([0x81, if is_missing { 0x83 } else { 0x80 }, 0, 1]);
+    answer.extend([0, u8::from(has_answer), 0, 0, 0, 0]);
+    answer.extend(asked);
+    if has_answer {
+        answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 1, 0, 4]);
+        answer.extend(Ipv4Addr::LOCALHOST.octets());
+    }
+    Some(answer)
+}
+
+/// A running Pebble. Dropping it kills it.
+#[derive(Debug)]
+pub(super) struct Pebble {
+    child: Child,
+    said: Arc<Mutex<String>>,
+    /// Pair that it speaks HTTPS with.
+    pub(super) own: Pair,
+    address: SocketAddr,
+    management: SocketAddr,
+    _directory: TempDir,
+}
+
+impl Pebble {
+    /// Starts it for a world; `None` where it is not installed, which is said aloud.
+    pub(super) async fn start(world: &World) -> Option<Self> {
+        // A free port may be another's a moment later.
+        for _ in 0..5 {
+            match Self::try_start(world).await {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    eprintln!("SKIPPED: {PROGRAM} is not installed (apt-get install {PROGRAM})");
+                    return None;
+                }
+                Err(error) => panic!("{PROGRAM}: {error}"),
+                Ok(Some(pebble)) => return Some(pebble),
+                Ok(None) => {}
+            }
+        }
+        panic!("{PROGRAM} does not start");
+    }
+
+    async fn try_start(world: &World) -> std::io::Result<Option<Self>> {
+        let own = Pair::new(&["localhost", "127.0.0.1"]);
+        let ports = [(); 2].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+        let [address, management] = ports.map(|port| port.local_addr().unwrap());
+        let config = json!({ "pebble": {
+            "listenAddress": address.to_string(),
+            "managementListenAddress": management.to_string(),
+            "certificate": own.cert(),
+            "privateKey": own.key(),
+            "httpPort": 1,
+            "tlsPort": world.front.port(),
+            "ocspResponderURL": "",
+            "externalAccountBindingRequired": false,
+        }});
+        let directory = TempDir::new()?;
+        let file = directory.path().join("pebble.json");
+        std::fs::write(&file, config.to_string())?;
+        let mut command = Command::new(PROGRAM);
+        command.arg("-config").arg(file).arg("-strict");
+        command.arg("-dnsserver").arg(world.dns.to_string());
+        command.env("PEBBLE_VA_NOSLEEP", "1").stdin(Stdio::null());
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()?;
+        let said = Arc::new(Mutex::new(String::new()));
+        let (hears, stdout) = (Arc::clone(&said), child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                let mut said = hears.lock().unwrap();
+                said.push_str(&line);
+                said.push('\n');
+            }
+        });
+        let mut pebble = Self {
+            child,
+            said,
+            own,
+            address,
+            management,
+            _directory: directory,
+        };
+        let client = pebble.client();
+        let answers = until("Pebble to answer", async || {
+            if pebble.child.try_wait().unwrap().is_some() {
+                return Some(false);
+            }
+            client
+                .get(pebble.directory())
+                .send()
+                .await
+                .ok()
+                .map(|_| true)
+        });
+        Ok(answers.await.then_some(pebble))
+    }
+
+    fn client(&self) -> reqwest::Client {
+        let root = reqwest::Certificate::from_pem(self.own.pem().as_bytes()).unwrap();
+        let client = svc_tests::http_client().no_proxy().tls_certs_only([root]);
+        client.build().unwrap()
+    }
+
+    /// The URL of its directory.
+    pub(super) fn directory(&self) -> String {
+        format!("https://{}/dir", self.address)
+    }
+
+    /// The certificate that those are believed by which it issues.
+    pub(super) async fn root(&self) -> String {
+        let url = format!("https://{}/roots/0", self.management);
+        let answer = self.client().get(url).send().await.unwrap();
+        answer.text().await.unwrap()
+    }
+
+    /// How many certificates were asked for so far.
+    pub(super) fn orders(&self) -> usize {
+        let said = self.said.lock().unwrap();
+        said.lines()
+            .filter(|line| line.contains("orders in the db"))
+            .count()
+    }
+}
+
+impl Drop for Pebble {
+    fn drop(&mut self) {
+        // One that has ended already is what we want.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

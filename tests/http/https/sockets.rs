@@ -1,0 +1,106 @@
+//! Rooms and live queries over TLS: what their own tests show over TCP holds here, too.
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use serde_json::{Value, json};
+use svc_tests::TestServer;
+use tokio_tungstenite::tungstenite::Message;
+
+use super::local;
+use crate::{live, rooms};
+
+/// Messages as large and as many as one likes.
+fn fast(limits: &mut svc::config::Limits) {
+    limits.frame_bytes = 65_536;
+    limits.messages_per_second = 100_000;
+}
+
+#[tokio::test]
+async fn members_of_a_room_hear_each_other() {
+    let pair = local();
+    let builder = TestServer::builder().https(&pair);
+    let house = rooms::house_on(builder.limits(fast)).await;
+    let (mut ada, ada_id) = rooms::join(&house, "lobby").await;
+    let (mut bob, _) = rooms::join(&house, "lobby").await;
+    // As large as the decoder's buffer on the stack, larger, and larger than a record of TLS.
+    for length in [1, 8_000, 9_000, 20_000, 60_000] {
+        let text = "x".repeat(length);
+        ada.say("move", json!(text)).await;
+        let heard = bob.until("move").await;
+        assert_eq!(heard["sender"], json!(ada_id));
+        assert_eq!(heard["data"].as_str().map(str::len), Some(length));
+        bob.say("back", json!(length)).await;
+        assert_eq!(ada.until("back").await["data"], json!(length));
+    }
+    bob.0.send(Message::Ping("hello".into())).await.unwrap();
+    let pong = loop {
+        match bob.0.next().await.unwrap().unwrap() {
+            Message::Pong(payload) => break payload,
+            _ => continue,
+        }
+    };
+    assert_eq!(&pong[..], b"hello");
+    bob.0.send(Message::binary(vec![1])).await.unwrap();
+    assert_eq!(bob.closed().await, Some(1003));
+    ada.until("svc:leave").await;
+    ada.close().await;
+}
+
+#[tokio::test]
+async fn what_comes_in_one_piece_is_read_to_its_end() {
+    let pair = local();
+    let house = rooms::house_on(TestServer::builder().https(&pair)).await;
+    let (mut ada, _) = rooms::join(&house, "lobby").await;
+    let (mut bob, _) = rooms::join(&house, "lobby").await;
+    // Several frames in one record of TLS, of which the kernel tells once.
+    for number in 0..9 {
+        let text = json!({ "v": 1, "type": "move", "data": [number, "x".repeat(3_000)] });
+        ada.0.feed(Message::text(text.to_string())).await.unwrap();
+    }
+    ada.0.flush().await.unwrap();
+    for number in 0..9 {
+        assert_eq!(bob.until("move").await["data"][0], json!(number));
+    }
+}
+
+#[tokio::test]
+async fn a_member_who_does_not_read_is_closed_and_the_others_go_on() {
+    let pair = local();
+    let builder = TestServer::builder().https(&pair);
+    let house = rooms::house_on(builder.limits(fast)).await;
+    let (mut ada, _) = rooms::join(&house, "lobby").await;
+    let (mut slow, _) = rooms::join(&house, "lobby").await;
+    let (mut bob, _) = rooms::join(&house, "lobby").await;
+    let text = "x".repeat(60_000);
+    // What the kernels on both sides and the session hold is less than this.
+    let mut heard = 0;
+    for _ in 0..400 {
+        ada.say("move", json!(text)).await;
+        bob.until("move").await;
+        heard += 1;
+    }
+    assert_eq!(heard, 400);
+    assert_eq!(slow.closed().await, Some(1013));
+}
+
+#[tokio::test]
+async fn a_live_query_tells_of_a_commit() {
+    let pair = local();
+    let house = live::house_on(TestServer::builder().https(&pair)).await;
+    let mut socket = live::open(&house).await;
+    live::first(&mut socket, "counts", "counts", &json!({ "poll": 1 })).await;
+    house
+        .done("vote", &json!({ "poll": 1, "choice": "tea" }))
+        .await;
+    let rows: Value = live::rows(&mut socket, "counts", 2).await;
+    assert_eq!(rows, json!([{ "choice": "tea", "n": 1 }]));
+}
+
+#[tokio::test]
+async fn a_server_that_stops_says_so() {
+    let pair = local();
+    let house = rooms::house_on(TestServer::builder().https(&pair)).await;
+    let (mut ada, _) = rooms::join(&house, "lobby").await;
+    let stopping = house.server.stop();
+    let (code, _) = tokio::join!(ada.closed(), stopping);
+    assert_eq!(code, Some(1001));
+}

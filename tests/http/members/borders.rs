@@ -1,0 +1,443 @@
+//! The borders between workspaces: what is another's is not reached through what is one's own, and who was let out is out.
+
+use http::Method;
+use serde_json::{Value, json};
+use svc::operations;
+use svc_tests::{Answer, Ask};
+
+use super::roles::{PLACELESS, Place, at, everybody};
+use super::{ALL, House};
+use crate::account::{Owner, text};
+use crate::openapi::{description, operations as described};
+
+const PROJECTS: &str = "/api/v1/projects";
+
+/// Ids of what is in a place.
+struct Things {
+    frontend: String,
+    live: String,
+    draft: String,
+    price: String,
+    visitor: String,
+    key: String,
+    member: String,
+}
+
+async fn ask(house: &House, who: &Owner, method: Method, path: &str, body: Value) -> Answer {
+    let body = (!body.is_null()).then_some(body);
+    who.ask(&house.server, method, path, body.as_ref()).await
+}
+
+/// Puts one of everything into a place, as its owner.
+async fn furnish(house: &House, owner: &Owner, place: &Place, member: &str) -> Things {
+    let project = format!("{PROJECTS}/{}", place.project);
+    let frontend = format!("{project}/frontends/{}", place.slug);
+    let post = async |path: String, body: Value| {
+        let made = ask(house, owner, Method::POST, &path, body).await;
+        made.expect(201).json()
+    };
+    let shown = ask(house, owner, Method::GET, &frontend, Value::Null).await;
+    let id = text(&shown.expect(200).json()["id"]);
+    let listed = format!("{frontend}/revisions");
+    let listed = ask(house, owner, Method::GET, &listed, Value::Null).await;
+    let live = text(&listed.expect(200).json()["active_revision_id"]);
+    let draft = json!({ "base_revision_id": live, "content": format!("# Two of {}", place.slug) });
+    let draft = ask(
+        house,
+        owner,
+        Method::POST,
+        &format!("{frontend}/revisions"),
+        draft,
+    )
+    .await;
+    let draft = text(&draft.expect(200).json()["revision"]["revision_id"]);
+    let price = json!({ "product_name": "Tea", "label": "Cup", "amount": 300, "currency": "eur" });
+    let price = post(format!("{project}/payments/catalog"), price).await;
+    let keys = format!("{ALL}/{}/keys", place.workspace);
+    let key = post(keys, json!({ "note": "kept" })).await;
+    let visitor = format!("usr_visitor{}", place.slug);
+    let (id_of_visitor, of) = (visitor.clone(), place.project.clone());
+    let control = &house.server.server().app().control;
+    let signed_in = control.write(move |tx| {
+        tx.execute(
+            "INSERT INTO visitors (id, project_id, issuer, subject, provider, created_at, last_seen_at)
+             VALUES (?1, ?2, 'https://issuer.example', 's-1', 'dev', 0, 0)",
+            [id_of_visitor, of],
+        )?;
+        Ok::<_, svc::control::Error>(())
+    });
+    signed_in.await.unwrap();
+    Things {
+        frontend: id,
+        live,
+        draft,
+        price: text(&price["id"]),
+        visitor,
+        key: text(&key["key_id"]),
+        member: member.to_owned(),
+    }
+}
+
+/// Everything that the owner of a place sees of it.
+async fn seen(house: &House, owner: &Owner, place: &Place) -> Vec<Value> {
+    let project = format!("{PROJECTS}/{}", place.project);
+    let (frontend, workspace) = (
+        format!("{project}/frontends/{}", place.slug),
+        format!("{ALL}/{}", place.workspace),
+    );
+    let mut seen = Vec::new();
+    for path in [
+        project.clone(),
+        format!("{project}/frontends"),
+        format!("{frontend}/content"),
+        format!("{frontend}/revisions"),
+        format!("{frontend}/releases"),
+        format!("{project}/backend"),
+        format!("{project}/payments/catalog"),
+        format!("{project}/visitors"),
+        workspace.clone(),
+        format!("{workspace}/keys"),
+        format!("{workspace}/audit"),
+    ] {
+        let answer = ask(house, owner, Method::GET, &path, Value::Null).await;
+        let mut document = answer.expect(200).json();
+        // When a key was last used is written down behind the request.
+        for key in document["keys"].as_array_mut().into_iter().flatten() {
+            key["last_used_at"] = Value::Null;
+        }
+        seen.push(document);
+    }
+    seen
+}
+
+/// Requests at one's own address that name what is another's, each with what is answered to who may do such a thing.
+fn attempts(
+    own: &Place,
+    of: &Things,
+    other: &Place,
+    theirs: &Things,
+) -> Vec<(Method, String, Value, u16)> {
+    let (get, post, patch) = (Method::GET, Method::POST, Method::PATCH);
+    let project = format!("{PROJECTS}/{}", own.project);
+    let (workspace, none) = (format!("{ALL}/{}", own.workspace), Value::Null);
+    let mine = format!("{project}/frontends/{}", own.slug);
+    let mut all = Vec::new();
+    for target in [other.slug, &theirs.frontend] {
+        let at = format!("{project}/frontends/{target}");
+        let new = json!({ "content": "# Taken" });
+        let draft = json!({ "base_revision_id": theirs.live, "content": "# Taken" });
+        let release =
+            json!({ "revision_id": theirs.draft, "expected_active_revision_id": theirs.live });
+        all.extend([
+            (get.clone(), at.clone(), none.clone(), 404),
+            (get.clone(), format!("{at}/content"), none.clone(), 404),
+            (get.clone(), format!("{at}/revisions"), none.clone(), 404),
+            (get.clone(), format!("{at}/releases"), none.clone(), 404),
+            (
+                get.clone(),
+                format!("{at}/revisions/{}", theirs.draft),
+                none.clone(),
+                404,
+            ),
+            (Method::PUT, at.clone(), new, 404),
+            (post.clone(), format!("{at}/revisions"), draft, 404),
+            (post.clone(), format!("{at}/promote"), release.clone(), 404),
+            (post.clone(), format!("{at}/rollback"), release, 404),
+            (Method::DELETE, at.clone(), none.clone(), 204),
+        ]);
+    }
+    let release = json!({ "revision_id": theirs.draft, "expected_active_revision_id": of.live });
+    let draft = json!({ "base_revision_id": theirs.live, "content": "# Taken" });
+    let claim =
+        json!({ "id": theirs.frontend, "delete_token": format!("svcd_{}", "a".repeat(43)) });
+    let (role, key) = (json!({ "role": "viewer" }), &theirs.key);
+    all.extend([
+        (
+            get.clone(),
+            format!("{mine}/revisions/{}", theirs.draft),
+            none.clone(),
+            404,
+        ),
+        (
+            get.clone(),
+            format!("{mine}/content?revision_id={}", theirs.draft),
+            none.clone(),
+            404,
+        ),
+        (
+            post.clone(),
+            format!("{mine}/promote"),
+            release.clone(),
+            404,
+        ),
+        (post.clone(), format!("{mine}/rollback"), release, 404),
+        (post.clone(), format!("{mine}/revisions"), draft, 409),
+        (
+            post.clone(),
+            format!("{project}/frontends/claim"),
+            claim,
+            404,
+        ),
+        (
+            patch.clone(),
+            project.clone(),
+            json!({ "home": other.slug }),
+            400,
+        ),
+        (
+            Method::DELETE,
+            format!("{project}/payments/catalog/{}", theirs.price),
+            none.clone(),
+            404,
+        ),
+        (
+            Method::DELETE,
+            format!("{project}/visitors/{}", theirs.visitor),
+            none.clone(),
+            204,
+        ),
+        (
+            patch,
+            format!("{workspace}/members/{}", theirs.member),
+            role,
+            404,
+        ),
+        (
+            Method::DELETE,
+            format!("{workspace}/members/{}", theirs.member),
+            none.clone(),
+            404,
+        ),
+        (Method::DELETE, format!("{workspace}/keys/{key}"), none, 404),
+    ]);
+    all
+}
+
+/// Calls of tools that ask for the same.
+fn calls(own: &Place, other: &Place, theirs: &Things) -> Vec<(&'static str, Value)> {
+    let at = |more: Value| {
+        let mut given = json!({ "project_id": own.project });
+        given
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        given
+    };
+    let mut all = Vec::new();
+    for target in [
+        json!({ "slug": other.slug }),
+        json!({ "id": theirs.frontend }),
+    ] {
+        for more in [
+            json!({ "action": "get" }),
+            json!({ "action": "content" }),
+            json!({ "action": "list_revisions" }),
+            json!({ "action": "releases" }),
+            json!({ "action": "get_revision", "revision_id": theirs.draft }),
+            json!({ "action": "update", "content": "# Taken" }),
+            json!({ "action": "create_revision", "base_revision_id": theirs.live, "content": "# Taken" }),
+            json!({ "action": "promote", "revision_id": theirs.draft, "expected_active_revision_id": theirs.live }),
+            json!({ "action": "rollback", "revision_id": theirs.draft, "expected_active_revision_id": theirs.live }),
+            json!({ "action": "delete" }),
+        ] {
+            let mut given = at(more);
+            given
+                .as_object_mut()
+                .unwrap()
+                .extend(target.as_object().unwrap().clone());
+            all.push(("manage_frontend", given));
+        }
+    }
+    let member = |action: &str| json!({ "action": action, "workspace": own.workspace, "user_id": theirs.member, "role": "viewer" });
+    let mut remove = member("remove_member");
+    remove.as_object_mut().unwrap().remove("role");
+    all.extend([
+        (
+            "manage_frontend",
+            at(json!({ "action": "content", "slug": own.slug, "revision_id": theirs.draft })),
+        ),
+        (
+            "manage_payments",
+            at(json!({ "action": "deactivate_price", "price_id": theirs.price })),
+        ),
+        (
+            "manage_project",
+            at(json!({ "action": "forget_visitor", "user_id": theirs.visitor })),
+        ),
+        ("manage_workspace", member("set_role")),
+        ("manage_workspace", remove),
+    ]);
+    all
+}
+
+#[tokio::test]
+async fn what_is_anothers_is_not_reached_through_ones_own() {
+    let house = House::new().await;
+    let (places, people) = everybody(&house).await;
+    let by = |name: &str| &people.iter().find(|one| one.name == name).unwrap().owner;
+    let (alice, bob) = (by("alice").clone(), by("bob").clone());
+    // In each workspace somebody whom the other one does not have.
+    let mut things = Vec::new();
+    for (owner, place, name) in [(&alice, &places[0], "erin"), (&bob, &places[1], "frank")] {
+        let member = house.user(name).await.id;
+        let body = json!({ "user_id": member, "role": "viewer" });
+        let path = format!("{ALL}/{}/members", place.workspace);
+        ask(&house, owner, Method::POST, &path, body)
+            .await
+            .expect(201);
+        things.push(furnish(&house, owner, place, &member).await);
+    }
+    let before = [
+        seen(&house, &alice, &places[0]).await,
+        seen(&house, &bob, &places[1]).await,
+    ];
+    for (name, own) in [
+        ("alice", 0),
+        ("a machine", 0),
+        ("bob", 1),
+        ("another machine", 1),
+    ] {
+        let (who, other) = (by(name), 1 - own);
+        let attempts = attempts(&places[own], &things[own], &places[other], &things[other]);
+        for (method, path, body, status) in attempts {
+            let answer = ask(&house, who, method.clone(), &path, body).await;
+            let above = name.contains("machine") && path.starts_with(ALL);
+            let expected = if above { 403 } else { status };
+            assert_eq!(
+                answer.status,
+                expected,
+                "{method} {path} by {name}: {}",
+                answer.text()
+            );
+        }
+        for (tool, given) in calls(&places[own], &places[other], &things[other]) {
+            let params = json!({ "name": tool, "arguments": given });
+            let body =
+                json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+            let request = house
+                .server
+                .json("/mcp", &body)
+                .bearer_auth(&who.credential);
+            let answer = request
+                .header("mcp-protocol-version", "2025-11-25")
+                .answer()
+                .await;
+            let result = answer.expect(200).json()["result"].take();
+            let code = &result["structuredContent"]["code"];
+            let done = result["structuredContent"] == json!({ "deleted": true });
+            assert!(
+                done || *code == "not_found" || *code == "forbidden",
+                "{tool} {given} by {name}: {result}"
+            );
+        }
+    }
+    // Nothing of either has changed, not even by what is answered as if it were done.
+    let after = [
+        seen(&house, &alice, &places[0]).await,
+        seen(&house, &bob, &places[1]).await,
+    ];
+    assert_eq!(after, before);
+}
+
+#[tokio::test]
+async fn a_kept_answer_is_its_callers_own() {
+    let house = House::new().await;
+    let (places, people) = everybody(&house).await;
+    let path = format!("{PROJECTS}/{}/frontends", places[0].project);
+    let body = json!({ "type": "markdown", "content": "# Mine", "requested_slug": "mine" });
+    let send = async |who: &Owner| {
+        let request = who.request(&house.server, Method::POST, &path);
+        let request = request.header("idempotency-key", "one-key");
+        request.json(&body).answer().await
+    };
+    let mut slugs = Vec::new();
+    for somebody in &people {
+        let answer = send(&somebody.owner).await;
+        let may = somebody.roles[0].is_some_and(|role| role >= svc::workspaces::Role::Editor);
+        assert_eq!(
+            answer.status,
+            if may { 201 } else { 403 },
+            "{}",
+            somebody.name
+        );
+        if may {
+            assert_eq!(
+                answer.header("idempotency-replayed"),
+                None,
+                "{}",
+                somebody.name
+            );
+            slugs.push(text(&answer.json()["slug"]));
+        }
+    }
+    slugs.sort();
+    slugs.dedup();
+    assert_eq!(slugs.len(), 3, "alice, carol and the machine have one each");
+}
+
+#[tokio::test]
+async fn who_is_let_out_is_out_from_the_next_request_on() {
+    let house = House::new().await;
+    let (places, people) = everybody(&house).await;
+    let by = |name: &str| &people.iter().find(|one| one.name == name).unwrap().owner;
+    let (alice, bob, carol) = (by("alice"), by("bob"), by("carol"));
+    let (machine, reader) = (by("a machine"), by("a reader"));
+    // Everybody is known, and remembered where anything is.
+    for who in [carol, machine, reader] {
+        let project = format!("/{}", places[0].project);
+        who.get(&house.server, &project).await.expect(200);
+    }
+    let me = ask(&house, carol, Method::GET, "/api/v1/me", Value::Null).await;
+    let carol_id = text(&me.expect(200).json()["user_id"]);
+    for (owner, place) in [(alice, &places[0]), (bob, &places[1])] {
+        let path = format!("{ALL}/{}/members/{carol_id}", place.workspace);
+        let gone = ask(&house, owner, Method::DELETE, &path, Value::Null).await;
+        gone.expect(204);
+    }
+    for key in [machine, reader] {
+        let id = key.credential.split('_').nth(1).unwrap();
+        let path = format!("{ALL}/acme/keys/{id}");
+        let gone = ask(&house, alice, Method::DELETE, &path, Value::Null).await;
+        gone.expect(204);
+    }
+    let before = house.server.stored();
+    let routes = described(&description(&house.server).await);
+    for row in operations::all() {
+        let found = routes
+            .iter()
+            .find(|(_, _, operation)| operation["operationId"] == row.id);
+        let (path, method, _) = found.unwrap();
+        for place in &places {
+            let path = at(path, place);
+            for key in [machine, reader] {
+                let answer = ask(&house, key, method.clone(), &path, json!({})).await;
+                answer.problem(401, "unauthorized");
+            }
+            if PLACELESS.contains(&row.id) {
+                continue;
+            }
+            let answer = ask(&house, carol, method.clone(), &path, json!({})).await;
+            answer.problem(403, "forbidden");
+        }
+    }
+    for (path, body) in [
+        ("api/query", json!({ "sql": "SELECT 1 AS n" })),
+        (
+            "api/op",
+            json!({ "action": "none", "as": { "user_id": "usr_test" } }),
+        ),
+    ] {
+        let path = format!("/acme/{path}");
+        for who in [carol, machine] {
+            let answer = ask(&house, who, Method::POST, &path, body.clone()).await;
+            assert!(
+                matches!(answer.status, 401 | 403),
+                "{path}: {}",
+                answer.text()
+            );
+        }
+    }
+    let listed = carol.get(&house.server, "").await.expect(200).json();
+    assert_eq!(listed, json!({ "projects": [] }));
+    assert_eq!(house.server.stored(), before, "nothing was done");
+}

@@ -1,0 +1,81 @@
+//! Every call of the provider that there is, recorded: `tests/stripe` holds them to the provider's own description.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use svc::outbound::Outbound;
+use svc::stripe::{NewCheckout, PlanCheckout, Purchase, Stripe};
+
+use super::provider::{Manner, Provider};
+
+fn checkout(recurring: bool) -> NewCheckout {
+    let back = |outcome: &str| format!("http://localhost:8080/shop?checkout={outcome}");
+    NewCheckout {
+        session: "01a1ff0b-0540-7000-8000-000000000001".to_owned(),
+        purchase: Purchase {
+            product: "Handbook".to_owned(),
+            description: "PDF · All of it".to_owned(),
+            amount: 900,
+            currency: "eur".to_owned(),
+            recurring,
+        },
+        email: Some("ada@example.com".to_owned()),
+        success_url: back("success"),
+        cancel_url: back("canceled"),
+    }
+}
+
+#[tokio::test]
+async fn every_call_is_as_it_was_recorded() {
+    let provider = Provider::start().await;
+    let stripe = Stripe::new(Outbound::new().unwrap(), &provider.settings()).unwrap();
+    stripe.checkout(&checkout(false), "once").await.unwrap();
+    stripe.checkout(&checkout(true), "monthly").await.unwrap();
+    let plan = PlanCheckout {
+        workspace: "01a1ff0b-0540-7000-8000-000000000002",
+        price: "price_1Qpro",
+        customer: Some("cus_1"),
+        back: "http://localhost:8080/",
+    };
+    stripe.plan(plan, "plan").await.unwrap();
+    let back = "http://localhost:8080/";
+    stripe.portal("cus_1", back, "portal").await.unwrap();
+    stripe.end_at_close("sub_1", "end").await.unwrap();
+    stripe.expire("cs_1", "expire").await.unwrap();
+
+    let calls = provider.calls().into_iter().map(|call| {
+        assert_eq!(call.headers["stripe-version"], svc::stripe::VERSION);
+        json!({ "key": call.headers["idempotency-key"].to_str().unwrap(), "path": call.path, "form": call.form })
+    });
+    let calls: Vec<Value> = calls.collect();
+    let fresh = json!({ "version": svc::stripe::VERSION, "calls": calls });
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("stripe/calls.json");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&file, format!("{fresh:#}\n")).unwrap();
+    }
+    let kept: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    assert_eq!(
+        kept, fresh,
+        "calls.json is stale: run this with UPDATE_GOLDEN=1 if the calls are right"
+    );
+}
+
+#[tokio::test]
+async fn an_address_that_the_provider_does_not_take_is_left_to_the_visitor() {
+    let provider = Provider::start().await;
+    let stripe = Stripe::new(Outbound::new().unwrap(), &provider.settings()).unwrap();
+    let error = json!({ "error": { "type": "invalid_request_error", "code": "email_invalid", "param": "customer_email" } });
+    provider.next(Manner::Say(400, error));
+    stripe.checkout(&checkout(false), "once").await.unwrap();
+    let [with, without] = &provider.calls()[..] else {
+        panic!("two calls")
+    };
+    assert_eq!(with.form["customer_email"], "ada@example.com");
+    let mut expected = with.form.clone();
+    expected.remove("customer_email");
+    assert_eq!(without.form, expected);
+    assert_ne!(
+        with.headers["idempotency-key"],
+        without.headers["idempotency-key"]
+    );
+}

@@ -1,0 +1,403 @@
+//! The files of `docs/proxy`, each run by its own program in front of a server: what has to come through does.
+//!
+//! Without the program there is nothing to try; `SVC_TEST_EVERYTHING`, which the continuous integration sets, makes that a failure.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use http::header;
+use reqwest::{Client, RequestBuilder};
+use serde_json::{Value, json};
+use svc_tests::{Answer, Ask, TestServer, http_client, until};
+use tempfile::TempDir;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::Role;
+
+use crate::account::{Owner, text};
+
+const HOST: &str = "share.example.com";
+const SITES: &str = "pages.example.com";
+/// The origin of the project that is tried.
+const PROJECT: &str = "house-acme.pages.example.com";
+
+/// A proxy: its program, its file, and how both come to run on ports of ours.
+struct Kind {
+    program: &'static str,
+    settle: fn(&Place) -> String,
+    arguments: fn(&Path) -> Vec<String>,
+}
+
+const CADDY: Kind = Kind {
+    program: "caddy",
+    settle: caddyfile,
+    arguments: |file| {
+        let file = file.to_str().unwrap().to_owned();
+        ["run", "--adapter", "caddyfile", "--config"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain([file])
+            .collect()
+    },
+};
+
+const NGINX: Kind = Kind {
+    program: "nginx",
+    settle: nginx_conf,
+    arguments: |file| {
+        let home = file.parent().unwrap().to_str().unwrap().to_owned();
+        vec![
+            "-p".to_owned(),
+            home,
+            "-c".to_owned(),
+            file.display().to_string(),
+        ]
+    },
+};
+
+/// Where a proxy runs.
+struct Place {
+    home: TempDir,
+    server: SocketAddr,
+    http: u16,
+    https: u16,
+}
+
+impl Place {
+    /// A path in its folder.
+    fn at(&self, name: &str) -> String {
+        self.home.path().join(name).display().to_string()
+    }
+
+    /// A file of ours, which speaks to our server and has our certificate.
+    fn settled(&self, file: &str) -> String {
+        file.replace("127.0.0.1:8080", &self.server.to_string())
+            .replace("/etc/ssl/svc/", &self.at(""))
+    }
+}
+
+fn caddyfile(place: &Place) -> String {
+    let (http, https) = (place.http, place.https);
+    format!(
+        "{{\n\tadmin off\n\tlocal_certs\n\tskip_install_trust\n\tdefault_bind 127.0.0.1\n\thttp_port {http}\n\thttps_port {https}\n\tstorage file_system {}\n}}\n{}",
+        place.at("storage"),
+        place.settled(include_str!("../../docs/proxy/Caddyfile"))
+    )
+}
+
+fn nginx_conf(place: &Place) -> String {
+    let (http, https) = (place.http, place.https);
+    let file = include_str!("../../docs/proxy/nginx.conf");
+    let lines = file.lines().filter(|line| !line.contains("[::]"));
+    let file = lines.collect::<Vec<_>>().join("\n");
+    let file = place
+        .settled(&file)
+        .replace("listen 80;", &format!("listen 127.0.0.1:{http};"))
+        .replace("listen 443 ", &format!("listen 127.0.0.1:{https} "));
+    assert!(file.contains(&format!(":{https} ssl http2;")), "{file}");
+    let user = if rustix::process::geteuid().is_root() {
+        "user root;"
+    } else {
+        ""
+    };
+    let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|name| format!("{name}_temp_path {};", place.at(name)));
+    format!(
+        "daemon off; {user} pid {}; error_log stderr;\nevents {{}}\nhttp {{ access_log off; {}\n{file}\n}}\n",
+        place.at("pid"),
+        temporary.concat()
+    )
+}
+
+/// A proxy that runs. Dropping it ends it.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // nginx ends its workers when it is asked to end, and leaves them when it is killed.
+        let id = rustix::process::Pid::from_child(&self.0);
+        let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
+        let _ = self.0.wait();
+    }
+}
+
+/// A server, its owner's project, and a proxy in front.
+struct Site {
+    server: TestServer,
+    owner: Owner,
+    place: Place,
+    _proxy: Running,
+}
+
+impl Site {
+    async fn start(kind: &Kind) -> Option<Self> {
+        let program = installed(kind.program)?;
+        let (http, https) = (free_port(), free_port());
+        let server = TestServer::builder().settings(|settings| {
+            settings.base_url = Some(format!("https://{HOST}:{https}").parse().unwrap());
+            settings.sites_domain = Some(format!("{SITES}:{https}"));
+            settings.trusted_proxies = vec!["127.0.0.1/32".parse().unwrap()];
+            settings.limits.deploy_burst = 3;
+        });
+        let server = server.start().await;
+        let owner = Owner::new(&server, "acme").await;
+        let place = Place {
+            home: TempDir::new().unwrap(),
+            server: server.address(),
+            http,
+            https,
+        };
+        certify(&place);
+        let file = place.home.path().join("proxy.conf");
+        std::fs::write(&file, (kind.settle)(&place)).unwrap();
+        let mut command = Command::new(program);
+        command
+            .args((kind.arguments)(&file))
+            .env("HOME", place.home.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(std::fs::File::create(place.at("log")).unwrap());
+        let proxy = Running(command.spawn().unwrap());
+        let site = Self {
+            server,
+            owner,
+            place,
+            _proxy: proxy,
+        };
+        let client = site.client(1);
+        let ready = async || {
+            let answer = client.get(site.url(HOST, "/readyz")).send().await.ok()?;
+            (answer.status() == 200).then_some(())
+        };
+        until(&format!("{} to serve", kind.program), ready).await;
+        Some(site)
+    }
+
+    /// A client at an address of its own: 127.0.0.`number`.
+    fn client(&self, number: u8) -> Client {
+        self.building(number).build().unwrap()
+    }
+
+    fn building(&self, number: u8) -> reqwest::ClientBuilder {
+        let proxy = SocketAddr::from((Ipv4Addr::LOCALHOST, self.place.https));
+        http_client()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .tls_danger_accept_invalid_certs(true)
+            .local_address(IpAddr::from([127, 0, 0, number]))
+            .resolve(HOST, proxy)
+            .resolve(PROJECT, proxy)
+    }
+
+    fn url(&self, host: &str, path: &str) -> String {
+        format!("https://{host}:{}{path}", self.place.https)
+    }
+
+    async fn share(&self, client: &Client, claimed: &str) -> Answer {
+        let url = self.url(HOST, "/api/v1/deploy");
+        let request = client.post(url).header("x-forwarded-for", claimed);
+        request.json(&json!({ "content": "x" })).answer().await
+    }
+
+    /// A project with a page `room` whose backend has rooms and an action.
+    async fn furnish(&self) {
+        let project = self.owner.project(&self.server, "House").await;
+        let backend = json!({ "ddl": "CREATE TABLE notes (text)", "realtime": true });
+        let path = format!("/{project}/backend");
+        let made = self.owner.post(&self.server, &path, &backend).await;
+        made.expect(201);
+        let actions = json!({ "actions": [
+            { "name": "write", "sql": "INSERT INTO notes VALUES (:text)" },
+            { "name": "all", "sql": "SELECT text FROM notes" },
+        ] });
+        let path = format!("{path}/actions");
+        let put = http::Method::PUT;
+        let defined = self.owner.send(&self.server, put, &path, &actions).await;
+        defined.expect(200);
+        let page = self.owner.frontend(&self.server, &project, "room").await;
+        assert_eq!(text(&page["url"]), self.url(PROJECT, "/room"));
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+fn installed(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap();
+    let mut folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
+    let found = folders.find_map(|folder| Some(folder.join(program)).filter(|file| file.is_file()));
+    let must = std::env::var_os("SVC_TEST_EVERYTHING").is_some();
+    assert!(found.is_some() || !must, "{program} is not installed");
+    found
+}
+
+/// A certificate that nobody trusts, for all names of the site.
+fn certify(place: &Place) {
+    let names = format!("subjectAltName=DNS:{HOST},DNS:*.{SITES}");
+    let subject = format!("/CN={HOST}");
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt"])
+        .args(["ec_paramgen_curve:P-256", "-nodes", "-days", "2"])
+        .args(["-subj", &subject, "-addext", &names])
+        .args(["-keyout", &place.at("privkey.pem")])
+        .args(["-out", &place.at("fullchain.pem")])
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(made.success());
+}
+
+async fn what_has_to_come_through_does(kind: Kind) {
+    let Some(site) = Site::start(&kind).await else {
+        return;
+    };
+    site.furnish().await;
+    pages(&site).await;
+    too_large(&site).await;
+    clients(&site).await;
+    events(&site).await;
+    sockets(&site).await;
+}
+
+/// Pages of both hosts, as the server has compressed and tagged them, and the way from `http`.
+async fn pages(site: &Site) {
+    let client = site.client(1);
+    for url in [site.url(HOST, "/"), site.url(PROJECT, "/room")] {
+        let ask = || client.get(&url).header(header::ACCEPT_ENCODING, "br");
+        let page = ask().answer().await.expect(200);
+        assert_eq!(page.header("content-encoding"), Some("br"), "{url}");
+        let etag = page.header("etag").unwrap();
+        assert!(etag.starts_with('"') && etag.ends_with("-br\""), "{etag}");
+        ask()
+            .header(header::IF_NONE_MATCH, etag)
+            .answer()
+            .await
+            .expect(304);
+    }
+    let plain = SocketAddr::from((Ipv4Addr::LOCALHOST, site.place.http));
+    let plain = site.building(1).resolve(HOST, plain).build().unwrap();
+    let url = format!("http://{HOST}:{}/room?a=1", site.place.http);
+    let answer = plain.get(url).answer().await.expect(308);
+    let there = answer.header("location").unwrap().to_owned();
+    assert!(there.starts_with(&format!("https://{HOST}")), "{there}");
+    assert!(there.ends_with("/room?a=1"), "{there}");
+    // Somebody else's name is not ours, and an encoded path is as it was sent.
+    let client = client.get(site.url(HOST, "/a%2Fb")).answer().await;
+    client.problem(404, "not_found");
+}
+
+/// A body that is too large is the server's to refuse.
+async fn too_large(site: &Site) {
+    let most = 1 << 20;
+    let client = site.client(2);
+    let send = async |bytes: usize| {
+        let body = json!({ "content": "x".repeat(bytes) }).to_string();
+        let url = site.url(HOST, "/api/v1/deploy");
+        client.post(url).body(body).answer().await
+    };
+    let around = json!({ "content": "" }).to_string().len();
+    send(most - around).await.expect(201);
+    let refused = send(most - around + 1).await;
+    refused.problem(413, "payload_too_large");
+}
+
+/// Each client has its own bucket, whatever it says of itself.
+async fn clients(site: &Site) {
+    let (one, other) = (site.client(3), site.client(4));
+    for number in 1..=3 {
+        let shared = site.share(&one, &format!("9.9.9.{number}")).await;
+        shared.expect(201);
+    }
+    site.share(&one, "9.9.9.9")
+        .await
+        .problem(429, "rate_limited");
+    site.share(&other, "127.0.0.3").await.expect(201);
+}
+
+async fn write(site: &Site, client: &Client, note: &str) {
+    let call = json!({ "action": "write", "params": { "text": note } });
+    let url = site.url(PROJECT, "/room/api/op");
+    client.post(url).json(&call).answer().await.expect(200);
+}
+
+/// Server-sent events come when they are sent, and not when the stream has ended.
+async fn events(site: &Site) {
+    let client = site.client(5);
+    let url = site.url(PROJECT, "/room/api/live?action=all");
+    let stream = client.get(url).header(header::ACCEPT, "text/event-stream");
+    let mut stream = stream.send().await.unwrap();
+    assert_eq!(stream.status(), 200);
+    let mut came = String::new();
+    for (number, note) in [(1, None), (2, Some("tea")), (3, Some("coffee"))] {
+        if let Some(note) = note {
+            write(site, &client, note).await;
+        }
+        while !came.contains(&format!("id: {number}\n")) {
+            let chunk = stream.chunk().await.unwrap().expect("it goes on");
+            came.push_str(std::str::from_utf8(&chunk).unwrap());
+        }
+        assert!(came.contains(note.unwrap_or_default()), "{came}");
+    }
+}
+
+/// The next envelope that a member of a room hears.
+async fn hear<S>(socket: &mut WebSocketStream<S>) -> Value
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+{
+    loop {
+        if let Message::Text(said) = socket.next().await.unwrap().unwrap() {
+            return serde_json::from_str(&said).unwrap();
+        }
+    }
+}
+
+fn upgrade(request: RequestBuilder, origin: &str) -> RequestBuilder {
+    request
+        .header(header::CONNECTION, "Upgrade")
+        .header(header::UPGRADE, "websocket")
+        .header(header::SEC_WEBSOCKET_VERSION, "13")
+        .header(header::SEC_WEBSOCKET_KEY, "dGhlIHNhbXBsZSBub25jZQ==")
+        .header(header::ORIGIN, origin)
+}
+
+/// Two members of a room hear each other, and a page of another origin is refused.
+async fn sockets(site: &Site) {
+    let client = site.building(6).http1_only().build().unwrap();
+    let url = site.url(PROJECT, "/room/ws?room=hall");
+    let origin = site.url(PROJECT, "");
+    let join = async || {
+        let answer = upgrade(client.get(&url), &origin).send().await.unwrap();
+        assert_eq!(answer.status(), 101);
+        let stream = answer.upgrade().await.unwrap();
+        let mut socket = WebSocketStream::from_raw_socket(stream, Role::Client, None).await;
+        assert_eq!(hear(&mut socket).await["type"], "svc:welcome");
+        socket
+    };
+    let (mut one, mut other) = (join().await, join().await);
+    let message = json!({ "v": 1, "type": "say", "data": "hello" });
+    one.send(Message::text(message.to_string())).await.unwrap();
+    let heard = loop {
+        let heard = hear(&mut other).await;
+        if heard["type"] == "say" {
+            break heard;
+        }
+    };
+    assert_eq!(heard["data"], "hello");
+    let foreign = upgrade(client.get(&url), "https://evil.example");
+    foreign.answer().await.problem(403, "origin_refused");
+}
+
+#[tokio::test]
+async fn caddy_hands_everything_on() {
+    what_has_to_come_through_does(CADDY).await;
+}
+
+#[tokio::test]
+async fn nginx_hands_everything_on() {
+    what_has_to_come_through_does(NGINX).await;
+}

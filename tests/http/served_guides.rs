@@ -1,0 +1,282 @@
+//! The guides as a server shows them: each page, its links, and what becomes of it while guests come, go and fail.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use http::Method;
+use serde_json::json;
+use svc::guides::{GUIDES, IMAGES};
+use svc_sandbox::World;
+use svc_tests::guests::{Manners, renderer, write};
+use svc_tests::{Ask, TestServer, until};
+use tempfile::TempDir;
+
+use crate::account::{Owner, text};
+use crate::guests::{install, signed};
+use crate::openapi::{description, operations};
+
+/// Where the guides are.
+const AT: &str = "/_svc/docs/";
+/// The pages that no file of `docs/` is.
+const MADE: [&str; 2] = ["", "api-reference"];
+
+/// A server whose guests are loaded, so that a page is one.
+async fn start(builder: svc_tests::Builder) -> TestServer {
+    let server = builder.start().await;
+    let ready = async || (server.get("/readyz").answer().await.status == 200).then_some(());
+    until("the guests to load", ready).await;
+    server
+}
+
+async fn page(server: &TestServer, name: &str) -> String {
+    let page = server
+        .get(&format!("{AT}{name}"))
+        .answer()
+        .await
+        .expect(200);
+    assert_eq!(
+        page.header("content-type"),
+        Some("text/html; charset=utf-8")
+    );
+    page.text().to_owned()
+}
+
+#[test]
+fn every_picture_is_served_and_small() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/images");
+    let files = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
+    let files: BTreeSet<_> = files
+        .map(|file| file.file_name().into_string().unwrap())
+        .collect();
+    let served: BTreeSet<_> = IMAGES.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(files, served);
+    for (name, bytes) in IMAGES {
+        assert!(bytes.len() < 60_000, "{name} has {} bytes", bytes.len());
+    }
+}
+
+/// The values of an attribute.
+fn attributes<'a>(page: &'a str, name: &str) -> Vec<&'a str> {
+    let begin = format!(" {name}=\"");
+    let parts = page.split(begin.as_str()).skip(1);
+    parts.map(|part| part.split('"').next().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn every_link_of_every_page_leads_somewhere() {
+    let server = start(TestServer::builder()).await;
+    let names: Vec<_> = GUIDES.iter().map(|guide| guide.name).chain(MADE).collect();
+    let mut pages = BTreeMap::new();
+    for name in &names {
+        pages.insert(*name, page(&server, name).await);
+    }
+    let mut reached = BTreeSet::new();
+    for (name, page) in &pages {
+        for link in attributes(page, "href") {
+            if link.contains("://") {
+                continue;
+            }
+            let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let to = match path {
+                "" => name,
+                "./" => "",
+                path => path,
+            };
+            let Some(target) = pages.get(to) else {
+                panic!("{name} links {link}");
+            };
+            let found = anchor.is_empty() || attributes(target, "id").contains(&anchor);
+            assert!(found, "{name} links {link}, and there is no such heading");
+            reached.insert(to);
+        }
+        for image in attributes(page, "src") {
+            let image = server.get(&format!("{AT}{image}")).answer().await;
+            let kind = image.expect(200).header("content-type").map(str::to_owned);
+            assert_eq!(kind.as_deref(), Some("image/webp"), "{name}");
+        }
+        assert!(!page.contains("](") && !page.contains("<!-- "), "{name}");
+        assert!(page.contains("<html lang=\"en\">"), "{name}");
+    }
+    assert_eq!(reached.len(), names.len(), "{reached:?} are linked");
+    let landing = server.get("/").answer().await.expect(200);
+    let guide = server.get("/llms.txt").answer().await.expect(200);
+    for (place, links) in [("/", landing.text()), ("llms.txt", guide.text())] {
+        assert!(links.contains(AT), "{place} links the guides");
+    }
+    for link in guide.text().split(AT).skip(1) {
+        let name = link.split(')').next().unwrap();
+        server
+            .get(&format!("{AT}{name}"))
+            .answer()
+            .await
+            .expect(200);
+    }
+}
+
+#[tokio::test]
+async fn they_are_answered_like_pages() {
+    let server = start(TestServer::builder()).await;
+    for (path, kind) in [
+        ("", "text/html; charset=utf-8"),
+        ("share", "text/html; charset=utf-8"),
+        ("share.md", "text/markdown; charset=utf-8"),
+        ("api-reference.md", "text/markdown; charset=utf-8"),
+        ("images/page.webp", "image/webp"),
+    ] {
+        let path = &format!("{AT}{path}");
+        let whole = server.get(path).answer().await.expect(200);
+        assert_eq!(whole.header("content-type"), Some(kind), "{path}");
+        assert_eq!(whole.header("x-content-type-options"), Some("nosniff"));
+        let cache = whole.header("cache-control").unwrap();
+        assert_eq!(cache, "public, max-age=0, must-revalidate");
+        let etag = whole.header("etag").unwrap().to_owned();
+        let ask = |method, name, value: &str| server.request(method, path).header(name, value);
+        let held = ask(Method::GET, "if-none-match", &etag).answer().await;
+        assert!(held.expect(304).body.is_empty(), "{path}");
+        let part = ask(Method::GET, "range", "bytes=0-3").answer().await;
+        assert_eq!(part.expect(206).body, whole.body.slice(0..4), "{path}");
+        let small = ask(Method::GET, "accept-encoding", "br").answer().await;
+        let is_text = kind.starts_with("text/");
+        assert_eq!(
+            small.header("content-encoding") == Some("br"),
+            is_text,
+            "{path}"
+        );
+        let post = server.post(path).answer().await;
+        post.problem(405, "method_not_allowed");
+    }
+    let share = server.get("/_svc/docs/share").answer().await;
+    let policy = share.header("content-security-policy").unwrap();
+    assert!(policy.starts_with("default-src 'none';") && !policy.contains("script"));
+    let short = server.get("/_svc/docs").answer().await.expect(308);
+    assert_eq!(short.header("location"), Some(AT));
+    for path in [
+        "nothing",
+        "nothing.md",
+        "images/nothing.webp",
+        "share/",
+        "SHARE",
+        "../share.md",
+    ] {
+        let none = server.get(&format!("{AT}{path}")).answer().await;
+        none.problem(404, "not_found");
+    }
+}
+
+#[tokio::test]
+async fn their_addresses_are_those_of_the_server() {
+    let server = TestServer::builder().settings(|settings| {
+        settings.base_url = Some("https://share.example.com".parse().unwrap());
+        settings.sites_domain = Some("pages.example.com".to_owned());
+    });
+    let server = start(server).await;
+    let host = "share.example.com";
+    let guide = server.get_raw(host, "/_svc/docs/apps.md").await.expect(200);
+    for address in [
+        "S=https://share.example.com;",
+        " https://web-shop-dev.pages.example.com/shop\n",
+    ] {
+        assert!(guide.text().contains(address), "{address}");
+    }
+    assert!(
+        !guide.text().contains("http://localhost"),
+        "a sample's address"
+    );
+    let reference = server.get_raw(host, "/_svc/docs/api-reference.md").await;
+    let call = "curl -fsS \"https://share.example.com/api/v1/deploy\" -d '{";
+    assert!(reference.text().contains(call), "{}", reference.text());
+}
+
+#[tokio::test]
+async fn the_reference_has_every_operation_and_every_type() {
+    let server = start(TestServer::builder()).await;
+    let reference = page(&server, "api-reference").await;
+    let ids = attributes(&reference, "id");
+    let description = description(&server).await;
+    for (path, method, operation) in operations(&description) {
+        let id = operation["operationId"].as_str().unwrap();
+        assert!(ids.contains(&id), "{method} {path}");
+        let line = format!("<code>{method} {path}</code>");
+        assert!(reference.contains(&line), "{line}");
+    }
+    for name in description["components"]["schemas"]
+        .as_object()
+        .unwrap()
+        .keys()
+    {
+        assert!(ids.contains(&format!("type-{name}").as_str()), "{name}");
+    }
+    assert!(!reference.contains("[object") && !reference.contains("null,null"));
+}
+
+#[tokio::test]
+async fn a_page_is_made_once_for_each_guest() {
+    let server = start(TestServer::builder().system_clock()).await;
+    let folder = TempDir::new().unwrap();
+    let calls = || {
+        let usage = server.server().app().sandbox.usage(World::Render);
+        usage.unwrap().1.calls
+    };
+    let before = calls();
+    let first = page(&server, "share").await;
+    assert_eq!(signed(&first), None);
+    let made = calls();
+    assert!(made > before, "the guest makes it");
+    assert_eq!(page(&server, "share").await, first);
+    assert_eq!(calls(), made, "and once");
+
+    let component = renderer("one", Manners::Good);
+    install(&server, &write(folder.path(), "one", &component)).await;
+    let second = page(&server, "share").await;
+    assert!(second.contains("begun by one<"), "{second}");
+    let made = calls();
+    assert_eq!(page(&server, "share").await, second);
+    assert_eq!(calls(), made);
+}
+
+#[tokio::test]
+async fn a_guest_that_fails_leaves_the_text() {
+    // Fuel for no page at all: whatever is rendered fails.
+    let server = TestServer::builder().limits(|limits| limits.render_fuel = 10);
+    let server = start(server).await;
+    for name in ["", "share", "api-reference"] {
+        let page = server
+            .get(&format!("{AT}{name}"))
+            .answer()
+            .await
+            .expect(200);
+        let kind = page.header("content-type");
+        assert_eq!(kind, Some("text/plain; charset=utf-8"), "{name}");
+        assert_eq!(page.header("cache-control"), Some("no-store"), "{name}");
+        assert!(page.text().starts_with("# "), "{name}");
+    }
+    let written = server.get("/_svc/docs/share.md").answer().await;
+    let kind = written
+        .expect(200)
+        .header("content-type")
+        .map(str::to_owned);
+    assert_eq!(kind.as_deref(), Some("text/markdown; charset=utf-8"));
+}
+
+#[tokio::test]
+async fn they_take_no_address_of_an_owner() {
+    let server = start(TestServer::builder()).await;
+    let owner = Owner::new(&server, "acme").await;
+    let project = owner.project(&server, "House").await;
+    let made = owner.frontend(&server, &project, "docs").await;
+    assert_eq!(text(&made["slug"]), "docs");
+    let share = server.slug(&json!({ "content": "x", "name": "svc" })).await;
+    assert_eq!(share, "svc");
+    server.get("/docs").answer().await.expect(200);
+    let origin = text(&made["url"]);
+    let host = origin
+        .split("://")
+        .nth(1)
+        .unwrap()
+        .split('/')
+        .next()
+        .unwrap();
+    server.get_raw(host, "/docs").await.expect(200);
+    for path in ["/_svc/docs/", "/_svc/docs/share", "/docs/share"] {
+        server.get_raw(host, path).await.problem(404, "not_found");
+    }
+}
