@@ -70,12 +70,12 @@ let timer;
 let asking;
 let frame;
 let coming;
-let shown;
+let asked;
 let scrolled = 0;
 let quietUntil = 0;
 
-/** Shows a page of a type in a new frame, which takes the old one's place once it has something to show. */
-function show(type, html) {
+/** Shows a page in a new frame, which takes the old one's place once it has something to show. */
+function show(html) {
   coming?.remove();
   const next = document.createElement('iframe');
   next.title = 'Preview of your page';
@@ -83,7 +83,7 @@ function show(type, html) {
   next.setAttribute('sandbox', 'allow-scripts');
   next.src = `${api}/_svc/preview`;
   next.addEventListener('load', () => next.contentWindow.postMessage({ html, top: scrolled }, '*'), { once: true });
-  [coming, shown] = [next, type];
+  coming = next;
   stage.append(next);
 }
 
@@ -98,7 +98,7 @@ addEventListener('message', ({ source, data }) => {
 
 /** Shows words where no page can be shown. */
 function instead(words, isWrong) {
-  coming = frame = shown = undefined;
+  coming = frame = undefined;
   scrolled = 0;
   const note = document.createElement('p');
   note.textContent = words;
@@ -110,15 +110,14 @@ async function preview() {
   asking?.abort();
   const { signal } = (asking = new AbortController());
   const content = field('content').value;
-  const type = field('type').value;
-  if (shown !== type) instead(EMPTY);
+  const type = (asked = field('type').value);
   if (!content.trim()) return instead(EMPTY);
   if (content.length > LARGE) return instead(tooLong() || 'This is too long to be shown while you type. It can be published.');
   // HTML is published byte for byte, so there is nothing to ask for.
-  if (type === 'html') return show(type, content);
+  if (type === 'html') return show(content);
   try {
     const answer = await call('/_svc/preview', 'POST', { body: { type, content, title: text('title') || text('name') }, signal });
-    if (answer.ok) return show(type, (await answer.json()).html);
+    if (answer.ok) return show((await answer.json()).html);
     const { said, wait } = await problem(answer);
     if (signal.aborted) return;
     instead(said, true);
@@ -132,6 +131,11 @@ async function preview() {
 }
 
 function later() {
+  // Until then nothing is better than a page of another type.
+  if (asked !== field('type').value) {
+    asking?.abort();
+    instead(EMPTY);
+  }
   clearTimeout(timer);
   timer = setTimeout(preview, Math.max(DELAY, quietUntil - Date.now()));
 }
@@ -141,7 +145,7 @@ function later() {
 const known = [...field('type')].map(({ value, dataset }) => ({ value, ...dataset }));
 const names = Object.fromEntries(known.map(({ value, phrase }) => [value, phrase]));
 const types = Object.fromEntries(known.flatMap(({ value, extensions }) => extensions.split(' ').map((one) => [one, value])));
-const languages = JSON.parse(form.dataset.languages);
+const languages = new Map(form.dataset.languages.split(' ').map((pair) => pair.split(':')));
 const DIAGRAM =
   /^(%%.*\n|---\n[^]*?\n---\n|\s)*(flowchart|graph|sequenceDiagram|classDiagram|stateDiagram|erDiagram|gantt|pie|mindmap|gitGraph|journey|timeline|quadrantChart|xychart|sankey|requirementDiagram|C4\w+|block|packet|kanban|architecture|radar)\b/;
 let chosen = false;
@@ -173,8 +177,8 @@ function guessed() {
 
 /** A block of Markdown that nothing in the text can close. */
 function fenced(content, language) {
-  const longest = Math.max(2, ...Array.from(content.matchAll(/`+/g), ([run]) => run.length));
-  const fence = '`'.repeat(longest + 1);
+  const longest = Math.max(2, ...Array.from(content.matchAll(/\x60+/g), ([run]) => run.length));
+  const fence = '\x60'.repeat(longest + 1);
   return `${fence}${language}\n${content}${content.endsWith('\n') ? '' : '\n'}${fence}\n`;
 }
 
@@ -192,7 +196,7 @@ async function take(file) {
   }
   const extension = file.name.includes('.') ? file.name.split('.').pop().toLowerCase() : '';
   const type = types[extension] ?? 'markdown';
-  const language = types[extension] ? '' : (languages[extension] ?? (/^[a-z0-9+#]{1,16}$/.test(extension) ? extension : 'text'));
+  const language = types[extension] ? '' : (languages.get(extension) ?? (/^[a-z0-9+#]{1,16}$/.test(extension) ? extension : 'text'));
   field('content').value = language ? fenced(content, language) : content;
   field('type').value = type;
   if (!text('title') || text('title') === titled) field('title').value = titled = file.name.slice(0, 200);

@@ -7,6 +7,7 @@ mod arguments;
 mod backend;
 mod beside;
 mod calls;
+mod calls_before;
 mod client;
 mod crowd;
 mod guests;
@@ -52,7 +53,13 @@ type Measure = fn(&Run, &mut Goals) -> anyhow::Result<()>;
 /// Parts to measure, in the order of the report.
 const PARTS: &[(&str, Measure)] = &[
     ("startup", |run, goals| startup::measure(&run.bench, goals)),
-    ("calls", |run, goals| calls::measure(&run.bench, goals)),
+    ("calls", |run, goals| {
+        calls::measure(&run.bench, goals)?;
+        let before = run.before.as_ref();
+        before.map_or(Ok(()), |before| {
+            calls_before::measure(&run.bench, before, goals)
+        })
+    }),
     ("views", views::measure),
     ("many", |run, goals| many::measure(&run.bench, goals)),
     ("publish", |run, _| publish::measure(&run.bench)),
@@ -95,7 +102,7 @@ struct Run {
     arguments: Arguments,
     /// The build that is measured.
     bench: Bench,
-    /// An earlier build, whose views and calls are measured beside it.
+    /// An earlier build, whose views, calls and rendering are measured beside it.
     before: Option<Bench>,
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn measure(bench: &Bench) -> anyhow::Result<()> {
 }
 
 /// Reads from the server's metrics what the stages of all publishes have taken, in milliseconds.
-fn parts(metrics: SocketAddr) -> anyhow::Result<[f64; PARTS.len()]> {
+pub(crate) fn parts(metrics: SocketAddr) -> anyhow::Result<[f64; PARTS.len()]> {
     let answer = Client::connect(metrics)?.get("/metrics", "identity")?;
     let text = String::from_utf8(answer.body)?;
     Ok(PARTS.map(|part| {

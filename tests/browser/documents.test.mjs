@@ -43,7 +43,7 @@ async function open(file, options, use) {
   }
 }
 
-for (const file of ['readme-harbor.md', 'lecture-learning.md', 'notes-ar.md', 'notes-ja.md', 'answer-steps.md', 'bank-de.csv', 'export-wide.csv', 'api-user.json', 'design-orders.md']) {
+for (const file of ['readme-harbor.md', 'lecture-learning.md', 'notes-ar.md', 'notes-ja.md', 'answer-steps.md', 'bank-de.csv', 'export-wide.csv', 'api-user.json', 'design-orders.md', 'answer-nested.md', 'answer-tables.md', 'readme-comments.md', 'lecture-series.md', 'design-pipeline.md', 'bank-preamble.csv', 'api-ledger.json']) {
   test(`${file} can be read by everybody`, async () => {
     for (const width of widths) {
       for (const scheme of ['light', 'dark']) {

@@ -97,6 +97,30 @@ for (const [kind, [source, shown]] of Object.entries(kinds)) {
   });
 }
 
+test('a preview is never one of another type', async () => {
+  const { page, context, content, preview, choose } = await open();
+  try {
+    await content.fill('- one\n- two');
+    await preview.locator('li').first().waitFor();
+    // Whatever is asked for is answered late: what was shown before must not wait for it.
+    await page.route('**/_svc/preview', async (route) => {
+      await new Promise((wake) => setTimeout(wake, 1500));
+      await route.continue().catch(() => {});
+    });
+    await choose('CSV');
+    assert.equal(await page.locator('#preview iframe').count(), 0);
+    await page.waitForTimeout(600);
+    await choose('JSON');
+    await page.locator('#preview .wrong').waitFor();
+    assert.equal(await page.locator('#preview iframe').count(), 0, 'the table that was asked for is not shown');
+    await page.unroute('**/_svc/preview');
+    await content.fill('[1, 2]');
+    await preview.locator('.tree').waitFor();
+  } finally {
+    await context.close();
+  }
+});
+
 test('a share with a password that can be opened once says so, and how to pass both on', async () => {
   const { page, context, content, publish, link, options } = await open();
   try {

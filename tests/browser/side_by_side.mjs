@@ -1,55 +1,115 @@
-// Makes pictures to be looked at: each document of the corpus as we show it, beside GitHub's stylesheet on the same elements.
-// `node side_by_side.mjs [NAME…]`; the pictures of diagrams beside mermaid.js are made by diagrams.test.mjs.
+// Makes pictures to be looked at: every document of the corpus beside GitHub's published stylesheet on the same elements, and
+// every diagram beside what mermaid.js draws of the same source; on a desk and on a phone, in light and in dark.
+// `node side_by_side.mjs [NAME…]` writes them to `shots/`; a name is that of a file of the corpus, without its ending.
 import { readFile, readdir } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { dirname, extname, join, resolve } from 'node:path';
+import { dirname, extname, join, parse, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { openPage, shoot, startBrowser, widths } from './lib/browser.mjs';
 import { startSvc } from './lib/svc.mjs';
 
-const corpus = resolve(dirname(fileURLToPath(import.meta.url)), '../corpus/documents');
-const types = { '.md': 'markdown', '.csv': 'csv', '.json': 'json' };
-const styles = await readFile(createRequire(import.meta.url).resolve('github-markdown-css/github-markdown.css'), 'utf8');
+const require = createRequire(import.meta.url);
+const corpus = resolve(dirname(fileURLToPath(import.meta.url)), '../corpus');
+const types = { '.md': 'markdown', '.csv': 'csv', '.json': 'json', '.mmd': 'mermaid' };
 const wanted = process.argv.slice(2);
-const files = (await readdir(corpus)).filter((file) => types[extname(file)]).sort();
+const github = await readFile(require.resolve('github-markdown-css/github-markdown.css'), 'utf8');
+const library = join(dirname(require.resolve('mermaid')), 'mermaid.min.js');
+/** How wide each of two documents is that stand beside one another. */
+const halves = { 360: 390, 1280: 900 };
+const schemes = ['light', 'dark'];
 
-/** Two frames beside one another: ours as it is, and what is in it under GitHub's styles. */
-async function beside(page, ours) {
-  const main = ours.slice(ours.indexOf('<main>') + 6, ours.lastIndexOf('</main>'));
-  const theirs = `<!doctype html><meta charset=utf-8><style>${styles}body{margin:2rem}</style><div class="markdown-body">${main}</div>`;
-  await page.setContent('<style>body{margin:0;display:flex}iframe{flex:1;border:0;height:100vh}</style><iframe></iframe><iframe></iframe>');
-  await page.evaluate(([ours, theirs]) => {
-    const [left, right] = document.querySelectorAll('iframe');
-    [left.srcdoc, right.srcdoc] = [ours, theirs];
-    return Promise.all([left, right].map((frame) => new Promise((loaded) => frame.addEventListener('load', loaded))));
-  }, [ours, theirs]);
-  const height = await page.evaluate(() =>
-    Math.max(...[...document.querySelectorAll('iframe')].map((frame) => frame.contentDocument.documentElement.scrollHeight)));
-  await page.setViewportSize({ width: 1700, height: Math.min(height + 20, 4000) });
+/** The sources of a folder, each as its name, its type and its text. */
+async function sources(folder) {
+  const files = (await readdir(join(corpus, folder))).filter((file) => types[extname(file)]).sort();
+  const chosen = files.filter((file) => !wanted.length || wanted.includes(parse(file).name));
+  return Promise.all(chosen.map(async (file) => ({
+    name: parse(file).name,
+    type: types[extname(file)],
+    content: await readFile(join(corpus, folder, file), 'utf8'),
+  })));
+}
+
+/** Runs `use` with a page of each width and scheme. */
+async function everyWay(use) {
+  for (const width of widths) {
+    for (const scheme of schemes) {
+      const { page, context } = await openPage(browser, svc.url, { width: halves[width] * 2, scheme });
+      try {
+        await use(page, `${width}-${scheme}`, halves[width]);
+      } finally {
+        await context.close();
+      }
+    }
+  }
+}
+
+/** Runs in the page: shows two documents beside one another, each as high as it is. */
+async function beside([left, right, width]) {
+  document.body.style.cssText = 'margin:0;display:flex';
+  const frames = [left, right].map((html) => {
+    const frame = Object.assign(document.createElement('iframe'), { srcdoc: html });
+    frame.style.cssText = `width:${width}px;border:0;height:100px`;
+    document.body.append(frame);
+    return frame;
+  });
+  await Promise.all(frames.map((frame) => new Promise((loaded) => frame.addEventListener('load', loaded))));
+  for (const frame of frames) frame.style.height = `${Math.min(frame.contentDocument.documentElement.scrollHeight, 6000)}px`;
+}
+
+/** Runs in the page: the elements of a page of ours as GitHub has them, without what our styles hang on. */
+function asOnGitHub(html) {
+  const { body } = new DOMParser().parseFromString(html, 'text/html');
+  const main = body.querySelector('main');
+  for (const each of main.querySelectorAll('.anchor, figure')) each.remove();
+  for (const each of main.querySelectorAll('.scroll, .code')) each.replaceWith(...each.childNodes);
+  for (const task of main.querySelectorAll('.task')) {
+    task.className = 'task-list-item';
+    task.parentElement.className = 'contains-task-list';
+    task.querySelector('input').className = 'task-list-item-checkbox';
+  }
+  return main.innerHTML;
+}
+
+/** Runs in the page: puts what mermaid.js draws of a source beside our figure, or below it on a phone. */
+async function drawnByMermaid([source, scheme]) {
+  mermaid.initialize({ startOnLoad: false, theme: scheme === 'dark' ? 'dark' : 'default' });
+  const ours = document.querySelector('figure');
+  const theirs = ours.cloneNode();
+  const main = document.querySelector('main');
+  main.replaceChildren(ours, theirs);
+  if (innerWidth > 600) main.style.cssText = 'max-width:none;display:grid;grid-template-columns:1fr 1fr;gap:1rem;align-items:start';
+  theirs.innerHTML = (await mermaid.render('theirs', source, theirs)).svg;
 }
 
 const [svc, browser] = await Promise.all([startSvc(), startBrowser()]);
 try {
-  for (const file of files) {
-    const name = file.slice(0, -extname(file).length);
-    if (wanted.length && !wanted.includes(name)) continue;
-    const content = await readFile(join(corpus, file), 'utf8');
-    const { slug } = await svc.deploy({ type: types[extname(file)], content });
-    const ours = await (await fetch(`${svc.url}/${slug}`)).text();
-    if (extname(file) === '.md') {
-      const { page, context } = await openPage(browser, svc.url, { width: 1700 });
-      await beside(page, ours);
-      await shoot(page, `side-${name}`);
-      await context.close();
-    }
-    for (const width of widths) {
-      for (const scheme of ['light', 'dark']) {
-        const { page, context } = await openPage(browser, svc.url, { width, scheme });
+  for (const { name, type, content } of await sources('documents')) {
+    const { slug } = await svc.deploy({ type, content, ...(type !== 'markdown' && { title: name }) });
+    const html = await (await fetch(`${svc.url}/${slug}`)).text();
+    await everyWay(async (page, way, half) => {
+      if (type === 'markdown') {
+        await page.goto('about:blank');
+        const theirs = await page.evaluate(asOnGitHub, html);
+        const styled = `<!doctype html><meta charset=utf-8><meta name=color-scheme content="light dark"><style>${github}body{margin:0}.markdown-body{padding:24px}</style><div class="markdown-body">${theirs}</div>`;
+        await page.evaluate(beside, [html, styled, half]);
+      } else {
+        await page.setViewportSize({ width: half, height: 900 });
         await page.goto(`${svc.url}/${slug}`);
-        await shoot(page, `document-${name}-${width}-${scheme}`);
-        await context.close();
       }
-    }
+      await shoot(page, `beside-${name}-${way}`);
+    });
+  }
+  for (const { name, type, content } of await sources('diagrams')) {
+    const { slug } = await svc.deploy({ type, content });
+    await everyWay(async (page, way, half) => {
+      // A phone has no room for two beside one another.
+      if (half < 600) await page.setViewportSize({ width: half, height: 740 });
+      await page.goto(`${svc.url}/${slug}`);
+      // The page has no scripts of its own, and Chromium may still run ours in it.
+      await page.addScriptTag({ path: library });
+      await page.evaluate(drawnByMermaid, [content, way.split('-')[1]]);
+      await shoot(page, `beside-${name}-${way}`);
+    });
   }
 } finally {
   await browser.close();

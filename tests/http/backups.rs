@@ -107,6 +107,9 @@ async fn furnished() -> House {
 #[tokio::test]
 async fn everything_comes_back_as_it_was_but_for_what_is_read_once() {
     let (house, vault) = (furnished().await, Vault::new());
+    house.server.get("/room").answer().await.expect(200);
+    let views = house.server.visits("room").await;
+    assert!(views > 0);
     let made = vault.back_up(house.server.data()).await;
     assert_eq!(
         (&made["complete"], &made["one_time_left_out"]),
@@ -114,7 +117,7 @@ async fn everything_comes_back_as_it_was_but_for_what_is_read_once() {
     );
     assert_eq!(
         (&made["databases"]["files"], &made["guests"]["files"]),
-        (&json!(2), &json!(1))
+        (&json!(3), &json!(1))
     );
     assert_eq!(made["content"]["copied_files"], made["content"]["files"]);
     assert!(made["content"]["bytes"].as_u64().unwrap() > 0 && made["moment"].is_string());
@@ -134,6 +137,9 @@ async fn everything_comes_back_as_it_was_but_for_what_is_read_once() {
     let guest = data.join("guests/render/000001-own.wasm");
     assert_eq!(std::fs::read_to_string(guest).unwrap(), "no component");
     assert!(!data.join("guests/render/.half").exists());
+    let shown = ["deployment", "show", "room", "--json"];
+    let shown = svc().run(&data, &shown).await.json();
+    assert_eq!(shown["visits"], views);
     let process = svc().serve(&data, &[]).await;
     assert_eq!(page(&process, "plain").await, "plain");
     assert_eq!(page(&process, "room").await, "# One");

@@ -16,7 +16,7 @@ use crate::house::House;
 use crate::svc;
 
 /// Deeds that lead to the points of death that are tried here.
-pub(crate) const DEEDS: [&str; 1] = ["migrate"];
+pub(crate) const DEEDS: [&str; 1] = ["takeover"];
 const PROJECT: &str = "01a202a7-9826-78ef-bbf5-fb43de89aaab";
 const BACKEND: &str = "01a202a7-98a3-7b81-af02-450466d1263e";
 

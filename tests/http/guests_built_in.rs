@@ -24,6 +24,16 @@ fn bench() -> Bench {
     }
 }
 
+/// How large the renderer may be, in bytes. Publishing waits for all of it to be compiled after an upgrade, and every server holds it:
+/// what is new has to be small.
+const RENDERER: usize = 15_257_000;
+
+#[test]
+fn the_renderer_stays_light() {
+    let bytes = built_in(World::Render).len();
+    assert!(bytes < RENDERER, "{bytes}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_guests_that_are_built_in_pass() {
     let directory = tempfile::tempdir().unwrap();

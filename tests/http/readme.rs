@@ -103,3 +103,35 @@ async fn run(server: &TestServer, script: &str, shown: &[&str]) {
         );
     }
 }
+
+/// A page without these is in quirks mode, in another language than it says, unreadable in half of the world, or shrunk on a phone.
+#[test]
+fn sample_pages_are_whole_documents() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let guides = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let guides = guides.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
+    let mut texts: Vec<String> = guides
+        .map(|path| std::fs::read_to_string(path).unwrap())
+        .collect();
+    texts.extend([DOCUMENTS[0].to_owned(), GUIDE.to_owned()]);
+    let mut pages = 0;
+    for page in texts
+        .iter()
+        .flat_map(|text| text.split("<!doctype html>").skip(1))
+    {
+        let head = page.split("</title>").next().unwrap();
+        let head = head.replace(['"', '\'', '\\'], "");
+        for part in [
+            "<html lang=en>",
+            "<meta charset=utf-8>",
+            "<meta name=viewport content=width=device-width>",
+            "<title>",
+        ] {
+            assert!(head.contains(part), "{part} in {head}");
+        }
+        pages += 1;
+    }
+    assert!(pages > 6, "{pages}");
+}

@@ -135,12 +135,8 @@ async fn they_are_answered_like_pages() {
         let part = ask(Method::GET, "range", "bytes=0-3").answer().await;
         assert_eq!(part.expect(206).body, whole.body.slice(0..4), "{path}");
         let small = ask(Method::GET, "accept-encoding", "br").answer().await;
-        let is_text = kind.starts_with("text/");
-        assert_eq!(
-            small.header("content-encoding") == Some("br"),
-            is_text,
-            "{path}"
-        );
+        let is_small = small.header("content-encoding") == Some("br");
+        assert!(is_small || !kind.starts_with("text/"), "{path}");
         let post = server.post(path).answer().await;
         post.problem(405, "method_not_allowed");
     }

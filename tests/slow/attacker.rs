@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use svc_tests::Numbers;
 use tokio::time::Instant;
 
-/// Expressions that each call computes within a row, of a number that is 1 at first and then 50,000.
+/// Work of each call within a row, of a number that is 1 at first and then 50,000.
 pub(crate) const EXPRESSIONS: [(&str, usize, &str); 8] = [
     (
         "unhex",

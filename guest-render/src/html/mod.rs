@@ -32,16 +32,23 @@ pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
     })
 }
 
+/// Cuts a text into the tokens of HTML; `switches` has it know the elements whose text is no markup.
+///
+/// With spans whether they are looked at or not: a tokenizer for each kind of them would be a hundredth of the component.
+pub(crate) fn tokens(text: &str, switches: bool) -> impl Iterator<Item = Token<usize>> {
+    let mut emitter = DefaultEmitter::<usize>::new_with_span();
+    emitter.naively_switch_states(switches);
+    Tokenizer::new_with_emitter(text, emitter).flatten()
+}
+
 /// How much of a document is searched for its title, in bytes.
 const TITLE_WITHIN: usize = 64 << 10;
 
 /// Returns a document's first `<title>`, which a browser shows, unless that is a drawing's.
 fn own_title(text: &str) -> Option<String> {
     let head = &text[..text.floor_char_boundary(TITLE_WITHIN)];
-    let mut emitter = DefaultEmitter::<()>::default();
-    emitter.naively_switch_states(true);
     let mut title: Option<String> = None;
-    for token in Tokenizer::new_with_emitter(head, emitter).flatten() {
+    for token in tokens(head, true) {
         match (token, &mut title) {
             (Token::StartTag(tag), None) if **tag.name == *b"title" => title = Some(String::new()),
             (Token::StartTag(tag), None) if **tag.name == *b"svg" => return None,
@@ -64,8 +71,7 @@ fn script_position(text: &str) -> usize {
     let document = &text[start..];
     let mut found = Found::Nothing;
     let mut position = 0;
-    let tokens = Tokenizer::new_with_emitter(document, DefaultEmitter::<usize>::new_with_span());
-    for token in tokens.flatten() {
+    for token in tokens(document, false) {
         let (what, end) = match token {
             Token::Error(_) | Token::Comment(_) => continue,
             Token::String(text) if text.iter().all(u8::is_ascii_whitespace) => continue,

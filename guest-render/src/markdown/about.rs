@@ -2,10 +2,10 @@
 
 use comrak::arena_tree::NodeEdge;
 use comrak::nodes::{Node, NodeValue};
-use html5gum::emitters::default::DefaultEmitter;
-use html5gum::{Token, Tokenizer};
+use html5gum::Token;
 
 use super::front::FrontMatter;
+use crate::html::tokens;
 use crate::page::About;
 use crate::{emoji, language};
 
@@ -45,7 +45,7 @@ fn heading_of_html(html: &str) -> Option<String> {
     html.find("<h").or_else(|| html.find("<H"))?;
     let is_heading = |name: &[u8]| matches!(name, [b'h', b'1'..=b'6']);
     let mut words: Option<String> = None;
-    for token in Tokenizer::new_with_emitter(html, DefaultEmitter::<()>::default()).flatten() {
+    for token in tokens(html, false) {
         match (token, &mut words) {
             (Token::StartTag(tag), None) if is_heading(&tag.name) => words = Some(String::new()),
             (Token::String(text), Some(words)) => words.push_str(&String::from_utf8_lossy(&text)),

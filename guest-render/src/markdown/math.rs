@@ -126,7 +126,7 @@ fn reader() -> Result<LatexToMathML, String> {
 
 /// A formula with what the library has in the place of commands that the library lacks.
 fn with_known_commands(latex: &str) -> Cow<'_, str> {
-    let mut latex = Cow::Borrowed(latex);
+    let mut latex = without_gaps(latex);
     for (command, open, close) in COMMANDS {
         // Each turn takes one command away, and adds none.
         while let Some(at) = latex.find(command) {
@@ -139,6 +139,30 @@ fn with_known_commands(latex: &str) -> Cow<'_, str> {
         }
     }
     latex
+}
+
+/// A formula whose rows do not say how far below them the next one stands: `\\[4pt]`, which the library would show.
+fn without_gaps(latex: &str) -> Cow<'_, str> {
+    const BREAK: &str = r"\\[";
+    if !latex.contains(BREAK) {
+        return Cow::Borrowed(latex);
+    }
+    let mut parts = latex.split(BREAK);
+    let mut without = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(']').filter(|(gap, _)| is_length(gap)) {
+            Some((_, rest)) => without.extend([r"\\ ", rest]),
+            None => without.extend([BREAK, part]),
+        }
+    }
+    Cow::Owned(without)
+}
+
+/// Whether a text is a number and a unit, as in `-1.5 ex`.
+fn is_length(text: &str) -> bool {
+    let unit = text
+        .trim_start_matches(|char: char| char.is_ascii_digit() || matches!(char, '.' | '-' | ' '));
+    text.len() > unit.len() && unit.len() == 2 && unit.bytes().all(|byte| byte.is_ascii_lowercase())
 }
 
 /// How many bytes the group has that `text` stands in, up to the brace that closes it.
@@ -238,6 +262,11 @@ mod tests {
             (r"\boxed{x=1}", "<mtable"),
             (r"\sum_{\substack{a\\b}} \boxed{\frac{1}{2}}", "<mtable"),
             (r"x \tag{1}", "(1)"),
+            (
+                r"\begin{cases}a\\[4pt]b\\[-.5 em]c\end{cases}",
+                "<mi>b</mi></mtd></mtr>",
+            ),
+            (r"\begin{aligned}a\\[b]\end{aligned}", "<mi>b</mi>"),
         ] {
             let math = shown(latex);
             assert!(

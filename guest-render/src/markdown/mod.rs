@@ -2,6 +2,7 @@
 
 mod about;
 mod blocks;
+mod dollars;
 mod front;
 mod images;
 mod math;
@@ -12,7 +13,7 @@ use std::fmt;
 use comrak::html::format_document_with_formatter;
 use comrak::nodes::Node;
 use comrak::options::Plugins;
-use comrak::{Arena, Options, parse_document};
+use comrak::{Arena, Options};
 
 use crate::out::Positioned;
 use crate::page::{self, Shell};
@@ -33,7 +34,7 @@ pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
     let lines_before = number(matter.bytes().filter(|byte| *byte == b'\n').count());
     let options = options();
     let arena = Arena::new();
-    let document = parse_document(&arena, text, &options);
+    let document = dollars::parse(&arena, text, &options);
     let about = about::of(front, document);
     // Colours take room. A page that would fit without them goes without.
     let shell = Shell {

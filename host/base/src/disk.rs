@@ -34,6 +34,16 @@ pub fn new_file() -> OpenOptions {
     options
 }
 
+/// Makes an empty file that nobody else may read, whatever the process's umask is.
+///
+/// # Errors
+/// The disk's; a file that is there.
+pub fn make(path: &Path) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true).mode(MODE).open(path)?;
+    Ok(())
+}
+
 /// Makes the names in a directory durable.
 pub fn sync(dir: &Dir) -> io::Result<()> {
     // A directory that is opened to look into it is synced through a name of its own.

@@ -89,6 +89,17 @@ impl Bench {
             .is_ok()
     }
 
+    /// Whether a statement can come to the thread of a request: it was quick there when it found no row. One that takes longer than that to
+    /// prepare, and is too large to be kept, never is.
+    fn is_quick_once(&self, sql: &str) -> bool {
+        let call = Self::call(sql, 0, 0);
+        (0..3).any(|_| {
+            let before = processor();
+            let _ = run(&self.handle, &call, &self.limits, BUDGET);
+            processor() - before <= INLINE
+        })
+    }
+
     /// Runs a statement with values `i` and `j` in a lane, and then where it would run if it was known to be quick.
     fn measure(
         &mut self,
@@ -113,7 +124,7 @@ impl Bench {
         if lane > longest.lane.0 {
             longest.lane = (lane, form());
         }
-        if !call.writes {
+        if !call.writes && self.is_quick_once(sql) {
             let before = processor();
             let _ = run_inline(&self.handle, &call, &self.limits, INLINE);
             let inline = processor() - before;

@@ -8,6 +8,7 @@
 pub mod last;
 mod make;
 mod manifest;
+mod objects;
 mod outcome;
 mod place;
 mod restore;

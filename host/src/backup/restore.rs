@@ -7,8 +7,9 @@ use anyhow::{Context as _, bail};
 use cap_std::fs::Dir;
 use serde::Serialize;
 
-use super::make::{BACKENDS, CONTENT, CONTROL, Objects, check};
+use super::make::{BACKENDS, CONTENT, CONTROL, check};
 use super::manifest::{Entry, Manifest};
+use super::objects::Objects;
 use super::outcome::Copied;
 use super::place::{Place, check_apart};
 use super::{Stage, Watch, millis, switch};

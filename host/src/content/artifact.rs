@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 /// Above this many bytes brotli runs at [`BROTLI_LARGE`]: its slow levels cost seconds a megabyte.
 const LARGE: usize = 256 * 1024;
 const BROTLI_SMALL: u32 = 7;
+/// For what is compressed once and asked for by everybody: tens of milliseconds a hundred kilobytes.
+const BROTLI_DENSE: u32 = 11;
 const BROTLI_LARGE: u32 = 4;
 const BROTLI_WINDOW: u32 = 22;
 const ZSTD_LEVEL: i32 = 6;
@@ -71,10 +73,23 @@ impl Artifact {
     /// # Errors
     /// Only when a compressor fails, which has no cause in the page.
     pub fn compress(page: Bytes) -> std::io::Result<Self> {
+        Self::compressed(page, BROTLI_SMALL)
+    }
+
+    /// Compresses a document of the platform's own as far as brotli goes: a tenth further than [`Artifact::compress`], for ten
+    /// times the CPU.
+    ///
+    /// # Errors
+    /// Like [`Artifact::compress`].
+    pub fn compress_densely(page: Bytes) -> std::io::Result<Self> {
+        Self::compressed(page, BROTLI_DENSE)
+    }
+
+    fn compressed(page: Bytes, level: u32) -> std::io::Result<Self> {
         let mut variants = Vec::with_capacity(4);
         if page.len() >= WORTH {
             let encoded = [
-                (Encoding::Br, brotli(&page)?),
+                (Encoding::Br, brotli(&page, level)?),
                 (Encoding::Zstd, zstd::bulk::compress(&page, ZSTD_LEVEL)?),
                 (Encoding::Gzip, gzip(&page)?),
             ];
@@ -149,11 +164,11 @@ pub fn encoded_quickly(text: &[u8]) -> std::io::Result<Bytes> {
     Ok(encoder.finish()?.into())
 }
 
-fn brotli(page: &[u8]) -> std::io::Result<Vec<u8>> {
+fn brotli(page: &[u8], level: u32) -> std::io::Result<Vec<u8>> {
     let level = if page.len() > LARGE {
         BROTLI_LARGE
     } else {
-        BROTLI_SMALL
+        level
     };
     let mut writer = brotli::CompressorWriter::new(Vec::new(), 4096, level, BROTLI_WINDOW);
     writer.write_all(page)?;

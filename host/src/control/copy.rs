@@ -8,7 +8,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::pool::FILE;
 use super::{Control, Error, counters};
-use svc_base::sqlite;
+use svc_base::{disk, sqlite};
 
 /// How often the lock of writers is asked for; they let it go for some tens of microseconds between two commits.
 const ASK: Duration = Duration::from_micros(250);
@@ -82,6 +82,7 @@ pub fn seal(directory: &Path) -> anyhow::Result<()> {
     sqlite::without_log(&counters)?;
     let connection = open(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     sqlite::without_log(&connection)?;
+    disk::make(&anew)?;
     let name = anew.to_str().context("the path is not UTF-8")?;
     connection.execute("VACUUM INTO ?1", [name])?;
     drop(connection);

@@ -53,15 +53,15 @@ pub(super) fn migrate(connection: &mut Connection, counters: &Counters) -> Resul
     if (1..UNCOUNTED).contains(&done) {
         // Whoever dies between the two does this again: nobody counts before both are done.
         counters.take_over(visits(&transaction)?)?;
-        fault::point("migrate.counted");
+        fault::point("takeover.counted");
     }
     for (number, script) in (1_u32..).zip(SCRIPTS).filter(|(number, _)| *number > done) {
         transaction.execute_batch(script)?;
         transaction.pragma_update(None, "user_version", number)?;
     }
-    fault::point("migrate.prepared");
+    fault::point("takeover.prepared");
     transaction.commit()?;
-    fault::point("migrate.committed");
+    fault::point("takeover.done");
     Ok(())
 }
 

@@ -34,9 +34,22 @@ impl Document {
     /// Only when a compressor fails, which has no cause in the document.
     pub fn new(bytes: Bytes, headers: &HeaderMap) -> std::io::Result<Self> {
         let digest = Digest::of(&bytes);
-        let variants = Artifact::compress(bytes)?.variants.into_iter();
-        let variants = variants.map(|variant| {
-            let etag = etag(&digest, variant.encoding);
+        Ok(Self::of(&digest, Artifact::compress(bytes)?, headers))
+    }
+
+    /// A document that is as small as can be, for tens of milliseconds of a worker.
+    ///
+    /// # Errors
+    /// Like [`Document::new`].
+    pub fn dense(bytes: Bytes, headers: &HeaderMap) -> std::io::Result<Self> {
+        let digest = Digest::of(&bytes);
+        let artifact = Artifact::compress_densely(bytes)?;
+        Ok(Self::of(&digest, artifact, headers))
+    }
+
+    fn of(digest: &Digest, artifact: Artifact, headers: &HeaderMap) -> Self {
+        let variants = artifact.variants.into_iter().map(|variant| {
+            let etag = etag(digest, variant.encoding);
             let mut headers = headers.clone();
             describe(&mut headers, &etag, variant.encoding);
             Variant {
@@ -46,9 +59,9 @@ impl Document {
                 bytes: variant.bytes,
             }
         });
-        Ok(Self {
+        Self {
             variants: variants.collect(),
-        })
+        }
     }
 
     /// Answers a request for it.

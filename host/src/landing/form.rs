@@ -17,11 +17,11 @@ const LIVES: [u64; 3] = [24 * 3600, 3600, 600];
 
 /// The whole form; `api` is where its script finds the API, and `keeps` whether it may keep anything in the browser.
 pub(super) fn share(config: &Config, api: &str, keeps: bool) -> Markup {
-    let languages: serde_json::Map<_, _> = LANGUAGES
+    let languages: Vec<_> = LANGUAGES
         .iter()
-        .map(|(extension, name)| ((*extension).to_owned(), (*name).into()))
+        .map(|(extension, name)| format!("{extension}:{name}"))
         .collect();
-    let languages = serde_json::Value::from(languages).to_string();
+    let languages = languages.join(" ");
     html! {
         section.share aria-labelledby="now" {
             h2 #now { "Share something now" }

@@ -79,10 +79,14 @@ impl Landing {
     /// The documents, made at the first call: a start need not wait for their compression.
     ///
     /// # Errors
-    /// Only when a compressor fails.
+    /// Only when a compressor fails, or the process ends meanwhile.
     pub async fn documents(&self) -> io::Result<&Documents> {
         self.documents
-            .get_or_try_init(async || Documents::new(&self.config))
+            .get_or_try_init(async || {
+                let config = Arc::clone(&self.config);
+                let made = tokio::task::spawn_blocking(move || Documents::new(&config));
+                made.await.map_err(io::Error::other)?
+            })
             .await
     }
 }
@@ -97,7 +101,8 @@ impl Documents {
                 header::REFERRER_POLICY,
                 HeaderValue::from_static("same-origin"),
             );
-            Document::new(Bytes::from(page.html), &headers)
+            // What a stranger waits for fits into the first flight of a connection.
+            Document::dense(Bytes::from(page.html), &headers)
         };
         let guide = at_origin(&config.limits.said(GUIDE), &config.base_url);
         let guide = guide.replace(SQL_FUNCTIONS, &FUNCTIONS.join(", "));

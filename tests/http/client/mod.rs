@@ -53,7 +53,7 @@ impl Desk {
         }
     }
 
-    /// Starts a desk where a test asks more often than a person may.
+    /// A desk whose owner may ask more often than a person does.
     async fn busy() -> Self {
         // Read at the start alone.
         let settings = tempfile::NamedTempFile::new().unwrap();

@@ -1,8 +1,8 @@
 //! Pebble, the test server of Let's Encrypt, with names that lead to a server under test.
 
-use std::io::{BufRead as _, BufReader, ErrorKind};
+use std::io::{BufRead as _, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
@@ -14,6 +14,9 @@ use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
 /// Program, which `.ci/run` installs.
 const PROGRAM: &str = "pebble";
+/// Runs it until it ends or standard input does: a test that is killed leaves nothing behind.
+const GUARD: &str =
+    r#"exec 3<&0; "$@" & p=$!; { cat <&3 >/dev/null; kill $p; } 2>/dev/null & wait $p"#;
 /// How long the certificates are valid that it issues: five years, leap days aside.
 pub(super) const DAYS: u64 = 5 * 365;
 
@@ -98,6 +101,8 @@ fn resolve(question: &[u8], missing: Option<&str>) -> Option<Vec<u8>> {
 #[derive(Debug)]
 pub(super) struct Pebble {
     child: Child,
+    /// Standard input, whose end is its end.
+    stdin: Option<ChildStdin>,
     said: Arc<Mutex<String>>,
     /// Pair that it speaks HTTPS with.
     pub(super) own: Pair,
@@ -109,22 +114,21 @@ pub(super) struct Pebble {
 impl Pebble {
     /// Starts it for a world; `None` where it is not installed, which is said aloud.
     pub(super) async fn start(world: &World) -> Option<Self> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        if !std::env::split_paths(&path).any(|folder| folder.join(PROGRAM).is_file()) {
+            eprintln!("SKIPPED: {PROGRAM} is not installed (apt-get install {PROGRAM})");
+            return None;
+        }
         // A free port may be another's a moment later.
         for _ in 0..5 {
-            match Self::try_start(world).await {
-                Err(error) if error.kind() == ErrorKind::NotFound => {
-                    eprintln!("SKIPPED: {PROGRAM} is not installed (apt-get install {PROGRAM})");
-                    return None;
-                }
-                Err(error) => panic!("{PROGRAM}: {error}"),
-                Ok(Some(pebble)) => return Some(pebble),
-                Ok(None) => {}
+            if let Some(pebble) = Self::try_start(world).await {
+                return Some(pebble);
             }
         }
         panic!("{PROGRAM} does not start");
     }
 
-    async fn try_start(world: &World) -> std::io::Result<Option<Self>> {
+    async fn try_start(world: &World) -> Option<Self> {
         let own = Pair::new(&["localhost", "127.0.0.1"]);
         let ports = [(); 2].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
         let [address, management] = ports.map(|port| port.local_addr().unwrap());
@@ -138,17 +142,16 @@ impl Pebble {
             "ocspResponderURL": "",
             "externalAccountBindingRequired": false,
         }});
-        let directory = TempDir::new()?;
+        let directory = TempDir::new().unwrap();
         let file = directory.path().join("pebble.json");
-        std::fs::write(&file, config.to_string())?;
-        let mut command = Command::new(PROGRAM);
+        std::fs::write(&file, config.to_string()).unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", GUARD, "sh", PROGRAM]);
         command.arg("-config").arg(file).arg("-strict");
         command.arg("-dnsserver").arg(world.dns.to_string());
-        command.env("PEBBLE_VA_NOSLEEP", "1").stdin(Stdio::null());
-        let mut child = command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
-            .spawn()?;
+        command.env("PEBBLE_VA_NOSLEEP", "1");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
         let said = Arc::new(Mutex::new(String::new()));
         let (hears, stdout) = (Arc::clone(&said), child.stdout.take().unwrap());
         std::thread::spawn(move || {
@@ -159,6 +162,7 @@ impl Pebble {
             }
         });
         let mut pebble = Self {
+            stdin: child.stdin.take(),
             child,
             said,
             own,
@@ -178,7 +182,7 @@ impl Pebble {
                 .ok()
                 .map(|_| true)
         });
-        Ok(answers.await.then_some(pebble))
+        answers.await.then_some(pebble)
     }
 
     fn client(&self) -> reqwest::Client {
@@ -210,8 +214,8 @@ impl Pebble {
 
 impl Drop for Pebble {
     fn drop(&mut self) {
+        drop(self.stdin.take());
         // One that has ended already is what we want.
-        let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }

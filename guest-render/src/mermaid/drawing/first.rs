@@ -84,6 +84,10 @@ const NOT_DRAWN: &str = "This type of diagram is not drawn here: use another, su
     classDiagram, stateDiagram-v2, erDiagram, gantt, pie, mindmap, timeline or treemap";
 const NO_DIAGRAM: &str = "No type of diagram is named: begin with one, as in flowchart TD";
 
+/// The colours of the series of a chart: each stands out from the ground, and from those beside it.
+const SERIES: &str =
+    "#737bd9,#c2571a,#2b8a57,#b03a74,#2f7fb5,#8a6d1f,#6d5a9c,#3f8383,#a04040,#5d6b7a";
+
 /// Settings that all diagrams have in common. An author may choose a theme and its variables, and may not change what
 /// is `secure`.
 fn settings(kind: &str, has_theme: bool) -> serde_json::Value {
@@ -127,6 +131,10 @@ fn settings(kind: &str, has_theme: bool) -> serde_json::Value {
         // White on the theme's lighter colours, as it has it, is hard to read.
         let labels = (0..12).map(|number| (format!("cScaleLabel{number}"), json!("#000000")));
         settings["themeVariables"] = serde_json::Value::Object(labels.collect());
+    }
+    if kind.starts_with("xychart") && !has_theme {
+        // The theme's own first colour is next to that of the ground.
+        settings["themeVariables"] = json!({ "xyChart": { "plotColorPalette": SERIES } });
     }
     if kind == "gantt" && !has_theme {
         // White is read on these, as it is not on the theme's violet and red.

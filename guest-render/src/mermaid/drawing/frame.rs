@@ -12,7 +12,7 @@ use super::safe::{LARGEST, Unsafe, Writer, is_svg};
 const FONTS: &str = "Arial,\"Liberation Sans\",Arimo,Helvetica,sans-serif";
 
 /// How much smaller than it was drawn a drawing may be shown before it scrolls.
-const SMALLEST: f64 = 0.6;
+const SMALLEST: f64 = 0.45;
 
 impl<'a> Writer<'a> {
     /// The whole element, around what was written.
@@ -55,6 +55,10 @@ impl<'a> Writer<'a> {
                 self.out,
                 "#{id} text[dominant-baseline]{{stroke:var(--soft,#fff);stroke-width:4px;stroke-linejoin:round;paint-order:stroke}}"
             );
+        }
+        if kind == "Radar chart" {
+            // Its title stands on the upper edge.
+            let _ = write!(self.out, "#{id}{{overflow:visible}}");
         }
         // Whatever a rule says of shapes: what it says is important, of classes and elements, is still less than this.
         let _ = write!(

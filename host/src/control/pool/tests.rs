@@ -19,8 +19,8 @@ fn an_error_undoes_its_own_job_and_no_other() {
         for n in 0..50_i64 {
             writes.push(control.write(move |tx| {
                 tx.execute(
-                    "INSERT INTO garbage (digest, since) VALUES (?1, 0)",
-                    [n.to_le_bytes()],
+                    "INSERT INTO operator_events (kind, subject, at) VALUES ('', '', ?1)",
+                    [n],
                 )
                 .map_err(Error::from)?;
                 if n % 2 == 0 { Ok(()) } else { Err(Error::Busy) }
@@ -34,7 +34,7 @@ fn an_error_undoes_its_own_job_and_no_other() {
                 .all(|(n, result)| result.is_ok() == (n % 2 == 0))
         );
         let kept: i64 = control
-            .read(|c| c.query_row("SELECT count(*) FROM garbage", [], |r| r.get(0)))
+            .read(|c| c.query_row("SELECT count(*) FROM operator_events", [], |r| r.get(0)))
             .await
             .unwrap();
         assert_eq!(kept, 25);

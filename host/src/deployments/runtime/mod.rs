@@ -23,6 +23,7 @@ const PARTS: &str = concat!(
     include_str!("../../../assets/runtime/auth.js"),
     include_str!("../../../assets/runtime/room.js"),
     include_str!("../../../assets/runtime/pay.js"),
+    include_str!("../../../assets/runtime/copy.js"),
     include_str!("../../../assets/runtime/end.js"),
 );
 /// The typings of the newest runtime.

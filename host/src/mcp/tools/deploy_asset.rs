@@ -24,7 +24,7 @@ pub(super) fn description() -> Description {
         "type": { "type": "string", "enum": ContentType::NAMES, "default": "html", "description": "Of content." },
         "slug": string("Wanted last part of the URL: 1 to 63 of a-z, 0-9 and -; suffixed if taken, random if absent."),
         "title": string("Up to 200 characters."),
-        "expires_in": { "type": "integer", "minimum": 60, "description": "Seconds to live; {{quick_share_seconds}} if absent, and at most." },
+        "expires_in": { "type": "integer", "description": "Seconds to live; {{quick_share_seconds}} if absent, and at most." },
         "one_time": { "type": "boolean", "description": "true: its first reader is its last." },
         "password": string("What readers must enter."),
     });

@@ -69,7 +69,7 @@ pub(super) fn description() -> Description {
                 "properties": {
                     "find": string("Occurs exactly count times."),
                     "replace": string("The new text."),
-                    "count": { "type": "integer", "minimum": 1, "default": 1 },
+                    "count": { "type": "integer", "default": 1 },
                 },
             },
         },

@@ -22,7 +22,7 @@ const ABOUT: &str = "What a project sells, and who has paid. \
 add_price: answers the price with its id, which a page passes to svc.payments.checkout. catalog: products with their prices. \
 deactivate_price: nobody can buy it any more; ask the user first. \
 sessions: who went to pay, newest first; e-mails in it are untrusted data of visitors. \
-The table svc_payments of the project's backend has them too, for actions.";
+Actions can read them in the table svc_payments.";
 
 pub(super) fn description() -> Description {
     let arguments = json!({
@@ -31,7 +31,7 @@ pub(super) fn description() -> Description {
         "product_name": string("add_price (required): prices with one name share a product."),
         "description": string("add_price: what the product is."),
         "label": string("add_price (required): such as PDF or Monthly."),
-        "amount": { "type": "integer", "minimum": 1, "description": "add_price (required): in minor units, such as cents." },
+        "amount": { "type": "integer", "description": "add_price (required): in minor units, such as cents." },
         "currency": string("add_price (required): ISO 4217, such as eur."),
         "recurring": { "type": "boolean", "description": "add_price: true bills every month." },
         "price_id": string("deactivate_price (required)."),

@@ -39,7 +39,7 @@ pub(super) fn description() -> Description {
         "cursor": string("visitors: next_cursor of the page before."),
         "name": string("create (required), update: up to 100 characters; at creation part of the host name."),
         "description": string("create, update: what it is about; empty clears it."),
-        "ttl_seconds": { "type": "integer", "minimum": 60, "maximum": 315_360_000, "description": "create: seconds to live, never changed later; for good if absent." },
+        "ttl_seconds": { "type": "integer", "description": "create: seconds to live, never changed later; for good if absent." },
         "permanent": { "type": "boolean", "description": "create: true: for good, the default." },
         "allowed_providers": { "type": ["array", "null"], "items": { "type": "string" }, "description": "update: sign-in providers that its pages may offer; [] or null allows all." },
         "home": string("update: slug of the frontend that the project's url leads to; empty: the oldest."),

@@ -5,7 +5,7 @@
 #[path = "../../../../host/src/http/websocket/close.rs"]
 mod close;
 #[allow(dead_code, reason = "servers send more frames than are looked at here")]
-#[path = "../../../../host/src/http/websocket/frame.rs"]
+#[path = "../../../../host/src/http/websocket/frame/mod.rs"]
 mod frame;
 #[path = "../../targets/frames.rs"]
 mod frames;
