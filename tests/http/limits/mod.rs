@@ -361,3 +361,9 @@ async fn a_disk_that_is_nearly_full_takes_no_revision_either() {
     assert_eq!(server.stored(), before);
     server.get("/room").answer().await.expect(200);
 }
+
+/// A deploy's body of exactly this many bytes.
+fn sized(bytes: usize) -> String {
+    let around = json!({ "content": "" }).to_string().len();
+    json!({ "content": "x".repeat(bytes - around) }).to_string()
+}

@@ -2,12 +2,6 @@
 
 use super::*;
 
-/// A deploy's body of exactly this many bytes.
-fn sized(bytes: usize) -> String {
-    let around = json!({ "content": "" }).to_string().len();
-    json!({ "content": "x".repeat(bytes - around) }).to_string()
-}
-
 #[tokio::test]
 async fn a_body_is_a_megabyte_at_most() {
     let server = TestServer::start().await;

@@ -115,7 +115,7 @@ pub(super) struct Outcome {
 
 impl Outcome {
     /// The outcome of a call that was refused before its action was known.
-    fn refused(problem: Problem) -> Self {
+    pub(super) fn refused(problem: Problem) -> Self {
         Self {
             action: NO_ACTION,
             result: Err(problem),
