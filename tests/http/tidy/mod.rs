@@ -6,8 +6,8 @@ mod words;
 use std::path::{Path, PathBuf};
 
 /// Parts of the host that are no domain: what domains are built on, and what is built on them.
-const FOUNDATION: [&str; 9] = [
-    "access", "cli", "config", "content", "control", "http", "openapi", "router", "server",
+const FOUNDATION: [&str; 10] = [
+    "access", "app", "cli", "config", "content", "control", "http", "openapi", "router", "server",
 ];
 
 /// Files of a domain that speak HTTP and are not its routes.
