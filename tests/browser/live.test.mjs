@@ -262,7 +262,8 @@ async function scripted(script) {
       Math.random = () => 0.999999;
       const wait = window.setTimeout;
       window.setTimeout = (work, time = 0, ...more) => {
-        if (time > 500 && time < 60_000) window.waits.push(Math.round(time / 1000));
+        // Waits between attempts are random, and all others are whole.
+        if (!Number.isInteger(time)) window.waits.push(Math.round(time / 1000));
         return wait(work, Math.min(time, 20), ...more);
       };
       window.WebSocket = class {

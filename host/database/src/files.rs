@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cap_std::ambient_authority;
-use cap_std::fs::Dir;
+use cap_std::fs::{Dir, DirBuilder, DirBuilderExt as _};
 
 use svc_base::ids::BackendId;
 
@@ -40,7 +40,9 @@ impl Files {
 
     /// Makes the directory of a new database, durably.
     pub fn make(&self, id: &BackendId) -> io::Result<()> {
-        self.dir.create_dir(id.to_string())?;
+        let mut private = DirBuilder::new();
+        private.mode(0o700);
+        self.dir.create_dir_with(id.to_string(), &private)?;
         sync(&self.dir)
     }
 

@@ -115,11 +115,11 @@ enum Way {
 }
 
 /// An answer, whatever happens in the handler.
-async fn guarded(answer: impl Future<Output = Response>) -> Response {
-    AssertUnwindSafe(answer)
-        .catch_unwind()
-        .await
-        .unwrap_or_else(|_| Problem::internal(&"a handler panicked").into_response())
+fn guarded(answer: impl Future<Output = Response>) -> impl Future<Output = Response> {
+    // No `async fn`: it would keep the answer's future twice, and views are the most requests.
+    AssertUnwindSafe(answer).catch_unwind().map(|answer| {
+        answer.unwrap_or_else(|_| Problem::internal(&"a handler panicked").into_response())
+    })
 }
 
 /// Completes every answer, to operators too: with an id, and with its problem written out.

@@ -194,10 +194,8 @@ async fn operators_are_told_what_is_wrong_with_a_provider() {
         ),
         (
             |i| {
-                drop(
-                    i.manners
-                        .insert(DISCOVERY, Manner::Elsewhere("/other".into())),
-                )
+                i.manners
+                    .insert(DISCOVERY, Manner::Elsewhere("/other".into()));
             },
             "check `issuer`",
         ),

@@ -9,8 +9,13 @@ use crate::projects;
 use svc_base::fault;
 use svc_base::ids::BackendId;
 
+/// Whether an owner acts; no visitor does. Their calls, by far the most, are not to carry what follows.
+pub(super) fn is_owners() -> bool {
+    audit::doer().is_some()
+}
+
 impl Backends {
-    /// Does work that writes rows, with its entry in the audit where an owner acts: no visitor does.
+    /// Does an owner's work that writes rows, with its entry in the audit.
     ///
     /// # Errors
     /// The work's, and the control database's; nothing is written then.
@@ -20,9 +25,6 @@ impl Backends {
         act: Act,
         work: impl Future<Output = Result<T, BackendError>>,
     ) -> Result<T, BackendError> {
-        if audit::doer().is_none() {
-            return work.await;
-        }
         let now = self.clock.now();
         let noted = self.control.write(move |tx| {
             let project = store::project_of(tx, &id).map_err(Error::from)?;

@@ -125,7 +125,9 @@ async fn answer(
     let mut body = body.json::<OpBody>().await?.value;
     let (owner, by) = match body.by.take() {
         Some(by) => {
-            let (owner, by) = named_by_owner(calls, &page, presented, by).await?;
+            // In a box: visitors' calls, by far the most, are not to carry it.
+            let named = Box::pin(named_by_owner(calls, &page, presented, by));
+            let (owner, by) = named.await?;
             (Some(owner), Some(by))
         }
         None => (None, caller.map(|session| session.identity())),
@@ -141,9 +143,10 @@ async fn answer(
     };
     // What an owner does is in the audit, and so is done to its end.
     let backends = Arc::clone(&calls.backends);
-    let work = async move { run(&backends, backend, wanted, by).await };
+    let work = Box::pin(async move { run(&backends, backend, wanted, by).await });
     let doer = Doer::new(owner.principal(), &asked.request_id.into());
-    Ok(json_answer(done_by(doer, to_the_end(work)).await?))
+    let done = Box::pin(done_by(doer, to_the_end(work)));
+    Ok(json_answer(done.await?))
 }
 
 /// Runs what is asked for.
