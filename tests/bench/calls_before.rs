@@ -1,4 +1,4 @@
-//! Cost of rendering beside an earlier build: pages of 10 KB, published on both servers in turns, as each server counts its time.
+//! Rendering beside an earlier build: pages of 10 KB, published on both servers in turns, as each server counts its time.
 
 use std::net::SocketAddr;
 

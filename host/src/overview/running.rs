@@ -26,6 +26,9 @@ pub struct Said {
     pub started_at: Timestamp,
     /// Where it listens.
     pub address: SocketAddr,
+    /// Whether it speaks TLS there.
+    #[serde(default)]
+    pub tls: bool,
     /// Where its numbers are.
     pub ops_address: Option<SocketAddr>,
     /// The origin of its API.
@@ -46,6 +49,7 @@ impl Said {
             process: std::process::id(),
             started_at,
             address: config.listen,
+            tls: config.https,
             ops_address,
             base_url: config.base_url.clone(),
             sites_domain: config.sites_domain.clone(),

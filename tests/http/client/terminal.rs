@@ -73,12 +73,37 @@ impl Terminal {
         self.keys.flush().unwrap();
     }
 
+    /// Waits until the terminal hides what is typed, which it does a moment after the question.
+    async fn hides(&self) {
+        let hidden = async || {
+            let id = self.child.id();
+            let children =
+                std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
+            let command = children.split_whitespace().next()?.to_owned();
+            let terminal = std::fs::read_link(format!("/proc/{command}/fd/0")).ok()?;
+            let settings = Command::new("stty").arg("-F").arg(terminal).output().ok()?;
+            let settings = String::from_utf8_lossy(&settings.stdout).into_owned();
+            settings
+                .split_whitespace()
+                .any(|one| one == "-echo")
+                .then_some(())
+        };
+        until("what is typed to be hidden", hidden).await;
+    }
+
     /// Waits until it has ended; answers its number, as a shell would have it, and the whole screen.
     async fn ended(mut self) -> (i32, String) {
         let child = &mut self.child;
         let ended = until("the end", async || child.try_wait().unwrap()).await;
         let signal = ended.signal().map(|signal| 128 + signal);
         (ended.code().or(signal).unwrap(), self.screen())
+    }
+
+    /// Answers one question whose answer is hidden, and waits for the end.
+    async fn answered_unseen(self, question: &str, keys: &str) -> (i32, String) {
+        self.shows(question).await;
+        self.hides().await;
+        self.answered(question, keys).await
     }
 
     /// Answers one question and waits for the end.
@@ -107,17 +132,17 @@ async fn a_credential_is_typed_and_not_shown() {
     let desk = Desk::new().await;
     let login = || Terminal::start(&desk.bare(&["login", &desk.url()]));
     let profiles = desk.home.path().join("svc/profiles.toml");
-    let wrong = login().answered("credential: ", "svc_wrong\r").await;
+    let wrong = login().answered_unseen("credential: ", "svc_wrong\r").await;
     assert_eq!(wrong.0, 3, "{wrong:?}");
     assert!(wrong.1.contains("Nothing was kept") && !wrong.1.contains("svc_wrong"));
-    let empty = login().answered("credential: ", "\r").await;
+    let empty = login().answered_unseen("credential: ", "\r").await;
     assert_eq!(empty.0, 1, "{empty:?}");
-    let interrupted = login().answered("credential: ", "\u{3}").await;
+    let interrupted = login().answered_unseen("credential: ", "\u{3}").await;
     assert_eq!(interrupted.0, 130, "{interrupted:?}");
     assert!(!profiles.exists());
 
     let typed = format!("{}\r", desk.credential);
-    let (code, screen) = login().answered("credential: ", &typed).await;
+    let (code, screen) = login().answered_unseen("credential: ", &typed).await;
     assert_eq!(code, 0, "{screen}");
     assert!(screen.contains("logged in to"), "{screen}");
     assert!(!screen.contains(&desk.credential), "{screen}");
@@ -133,7 +158,7 @@ async fn a_password_and_a_token_are_typed_and_not_shown() {
     desk.write("a.md", "# Secret");
     let publish = desk.command(&["publish", "a.md", "--name", "secret", "--password"]);
     let publish = Terminal::start(&publish);
-    let (code, screen) = publish.answered("password: ", "opensesame\r").await;
+    let (code, screen) = publish.answered_unseen("password: ", "opensesame\r").await;
     assert_eq!(code, 0, "{screen}");
     assert!(!screen.contains("opensesame"), "{screen}");
     let unlock = json!({ "password": "opensesame" });
@@ -144,7 +169,9 @@ async fn a_password_and_a_token_are_typed_and_not_shown() {
     let share = &made["published"][0];
     let (id, token) = (text(&share["id"]), text(&share["delete_token"]));
     let unpublish = Terminal::start(&desk.command(&["unpublish", &id]));
-    let (code, screen) = unpublish.answered("token", &format!("{token}\r")).await;
+    let (code, screen) = unpublish
+        .answered_unseen("token", &format!("{token}\r"))
+        .await;
     assert_eq!(code, 0, "{screen}");
     assert!(!screen.contains(&token), "{screen}");
     desk.server.get("/gone").await.expect(404);
