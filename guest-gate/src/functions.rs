@@ -175,7 +175,8 @@ pub const ADDED: &[&str] = &[
     "uuid",
 ];
 
-/// What SQLite calls on its own for operators and keywords: an authorizer meets these names, a statement cannot spell them as calls.
+/// Functions that SQLite calls on its own for operators and keywords: an authorizer meets these names, a statement
+/// cannot spell them as calls.
 pub const IMPLIED: &[&str] = &[
     "->",
     "->>",
@@ -187,7 +188,7 @@ pub const IMPLIED: &[&str] = &[
 /// The table-valued functions, sorted: they stand in a FROM clause, with arguments or without.
 pub const TABLE_VALUED: &[&str] = &["json_each", "json_tree", "jsonb_each", "jsonb_tree"];
 
-/// What is wrong with calling the function of this name, in lower case.
+/// Describes the fault in calling the function of this name, in lower case.
 pub(crate) fn fault(name: &str) -> Option<String> {
     if ALLOWED.binary_search(&name).is_ok() {
         return None;

@@ -21,7 +21,7 @@ pub const MODULES: &[&str] = &[
     "tables_used",
 ];
 
-/// What a name is written for.
+/// Purpose for which a name is written.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Use {
     /// Rows are read.
@@ -36,7 +36,7 @@ pub(crate) enum Use {
     Index,
 }
 
-/// What is wrong with naming a table, a view or an index this, in lower case.
+/// Describes the fault in naming a table, a view or an index this, in lower case.
 pub(crate) fn fault(name: &str, used: Use) -> Option<String> {
     let shown = quoted(name);
     if name == READABLE && used == Use::Read {
@@ -73,7 +73,7 @@ pub(crate) fn fault(name: &str, used: Use) -> Option<String> {
     None
 }
 
-/// What is wrong with calling a table-valued function of this name, in lower case.
+/// Describes the fault in calling a table-valued function of this name, in lower case.
 pub(crate) fn call_fault(name: &str) -> Option<String> {
     if TABLE_VALUED.binary_search(&name).is_ok() {
         return None;
@@ -86,7 +86,7 @@ pub(crate) fn call_fault(name: &str) -> Option<String> {
     })
 }
 
-/// What is wrong with naming this schema, in lower case.
+/// Describes the fault in naming this schema, in lower case.
 pub(crate) fn schema_fault(name: &str) -> Option<String> {
     (name != "main").then(|| {
         format!(

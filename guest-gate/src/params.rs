@@ -6,7 +6,7 @@ use crate::place::{Fault, quoted};
 use crate::statement::Purpose;
 use crate::token::{Kind, Token};
 
-/// What the server itself fills in: who is signed in.
+/// Binds that the server itself fills in: who is signed in.
 pub const RESERVED: [&str; 2] = ["svc_user_id", "svc_user_email"];
 
 /// The longest name of a bind.

@@ -48,7 +48,7 @@ pub(crate) fn parse<'b>(
     }
 }
 
-/// What the parser reads, and where in it each token begins, the closing semicolon included.
+/// Spells a text as the parser reads it, and lists where in it each token begins, the closing semicolon included.
 fn spelling(sql: &str, tokens: &[Token]) -> (String, Vec<usize>) {
     let mut spelling = String::with_capacity(tokens.len() * 8);
     let mut starts = Vec::with_capacity(tokens.len());
@@ -142,7 +142,7 @@ fn syntax_fault(error: &Error, sql: &str, tokens: &[Token], starts: &[usize]) ->
     }
 }
 
-/// What would cost the parser more than it is worth is refused before.
+/// Refuses, before the parser reads it, what would cost more than it is worth.
 fn bounded(sql: &str, tokens: &[Token]) -> Result<(), Fault> {
     let mut nested: Vec<usize> = vec![0];
     let mut cases = 0_usize;

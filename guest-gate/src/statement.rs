@@ -1,4 +1,4 @@
-//! What each statement of a piece of SQL is, or why it is refused.
+//! Verdict about each statement of a piece of SQL: its kind, or the reason why it is refused.
 
 use sqlite3_parser::Bump;
 
@@ -19,7 +19,7 @@ pub enum Purpose {
     Migration,
 }
 
-/// What running a statement does.
+/// Effect of a statement.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Kind {
     /// Answers rows and changes nothing.
@@ -33,7 +33,7 @@ pub enum Kind {
 /// A table or view that a statement names.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Table {
-    /// Its name in lower case.
+    /// Name in lower case.
     pub name: String,
     /// How often, once every common table expression stands wherever it is named.
     pub times: u32,
@@ -42,9 +42,9 @@ pub struct Table {
 /// An allowed statement.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Statement {
-    /// What running it does.
+    /// Effect of the statement.
     pub kind: Kind,
-    /// Its named binds in order of first appearance, without the colon, each once.
+    /// Named binds in order of first appearance, without the colon, each once.
     pub binds: Vec<String>,
     /// Whether running it answers rows.
     pub returns_rows: bool,
@@ -68,7 +68,7 @@ pub struct Refusal {
     pub reason: String,
     /// Which statement of the script, from 1.
     pub statement: u32,
-    /// Where.
+    /// Place of the fault.
     pub place: Place,
 }
 

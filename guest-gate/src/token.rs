@@ -6,7 +6,7 @@
 
 use sqlite3_parser::dialect::{TokenType, keyword_token};
 
-/// What a token is.
+/// Kind of a token.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Kind {
     /// A bare word that is a keyword of SQLite's.
@@ -19,19 +19,19 @@ pub(crate) enum Kind {
     Text,
     /// An integer or a fraction.
     Number,
-    /// `x'…'`.
+    /// Blob: `x'…'`.
     Blob,
     /// A bind, of any form.
     Bind,
-    /// `(`
+    /// Opening bracket: `(`
     Open,
-    /// `)`
+    /// Closing bracket: `)`
     Close,
-    /// `;`
+    /// Semicolon: `;`
     Semicolon,
     /// Any other sign.
     Sign,
-    /// What SQLite does not take for a token, and why.
+    /// Text that SQLite does not take for a token, and why.
     Illegal(&'static str),
 }
 

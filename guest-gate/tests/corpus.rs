@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use sqlite3_parser::FallibleIterator as _;
 use support::{Piece, empty, example, pieces, text};
 
-/// What SQLite itself says to a piece: every statement prepares, and is one; scripts also run.
+/// Asks SQLite itself about a piece: every statement prepares, and is one; scripts also run.
 fn sqlite_accepts(database: &Connection, sql: &str, purpose: Purpose) -> Result<(), String> {
     match purpose {
         Purpose::Action | Purpose::Query => {

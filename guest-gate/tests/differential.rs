@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use support::agreement::{PURPOSES, Watched};
 use support::pieces;
 
-/// What random texts are made of, besides the corpus.
+/// Pieces of random texts, besides the corpus.
 const SOUP: &[&str] = &[
     "svc_secret",
     "\"SVC_secret\"",

@@ -15,7 +15,7 @@ mod out;
 mod page;
 mod place;
 
-/// What `wit-bindgen` makes of the contract between host and guest.
+/// Bindings that `wit-bindgen` makes of the contract between host and guest.
 #[allow(
     missing_docs,
     unreachable_pub,
@@ -35,7 +35,7 @@ pub use bindings::svc::render::types::{
     Diagram, DrawError, Foot, Malformed, Page, Place, RenderError, RuntimeScript, Source,
 };
 
-/// What makes the pages of one type of content.
+/// Function that makes the pages of one type of content.
 type Make = fn(&Source) -> Result<Page, RenderError>;
 
 /// The types of content that this guest knows, by their names. A further one is a further line.

@@ -87,7 +87,7 @@ fn is_special(byte: u8) -> bool {
     matches!(byte, b'&' | b'<' | b'>' | b'"' | b'\'' | 0)
 }
 
-/// What stands for a special byte. A NUL would be a parse error in any reader of HTML: they show U+FFFD.
+/// Replaces a special byte. A NUL would be a parse error in any reader of HTML: they show U+FFFD.
 fn escape(byte: u8) -> &'static str {
     match byte {
         b'&' => "&amp;",

@@ -17,7 +17,7 @@ const TITLE_CHARS: usize = 200;
 /// The longest description, in characters: what previews of links show.
 const DESCRIPTION_CHARS: usize = 200;
 
-/// What differs between the pages of different types.
+/// Parts in which the pages of different types differ.
 pub(crate) struct Shell<'a> {
     /// The source that becomes the page.
     pub(crate) source: &'a Source,
@@ -27,22 +27,22 @@ pub(crate) struct Shell<'a> {
     pub(crate) styles: &'static [&'static str],
     /// Styles that depend on the source. Made of the guest's own words and numbers only.
     pub(crate) own_styles: String,
-    /// What the content says of itself.
+    /// Facts that the content states about itself.
     pub(crate) about: About,
 }
 
-/// What a content says of itself, as plain text.
+/// Facts that a content states about itself, as plain text.
 #[derive(Default)]
 pub(crate) struct About {
-    /// Its own title.
+    /// Title of its own.
     pub(crate) title: Option<String>,
-    /// What it is about, in a sentence or two.
+    /// Subject, in a sentence or two.
     pub(crate) description: String,
     /// The language that it is in: a tag of letters, digits and dashes.
     pub(crate) language: Option<String>,
 }
 
-/// What a page is called: as it was told, else by its content, else by the name that was wished for.
+/// Chooses the title of a page: as it was told, else by its content, else by the name that was wished for.
 pub(crate) fn title(source: &Source, own: Option<&str>) -> Option<String> {
     let given = |text: &Option<String>| text.as_deref().and_then(shown).map(str::to_owned);
     given(&source.title)
@@ -125,7 +125,7 @@ where
     })
 }
 
-/// What a page says to those who show a link to it. A page for few says nothing of itself.
+/// Writes the tags for those who show a link to the page. A page for few says nothing of itself.
 fn previews(shell: &Shell<'_>, title: &str) -> Markup {
     let description = cut(&shell.about.description, DESCRIPTION_CHARS);
     let (title, description) = if shell.source.is_private {

@@ -1,4 +1,4 @@
-//! What holds for pages of every type, and the helpers that the tests of each share.
+//! Rules about pages of every type, and the helpers that the tests of each share.
 
 use crate::{Page, RenderError, RuntimeScript, Source, render};
 
@@ -21,7 +21,7 @@ pub(crate) fn page(content_type: &str, text: &str) -> Page {
     render(&source(content_type, text)).unwrap()
 }
 
-/// What stands between `<main>` and `</main>`.
+/// Returns the text between `<main>` and `</main>`.
 pub(crate) fn body(html: &str) -> String {
     let start = html.find("<main>").unwrap() + "<main>".len();
     html[start..html.rfind("</main>").unwrap()].to_owned()

@@ -113,9 +113,6 @@ impl Founding {
     }
 
     /// Looks once more, with the lock, which is the only thing there if nobody was here before.
-    ///
-    /// # Errors
-    /// The disk's.
     pub fn locked(&mut self, _: &DataLock) -> io::Result<()> {
         self.ours = fs::read_dir(&self.data)?.count() == 1;
         Ok(())

@@ -99,9 +99,6 @@ impl DataLock {
     }
 
     /// Writes down who holds it, for whoever asks.
-    ///
-    /// # Errors
-    /// The disk's.
     pub fn announce(&self, address: SocketAddr) -> anyhow::Result<()> {
         self.write_down(&format!(
             "process {} on http://{address}",
@@ -110,9 +107,6 @@ impl DataLock {
     }
 
     /// Announces a restore.
-    ///
-    /// # Errors
-    /// The disk's.
     pub fn announce_restore(&self) -> anyhow::Result<()> {
         self.write_down(&format!("{RESTORE}, process {}", std::process::id()))
     }
@@ -160,9 +154,6 @@ pub fn refuse_restore(data: &Path) -> anyhow::Result<()> {
 }
 
 /// Makes a data directory that is missing, durably: it holds secrets, so nobody else may look into it.
-///
-/// # Errors
-/// The disk's.
 pub fn make_private(data: &Path) -> io::Result<()> {
     let data = std::path::absolute(data)?;
     let missing: Vec<&Path> = data.ancestors().take_while(|path| !path.exists()).collect();

@@ -44,7 +44,7 @@ pub fn begin() {
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
 }
 
-/// Closes what is ours in a directory to other users, and the directory if nothing else is in it; answers the mode that it had if others
+/// Closes what is ours in a directory to other users, and the directory if nothing else is in it; returns the mode that it had if others
 /// could reach anything of ours. What is not ours stays as it is.
 ///
 /// # Errors
@@ -84,9 +84,6 @@ pub fn close(directory: &Path, layout: &Layout) -> anyhow::Result<Option<u32>> {
 }
 
 /// Describes what other users can reach of a directory: a sentence, or nothing when it is closed.
-///
-/// # Errors
-/// The disk's.
 pub fn opening(directory: &Path, layout: &Layout) -> io::Result<Option<String>> {
     let found = fs::metadata(directory)?;
     if found.mode() & OTHERS == 0 {

@@ -214,14 +214,8 @@ impl std::fmt::Debug for Reading {
 
 impl Collector for Reading {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let gauge = ConstGauge::<f64>::new(precise((self.read)()));
+        let gauge = ConstGauge::<f64>::new((self.read)() as f64);
         let metric = encoder.encode_descriptor(self.name, self.help, None, gauge.metric_type())?;
         gauge.encode(metric)
     }
-}
-
-/// Sizes and counts stay far below the 52 bits that a float holds exactly.
-fn precise(value: u64) -> f64 {
-    u32::try_from(value >> 32).map_or(0.0, f64::from) * 4_294_967_296.0
-        + f64::from(u32::try_from(value & 0xffff_ffff).unwrap_or(0))
 }

@@ -81,7 +81,7 @@ fn cost(ours: &Figures, theirs: &Figures) -> f64 {
     ours.cost() / theirs.cost()
 }
 
-/// Makes a project; answers the request that asks for it.
+/// Makes a project; returns the request that asks for it.
 fn request(address: SocketAddr, credential: &str, owner: &mut Owner) -> anyhow::Result<Vec<u8>> {
     owner.path = "/api/v1/projects".to_owned();
     let (project, _) = owner.send("POST", "", &json!({ "name": "Bench" }))?;

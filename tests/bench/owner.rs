@@ -44,7 +44,7 @@ impl Owner {
         Ok(())
     }
 
-    /// Sends a document; answers another, and how many milliseconds it took.
+    /// Sends a document; returns another, and how many milliseconds it took.
     pub(crate) fn send(
         &mut self,
         method: &str,

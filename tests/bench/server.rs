@@ -85,7 +85,7 @@ impl Bench {
         self.svc_with_cache(data, "cache")
     }
 
-    /// Starts `svc` on a data directory; answers where it tells its metrics, too.
+    /// Starts `svc` on a data directory; returns where it tells its metrics, too.
     pub(crate) fn svc_with_metrics(&self, data: &str) -> anyhow::Result<(Running, SocketAddr)> {
         let metrics = free_address()?;
         let lines = format!("ops_listen = \"{metrics}\"\n{SETTINGS}");
@@ -105,14 +105,14 @@ impl Bench {
         Running::start(command)
     }
 
-    /// Makes a namespace in a data directory; answers its credential.
+    /// Makes a namespace in a data directory; returns its credential.
     pub(crate) fn namespace(&self, data: &str) -> anyhow::Result<String> {
         let mut command = Command::new(&self.svc);
         command.args(["namespace", "create", "bench"]);
         Ok(self.said(data, command)?.trim().to_owned())
     }
 
-    /// Does something with the guests of a data directory; answers what the command says of it.
+    /// Does something with the guests of a data directory; returns what the command says of it.
     pub(crate) fn guest(
         &self,
         data: &str,
@@ -164,7 +164,7 @@ impl Bench {
         Running::start(command)
     }
 
-    /// Makes a namespace in a new data directory, and starts `svc` on it; answers the credential, too.
+    /// Makes a namespace in a new data directory, and starts `svc` on it; returns the credential, too.
     pub(crate) fn owned(&self, data: &str) -> anyhow::Result<(Running, String)> {
         std::fs::create_dir_all(self.directory(data))?;
         let credential = self.namespace(data)?;
@@ -258,7 +258,7 @@ impl Running {
         Client::connect(self.address)
     }
 
-    /// Waits until pages can be published; answers how long that took from the start.
+    /// Waits until pages can be published; returns how long that took from the start.
     pub(crate) fn await_guests(&self) -> anyhow::Result<Duration> {
         let mut client = self.client()?;
         while client.get("/readyz", "identity")?.status != 200 {

@@ -37,7 +37,7 @@ impl Ask for reqwest::RequestBuilder {
     }
 }
 
-/// Sends these bytes, whatever they are, on a connection of their own; answers what comes until the server closes.
+/// Sends these bytes, whatever they are, on a connection of their own; returns what comes until the server closes.
 ///
 /// # Panics
 /// When the server neither answers nor closes.

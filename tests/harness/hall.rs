@@ -96,7 +96,7 @@ impl Hall {
         line.rsplit(' ').next().unwrap().parse().unwrap()
     }
 
-    /// Votes.
+    /// Votes that were cast.
     ///
     /// # Panics
     /// When that is refused.

@@ -218,7 +218,7 @@ impl Process {
         kill_process(id, signal).unwrap();
     }
 
-    /// Waits until it has ended; answers how, and everything that it printed on standard output.
+    /// Waits until it has ended; returns how, and everything that it printed on standard output.
     pub async fn ended(mut self) -> (ExitStatus, String) {
         let child = &mut self.child;
         let status = until("the process to end", async || child.try_wait().unwrap()).await;

@@ -217,7 +217,7 @@ impl TestServer {
         Self::open(settings, clock, roots, data).await
     }
 
-    /// Stops it in good order; answers its data directory.
+    /// Stops it in good order; returns its data directory.
     pub async fn stop(self) -> TempDir {
         let Self {
             server,
@@ -298,18 +298,18 @@ impl TestServer {
         self.post(path).json(body)
     }
 
-    /// Publishes; answers the document of the 201.
+    /// Publishes; returns the document of the 201.
     pub async fn deploy(&self, body: &Value) -> Value {
         let answer = self.json("/api/v1/deploy", body).answer().await;
         answer.expect(201).json()
     }
 
-    /// Publishes; answers the slug.
+    /// Publishes; returns the slug.
     pub async fn slug(&self, body: &Value) -> String {
         self.deploy(body).await["slug"].as_str().unwrap().to_owned()
     }
 
-    /// Unlocks a page; answers the cookie to send.
+    /// Unlocks a page; returns the cookie to send.
     pub async fn unlock(&self, slug: &str, password: &str) -> String {
         let body = serde_json::json!({ "password": password });
         let path = format!("/api/v1/auth/{slug}");

@@ -37,7 +37,7 @@ pub enum Heard {
 }
 
 impl Socket {
-    /// Opens a socket with headers of one's own; answers the status of a refusal.
+    /// Opens a socket with headers of one's own; returns the status of a refusal.
     ///
     /// # Errors
     /// The status.

@@ -91,7 +91,7 @@ impl Owner {
         self.send(server, Method::POST, path, body).await
     }
 
-    /// Makes a project; answers its id.
+    /// Makes a project; returns its id.
     pub(crate) async fn project(&self, server: &TestServer, name: &str) -> String {
         let made = self
             .post(server, "", &json!({ "name": name }))
@@ -100,7 +100,7 @@ impl Owner {
         text(&made.json()["id"])
     }
 
-    /// Publishes Markdown as a frontend; answers its document.
+    /// Publishes Markdown as a frontend; returns its document.
     pub(crate) async fn frontend(&self, server: &TestServer, project: &str, slug: &str) -> Value {
         let body = json!({ "type": "markdown", "content": "# One", "requested_slug": slug });
         self.post(server, &format!("/{project}/frontends"), &body)

@@ -50,7 +50,7 @@ async fn serve(data: &Path, fault: Option<&str>) -> Process {
     svc().serve_until(fault, data, &arguments).await
 }
 
-/// A project with its page, and with a backend unless the deed is to make one; answers the backend's path.
+/// A project with its page, and with a backend unless the deed is to make one; returns the backend's path.
 async fn furnish(data: &Path, credential: &str, deed: &str) -> String {
     let process = serve(data, None).await;
     let site = Site {
@@ -171,7 +171,7 @@ async fn said(site: &Site<'_>) -> Option<Value> {
     Some(answer.expect(200).json()["rows"][0]["n"].take())
 }
 
-/// That the file and its ledger agree, or the detail says that they do not; answers whether they do.
+/// That the file and its ledger agree, or the detail says that they do not; returns whether they do.
 #[track_caller]
 fn agree(detail: &Value) -> bool {
     let migrated = names(&detail["schema"]["tables"]).contains(&"more".to_owned());

@@ -313,7 +313,7 @@ async fn a_backup_counts_once_it_is_complete_whatever_fails_then() {
 }
 
 impl Vault {
-    /// Fails to restore; answers the directory.
+    /// Fails to restore; returns the directory.
     async fn restore_refused(&self, name: &str) -> PathBuf {
         let data = self.path(name);
         let refused = self.run(&data, "restore").await;

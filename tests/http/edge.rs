@@ -41,7 +41,7 @@ impl Recorder {
         self.0.lock().unwrap().0.clone()
     }
 
-    /// Waits for so many calls; answers the prefixes of the last.
+    /// Waits for so many calls; returns the prefixes of the last.
     async fn call(&self, count: usize) -> BTreeSet<String> {
         let there = async || self.calls().get(count - 1).cloned();
         let call = until("the edge to be called", there).await;

@@ -161,7 +161,7 @@ async fn a_check_of_a_gate_judges_what_is_stored() {
     assert!(!folder.path().join("out").exists());
 }
 
-/// Waits until a rerender is done; answers how it went.
+/// Waits until a rerender is done; returns how it went.
 async fn rerendered(server: &TestServer) -> Value {
     let requested = guest(server, &["rerender"]).await.json();
     assert_eq!(requested["server_running"], true);
@@ -184,7 +184,7 @@ async fn install_unseen(server: &TestServer, file: &Path) {
     assert_eq!(installed["effect"], "switched");
 }
 
-/// Publishes Markdown as an owner's page, of which its source is the slug, too; answers where the project's pages are.
+/// Publishes Markdown as an owner's page, of which its source is the slug, too; returns where the project's pages are.
 async fn also(server: &TestServer, owner: &Owner, project: &str, source: &str) -> String {
     let page = json!({ "type": "markdown", "content": source, "requested_slug": source });
     let path = format!("/{project}/frontends");

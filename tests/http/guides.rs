@@ -239,7 +239,7 @@ impl Trial {
         (trial, server)
     }
 
-    /// Runs a script of a document; answers what it printed, or what went wrong.
+    /// Runs a script of a document; returns what it printed, or what went wrong.
     async fn run(&self, document: &Document, script: &str) -> Result<String, String> {
         let (here, data) = (self.here.path(), self.data.path());
         let backup = here.join("backup");
@@ -301,7 +301,7 @@ impl Users {
     }
 }
 
-/// Runs a document's scripts; answers what is wrong with them.
+/// Runs a document's scripts; returns what is wrong with them.
 async fn try_out(document: &Document) -> Option<String> {
     let script = document.script();
     if script.is_empty() {

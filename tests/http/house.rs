@@ -108,7 +108,7 @@ impl House {
             .await
     }
 
-    /// Calls an action that succeeds; answers its result.
+    /// Calls an action that succeeds; returns its result.
     pub(crate) async fn done(&self, action: &str, params: &Value) -> Value {
         self.op(action, params).await.expect(200).json()
     }

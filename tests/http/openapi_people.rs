@@ -135,7 +135,7 @@ impl Recorder {
     }
 }
 
-/// Walks a server; answers what it was asked and what it answered, and what stands in place of what is random in it.
+/// Walks a server; returns what it was asked and what it answered, and what stands in place of what is random in it.
 pub(crate) async fn recorded() -> (Examples, Vec<(String, String)>) {
     let till = Till::start().await;
     let stripe = till.settings();

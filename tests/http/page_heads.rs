@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use svc_tests::{Ask, TestServer};
 
-/// Publishes; answers what publishing did and the page.
+/// Publishes; returns what publishing did and the page.
 async fn published(server: &TestServer, share: &Value) -> (Value, String) {
     let answer = server.json("/api/v1/deploy", share).answer().await;
     let deployed = answer.expect(201).json();

@@ -162,6 +162,17 @@ fn parts_depend_in_one_direction() {
 }
 
 #[test]
+fn the_drawing_has_the_order() {
+    let text = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ARCHITECTURE.md");
+    let text = std::fs::read_to_string(text).unwrap();
+    let (_, drawing) = text.split_once(" config ►").unwrap();
+    let (drawing, _) = drawing.split_once("```").unwrap();
+    let drawn = drawing.split('►').map(str::trim);
+    let drawn: Vec<&str> = std::iter::once("config").chain(drawn).collect();
+    assert_eq!([&drawn[..], &["lib", "main"]].concat(), ORDER);
+}
+
+#[test]
 fn every_way_of_using_a_later_part_is_found() {
     let cases = [
         ("workspaces", "use crate::deployments::model::is_slug;"),

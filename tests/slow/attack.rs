@@ -119,7 +119,7 @@ impl Siege {
         svc().serve(&self.data, &["--config", &self.config]).await
     }
 
-    /// One life of a server under attack, to its kill; answers how many of the neighbour's inserts were answered.
+    /// One life of a server under attack, to its kill; returns how many of the neighbour's inserts were answered.
     async fn endure(&mut self, tenant: &Tenant, until: Instant) -> u64 {
         let server = self.serve().await;
         let mut attackers = JoinSet::new();

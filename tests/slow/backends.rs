@@ -289,7 +289,7 @@ impl Disk {
         disk
     }
 
-    /// Fills it up but for some bytes; answers the file that does.
+    /// Fills it up but for some bytes; returns the file that does.
     fn fill(&self, leave: u64) -> PathBuf {
         let path = self.0.path().join("ballast");
         let room = rustix::fs::statvfs(self.0.path()).unwrap();

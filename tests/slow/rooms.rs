@@ -31,7 +31,7 @@ fn files() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-/// A server with the page `room`, whose backend has rooms; answers its project's path and its owner's credential.
+/// A server with the page `room`, whose backend has rooms; returns its project's path and its owner's credential.
 async fn settle() -> (TestServer, String, String) {
     let builder = TestServer::builder().system_clock();
     let server = builder

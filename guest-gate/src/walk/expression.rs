@@ -1,4 +1,4 @@
-//! Expressions.
+//! Walk through expressions.
 
 use sqlite3_parser::ast::{
     Expr, FrameBound, FrameClause, FunctionCallOrder, FunctionTail, LikeOperator, Literal, Over,

@@ -1,5 +1,6 @@
-//! What a statement reads, how often, and how much it stands for: SQLite writes a common table expression out wherever
-//! it is named, so that a few hundred bytes in which each names the one before twice would cost it gigabytes.
+//! Reads of a statement: what it reads, how often, and how much it stands for. SQLite writes a common table expression
+//! out wherever it is named, so that a few hundred bytes in which each names the one before twice would cost it
+//! gigabytes.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +15,11 @@ const PARTS: u64 = 100_000;
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct Body(usize);
 
-/// What has been read so far, body by body.
+/// Reads so far, body by body.
 #[derive(Debug, Default)]
 pub(super) struct Reads {
     within: Body,
-    /// What each common table expression reads; the statement's own is first, once there is anything.
+    /// Reads of each common table expression; the statement's own is first, once there is anything.
     bodies: Vec<Reading>,
     /// How many bodies there are besides the statement.
     commons: usize,
@@ -30,7 +31,7 @@ struct Reading {
     tables: Vec<(usize, String)>,
     functions: u64,
     commons: Vec<Body>,
-    /// Its expressions and selects.
+    /// Number of its expressions and selects.
     parts: u64,
 }
 
@@ -41,12 +42,12 @@ impl Reads {
         Body(self.commons)
     }
 
-    /// Whose reads come now.
+    /// Returns the body whose reads come now.
     pub(super) fn within(&self) -> Body {
         self.within
     }
 
-    /// What comes next is of `body`.
+    /// Enters `body`: the reads that follow belong to it.
     pub(super) fn enter(&mut self, body: Body) {
         self.within = body;
     }

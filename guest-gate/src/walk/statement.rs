@@ -269,7 +269,7 @@ impl<'b> Walk<'_, 'b> {
         columns.is_some()
     }
 
-    /// What all definitions share.
+    /// Checks what all definitions share.
     fn definition(&mut self, found: &mut Found, temporary: bool) {
         found.kind = Kind::Migration;
         if !self.in_script() {

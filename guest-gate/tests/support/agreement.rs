@@ -21,7 +21,7 @@ const ROWS: usize = 20;
 /// A database, and what its authorizer has seen that no statement may do.
 pub(crate) struct Watched {
     database: Connection,
-    /// What nothing may change, as writes are prepared only.
+    /// Content of the database, which nothing may change, as writes are prepared only.
     content: Vec<u8>,
     forbidden: Arc<Mutex<Vec<String>>>,
 }
@@ -52,7 +52,7 @@ impl Watched {
         }
     }
 
-    /// What the gate says of a text must be what SQLite makes of it.
+    /// Compares the gate's verdict on a text with SQLite's.
     pub(crate) fn agree(&mut self, sql: &str, purpose: Purpose) -> Result<(), String> {
         self.same(sql, purpose)?;
         self.unchanged(sql)

@@ -18,7 +18,7 @@ pub(crate) struct Piece {
     pub(crate) sql: String,
     /// Line and column of the place that a refusal names.
     pub(crate) at: Option<(u32, u32)>,
-    /// What its reason contains.
+    /// Text that the reason contains.
     pub(crate) says: Option<String>,
 }
 

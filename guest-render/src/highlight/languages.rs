@@ -1,10 +1,10 @@
-//! What the scanner can be told about a language.
+//! Description of a language for the scanner.
 
 use super::{more, table};
 
 /// A language, or several that share their words.
 pub(super) struct Language {
-    /// What a fence calls it, in lower case. Like all words here, with spaces between.
+    /// Names of the language in a fence, in lower case. Like all words here, with spaces between.
     pub(super) names: &'static str,
     pub(super) keywords: &'static str,
     pub(super) literals: &'static str,
@@ -26,7 +26,7 @@ pub(super) struct Quote {
     pub(super) lines: bool,
 }
 
-/// What a language has beyond words, comments and strings.
+/// Feature of a language beyond words, comments and strings.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flag {
     /// `@name` is an attribute, a decorator or a rule.

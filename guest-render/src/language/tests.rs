@@ -1,4 +1,4 @@
-//! What is sure is said, and what is not is not.
+//! Languages are named where they are sure, and left out where they are not.
 
 use super::detect;
 use super::words::{LANGUAGES, WORDS};

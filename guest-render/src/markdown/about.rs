@@ -1,4 +1,4 @@
-//! What a Markdown document says of itself: its title, what it is about, the language that it is in.
+//! Facts that a Markdown document states about itself: its title, its subject, the language that it is in.
 
 use comrak::arena_tree::NodeEdge;
 use comrak::nodes::{Node, NodeValue};
@@ -14,7 +14,7 @@ const SAMPLE: usize = 1_500;
 /// Enough of a paragraph for a description, in bytes.
 const ENOUGH: usize = 1_000;
 
-/// What a document says: first what its front matter does.
+/// Collects the facts about a document: first those of its front matter.
 pub(super) fn of(front: FrontMatter, document: Node<'_>) -> About {
     let title = front.title.or_else(|| first_heading(document));
     let description = front.description.or_else(|| first_paragraph(document));

@@ -18,7 +18,7 @@ use crate::{Diagram, csv, emoji, highlight, mermaid};
 /// Code past this many bytes of a page is not highlighted.
 const MAX_HIGHLIGHTED: usize = 512 * 1024;
 
-/// What the formatter has to remember from block to block.
+/// State of the formatter from block to block.
 pub(super) struct Blocks<'a> {
     position: &'a Cell<usize>,
     /// The diagrams met so far.

@@ -1,6 +1,6 @@
 //! Front matter: what a Markdown source says of itself between two lines of dashes at its very start.
 
-/// What front matter says, as far as a page uses it.
+/// Front matter, as far as a page uses it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct FrontMatter {
     pub(super) title: Option<String>,

@@ -10,17 +10,11 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, DirBuilder, DirBuilderExt, OpenOptions, OpenOptionsExt};
 
 /// Opens a directory that is there.
-///
-/// # Errors
-/// The disk's.
 pub fn open(directory: &Path) -> io::Result<Dir> {
     Dir::open_ambient_dir(directory, ambient_authority())
 }
 
 /// Opens a directory below another, made where it is missing.
-///
-/// # Errors
-/// The disk's.
 pub fn subdirectory(dir: &Dir, name: &str) -> io::Result<Dir> {
     let mut builder = DirBuilder::new();
     builder.mode(0o700);
@@ -51,18 +45,12 @@ pub fn make(path: &Path) -> io::Result<()> {
 }
 
 /// Makes the names in a directory durable.
-///
-/// # Errors
-/// The disk's.
 pub fn sync(dir: &Dir) -> io::Result<()> {
     // A directory that is opened to look into it is synced through a name of its own.
     dir.open(".")?.sync_all()
 }
 
 /// Makes a directory durable with everything below it.
-///
-/// # Errors
-/// The disk's.
 pub fn sync_all(dir: &Dir) -> io::Result<()> {
     for entry in dir.entries()? {
         let entry = entry?;
@@ -145,9 +133,6 @@ pub fn resolved(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// Removes a file; one that is gone is removed already.
-///
-/// # Errors
-/// The disk's.
 pub fn remove_file(dir: &Dir, name: &str) -> io::Result<()> {
     match dir.remove_file(name) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -156,9 +141,6 @@ pub fn remove_file(dir: &Dir, name: &str) -> io::Result<()> {
 }
 
 /// Removes a directory with everything below it; one that is gone is removed already.
-///
-/// # Errors
-/// The disk's.
 pub fn remove_directory(dir: &Dir, name: &str) -> io::Result<()> {
     match dir.remove_dir_all(name) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

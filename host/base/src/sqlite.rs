@@ -77,9 +77,6 @@ pub fn copy_pages(from: &Connection, to: &mut Connection) -> rusqlite::Result<()
 }
 
 /// Brings everything of a database into its one file. Nobody else may have it open.
-///
-/// # Errors
-/// The database's.
 pub fn without_log(connection: &Connection) -> rusqlite::Result<()> {
     let mode: String =
         connection.pragma_update_and_check(None, "journal_mode", "DELETE", |row| row.get(0))?;

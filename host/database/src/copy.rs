@@ -20,9 +20,6 @@ impl Source {
     }
 
     /// From now on it is seen as it is now. Its log cannot be begun anew meanwhile, so this must not last.
-    ///
-    /// # Errors
-    /// The database's.
     pub fn pin(&self) -> Result<(), RunError> {
         let look = "SELECT count(*) FROM sqlite_schema";
         self.0
@@ -41,9 +38,6 @@ impl Source {
 }
 
 /// Makes of a copy what a server works with. Nobody has it open yet.
-///
-/// # Errors
-/// The database's.
 pub fn revive(files: &Files, id: &BackendId) -> Result<(), RunError> {
     Handle::writer(&settings(files, id)).map(drop)
 }

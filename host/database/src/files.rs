@@ -39,9 +39,6 @@ impl Files {
     }
 
     /// Makes the directory of a new database, durably.
-    ///
-    /// # Errors
-    /// The disk's.
     pub fn make(&self, id: &BackendId) -> io::Result<()> {
         let mut private = DirBuilder::new();
         private.mode(0o700);
@@ -50,9 +47,6 @@ impl Files {
     }
 
     /// Makes a new database's file durable under its name.
-    ///
-    /// # Errors
-    /// The disk's.
     pub fn sync(&self, id: &BackendId) -> io::Result<()> {
         sync(&self.directory(id)?)
     }
@@ -63,17 +57,11 @@ impl Files {
     }
 
     /// The directory of a database: of its file, its log, and its history.
-    ///
-    /// # Errors
-    /// The disk's.
     pub fn directory(&self, id: &BackendId) -> io::Result<Dir> {
         self.dir.open_dir(id.to_string())
     }
 
     /// How many bytes a database takes on the disk, its log included; its history is accounted for by itself.
-    ///
-    /// # Errors
-    /// The disk's.
     pub fn bytes(&self, id: &BackendId) -> io::Result<u64> {
         let dir = self.directory(id)?;
         let mut bytes = 0;
@@ -88,9 +76,6 @@ impl Files {
     }
 
     /// Removes a database with its directory, durably; one that is gone is removed already.
-    ///
-    /// # Errors
-    /// The disk's.
     pub fn remove(&self, id: &BackendId) -> io::Result<()> {
         match self.dir.remove_dir_all(id.to_string()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -99,9 +84,6 @@ impl Files {
     }
 
     /// The ids of all databases that have a directory.
-    ///
-    /// # Errors
-    /// The disk's.
     pub fn list(&self) -> io::Result<Vec<BackendId>> {
         let mut ids = Vec::new();
         for entry in self.dir.entries()? {

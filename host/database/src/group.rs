@@ -158,7 +158,7 @@ pub(super) fn run_group(
             }
         }
     }
-    // Nothing of theirs was kept, so they have yet to begin. Those for whom that is too late are told so by their channel's end.
+    // Their changes were rolled back, so they run again. Callers that gave up see their channel close.
     left.long.retain(|write| write.turn.wait_again(WAIT));
     left.rest.retain(|write| write.turn.wait_again(WAIT));
     left

@@ -200,7 +200,7 @@ impl Handle {
         self.log_pages.load(Ordering::Relaxed)
     }
 
-    /// Copies the write-ahead log into the database; answers whether all of it is there. One that is wholly copied is
+    /// Copies the write-ahead log into the database; returns whether all of it is there. One that is wholly copied is
     /// begun anew by the next write.
     pub(super) fn checkpoint(&self, mode: CheckpointMode) -> rusqlite::Result<bool> {
         let (in_log, copied) = self.copy_log(mode)?;

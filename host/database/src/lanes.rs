@@ -153,7 +153,7 @@ impl Lanes {
         })
     }
 
-    /// Queues short work of a database; answers false when too much of it waits already.
+    /// Queues short work of a database; returns false when too much of it waits already.
     pub(super) fn short(&self, owner: Owner, job: Job) -> bool {
         self.short.add(owner, job, false)
     }
@@ -168,7 +168,7 @@ impl Lanes {
         self.short.add_at_end(owner, job);
     }
 
-    /// Queues long work of a database; answers false when too much of it waits already.
+    /// Queues long work of a database; returns false when too much of it waits already.
     pub(super) fn long(&self, owner: Owner, job: Job) -> bool {
         self.long.add(owner, job, false)
     }

@@ -303,9 +303,6 @@ impl Databases {
     }
 
     /// Forgets a database, whose calls end, and removes it. Blocks.
-    ///
-    /// # Errors
-    /// The disk's.
     pub fn remove(&self, id: &BackendId) -> std::io::Result<()> {
         let entry = {
             let mut open = self.lock();

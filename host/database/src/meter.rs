@@ -118,7 +118,7 @@ impl Meter {
         }
     }
 
-    /// Ends measuring; answers what the statement was stopped for.
+    /// Ends measuring; returns what the statement was stopped for.
     pub(super) fn stop(&self) -> Option<Exceeded> {
         let state = &self.0;
         if !state.closely.load(Ordering::Relaxed) {

@@ -177,7 +177,7 @@ impl Database {
         self.schedule(&mut writes, None)
     }
 
-    /// Sends the writer to the lane of what waits first, if it is free; at the end of work in lane `from`, if of any.
+    /// If the writer is free, hands it to the lane of the first queued job. `from` is the lane that it comes back from, if any.
     fn schedule(&self, writes: &mut Writes, from: Option<Lane>) -> Result<(), RunError> {
         if writes.taken {
             return Ok(());
@@ -251,7 +251,7 @@ impl Database {
         self.settle(writer, left);
     }
 
-    /// Puts the writer back after work, and before what waits, what of it is still to be done.
+    /// Returns the writer, and puts unfinished work back at the head of the queue.
     fn settle(&self, mut writer: Writer, left: Left) {
         writer.settle();
         let too_long = writer.has_long_log();

@@ -38,7 +38,7 @@ impl Database {
         self.read_in_lanes(call, pace, lane, |json, _| json).await
     }
 
-    /// Runs a read in a lane; answers what `seal` makes of its result, and the tables that it reads, if they are known.
+    /// Runs a read in a lane; returns what `seal` makes of its result, and the tables that it reads, if they are known.
     ///
     /// # Errors
     /// [`RunError`].
@@ -76,7 +76,7 @@ impl Database {
         result
     }
 
-    /// Reads among short work, if it is not known to be long, else or then among long work; answers what `make` makes of the
+    /// Reads among short work, if it is not known to be long, else or then among long work; returns what `make` makes of the
     /// result.
     async fn read_in_lanes<T: Send + 'static>(
         &self,
@@ -103,7 +103,7 @@ impl Database {
         self.queue_read(call, pace, long, make).await?.0
     }
 
-    /// Reads in a lane; answers the result, and how long its thread has worked for it.
+    /// Reads in a lane; returns the result, and how long its thread has worked for it.
     async fn queue_read<T: Send + 'static>(
         &self,
         call: Call,

@@ -174,7 +174,7 @@ fn bind(statement: &mut CachedStatement<'_>, params: &[(String, Value)]) -> rusq
     Ok(())
 }
 
-/// The members' names of a row, each with what stands before its value. Two columns of one name cannot both be members.
+/// JSON key prefixes (`,"name":`), one a column. Two columns of one name are an error.
 fn keys(sql: &str, statement: &Statement<'_>) -> Result<Vec<Vec<u8>>, RunError> {
     let names = names_of(statement);
     check_columns(sql, &names)?;

@@ -246,9 +246,6 @@ fn indexes(c: &Connection) -> rusqlite::Result<Vec<Index>> {
 }
 
 /// Whether a foreign key may be checked at the commit. Reading the word in a comment as one costs only speed.
-///
-/// # Errors
-/// The database's.
 pub(super) fn has_deferred_keys(c: &Connection) -> rusqlite::Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE sql LIKE '%deferred%')";
     c.query_row(sql, [], |row| row.get(0))

@@ -70,7 +70,7 @@ impl Line {
         self.running.values().sum()
     }
 
-    /// The place of the database whose turn it is and that has not got its share already.
+    /// Index of the next database that is below its share of threads.
     fn place(&self, share: Share) -> Option<usize> {
         if self.holds() >= share.workspace {
             return None;
@@ -118,7 +118,7 @@ impl Shares {
         true
     }
 
-    /// The place of the workspace whose turn it is and that may take work.
+    /// Index of the next workspace that may take work.
     fn place(&self, share: Share) -> Option<usize> {
         let may = |holder: &Holder| {
             let line = self.by_holder.get(holder);

@@ -111,7 +111,7 @@ impl Walls {
         self.role.store(role as u8, Ordering::Relaxed);
     }
 
-    /// Does something that prepares a tenant's statement; answers the tables that SQLite asks about, too.
+    /// Does something that prepares a tenant's statement; returns the tables that SQLite asks about, too.
     pub(super) fn noting<T>(&self, work: impl FnOnce() -> T) -> (T, Tables) {
         self.noted.begin();
         let done = work();

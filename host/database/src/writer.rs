@@ -20,9 +20,9 @@ use svc_base::ids::BackendId;
 /// tried again after this many more,
 const COPY_PAGES: i32 = 1000;
 const AGAIN_PAGES: i32 = 250;
-/// With no more pages than this left, the rest is copied while writes wait, so that the log can begin anew,
+/// With no more pages than this left, the rest is copied while writes wait, so that the log can begin anew.
 const FEW_PAGES: i32 = 100;
-/// and from this many on the log is cut, which waits for them. One that could not be cut grows by as many first: a backup
+/// Above this many pages the log is cut, which waits for readers. A log that could not be cut grows by as many first: a backup
 /// may read for minutes, and writers would wait for it time and again.
 const CUT_PAGES: i32 = 4000;
 
@@ -181,7 +181,7 @@ impl Writer {
         }
     }
 
-    /// Has the log copied beside the writer; answers whether that can be.
+    /// Has the log copied beside the writer; returns whether that can be.
     fn copy_aside(&mut self, pages: i32) -> bool {
         if !self.history.can_be_lent() {
             return false;
@@ -226,7 +226,7 @@ impl Writer {
         self.handle.log_pages() >= self.cut_at
     }
 
-    /// Cuts the log; answers whether all of it is copied. Readers pin it for no longer than a statement runs, but for a
+    /// Cuts the log; returns whether all of it is copied. Readers pin it for no longer than a statement runs, but for a
     /// backup's; those that begin meanwhile do not.
     pub(super) fn cut_log(&mut self) -> bool {
         let wholly = self.copy_log(CheckpointMode::TRUNCATE);
@@ -252,7 +252,7 @@ impl Writer {
         self.history.take(&mut self.handle.connection)
     }
 
-    /// Copies the log into the database; answers whether all of it is there. Once it is, SQLite may write over the
+    /// Copies the log into the database; returns whether all of it is there. Once it is, SQLite may write over the
     /// log, so history takes it first, and has it synced.
     fn copy_log(&mut self, mode: CheckpointMode) -> bool {
         self.remember();

@@ -86,14 +86,7 @@ pub fn inspect(cache_dir: &Path, limits: GuestLimits, bytes: &[u8]) -> anyhow::R
         Some((*world, version.to_owned()))
     });
     let Some((world, version)) = spoken else {
-        let known = EXPORTS.map(|(world, name)| format!("{name}@{}", world.version()));
-        let known = known.join(" or ");
-        found.refused.push(if exports.is_empty() {
-            format!("it exports nothing; a guest exports {known}")
-        } else {
-            let exports = exports.join(", ");
-            format!("it exports {exports}; a guest exports {known}")
-        });
+        found.refused.push(no_guest(&exports));
         return Ok(found);
     };
     if version != world.version() {
@@ -111,6 +104,16 @@ pub fn inspect(cache_dir: &Path, limits: GuestLimits, bytes: &[u8]) -> anyhow::R
         found.refused.push(format!("{error:#}"));
     }
     Ok(found)
+}
+
+/// Says what a guest exports, and what a component exports instead.
+fn no_guest(exports: &[&str]) -> String {
+    let known = EXPORTS.map(|(world, name)| format!("{name}@{}", world.version()));
+    let known = known.join(" or ");
+    match exports {
+        [] => format!("it exports nothing; a guest exports {known}"),
+        exports => format!("it exports {}; a guest exports {known}", exports.join(", ")),
+    }
 }
 
 fn admit<W: GuestWorld>(engine: &GuestEngine, component: &Component) -> anyhow::Result<()> {

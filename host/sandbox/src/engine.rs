@@ -24,14 +24,14 @@ const RESERVATION: u64 = 4 << 30;
 /// The address space after a linear memory that no code may touch, in bytes.
 const GUARD: u64 = 32 << 20;
 
-/// How much of a memory and of a table stays where it is for the next call, in bytes: it is written over with what it held at first.
+/// Bytes of a memory or table that stay in place between calls and are reset there (the pooling allocator's `keep_resident`).
 /// The kernel could say which pages a call has written (`PAGEMAP_SCAN`), which costs less; but wasmtime 48 takes a
 /// page that was swapped out or is being moved for one that was not written, and the next call would find what this one left.
 const MEMORY_KEPT: usize = 0;
 const TABLE_KEPT: usize = 0;
 
-/// How many linear memories and how many tables a guest may have, in one module or in several. One of stable Rust's has one; what is put together of components, as interpreters are,
-/// has one for each. The memories share the budget.
+/// How many linear memories and how many tables a guest may have, in one module or in several. A guest compiled from Rust
+/// has one; a composition of components, such as an interpreter, has one for each. The memories share the budget.
 const MEMORIES: u32 = 4;
 const TABLES: u32 = 4;
 

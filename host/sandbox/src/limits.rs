@@ -218,7 +218,7 @@ impl Shared {
         while !*stop {
             if idle > IDLE_TICKS {
                 self.asleep.store(true, Ordering::SeqCst);
-                // Who starts a call first counts it and then looks whether we sleep: one of the two sees the other.
+                // A call is counted before it looks whether the ticker sleeps, so that one of the two sees the other.
                 while self.running.load(Ordering::SeqCst) == 0 && !*stop {
                     stop = self.wake.wait(stop).unwrap_or_else(PoisonError::into_inner);
                 }

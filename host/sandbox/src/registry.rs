@@ -142,7 +142,7 @@ impl Registry {
 
     /// Loads what is chosen to serve; what serves goes on until then. Blocks, for as long as compiling takes where it has to.
     ///
-    /// Those who stand by are nobody's to wait for: whoever applies the choices again loads them.
+    /// It does not wait for guests that stand by: applying the choices again loads them.
     pub(super) fn load(&self, choices: &Choices) {
         let first = |choice: &Choice| Choice {
             on_trial: false,

@@ -107,7 +107,7 @@ impl<W> Slot<W> {
         both.cloned().collect()
     }
 
-    /// Lets a guest serve; answers whether it is another than before.
+    /// Lets a guest serve; returns whether it is another than before.
     pub(super) fn swap(&self, guest: Arc<Guest<W>>, before: Option<Arc<Guest<W>>>) -> bool {
         let digest = guest.digest;
         let left = self.current.swap(Some(Arc::new(Serving { guest, before })));
@@ -129,7 +129,7 @@ impl<W> Slot<W> {
         }
     }
 
-    /// Lets the guest that stands by serve instead, if who failed still serves; answers whether it does so now.
+    /// Lets the guest that stands by serve instead, if who failed still serves; returns whether it does so now.
     pub(super) fn fall(&self, failed: &Arc<Serving<W>>) -> bool {
         let Some(before) = &failed.before else {
             return false;

@@ -1,4 +1,4 @@
-//! A guest is on trial for a time after it took another's place: where it fails, the one before it is asked the very same.
+//! A guest is on trial for a time after it took another's place: where it fails, the one before it is asked the same question.
 //!
 //! If that handles the input, its answer is the caller's, and the guest on trial has shown that it is worse: it loses its place at
 //! once. An input on which both fail says nothing about either, so that nobody can bring a guest down with input alone. For the same

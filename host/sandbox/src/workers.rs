@@ -193,8 +193,11 @@ impl Shared {
     }
 
     fn work(&self) {
-        // Unprivileged processes may always be nicer; where they may not, fairness is all that suffers.
-        let _ = rustix::process::setpriority_process(None, NICENESS);
+        // A thread has a priority of its own on Linux alone. Unprivileged processes may always be nicer; where they may not,
+        // fairness is all that suffers.
+        if cfg!(target_os = "linux") {
+            let _ = rustix::process::setpriority_process(None, NICENESS);
+        }
         while let Some(job) = self.next() {
             self.metrics.queue_wait.observe(job.queued.seconds());
             (job.run)();

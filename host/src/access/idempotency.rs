@@ -59,9 +59,6 @@ impl Idempotency {
     }
 
     /// Forgets answers that are kept long enough.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn forget_old(&self) -> Result<(), control::Error> {
         let before = self.clock.now().plus_seconds(-KEPT);
         self.control

@@ -15,9 +15,6 @@ use crate::http::problem::Problem;
 use crate::workspaces::{Caller, Plan, WorkspaceError};
 
 /// Returns who calls, with its workspaces.
-///
-/// # Errors
-/// The database's.
 pub async fn me(accounts: Accounts, by: Asking<Viewer>) -> Result<Me, Problem> {
     let caller = by.caller();
     let workspaces = accounts.workspaces();
@@ -30,9 +27,6 @@ pub async fn me(accounts: Accounts, by: Asking<Viewer>) -> Result<Me, Problem> {
 }
 
 /// Lists the caller's own workspaces.
-///
-/// # Errors
-/// The database's.
 pub async fn list(accounts: Accounts, by: Asking<Viewer>) -> Result<WorkspaceList, Problem> {
     let all = accounts.workspaces().seen_by(by.caller()).await?;
     Ok(WorkspaceList::new(&all, by.caller()))
@@ -65,9 +59,6 @@ pub async fn create(
 }
 
 /// Returns a workspace with its members.
-///
-/// # Errors
-/// The database's.
 pub async fn get(
     accounts: Accounts,
     at: WorkspaceScope<Viewer>,
@@ -106,9 +97,6 @@ pub async fn delete(accounts: Accounts, at: WorkspaceScope<Owner>) -> Result<(),
 }
 
 /// Lists the members of a workspace.
-///
-/// # Errors
-/// The database's.
 pub async fn members(
     accounts: Accounts,
     at: WorkspaceScope<Viewer>,
@@ -166,9 +154,6 @@ pub async fn remove_member(
 }
 
 /// Lists the keys of a workspace.
-///
-/// # Errors
-/// The database's.
 pub async fn keys(accounts: Accounts, at: WorkspaceScope<Admin>) -> Result<KeyList, Problem> {
     let keys = accounts.workspaces().keys_of(at.authority.workspace);
     Ok(keys.await?.into())

@@ -24,18 +24,12 @@ impl Backends {
     }
 
     /// Whether agents of visitors may call a backend; one that is gone they may not.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn is_for_agents(&self, id: BackendId) -> Result<bool, control::Error> {
         let look = move |c: &_| store::is_for_agents(c, &id);
         self.control.read(look).await
     }
 
     /// The actions that anybody may call, by name, after one of them.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn open_actions(
         &self,
         id: BackendId,

@@ -17,17 +17,11 @@ pub struct KeptSql {
 }
 
 /// All backends.
-///
-/// # Errors
-/// The database's.
 pub async fn backends(control: &Control) -> Result<Vec<BackendId>, Error> {
     control.read(store::ids).await
 }
 
 /// The SQL of a backend: its actions as they are called now, and the scripts of its ledger.
-///
-/// # Errors
-/// The database's.
 pub async fn of(control: &Control, id: BackendId) -> Result<Vec<KeptSql>, Error> {
     let (actions, ledger) = control
         .read(move |c| Ok((store::actions(c, &id)?, store::ledger(c, &id)?)))

@@ -27,9 +27,6 @@ impl std::fmt::Debug for Follower {
 
 impl Backends {
     /// Writes rows of `svc_payments`; with `anew` there is nothing else in it afterwards.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn mirror(
         &self,
         backend: BackendId,

@@ -234,7 +234,7 @@ pub enum BackendError {
     #[error("{0}")]
     TooMuchToJudge(String),
     /// Entries of a batch that cannot be: at least one.
-    #[error("the batch has entries that cannot be")]
+    #[error("the batch has invalid entries")]
     Batch(Vec<BadAction>),
     /// A call of a batch of calls cannot be, or failed.
     #[error("op {index}: {error}")]

@@ -76,9 +76,6 @@ pub async fn update(
 }
 
 /// Removes the backend of a project with its data; one that is gone already is removed.
-///
-/// # Errors
-/// The disk's.
 pub async fn delete(backends: Arc<Backends>, at: ProjectScope<Editor>) -> Result<(), Problem> {
     Ok(backends.delete(at.project.id).await?)
 }

@@ -199,9 +199,6 @@ impl Backends {
     }
 
     /// The backend of a project.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn of_project(&self, project: ProjectId) -> Result<Option<Backend>, control::Error> {
         self.control
             .read(move |c| store::of_project(c, &project))
@@ -255,9 +252,6 @@ impl Backends {
     }
 
     /// The schema of a backend.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn schema(&self, id: BackendId) -> Result<Schema, BackendError> {
         Ok(self.databases.schema(id).await?)
     }
@@ -268,9 +262,6 @@ impl Backends {
     }
 
     /// Whether the rooms of a backend may be joined; those of one that is gone may not.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn is_realtime(&self, id: BackendId) -> Result<bool, control::Error> {
         self.control.read(move |c| store::is_realtime(c, &id)).await
     }
@@ -375,9 +366,6 @@ impl Backends {
     }
 
     /// Forgets history that is too old.
-    ///
-    /// # Errors
-    /// The disk's.
     pub async fn forget_old(&self) -> anyhow::Result<()> {
         self.databases.forget_old().await
     }

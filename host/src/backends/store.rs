@@ -89,7 +89,7 @@ pub(super) fn is_realtime(c: &Connection, id: &BackendId) -> rusqlite::Result<bo
         .query_row([id], |row| row.get(0))
 }
 
-/// Makes the actions of a backend tools for agents of visitors, or no longer; answers whether it is there.
+/// Makes the actions of a backend tools for agents of visitors, or no longer; returns whether it is there.
 pub(super) fn set_agents(tx: &Tx<'_>, id: &BackendId, agents: bool) -> Result<bool, Error> {
     let changed = tx
         .prepare_cached("UPDATE backends SET agents = ?2 WHERE id = ?1")?
@@ -103,7 +103,7 @@ pub(super) fn is_for_agents(c: &Connection, id: &BackendId) -> rusqlite::Result<
         .query_row([id], |row| row.get(0))
 }
 
-/// Removes a project's backend with its ledger and actions; answers which it was.
+/// Removes a project's backend with its ledger and actions; returns which it was.
 pub(super) fn remove(tx: &Tx<'_>, project: &ProjectId) -> Result<Option<BackendId>, Error> {
     let removed: Option<BackendId> = tx
         .prepare_cached("DELETE FROM backends WHERE project_id = ?1 RETURNING id")?

@@ -85,7 +85,7 @@ impl Verdicts {
         Ok(query)
     }
 
-    /// Judges one statement; answers which gate did, too.
+    /// Judges one statement; returns which gate did, too.
     ///
     /// # Errors
     /// [`BackendError::Refused`] above all.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::make::Made;
+use super::outcome::Made;
 use crate::overview::running;
 use svc_base::clock::Timestamp;
 
@@ -35,17 +35,11 @@ pub struct Complete {
 }
 
 /// Reads what is known.
-///
-/// # Errors
-/// The disk's.
 pub fn read(data: &Path) -> io::Result<Last> {
     Ok(running::read_json(data, FILE)?.unwrap_or_default())
 }
 
 /// Writes down what became of a backup.
-///
-/// # Errors
-/// The disk's.
 pub fn note(data: &Path, place: &Path, made: Option<&Made>, now: Timestamp) -> io::Result<()> {
     let last = match made.filter(|made| made.complete) {
         Some(made) => Last {

@@ -4,10 +4,10 @@ use std::io;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use serde::{Deserialize, Serialize};
 
 use super::manifest::{Entry, FORMAT, Manifest};
 use super::objects::Objects;
+use super::outcome::{Copied, Made};
 use super::place::{Place, check_apart};
 use super::{Stage, Watch, millis};
 use crate::backends::copies::Sources;
@@ -30,53 +30,6 @@ pub(super) const CONTROL: &str = "control.db";
 pub(super) const BACKENDS: &str = "backends";
 /// The directory of objects, likewise.
 pub(super) const CONTENT: &str = "content";
-
-/// Outcome of a backup.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Made {
-    /// When the installation was as the backup has it.
-    pub moment: Timestamp,
-    /// Whether the copy is whole; one that is not takes no earlier one's place.
-    pub complete: bool,
-    /// The control database, the counters and tenants' databases.
-    pub databases: Copied,
-    /// Sources and pages.
-    pub content: Copied,
-    /// Installed guests.
-    pub guests: Copied,
-    /// One-time shares, whose pages are in no backup.
-    pub one_time_left_out: usize,
-    /// Errors of the copy.
-    pub errors: Vec<String>,
-    /// Notes for the operator; nothing in them makes the copy less whole.
-    pub notes: Vec<String>,
-    /// How long it took, in milliseconds.
-    pub duration_ms: u64,
-}
-
-/// Files that were copied, and files that had been before.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Copied {
-    /// Number of files.
-    pub files: u64,
-    /// Bytes of these files.
-    pub bytes: u64,
-    /// Files that were copied now.
-    pub copied_files: u64,
-    /// Bytes that were copied.
-    pub copied_bytes: u64,
-}
-
-impl Copied {
-    pub(super) fn count(&mut self, bytes: u64, now: bool) {
-        self.files += 1;
-        self.bytes += bytes;
-        if now {
-            self.copied_files += 1;
-            self.copied_bytes += bytes;
-        }
-    }
-}
 
 /// Makes a backup of a data directory in `place`, beside a server that may be at work. Until it is complete, the backup
 /// that was there before is; from then on, this one. Blocks, beside what it awaits: it has a thread to itself.
@@ -159,17 +112,7 @@ async fn copy(
         from: Shelf::new(disk::subdirectory(&disk::open(data)?, CONTENT)?),
         wanted: &wanted,
     };
-    let mut made = Made {
-        moment: at,
-        complete: false,
-        databases: Copied::default(),
-        content: Copied::default(),
-        guests: Copied::default(),
-        one_time_left_out,
-        errors: Vec::new(),
-        notes: Vec::new(),
-        duration_ms: 0,
-    };
+    let mut made = Made::begun(at, one_time_left_out);
     let damaged = source.copy_to(&mut place.content()?, &mut made.content, false, watch)?;
     fault::point("backup.content");
     let guests = copy_guests(&data.join("guests"), &mut place.guests()?, &mut made.guests)?;
@@ -222,7 +165,7 @@ pub(super) async fn check(
     Ok(found)
 }
 
-/// Copies all databases as they were at one moment; answers when that was, and the ids of tenants'.
+/// Copies all databases as they were at one moment; returns when that was, and the ids of tenants'.
 fn copy_databases(
     (data, control): (&Path, &Control),
     place: &Place,

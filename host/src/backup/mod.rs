@@ -9,6 +9,7 @@ pub mod last;
 mod make;
 mod manifest;
 mod objects;
+mod outcome;
 mod place;
 mod restore;
 mod switch;
@@ -18,7 +19,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use make::{Copied, Made, make};
+pub use make::make;
+pub use outcome::{Copied, Made};
 pub use place::is_backup;
 pub use restore::{Restored, restore};
 pub use switch::settle;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::make::Copied;
+use super::outcome::Copied;
 use super::{Stage, Watch};
 use crate::content::{Digest, PutError, Shelf};
 use svc_base::fault;

@@ -148,9 +148,6 @@ impl Place {
     }
 
     /// Makes a directory for the databases of a new backup, beside those of the complete one.
-    ///
-    /// # Errors
-    /// The disk's.
     pub(super) fn new_state(&self) -> anyhow::Result<String> {
         let complete = match is_backup(&self.path) {
             true => Some(self.manifest()?.state),
@@ -176,9 +173,6 @@ impl Place {
     }
 
     /// Removes the databases of all backups but one.
-    ///
-    /// # Errors
-    /// The disk's.
     pub(super) fn remove_states(&self, but: Option<&str>) -> io::Result<()> {
         for entry in self.dir.entries()? {
             let name = entry?.file_name();
@@ -201,25 +195,16 @@ impl Place {
     }
 
     /// The objects.
-    ///
-    /// # Errors
-    /// The disk's.
     pub(super) fn content(&self) -> io::Result<Shelf> {
         Ok(Shelf::new(disk::subdirectory(&self.dir, CONTENT)?))
     }
 
     /// The guests.
-    ///
-    /// # Errors
-    /// The disk's.
     pub(super) fn guests(&self) -> io::Result<Shelf> {
         Ok(Shelf::new(disk::subdirectory(&self.dir, GUESTS)?))
     }
 
     /// Makes a state the complete backup: before this the last one is, and after it this one.
-    ///
-    /// # Errors
-    /// The disk's.
     pub(super) fn publish(&self, manifest: &Manifest) -> anyhow::Result<()> {
         disk::sync_all(&self.dir.open_dir(&manifest.state)?)?;
         disk::sync(&self.dir)?;

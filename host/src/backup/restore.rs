@@ -7,9 +7,10 @@ use anyhow::{Context as _, bail};
 use cap_std::fs::Dir;
 use serde::Serialize;
 
-use super::make::{BACKENDS, CONTENT, CONTROL, Copied, check};
+use super::make::{BACKENDS, CONTENT, CONTROL, check};
 use super::manifest::{Entry, Manifest};
 use super::objects::Objects;
+use super::outcome::Copied;
 use super::place::{Place, check_apart};
 use super::{Stage, Watch, millis, switch};
 use crate::check::Parts;
@@ -185,7 +186,7 @@ fn copy_databases(
     Ok(())
 }
 
-/// Copies a file that the manifest describes; answers its length.
+/// Copies a file that the manifest describes; returns its length.
 fn copy_file(from: &Dir, to: &Dir, name: &str, entry: &Entry) -> anyhow::Result<u64> {
     let mut file = to.open_with(name, &disk::new_file())?;
     let source = from

@@ -55,15 +55,12 @@ pub fn settle(data: &Path) -> anyhow::Result<()> {
 }
 
 /// Makes the directory for a new state.
-///
-/// # Errors
-/// The disk's.
 pub(super) fn begin(data: &Dir) -> io::Result<Dir> {
     disk::remove_directory(data, NEW)?;
     disk::subdirectory(data, NEW)
 }
 
-/// Puts the new state, which is complete, in the place of the old one; answers where the old one is kept, if there was
+/// Puts the new state, which is complete, in the place of the old one; returns where the old one is kept, if there was
 /// one.
 ///
 /// # Errors

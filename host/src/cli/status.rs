@@ -123,8 +123,33 @@ fn guests(data: &std::path::Path) -> anyhow::Result<BTreeMap<&'static str, Guest
 }
 
 fn text(answer: &Answer) -> String {
-    let mut lines = vec![("data", answer.data.clone())];
-    let server = match (&answer.server, answer.server_running) {
+    let mut lines = vec![("data", answer.data.clone()), ("server", process(answer))];
+    lines.extend(holdings(answer));
+    for (name, guest) in &answer.guests {
+        let digest = guest.digest.as_deref().unwrap_or("being loaded");
+        let failures = guest
+            .failures
+            .iter()
+            .map(|why| format!("; {}", why.escape_debug()));
+        lines.push((name, digest.to_owned() + &failures.collect::<String>()));
+    }
+    lines.push(("backup", backup(answer)));
+    match answer.errors.is_empty() {
+        true => lines.push(("errors", "none since the start".to_owned())),
+        false => lines.extend(answer.errors.iter().map(|error| {
+            let text = error.text.escape_debug();
+            ("error", format!("{} {text}", error.at))
+        })),
+    }
+    let lines = lines
+        .into_iter()
+        .map(|(name, value)| format!("{name:9} {value}"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Describes the server's process.
+fn process(answer: &Answer) -> String {
+    match (&answer.server, answer.server_running) {
         (Some(server), true) => format!(
             "svc {}, process {}, on http://{} ({}), since {}",
             server.version, server.process, server.address, server.base_url, server.started_at
@@ -132,8 +157,28 @@ fn text(answer: &Answer) -> String {
         (Some(server), false) => format!("none runs; the last began {}", server.started_at),
         (None, true) => "runs, and has not said how it does".to_owned(),
         (None, false) => "none runs, and none has".to_owned(),
-    };
-    lines.push(("server", server));
+    }
+}
+
+/// Describes the last backup, and a failure since.
+fn backup(answer: &Answer) -> String {
+    let last = answer.backup.complete.as_ref();
+    let last = last.map_or_else(
+        || "never".to_owned(),
+        |done| {
+            format!(
+                "{} in {}, {} bytes",
+                done.moment, done.directory, done.bytes
+            )
+        },
+    );
+    let failed = answer.backup.failed_at;
+    last + &failed.map_or_else(String::new, |at| format!("; one FAILED at {at}"))
+}
+
+/// Describes what the installation holds, a line each.
+fn holdings(answer: &Answer) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
     let (counts, bytes) = (&answer.counts, &answer.bytes);
     let of = |name: &str| answer.caps.get(name).map_or(0, |used| used.cap);
     lines.push((
@@ -170,35 +215,5 @@ fn text(answer: &Answer) -> String {
             answer.free_disk_bytes
         ),
     ));
-    for (name, guest) in &answer.guests {
-        let digest = guest.digest.as_deref().unwrap_or("being loaded");
-        let failures = guest
-            .failures
-            .iter()
-            .map(|why| format!("; {}", why.escape_debug()));
-        lines.push((name, digest.to_owned() + &failures.collect::<String>()));
-    }
-    let backup = answer.backup.complete.as_ref().map_or_else(
-        || "never".to_owned(),
-        |done| {
-            format!(
-                "{} in {}, {} bytes",
-                done.moment, done.directory, done.bytes
-            )
-        },
-    );
-    let failed = answer.backup.failed_at;
-    let failed = failed.map_or_else(String::new, |at| format!("; one FAILED at {at}"));
-    lines.push(("backup", backup + &failed));
-    match answer.errors.is_empty() {
-        true => lines.push(("errors", "none since the start".to_owned())),
-        false => lines.extend(answer.errors.iter().map(|error| {
-            let text = error.text.escape_debug();
-            ("error", format!("{} {text}", error.at))
-        })),
-    }
-    let lines = lines
-        .into_iter()
-        .map(|(name, value)| format!("{name:9} {value}"));
-    lines.collect::<Vec<_>>().join("\n")
+    lines
 }

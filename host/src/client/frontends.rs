@@ -1,6 +1,6 @@
 //! `svc frontend …`: the pages of a project.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::json;
@@ -135,113 +135,109 @@ impl Found {
 impl Frontend {
     pub(super) async fn run(self) -> Result<()> {
         match self {
-            Self::List { of, common } => {
-                let api = Api::new(&common.remote)?;
-                let project = projects::find(&api, of.project.as_deref()).await?;
-                let found = api.call(&calls::FRONTENDS, &[&project.id]).answer().await?;
-                let members = [
-                    "slug",
-                    "type",
-                    "title",
-                    "state",
-                    "visits",
-                    "updated_at",
-                    "url",
-                ];
-                let text = listed(&found["frontends"], &members);
-                common.out().answer(&found, &text)
-            }
-            Self::Show { page, common } => {
-                let found = page.find(&common).await?;
-                let shown = found
-                    .api
-                    .call(&calls::FRONTEND, &found.parts())
-                    .answer()
-                    .await?;
-                let names = [
-                    "slug",
-                    "url",
-                    "type",
-                    "title",
-                    "state",
-                    "visits",
-                    "created_at",
-                    "updated_at",
-                    "content_sha256",
-                    "active_revision_id",
-                    "revision_count",
-                    "id",
-                ];
-                let text = pairs(&names.map(|name| (name, member(&shown, name))));
-                common.out().answer(&shown, &text)
-            }
+            Self::List { of, common } => list(&of, &common).await,
+            Self::Show { page, common } => show(&page, &common).await,
             Self::Content {
                 page,
                 revision,
                 common,
-            } => {
-                let found = page.find(&common).await?;
-                let asked = found.api.call(&calls::CONTENT, &found.parts());
-                let content = asked.query("revision_id", revision).answer().await?;
-                match common.json {
-                    true => common.out().answer(&content, ""),
-                    // The author's own bytes, to be kept in a file.
-                    false => print(
-                        content["content"].as_str().unwrap_or_default().as_bytes(),
-                        false,
-                    ),
-                }
-            }
+            } => content(&page, revision, &common).await,
             Self::Diff { page, file, common } => diff(&page, &file, &common).await,
-            Self::Releases { page, common } => {
-                let found = page.find(&common).await?;
-                let all = found
-                    .api
-                    .call(&calls::RELEASES, &found.parts())
-                    .answer()
-                    .await?;
-                let text = listed(&all["releases"], &["at", "kind", "message", "revision_id"]);
-                common.out().answer(&all, &text)
-            }
+            Self::Releases { page, common } => releases(&page, &common).await,
             Self::Claim {
                 id,
                 token_file,
                 of,
                 common,
-            } => {
-                let token = match &token_file {
-                    Some(file) => secret::from_file("token", file)?,
-                    None => secret::ask("token")?,
-                };
-                let api = Api::new(&common.remote)?;
-                let project = projects::find(&api, of.project.as_deref()).await?;
-                let body = json!({ "id": id, "delete_token": token });
-                let claimed = api
-                    .call(&calls::CLAIM, &[&project.id])
-                    .body(body)
-                    .answer()
-                    .await?;
-                common.out().answer(&claimed, &member(&claimed, "url"))
-            }
-            Self::Delete { page, yes, common } => {
-                let found = page.find(&common).await?;
-                let asked = format!(
-                    "Delete `{}` of `{}` with its history?",
-                    found.slug, found.project.name
-                );
-                confirm(common.out(), yes, &asked)?;
-                found
-                    .api
-                    .call(&calls::DELETE_FRONTEND, &found.parts())
-                    .answer()
-                    .await?;
-                let document = json!({ "slug": found.slug, "deleted": true });
-                common
-                    .out()
-                    .answer(&document, &format!("deleted {}", found.slug))
-            }
+            } => claim(&id, token_file.as_deref(), &of, &common).await,
+            Self::Delete { page, yes, common } => delete(&page, yes, &common).await,
         }
     }
+}
+
+async fn list(of: &OfProject, common: &Common) -> Result<()> {
+    let api = Api::new(&common.remote)?;
+    let project = projects::find(&api, of.project.as_deref()).await?;
+    let found = api.call(&calls::FRONTENDS, &[&project.id]).answer().await?;
+    let members = [
+        "slug",
+        "type",
+        "title",
+        "state",
+        "visits",
+        "updated_at",
+        "url",
+    ];
+    let text = listed(&found["frontends"], &members);
+    common.out().answer(&found, &text)
+}
+
+async fn show(page: &Page, common: &Common) -> Result<()> {
+    let found = page.find(common).await?;
+    let asked = found.api.call(&calls::FRONTEND, &found.parts());
+    let shown = asked.answer().await?;
+    let names = [
+        "slug",
+        "url",
+        "type",
+        "title",
+        "state",
+        "visits",
+        "created_at",
+        "updated_at",
+        "content_sha256",
+        "active_revision_id",
+        "revision_count",
+        "id",
+    ];
+    let text = pairs(&names.map(|name| (name, member(&shown, name))));
+    common.out().answer(&shown, &text)
+}
+
+async fn content(page: &Page, revision: Option<String>, common: &Common) -> Result<()> {
+    let found = page.find(common).await?;
+    let asked = found.api.call(&calls::CONTENT, &found.parts());
+    let content = asked.query("revision_id", revision).answer().await?;
+    match common.json {
+        true => common.out().answer(&content, ""),
+        // The author's own bytes, to be kept in a file.
+        false => print(
+            content["content"].as_str().unwrap_or_default().as_bytes(),
+            false,
+        ),
+    }
+}
+
+async fn releases(page: &Page, common: &Common) -> Result<()> {
+    let found = page.find(common).await?;
+    let asked = found.api.call(&calls::RELEASES, &found.parts());
+    let all = asked.answer().await?;
+    let text = listed(&all["releases"], &["at", "kind", "message", "revision_id"]);
+    common.out().answer(&all, &text)
+}
+
+async fn claim(id: &str, token: Option<&Path>, of: &OfProject, common: &Common) -> Result<()> {
+    let token = match token {
+        Some(file) => secret::from_file("token", file)?,
+        None => secret::ask("token")?,
+    };
+    let api = Api::new(&common.remote)?;
+    let project = projects::find(&api, of.project.as_deref()).await?;
+    let body = json!({ "id": id, "delete_token": token });
+    let claiming = api.call(&calls::CLAIM, &[&project.id]).body(body);
+    let claimed = claiming.answer().await?;
+    common.out().answer(&claimed, &member(&claimed, "url"))
+}
+
+async fn delete(page: &Page, yes: bool, common: &Common) -> Result<()> {
+    let found = page.find(common).await?;
+    let (slug, project) = (&found.slug, &found.project.name);
+    let asked = format!("Delete `{slug}` of `{project}` with its history?");
+    confirm(common.out(), yes, &asked)?;
+    let deleting = found.api.call(&calls::DELETE_FRONTEND, &found.parts());
+    deleting.answer().await?;
+    let document = json!({ "slug": slug, "deleted": true });
+    common.out().answer(&document, &format!("deleted {slug}"))
 }
 
 async fn diff(page: &Page, file: &std::path::Path, common: &Common) -> Result<()> {

@@ -208,7 +208,7 @@ impl Watch {
         self.common.out().answer(&document, &member(&page, "url"))
     }
 
-    /// Publishes the file if it differs from what is live, which must be `ours`; answers what is live then.
+    /// Publishes the file if it differs from what is live, which must be `ours`; returns what is live then.
     async fn again(&self, found: &Found, ours: Option<&str>) -> Result<String> {
         let base = found.active().await?;
         if ours.is_some_and(|ours| ours != base) {

@@ -103,49 +103,12 @@ impl Revision {
                 limit,
                 cursor,
                 common,
-            } => {
-                let found = page.find(&common).await?;
-                let asked = found.api.call(&calls::REVISIONS, &found.parts());
-                let list = asked
-                    .query("limit", Some(limit))
-                    .query("cursor", cursor)
-                    .answer()
-                    .await?;
-                let members = ["revision_id", "state", "kind", "created_at", "message"];
-                if let Some(next) = list["next_cursor"].as_str() {
-                    common
-                        .out()
-                        .note(&format!("There are more: --cursor {next}"));
-                }
-                common
-                    .out()
-                    .answer(&list, &listed(&list["revisions"], &members))
-            }
+            } => list(&page, limit, cursor, &common).await,
             Self::Show {
                 page,
                 revision,
                 common,
-            } => {
-                let found = page.find(&common).await?;
-                let [project, slug] = found.parts();
-                let shown = found
-                    .api
-                    .call(&calls::REVISION, &[project, slug, &revision])
-                    .answer()
-                    .await?;
-                let names = [
-                    "revision_id",
-                    "state",
-                    "kind",
-                    "title",
-                    "message",
-                    "created_at",
-                    "promoted_at",
-                    "content_sha256",
-                ];
-                let text = pairs(&names.map(|name| (name, member(&shown, name))));
-                common.out().answer(&shown, &text)
-            }
+            } => show(&page, &revision, &common).await,
             Self::Diff {
                 page,
                 revision,
@@ -164,6 +127,39 @@ impl Revision {
             Self::Rollback { release, common } => release.run(&calls::ROLLBACK, &common).await,
         }
     }
+}
+
+async fn list(page: &Page, limit: u32, cursor: Option<String>, common: &Common) -> Result<()> {
+    let found = page.find(common).await?;
+    let asked = found.api.call(&calls::REVISIONS, &found.parts());
+    let asked = asked.query("limit", Some(limit)).query("cursor", cursor);
+    let list = asked.answer().await?;
+    let members = ["revision_id", "state", "kind", "created_at", "message"];
+    if let Some(next) = list["next_cursor"].as_str() {
+        let note = format!("There are more: --cursor {next}");
+        common.out().note(&note);
+    }
+    let text = listed(&list["revisions"], &members);
+    common.out().answer(&list, &text)
+}
+
+async fn show(page: &Page, revision: &str, common: &Common) -> Result<()> {
+    let found = page.find(common).await?;
+    let [project, slug] = found.parts();
+    let asked = found.api.call(&calls::REVISION, &[project, slug, revision]);
+    let shown = asked.answer().await?;
+    let names = [
+        "revision_id",
+        "state",
+        "kind",
+        "title",
+        "message",
+        "created_at",
+        "promoted_at",
+        "content_sha256",
+    ];
+    let text = pairs(&names.map(|name| (name, member(&shown, name))));
+    common.out().answer(&shown, &text)
 }
 
 impl Release {

@@ -226,6 +226,18 @@ impl Settings {
         })
     }
 
+    /// Returns the origin of the API, on a server that listens on a port.
+    fn base(&self, port: u16) -> anyhow::Result<String> {
+        match &self.base_url {
+            Some(url) => origin("base_url", url),
+            None if self.is_https() => {
+                let url = Url::parse(&format!("https://localhost:{port}"))?;
+                origin("base_url", &url)
+            }
+            None => Ok(format!("http://localhost:{port}")),
+        }
+    }
+
     /// Everything decided, for a server that listens on `address`.
     ///
     /// # Errors
@@ -233,15 +245,7 @@ impl Settings {
     pub fn resolve(self, address: SocketAddr) -> anyhow::Result<Config> {
         self.limits.check()?;
         let (data, guests) = (self.data(), self.guests());
-        let port = address.port();
-        let base_url = match &self.base_url {
-            Some(url) => origin("base_url", url)?,
-            None if self.is_https() => origin(
-                "base_url",
-                &Url::parse(&format!("https://localhost:{port}"))?,
-            )?,
-            None => format!("http://localhost:{port}"),
-        };
+        let base_url = self.base(address.port())?;
         let sites_url = match &self.sites_url {
             Some(url) => origin("sites_url", url)?,
             None => base_url.clone(),

@@ -23,7 +23,7 @@ impl Digest {
         (shard, rest)
     }
 
-    /// Copies all that `from` reads to `to`; answers the digest of it and how many bytes it was.
+    /// Copies all that `from` reads to `to`; returns the digest of it and how many bytes it was.
     ///
     /// # Errors
     /// The reader's or the writer's.

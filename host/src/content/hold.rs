@@ -23,9 +23,6 @@ pub struct Hold {
 impl Hold {
     /// Keeps all content where it is. Waits for a collector, which needs a moment; `None` when it is a restore that has
     /// the content. Blocks.
-    ///
-    /// # Errors
-    /// The disk's.
     pub fn keep(data: &Path) -> io::Result<Option<Self>> {
         let file = open(data)?;
         for _ in 0..ASKED {
@@ -39,9 +36,6 @@ impl Hold {
     }
 
     /// The right to take content away; `None` while somebody keeps it.
-    ///
-    /// # Errors
-    /// The disk's.
     pub fn take(data: &Path) -> io::Result<Option<Self>> {
         let file = open(data)?;
         match file.try_lock() {

@@ -27,9 +27,6 @@ impl OnceFiles {
     }
 
     /// Writes a share's page and answers when it is durable. A write that fails leaves no file.
-    ///
-    /// # Errors
-    /// The disk's.
     pub fn write(&self, id: &DeploymentId, page: &[u8]) -> io::Result<()> {
         let name = id.to_string();
         let mut options = OpenOptions::new();
@@ -47,9 +44,6 @@ impl OnceFiles {
     }
 
     /// Reads a share's page; `None` once it is burnt.
-    ///
-    /// # Errors
-    /// The disk's.
     pub fn read(&self, id: &DeploymentId) -> io::Result<Option<Vec<u8>>> {
         let mut page = Vec::new();
         match self.0.open(id.to_string()) {
@@ -60,9 +54,6 @@ impl OnceFiles {
     }
 
     /// Removes a share's page and answers when that is durable.
-    ///
-    /// # Errors
-    /// The disk's.
     pub fn burn(&self, id: &DeploymentId) -> io::Result<()> {
         match self.0.remove_file(id.to_string()) {
             Ok(()) => self.sync(),
@@ -72,9 +63,6 @@ impl OnceFiles {
     }
 
     /// The shares that have a file; names that are no id of ours are left alone.
-    ///
-    /// # Errors
-    /// The disk's.
     pub fn list(&self) -> io::Result<Vec<DeploymentId>> {
         let mut ids = Vec::new();
         for entry in self.0.entries()? {

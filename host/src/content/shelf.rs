@@ -42,9 +42,6 @@ impl Shelf {
     }
 
     /// How many bytes an object has, if it is there.
-    ///
-    /// # Errors
-    /// The disk's.
     pub fn bytes(&self, digest: &Digest) -> io::Result<Option<u64>> {
         let (shard, rest) = digest.names();
         match self.dir.metadata(Path::new(&shard).join(rest)) {
@@ -55,9 +52,6 @@ impl Shelf {
     }
 
     /// Opens an object, if it is there.
-    ///
-    /// # Errors
-    /// The disk's.
     pub fn get(&self, digest: &Digest) -> io::Result<Option<File>> {
         let (shard, rest) = digest.names();
         match self.dir.open(Path::new(&shard).join(rest)) {
@@ -68,9 +62,6 @@ impl Shelf {
     }
 
     /// Whether an object is there and its bytes are what its name says.
-    ///
-    /// # Errors
-    /// The disk's.
     pub fn is_whole(&self, digest: &Digest) -> io::Result<bool> {
         let Some(file) = self.get(digest)? else {
             return Ok(false);
@@ -107,9 +98,6 @@ impl Shelf {
     }
 
     /// Makes the names of what was put or relied on durable.
-    ///
-    /// # Errors
-    /// The disk's.
     pub fn sync(&mut self) -> io::Result<()> {
         for shard in std::mem::take(&mut self.unsynced) {
             disk::sync(&self.dir.open_dir(shard)?)?;
@@ -118,9 +106,6 @@ impl Shelf {
     }
 
     /// Removes all but `kept`, and whatever is no object.
-    ///
-    /// # Errors
-    /// The disk's.
     pub fn keep_only(&self, kept: &BTreeSet<Digest>) -> io::Result<()> {
         for shard in self.dir.entries()? {
             let shard = shard?;

@@ -167,7 +167,7 @@ impl Content {
         Ok(object.map(|object| self.0.held.hold(*digest, object)))
     }
 
-    /// Deletes an object unless a publish relies on it or `referenced` says that a row does; answers whether
+    /// Deletes an object unless a publish relies on it or `referenced` says that a row does; returns whether
     /// it is gone. The look at the references happens while no publish can begin to rely on the object.
     ///
     /// # Errors
@@ -215,9 +215,6 @@ impl Content {
     }
 
     /// Deletes uploads that a crash before this start left unfinished; a store that is no directory sees to that itself.
-    ///
-    /// # Errors
-    /// The disk's.
     pub async fn remove_stale_uploads(&self) -> std::io::Result<()> {
         let Some(local) = self.0.local.clone() else {
             return Ok(());

@@ -132,9 +132,6 @@ impl<T> Keep<T> {
     }
 
     /// Keeps an answer.
-    ///
-    /// # Errors
-    /// The database's.
     pub fn keep(self, tx: &Tx<'_>, answer: &T) -> Result<(), Error> {
         self.0.map_or(Ok(()), |keeper| keeper(tx, answer))
     }
@@ -213,9 +210,6 @@ fn keep(
 }
 
 /// Forgets answers from before `before`.
-///
-/// # Errors
-/// The database's.
 pub fn forget(tx: &Tx<'_>, before: Timestamp) -> Result<(), Error> {
     tx.execute("DELETE FROM idempotency WHERE created_at <= ?1", [before])?;
     Ok(())
@@ -223,9 +217,6 @@ pub fn forget(tx: &Tx<'_>, before: Timestamp) -> Result<(), Error> {
 
 /// Forgets what a route answered about deployments that are not there, in a copy that has not got the shares that are read
 /// once: `there` are those that are. An answer that is sealed says nothing to anybody but its own client, and stays.
-///
-/// # Errors
-/// The database's.
 pub fn forget_absent(tx: &Tx<'_>, route: &str, there: &HashSet<DeploymentId>) -> Result<(), Error> {
     tx.execute(
         "DELETE FROM idempotency WHERE route = ?1 AND made IS NULL",

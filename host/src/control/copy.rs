@@ -40,9 +40,6 @@ impl Control {
     }
 
     /// The database as it is now.
-    ///
-    /// # Errors
-    /// The database's.
     pub fn snapshot(&self) -> Result<Snapshot, Error> {
         let connection = open(self.path(), OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         connection.execute_batch("BEGIN")?;
@@ -54,9 +51,6 @@ impl Control {
 
 impl Snapshot {
     /// Reads it.
-    ///
-    /// # Errors
-    /// The database's.
     pub fn read<T>(
         &self,
         job: impl FnOnce(&Connection) -> rusqlite::Result<T>,

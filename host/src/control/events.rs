@@ -36,9 +36,6 @@ pub fn log(deed: &Deed) {
 }
 
 /// Tells the next start.
-///
-/// # Errors
-/// The database's.
 pub fn tell(tx: &Tx<'_>, event: &Event, now: Timestamp) -> Result<(), Error> {
     let (kind, subject, command, actor) = match event {
         Event::SlugChanged(slug) => (SLUG_CHANGED, slug.as_str(), "", ""),
@@ -70,18 +67,12 @@ pub fn unhandled(c: &Connection) -> rusqlite::Result<Vec<(i64, Option<Event>)>> 
 }
 
 /// Forgets an event, in the transaction that acted on it.
-///
-/// # Errors
-/// The database's.
 pub fn handled(tx: &Tx<'_>, id: i64) -> Result<(), Error> {
     tx.execute("DELETE FROM operator_events WHERE id = ?1", [id])?;
     Ok(())
 }
 
 /// Forgets all events, in a copy: they are for a server that has been running since.
-///
-/// # Errors
-/// The database's.
 pub fn forget(tx: &Tx<'_>) -> Result<(), Error> {
     tx.execute("DELETE FROM operator_events", [])?;
     Ok(())

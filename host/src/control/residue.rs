@@ -50,9 +50,6 @@ impl Residue {
 impl Control {
     /// Empties the log if something secret was deleted since this was done last; what a reader that takes its time keeps there is left for
     /// the next call. Blocks.
-    ///
-    /// # Errors
-    /// The database's.
     pub fn forget_deleted(&self) -> Result<(), Error> {
         let deleted = &self.residue().0.deleted;
         if !deleted.swap(false, Ordering::AcqRel) {
@@ -73,7 +70,7 @@ impl Control {
     }
 }
 
-/// Brings the log into the database and cuts it to nothing; answers whether nobody was in the way.
+/// Brings the log into the database and cuts it to nothing; returns whether nobody was in the way.
 pub(super) fn empty_log(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
         row.get::<_, bool>(0).map(|busy| !busy)

@@ -11,6 +11,7 @@ use super::serve::RawSource;
 use super::{Deployments, forms};
 use crate::config::Config;
 use crate::content::{Digest, Encoding, encoded_quickly};
+use crate::http::NOSNIFF;
 use crate::http::document;
 use crate::http::problem::Problem;
 use crate::http::problem_page;
@@ -124,10 +125,7 @@ pub(super) fn immutable(
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(header::CACHE_CONTROL, pages::IMMUTABLE);
-    headers.insert(
-        header::X_CONTENT_TYPE_OPTIONS,
-        HeaderValue::from_static("nosniff"),
-    );
+    headers.insert(NOSNIFF.0, NOSNIFF.1);
     headers.insert(header::ETAG, etag.clone());
     document::respond(headers, &etag, bytes, request)
 }
@@ -151,10 +149,7 @@ pub fn platform_page(status: StatusCode, page: &Markup) -> Response {
             header::REFERRER_POLICY,
             HeaderValue::from_static("same-origin"),
         ),
-        (
-            header::X_CONTENT_TYPE_OPTIONS,
-            HeaderValue::from_static("nosniff"),
-        ),
+        NOSNIFF,
         (
             HeaderName::from_static("x-robots-tag"),
             HeaderValue::from_static("noindex"),

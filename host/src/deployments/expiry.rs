@@ -19,7 +19,7 @@ const STEP: u32 = 500;
 const GRACE: i64 = 60;
 
 impl Deployments {
-    /// Removes what has expired; answers how many deployments that were.
+    /// Removes what has expired; returns how many deployments that were.
     ///
     /// # Errors
     /// The database's or the disk's; what is left comes with the next sweep.
@@ -70,9 +70,6 @@ impl Deployments {
     }
 
     /// Forgets tokens of shares that have been gone for long.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn forget_old(&self) -> Result<(), control::Error> {
         let now = self.clock.now();
         self.control
@@ -80,7 +77,7 @@ impl Deployments {
             .await
     }
 
-    /// Deletes marked content that is past its grace and that nothing refers to; answers how many objects.
+    /// Deletes marked content that is past its grace and that nothing refers to; returns how many objects.
     ///
     /// # Errors
     /// The database's or the store's; what is left comes with the next collection.
@@ -132,10 +129,7 @@ impl Deployments {
         }
     }
 
-    /// Makes a project and its frontends stop to resolve; durable when it answers. `act` is what somebody did, if not time.
-    ///
-    /// # Errors
-    /// The database's.
+    /// Makes a project and its frontends stop resolving; durable when it answers. `act` is what somebody did, if not time.
     pub async fn begin_project_end(
         &self,
         project: ProjectId,
@@ -165,10 +159,7 @@ impl Deployments {
             .await
     }
 
-    /// Removes some frontends of a project whose end has begun; answers whether there were any.
-    ///
-    /// # Errors
-    /// The database's.
+    /// Removes some frontends of a project whose end has begun; returns whether there were any.
     pub async fn remove_members(&self, project: ProjectId) -> Result<bool, control::Error> {
         let members = self
             .control
@@ -188,9 +179,6 @@ impl Deployments {
     }
 
     /// Ends creations that a crash interrupted. Runs before serving, when none is under way.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn end_unfinished(&self) -> Result<(), control::Error> {
         self.control.write(frontends::remove_all_unfinished).await
     }

@@ -11,6 +11,7 @@ use quick_cache::sync::Cache;
 use super::model::Deployment;
 use super::visits::Counter as Visits;
 use crate::content::{Artifact, Digest, Encoding};
+use crate::http::NOSNIFF;
 use crate::http::document;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, DeploymentId};
@@ -32,7 +33,6 @@ pub const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-store");
 pub const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 /// Media type of pages.
 pub const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
-const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const NOINDEX: HeaderValue = HeaderValue::from_static("noindex");
 
 /// Guard of a page: the readers who may see it.
@@ -229,7 +229,7 @@ pub fn headers(kind: &Kind, protected: bool, origins: bool) -> HeaderMap {
 fn headers_of(cache: HeaderValue, sandbox: Option<HeaderValue>, hidden: bool) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(16);
     headers.insert(header::CACHE_CONTROL, cache);
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+    headers.insert(NOSNIFF.0, NOSNIFF.1);
     if let Some(sandbox) = sandbox {
         headers.insert(header::CONTENT_SECURITY_POLICY, sandbox);
     }

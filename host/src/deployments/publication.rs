@@ -12,6 +12,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::frontends;
+use super::page_source::{PageSource, Placement};
 use super::publish::{Made, MadeBy, PublishError};
 use super::timings::Stage;
 use super::{Deployments, store};
@@ -62,6 +63,22 @@ impl Stored {
 }
 
 impl Deployments {
+    /// Renders the live page of a frontend, which everybody may read, and stores it with its source.
+    ///
+    /// # Errors
+    /// [`PublishError`]; nothing refers to what was stored by then, and the collector removes it.
+    pub(in crate::deployments) async fn make_live(
+        &self,
+        source: PageSource<'_>,
+        slug: &str,
+        expires_at: Option<Timestamp>,
+    ) -> Result<(Stored, Made), PublishError> {
+        let placement = Placement::open(slug, expires_at);
+        let made = self.render_live(source, placement).await?;
+        let stored = self.store_made(source.text.to_owned(), &made).await?;
+        Ok((stored, made))
+    }
+
     /// Stores a source with the page that was made of it.
     ///
     /// # Errors
@@ -111,9 +128,6 @@ impl Deployments {
 
 /// Says in a transaction that an address answers something else from now on, or nothing: memory forgets what it holds once
 /// that is durable, and what the edge holds is queued for purging.
-///
-/// # Errors
-/// The database's.
 pub(in crate::deployments) fn announce(
     tx: &Tx<'_>,
     config: &Config,
@@ -130,9 +144,6 @@ pub(in crate::deployments) fn announce(
 }
 
 /// Says in a transaction that the frontends of a project call another backend from now on, or none: their bytes stay.
-///
-/// # Errors
-/// The database's.
 pub fn backend_changed(tx: &Tx<'_>, project: &ProjectId) -> Result<(), control::Error> {
     for slug in frontends::slugs(tx, project)? {
         tx.note(Change::Slug(slug));
@@ -141,9 +152,6 @@ pub fn backend_changed(tx: &Tx<'_>, project: &ProjectId) -> Result<(), control::
 }
 
 /// Has memory and the edge forget what they hold of a slug, whoever has it.
-///
-/// # Errors
-/// The database's.
 pub(in crate::deployments) fn announce_slug(
     tx: &Tx<'_>,
     config: &Config,

@@ -1,4 +1,4 @@
-//! Quick shares: what anybody may publish, for a week.
+//! Quick shares: pages that anybody may publish, for a time.
 
 use bytes::Bytes;
 use serde::Serialize;

@@ -36,7 +36,7 @@ pub struct DeployRequest {
     pub(crate) title: Option<String>,
     /// How long the page lives, in seconds; as long as a share may if absent.
     #[serde(default, deserialize_with = "whole")]
-    #[schema(minimum = 60, maximum = 604_800)]
+    #[schema(minimum = 60)]
     pub(crate) expires_in: Option<u64>,
     /// Whether the first reader is the last.
     pub(crate) one_time: Option<bool>,

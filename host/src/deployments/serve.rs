@@ -173,9 +173,6 @@ impl Deployments {
     }
 
     /// Whether a deployment is there, answering or not.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn exists(&self, id: DeploymentId) -> anyhow::Result<bool> {
         let found = self.control.read(move |c| store::exists(c, &id));
         Ok(found.await?)

@@ -104,7 +104,7 @@ pub(super) fn insert(tx: &Tx<'_>, new: &Deployment, made_by: &MadeBy) -> Result<
     Ok(())
 }
 
-/// Removes a deployment with its history and marks its content for collection; answers whether it was there. The token of a
+/// Removes a deployment with its history and marks its content for collection; returns whether it was there. The token of a
 /// share is remembered for whoever deletes it again.
 pub(super) fn remove(tx: &Tx<'_>, id: &DeploymentId, now: Timestamp) -> Result<bool, Error> {
     remember_token(tx, id, now)?;
@@ -177,7 +177,7 @@ pub(super) fn expired(
     .collect()
 }
 
-/// Sets or lifts an operator's ban; answers whether there is such a slug.
+/// Sets or lifts an operator's ban; returns whether there is such a slug.
 pub(super) fn set_disabled(
     tx: &Tx<'_>,
     slug: &str,
@@ -306,7 +306,7 @@ pub(super) fn reports(c: &Connection, all: bool) -> rusqlite::Result<Vec<super::
     .collect()
 }
 
-/// Closes a report; answers since when it is closed, if there is one.
+/// Closes a report; returns since when it is closed, if there is one.
 pub(super) fn close_report(
     tx: &Tx<'_>,
     id: &ReportId,

@@ -133,9 +133,6 @@ impl Deployments {
     }
 
     /// Writes down everything that is counted, that of a failed flush too: for the end, when no view can come.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn flush_all_visits(&self) -> Result<(), Error> {
         while self.visits.is_waiting().await {
             self.flush_visits().await?;

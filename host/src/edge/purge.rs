@@ -54,9 +54,6 @@ impl Purger {
     }
 
     /// Sends what is due, a batch at a time; what fails comes again later.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn run(&self) -> anyhow::Result<()> {
         loop {
             let now = self.clock.now();

@@ -16,9 +16,6 @@ pub(super) struct Purge {
 }
 
 /// Queues a prefix, now and once more; what is queued already begins anew.
-///
-/// # Errors
-/// The database's.
 pub fn enqueue(tx: &Tx<'_>, prefix: &str, now: Timestamp) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO purges (prefix, due_at, repeats) VALUES (?1, ?2, 1)

@@ -7,9 +7,6 @@ use crate::http::problem::Problem;
 use crate::projects::scope::ProjectScope;
 
 /// Returns a project with its frontends and their views.
-///
-/// # Errors
-/// The database's.
 pub async fn get(envelope: Teardown, at: ProjectScope<Viewer>) -> Result<ProjectDetail, Problem> {
     let members = envelope.deployments().members(at.project.id).await?;
     Ok(ProjectDetail::new(
@@ -21,9 +18,6 @@ pub async fn get(envelope: Teardown, at: ProjectScope<Viewer>) -> Result<Project
 
 /// Ends a project with all that is in it; `None` is one that is gone already. Its addresses stop resolving before this
 /// returns.
-///
-/// # Errors
-/// The database's.
 pub async fn delete(envelope: Teardown, at: Option<ProjectScope<Editor>>) -> Result<(), Problem> {
     match at {
         Some(at) => Ok(envelope.end(at.project.id).await?),

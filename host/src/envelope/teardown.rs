@@ -57,9 +57,6 @@ impl Teardown {
     }
 
     /// Makes a project and all that is in it unreachable; durable when it answers.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn begin(&self, project: ProjectId) -> anyhow::Result<()> {
         self.begin_by(project, None).await
     }
@@ -71,9 +68,6 @@ impl Teardown {
     }
 
     /// Makes a project unreachable now, for whoever acts, and lets the rest of its end follow behind the answer.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn end(&self, project: ProjectId) -> Result<(), ProjectError> {
         self.begin_by(project, Some(Act::ProjectDelete)).await?;
         let teardown = self.clone();
@@ -87,9 +81,6 @@ impl Teardown {
     }
 
     /// Makes every project unreachable whose end has begun, or should: of a workspace that is being deleted, too.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn begin_all(&self) -> anyhow::Result<()> {
         for project in self.projects.ending().await? {
             self.begin(project).await?;

@@ -83,9 +83,6 @@ pub struct Serves {
 }
 
 /// Reads what the server, or the last one, said. What another version of this program has written says nothing.
-///
-/// # Errors
-/// The disk's.
 pub fn read(data: &Path) -> io::Result<Option<Said>> {
     match std::fs::read(data.join(FILE)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -94,9 +91,6 @@ pub fn read(data: &Path) -> io::Result<Option<Said>> {
 }
 
 /// Says for a backup where the server has its guests, if that is not in its data directory.
-///
-/// # Errors
-/// The disk's.
 pub fn elsewhere(data: &Path) -> io::Result<Option<String>> {
     let ours = disk::resolved(&data.join("guests"))?;
     let folder = read(data)?.map(|said| said.paths.guests);
@@ -107,17 +101,11 @@ pub fn elsewhere(data: &Path) -> io::Result<Option<String>> {
 }
 
 /// Writes it down. Nobody relies on it after a power cut, so it is not synced; whoever reads finds the old or the new.
-///
-/// # Errors
-/// The disk's.
 pub fn write(data: &Path, said: &Said) -> anyhow::Result<()> {
     Ok(disk::refresh(data, FILE, &serde_json::to_vec(said)?)?)
 }
 
 /// Forgets what an earlier server said.
-///
-/// # Errors
-/// The disk's.
 pub fn forget(data: &Path) -> io::Result<()> {
     match std::fs::remove_file(data.join(FILE)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -154,9 +142,6 @@ impl Presence {
 }
 
 /// Whether a server runs on a data directory. Any number may look at once, and none takes another for the server.
-///
-/// # Errors
-/// The disk's.
 pub fn is_served(data: &Path) -> io::Result<bool> {
     // Only servers make the file: one that a command had made would be that command's user's.
     let file = match File::open(data.join(LOCK)) {

@@ -50,9 +50,6 @@ fn stamp(path: &Path) -> Option<Stamp> {
 
 impl Watch {
     /// Begins to follow what is installed, for a server that has `data`.
-    ///
-    /// # Errors
-    /// The disk's.
     pub fn begin(data: &Path, config: &Config, sandbox: Sandbox, clock: Clock) -> io::Result<Self> {
         let worlds = World::ALL.map(|world| Followed {
             world,
@@ -156,7 +153,7 @@ impl Watch {
 }
 
 impl Followed {
-    /// Does what the record says, if it says something new; answers whether it did. A record that cannot be read is
+    /// Does what the record says, if it says something new; returns whether it did. A record that cannot be read is
     /// read again with the next look.
     fn follow(&mut self, sandbox: &Sandbox, fallen: &[Fallen], now: Timestamp) -> bool {
         let found = stamp(&self.folder.record_path());

@@ -15,3 +15,11 @@ pub mod rate_limit;
 pub mod request_ids;
 pub mod stall;
 pub mod websocket;
+
+use ::http::{HeaderName, HeaderValue, header};
+
+/// Header that has browsers believe the type of an answer.
+pub const NOSNIFF: (HeaderName, HeaderValue) = (
+    header::X_CONTENT_TYPE_OPTIONS,
+    HeaderValue::from_static("nosniff"),
+);

@@ -148,13 +148,13 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
         response
     }
 
-    /// Takes a token; answers how many are left, or that there was none.
+    /// Takes a token; returns how many are left, or that there was none.
     pub fn take(&self, key: &K) -> Option<u32> {
         let taken = self.limiter.check_key(key).ok()?;
         Some(taken.remaining_burst_capacity())
     }
 
-    /// Takes `tokens` at once; answers how many are left.
+    /// Takes `tokens` at once; returns how many are left.
     ///
     /// # Errors
     /// `rate_limited` if there were fewer: none is taken then.

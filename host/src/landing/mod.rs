@@ -21,6 +21,7 @@ use maud::{DOCTYPE, PreEscaped, html};
 use tokio::sync::OnceCell;
 
 use crate::config::Config;
+use crate::http::NOSNIFF;
 use crate::http::document::{Document, REVALIDATE};
 use svc_database::FUNCTIONS;
 
@@ -132,10 +133,7 @@ fn headers(kind: HeaderValue, cache: HeaderValue, policy: Option<HeaderValue>) -
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, kind);
     headers.insert(header::CACHE_CONTROL, cache);
-    headers.insert(
-        header::X_CONTENT_TYPE_OPTIONS,
-        HeaderValue::from_static("nosniff"),
-    );
+    headers.insert(NOSNIFF.0, NOSNIFF.1);
     if let Some(policy) = policy {
         headers.insert(header::CONTENT_SECURITY_POLICY, policy);
         headers.insert(

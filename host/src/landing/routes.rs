@@ -12,6 +12,7 @@ use super::{Documents, Landing};
 use crate::deployments::Deployments;
 use crate::deployments::publish::PageSource;
 use crate::deployments::requests::{TITLE, check_content};
+use crate::http::NOSNIFF;
 use crate::http::context::Context;
 use crate::http::extract::{UnreadBody, check_characters};
 use crate::http::hosts::Host;
@@ -180,10 +181,7 @@ pub async fn preview(
     let html = String::from_utf8(page.html.into()).map_err(|error| Problem::internal(&error))?;
     let headers = [
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-        (
-            header::X_CONTENT_TYPE_OPTIONS,
-            HeaderValue::from_static("nosniff"),
-        ),
+        NOSNIFF,
     ];
     Ok((headers, axum::Json(PreviewAnswer { html })).into_response())
 }

@@ -27,7 +27,7 @@ pub(super) trait Action: Copy + Sized + 'static {
 macro_rules! actions {
     ($name:ident { $($variant:ident $text:literal,)+ }) => {
         #[derive(Clone, Copy, Debug)]
-        enum $name { $($variant,)+ }
+        pub(in crate::mcp) enum $name { $($variant,)+ }
 
         impl crate::mcp::arguments::Action for $name {
             const ALL: &'static [Self] = &[$(Self::$variant,)+];

@@ -19,7 +19,6 @@ use super::tools::{self, Outcome};
 use super::tools_only::tools_only;
 use crate::control::audit::{Doer, carried};
 use crate::http::context::Context;
-use crate::http::problem::Problem;
 
 /// Instructions for a model that has never seen this service.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
@@ -133,13 +132,4 @@ impl ServerHandler for Handler {
     }
 
     tools_only!();
-}
-
-impl Outcome {
-    fn refused(problem: Problem) -> Self {
-        Self {
-            action: "none",
-            result: Err(problem),
-        }
-    }
 }

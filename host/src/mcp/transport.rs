@@ -15,6 +15,7 @@ use rmcp::transport::streamable_http_server::session::never::NeverSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
 use super::framing::{self, Message, Refused};
+use crate::http::NOSNIFF;
 use crate::http::problem::Problem;
 
 /// Has the library answer a message of at most `most` bytes by means of a handler.
@@ -79,8 +80,5 @@ impl IntoResponse for Refused {
 fn never_stored(response: &mut Response) {
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(
-        header::X_CONTENT_TYPE_OPTIONS,
-        HeaderValue::from_static("nosniff"),
-    );
+    headers.insert(NOSNIFF.0, NOSNIFF.1);
 }

@@ -71,7 +71,7 @@ pub fn finish(description: OpenApi, config: &Config) -> Description {
     let mut document = serde_json::to_value(description).unwrap_or_default();
     document["servers"] = json!([{ "url": base_url }]);
     document["components"]["schemas"]["Problem"] = problems::schema();
-    rules::apply(&mut document);
+    rules::apply(&mut document, &config.limits);
     let examples = examples::all(base_url);
     let rows = crate::operations::all();
     for (path, operation) in operations(&mut document) {

@@ -5,13 +5,14 @@ use serde_json::{Value, json};
 use super::parts;
 use crate::access::idempotency;
 use crate::backends::calls::requests::OPS;
+use crate::config::Limits;
 
 /// Pattern of a text that is not blank: a character that is no white space (Unicode's `White_Space`).
 const SAYS_SOMETHING: &str =
     "[^\\t-\\r \\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]";
 
 /// Adds the rules to the whole description.
-pub(super) fn apply(document: &mut Value) {
+pub(super) fn apply(document: &mut Value, limits: &Limits) {
     let tags: Vec<String> = parts::tags(document).map(str::to_owned).collect();
     for (_, operation) in super::operations(document) {
         let parameters = operation
@@ -20,6 +21,9 @@ pub(super) fn apply(document: &mut Value) {
         for parameter in parameters.into_iter().flatten() {
             match parameter["name"].as_str() {
                 Some("Idempotency-Key") => parameter["schema"] = idempotency_key(),
+                Some("expires_in") => {
+                    parameter["schema"]["maximum"] = limits.quick_share_seconds.into();
+                }
                 Some("tag") => parameter["schema"] = json!({ "type": "string", "enum": tags }),
                 _ => {}
             }
@@ -34,6 +38,8 @@ pub(super) fn apply(document: &mut Value) {
     for (schema, member) in [("CreateProject", "name"), ("UpdateProject", "name")] {
         schemas[schema]["properties"][member]["pattern"] = SAYS_SOMETHING.into();
     }
+    schemas["DeployRequest"]["properties"]["expires_in"]["maximum"] =
+        limits.quick_share_seconds.into();
     // All of the schema and of its rule, as generated clients then have it, too.
     schemas["CreateProject"]["allOf"] = json!([{ "oneOf": expiry() }]);
     let changes = ["name", "description", "allowed_providers", "home"].map(given);

@@ -69,9 +69,6 @@ impl Namespace {
 }
 
 /// Warns where owners who do not know each other share an origin.
-///
-/// # Errors
-/// The database's.
 pub async fn warn_of_one_origin(app: &App) -> anyhow::Result<()> {
     if app.config.sites_domain.is_none() && app.workspaces.list().await?.len() > 1 {
         tracing::warn!(

@@ -35,9 +35,6 @@ pub struct Counts {
 }
 
 /// Counts everything.
-///
-/// # Errors
-/// The database's.
 pub async fn counts(control: &Control, now: Timestamp) -> Result<Counts, Error> {
     control.read(move |c| store::counts(c, now)).await
 }
@@ -123,9 +120,6 @@ pub struct Deployment {
 }
 
 /// Deployments that answer, or would if they were not taken down; newest first.
-///
-/// # Errors
-/// The database's.
 pub async fn deployments(
     control: &Control,
     now: Timestamp,
@@ -149,9 +143,6 @@ pub struct History {
 }
 
 /// Reads further details of a deployment.
-///
-/// # Errors
-/// The database's.
 pub async fn history(control: &Control, of: &Deployment) -> Result<History, Error> {
     let (id, slug) = (of.id, of.slug.clone());
     control.read(move |c| store::history(c, &id, &slug)).await
@@ -181,9 +172,6 @@ pub struct Project {
 }
 
 /// Projects that live, oldest first; those of one namespace, if it is named.
-///
-/// # Errors
-/// The database's.
 pub async fn projects(
     control: &Control,
     now: Timestamp,
@@ -209,9 +197,6 @@ pub struct Backend {
 }
 
 /// Reads the content of a backend.
-///
-/// # Errors
-/// The database's.
 pub async fn backend(control: &Control, id: BackendId) -> Result<Option<Backend>, Error> {
     control.read(move |c| store::backend(c, &id)).await
 }

@@ -59,9 +59,6 @@ impl Said {
     }
 
     /// Says it again if there are new errors. Blocks.
-    ///
-    /// # Errors
-    /// The disk's.
     pub fn say(&mut self, data: &Path) -> io::Result<()> {
         let errors = log::recent();
         if self.errors != errors {
@@ -72,26 +69,17 @@ impl Said {
     }
 
     /// Says it whatever is there.
-    ///
-    /// # Errors
-    /// The disk's.
     pub fn begin(&self, data: &Path) -> io::Result<()> {
         write(data, FILE, self)
     }
 }
 
 /// Reads what the server, or the last one, said. What another version of this program has written says nothing.
-///
-/// # Errors
-/// The disk's.
 pub fn read(data: &Path) -> io::Result<Option<Said>> {
     read_json(data, FILE)
 }
 
 /// Reads a small file of ours, if it is there and in a form that we know.
-///
-/// # Errors
-/// The disk's.
 pub fn read_json<T: DeserializeOwned>(data: &Path, name: &str) -> io::Result<Option<T>> {
     match std::fs::read(data.join(name)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -100,9 +88,6 @@ pub fn read_json<T: DeserializeOwned>(data: &Path, name: &str) -> io::Result<Opt
 }
 
 /// Writes a small file that nobody relies on after a power cut, so it is not synced; whoever reads finds the old or the new.
-///
-/// # Errors
-/// The disk's.
 pub fn write(data: &Path, name: &str, content: &impl Serialize) -> io::Result<()> {
     disk::refresh(data, name, &serde_json::to_vec(content)?)
 }

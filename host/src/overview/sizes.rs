@@ -31,9 +31,6 @@ pub struct Sizes {
 }
 
 /// The sizes of an installation, beside a server that may be at work. Blocks.
-///
-/// # Errors
-/// The disk's.
 pub fn of(data: &Path) -> io::Result<Sizes> {
     let dir = disk::open(data)?;
     let mut sizes = Sizes {
@@ -75,9 +72,6 @@ fn database(files: &Files, id: &BackendId) -> io::Result<u64> {
 }
 
 /// The bytes of a backend: of its database, and of its history.
-///
-/// # Errors
-/// The disk's.
 pub fn of_backend(data: &Path, id: &BackendId) -> io::Result<(u64, u64)> {
     let files = Files::open(&data.join("backends"))?;
     let bytes = database(&files, id)?;
@@ -86,9 +80,6 @@ pub fn of_backend(data: &Path, id: &BackendId) -> io::Result<(u64, u64)> {
 }
 
 /// The bytes of an object, if it is there.
-///
-/// # Errors
-/// The disk's.
 pub fn of_object(data: &Path, digest: Option<&Digest>) -> io::Result<Option<u64>> {
     let Some(digest) = digest else {
         return Ok(None);
@@ -97,9 +88,6 @@ pub fn of_object(data: &Path, digest: Option<&Digest>) -> io::Result<Option<u64>
 }
 
 /// The bytes of the page of a share that is read once.
-///
-/// # Errors
-/// The disk's.
 pub fn of_once(data: &Path, id: &DeploymentId) -> io::Result<u64> {
     length(&disk::open(&data.join("once"))?, &id.to_string())
 }

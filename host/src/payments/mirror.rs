@@ -83,9 +83,6 @@ impl Payments {
     }
 
     /// Has every table that lacks something written, each in a task of its own. Runs several times a second.
-    ///
-    /// # Errors
-    /// The control database's.
     pub async fn follow(&self, backends: &Arc<Backends>) -> anyhow::Result<()> {
         let lagging = self.control.read(store::lagging).await?;
         {

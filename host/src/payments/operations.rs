@@ -11,9 +11,6 @@ use crate::http::problem::Problem;
 use crate::projects::scope::ProjectScope;
 
 /// Lists what a project sells.
-///
-/// # Errors
-/// The database's.
 pub async fn catalog(
     payments: Arc<Payments>,
     at: ProjectScope<Viewer>,

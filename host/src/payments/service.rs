@@ -59,9 +59,6 @@ impl Payments {
     }
 
     /// The latest sessions of a project, newest first.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn sessions(
         &self,
         project: ProjectId,
@@ -74,9 +71,6 @@ impl Payments {
     }
 
     /// Lists what a visitor of a page has paid for and has now: by their identity, by their address, by their browser.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn owned(
         &self,
         page: &Page,
@@ -126,9 +120,6 @@ impl Payments {
 
     /// Derives everything about a project's sessions from the ledger anew, and has the mirror made anew. Returns how many sessions
     /// there are, and how many said something else before.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn rebuild(
         control: &Control,
         project: ProjectId,
@@ -160,9 +151,6 @@ impl Payments {
     }
 
     /// Everything that the ledger has about a project's sessions, by arrival.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn events(
         control: &Control,
         project: ProjectId,
@@ -206,9 +194,6 @@ impl Payments {
     }
 
     /// Forgets events of the provider's that are about nothing of ours, and have waited long enough, and endings that are as old.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn forget_old(&self) -> Result<(), control::Error> {
         let before = self.clock.now().plus_seconds(-WAITS);
         self.control

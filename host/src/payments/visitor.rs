@@ -20,9 +20,6 @@ pub struct Visitor {
 
 impl Visitor {
     /// Finds the visitor of a request to a page.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn of(
         visitors: &Visitors,
         host: &Host,

@@ -177,9 +177,6 @@ impl Projects {
     }
 
     /// The live project with a host label.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn by_label(&self, label: &str) -> Result<Option<Project>, ProjectError> {
         let (label, now) = (label.to_owned(), self.clock.now());
         Ok(self
@@ -189,9 +186,6 @@ impl Projects {
     }
 
     /// The live projects of workspaces, oldest first.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn list(&self, workspaces: Vec<WorkspaceId>) -> Result<Vec<Project>, ProjectError> {
         let now = self.clock.now();
         Ok(self
@@ -250,18 +244,12 @@ impl Projects {
     }
 
     /// Projects whose end has begun, or should.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn ending(&self) -> Result<Vec<ProjectId>, Error> {
         let now = self.clock.now();
         self.control.read(move |c| store::ending(c, now)).await
     }
 
     /// Removes what is left of a torn down project.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn remove(&self, id: ProjectId) -> Result<(), Error> {
         self.control.write(move |tx| store::remove(tx, &id)).await
     }

@@ -144,9 +144,6 @@ pub(super) fn has_frontend(c: &Connection, id: &ProjectId, slug: &str) -> rusqli
 }
 
 /// Whether a project still lives, for those who add something to it.
-///
-/// # Errors
-/// The database's.
 pub fn is_live(c: &Connection, id: &ProjectId, now: Timestamp) -> Result<bool, Error> {
     Ok(c.prepare_cached(&format!(
         "SELECT EXISTS (SELECT 1 FROM projects p WHERE {LIVE} AND p.id = ?2)"
@@ -155,9 +152,6 @@ pub fn is_live(c: &Connection, id: &ProjectId, now: Timestamp) -> Result<bool, E
 }
 
 /// Every project that there is, whatever its state.
-///
-/// # Errors
-/// The database's.
 pub async fn ids(control: &Control) -> Result<HashSet<ProjectId>, Error> {
     let read = control.read(|c| {
         c.prepare("SELECT id FROM projects")?
@@ -168,9 +162,6 @@ pub async fn ids(control: &Control) -> Result<HashSet<ProjectId>, Error> {
 }
 
 /// Whether a project lives and offers a sign-in provider, for those who begin a session with it.
-///
-/// # Errors
-/// The database's.
 pub fn offers(
     c: &Connection,
     id: &ProjectId,
@@ -192,9 +183,6 @@ pub fn offers(
 }
 
 /// Says in the audit what was done to something of a project.
-///
-/// # Errors
-/// The database's.
 pub fn did(
     tx: &Tx<'_>,
     project: &ProjectId,
@@ -207,9 +195,6 @@ pub fn did(
 }
 
 /// Notes an act of somebody other than the actor of this task.
-///
-/// # Errors
-/// The database's.
 pub fn did_by(
     tx: &Tx<'_>,
     doer: &Doer,
@@ -246,9 +231,6 @@ fn owner(c: &Connection, project: &ProjectId) -> rusqlite::Result<Option<Workspa
 }
 
 /// Begins the end of a project: from this commit on it does not resolve. Answers its host label, if it was there.
-///
-/// # Errors
-/// The database's.
 pub fn begin_end(tx: &Tx<'_>, id: &ProjectId) -> Result<Option<String>, Error> {
     Ok(tx
         .prepare_cached(
@@ -259,10 +241,7 @@ pub fn begin_end(tx: &Tx<'_>, id: &ProjectId) -> Result<Option<String>, Error> {
         .optional()?)
 }
 
-/// Begins the end of all projects of a workspace; answers how many there are.
-///
-/// # Errors
-/// The database's.
+/// Begins the end of all projects of a workspace; returns how many there are.
 pub fn begin_ends(tx: &Tx<'_>, workspace: &WorkspaceId) -> Result<usize, Error> {
     let sql = "UPDATE projects SET state = 'deleting' WHERE workspace_id = ?1 AND state = 'active'";
     Ok(tx.execute(sql, [workspace])?)

@@ -191,7 +191,7 @@ impl Hub {
         done
     }
 
-    /// Relays a message; answers its number, 0 if nobody is there.
+    /// Relays a message; returns its number, 0 if nobody is there.
     pub(super) fn publish(
         &self,
         room: &Arc<Room>,

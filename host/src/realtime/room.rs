@@ -171,7 +171,7 @@ impl Room {
         state.changed(&self.id, now, tally)
     }
 
-    /// Relays a message to everybody but its sender; answers its number, 0 if nobody is there.
+    /// Relays a message to everybody but its sender; returns its number, 0 if nobody is there.
     pub(super) fn publish(
         &self,
         message: &Message<'_>,
@@ -196,7 +196,7 @@ impl Room {
         (seq, state.changed(&self.id, now, tally))
     }
 
-    /// Tells the members what they have not been told, if it is time; answers whether it is still to come.
+    /// Tells the members what they have not been told, if it is time; returns whether it is still to come.
     pub(super) fn tell(&self, now: Moment, tally: &mut Tally) -> Awaited {
         let mut state = self.state();
         state.awaited = false;

@@ -5,6 +5,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 
 use crate::app::SharedApp;
+use crate::http::NOSNIFF;
 use crate::http::problem::{Code, Problem};
 use crate::http::problem_page;
 
@@ -71,10 +72,7 @@ fn platform(page: &maud::Markup) -> Response {
             HeaderValue::from_static("text/html; charset=utf-8"),
         ),
         (header::CONTENT_SECURITY_POLICY, problem_page::POLICY),
-        (
-            header::X_CONTENT_TYPE_OPTIONS,
-            HeaderValue::from_static("nosniff"),
-        ),
+        NOSNIFF,
     ];
     (headers, page.clone().into_string()).into_response()
 }

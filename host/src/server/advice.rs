@@ -11,9 +11,6 @@ use crate::operators::warn_of_one_origin;
 use svc_sandbox::World;
 
 /// Says what serves, and warns of what is unsafe.
-///
-/// # Errors
-/// The database's.
 pub(super) async fn at_start(app: &App, ops: Option<SocketAddr>) -> anyhow::Result<()> {
     let config = &app.config;
     tracing::info!(

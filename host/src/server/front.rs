@@ -22,6 +22,7 @@ use super::access_log::Line;
 use super::linger;
 use crate::app::{App, SharedApp};
 use crate::backends::calls::routes::Asked;
+use crate::http::NOSNIFF;
 use crate::http::client_ip::ClientIp;
 use crate::http::context::Context;
 use crate::http::extract::{check_once, invalid};
@@ -92,18 +93,7 @@ pub(super) async fn handle(
     };
     write_if_problem(app, &shape, &request_id, &mut response);
     let headers = response.headers_mut();
-    if shape.cors {
-        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, ANY);
-        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
-        if shape.options {
-            headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, ALLOWED_METHODS);
-            headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS);
-            headers.insert(
-                header::ACCESS_CONTROL_MAX_AGE,
-                HeaderValue::from_static("86400"),
-            );
-        }
-    }
+    shape.open(headers);
     if let Ok(value) = HeaderValue::try_from(request_id) {
         headers.insert(REQUEST_ID, value);
     }
@@ -171,6 +161,23 @@ impl Shape {
             head: request.method() == Method::HEAD,
             cors: !paths::is_private(path),
             html_errors: is_page && negotiate::wants_html(headers),
+        }
+    }
+
+    /// Lets any origin read the answer, where it may.
+    fn open(&self, headers: &mut HeaderMap) {
+        if !self.cors {
+            return;
+        }
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, ANY);
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+        if self.options {
+            headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, ALLOWED_METHODS);
+            headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS);
+            headers.insert(
+                header::ACCESS_CONTROL_MAX_AGE,
+                HeaderValue::from_static("86400"),
+            );
         }
     }
 }
@@ -329,10 +336,7 @@ fn write_problem(
     headers.insert(header::CONTENT_LENGTH, body.len().into());
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(header::CACHE_CONTROL, NO_STORE);
-    headers.insert(
-        header::X_CONTENT_TYPE_OPTIONS,
-        HeaderValue::from_static("nosniff"),
-    );
+    headers.insert(NOSNIFF.0, NOSNIFF.1);
     if shape.html_errors {
         headers.insert(header::CONTENT_SECURITY_POLICY, problem_page::POLICY);
     }

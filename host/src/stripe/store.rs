@@ -20,9 +20,6 @@ pub struct Entry {
 }
 
 /// Appends an event; returns whether it is new.
-///
-/// # Errors
-/// The database's.
 pub fn append(tx: &Tx<'_>, event: &Event, now: Timestamp) -> Result<bool, Error> {
     let fact = serde_json::to_string(&event.fact)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
@@ -63,9 +60,6 @@ impl Found {
 }
 
 /// Finds everything about some names.
-///
-/// # Errors
-/// The database's.
 pub fn find(c: &Connection, names: impl IntoIterator<Item = Reference>) -> rusqlite::Result<Found> {
     let mut query = c.prepare_cached(
         "SELECT e.number, e.id, e.kind, e.happened_at, e.received_at, e.fact
@@ -112,9 +106,6 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
 }
 
 /// Notes that entries belong to something of ours, so that they are kept.
-///
-/// # Errors
-/// The database's.
 pub fn claim(tx: &Tx<'_>, found: &Found) -> Result<(), Error> {
     let mut update = tx.prepare_cached(
         "UPDATE payment_events SET claimed = 1 WHERE number = ?1 AND claimed = 0",
@@ -126,9 +117,6 @@ pub fn claim(tx: &Tx<'_>, found: &Found) -> Result<(), Error> {
 }
 
 /// Forgets entries about something that is gone.
-///
-/// # Errors
-/// The database's.
 pub fn remove(tx: &Tx<'_>, found: &Found) -> Result<(), Error> {
     for entry in &found.entries {
         let mut delete = tx
@@ -143,9 +131,6 @@ pub fn remove(tx: &Tx<'_>, found: &Found) -> Result<(), Error> {
 }
 
 /// The entries that nothing of ours was found for, and that arrived before `before`: a few, oldest first.
-///
-/// # Errors
-/// The database's.
 pub fn unclaimed(c: &Connection, before: Timestamp, most: u32) -> rusqlite::Result<Vec<Entry>> {
     c.prepare_cached(
         "SELECT number, id, kind, happened_at, received_at, fact FROM payment_events

@@ -16,9 +16,6 @@ pub struct Findings {
 }
 
 /// Looks at visitors and sessions; `projects` and `deployments` are those that there are.
-///
-/// # Errors
-/// The database's.
 pub async fn check(
     control: &Control,
     projects: &HashSet<ProjectId>,

@@ -5,7 +5,7 @@ use super::return_to;
 use crate::http::extract::invalid;
 use crate::http::problem::{Code, Problem};
 
-/// Logs why a sign-in failed; answers where it leads back to.
+/// Logs why a sign-in failed; returns where it leads back to.
 pub(super) fn fail(origin: &str, back: &str, provider: &str, failure: &Failure) -> String {
     let (error, cause) = (failure.error.code(), failure.cause.as_str());
     tracing::warn!(provider, error, cause, "a sign-in failed");

@@ -165,7 +165,7 @@ impl Visitors {
         )
     }
 
-    /// Ends a sign-in at the provider; answers where it goes on: to its completion, or back with an error.
+    /// Ends a sign-in at the provider; returns where it goes on: to its completion, or back with an error.
     ///
     /// # Errors
     /// `invalid_request` where nothing tells which sign-in it is; `not_found` where its frontend is gone.
@@ -280,10 +280,7 @@ impl Visitors {
         ))
     }
 
-    /// Completes a sign-in; answers the session's token, if it ends with one, and where it leads.
-    ///
-    /// # Errors
-    /// The database's.
+    /// Completes a sign-in; returns the session's token, if it ends with one, and where it leads.
     pub(super) async fn complete(
         &self,
         place: &Place,

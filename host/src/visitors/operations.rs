@@ -30,9 +30,6 @@ pub async fn list(
 }
 
 /// Erases what the platform knows of a visitor, and ends their sessions. One who is not there is no error.
-///
-/// # Errors
-/// The database's.
 pub async fn forget(
     visitors: Arc<Visitors>,
     at: ProjectScope<Editor>,

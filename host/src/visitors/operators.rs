@@ -7,18 +7,12 @@ use svc_base::clock::Timestamp;
 use svc_base::ids::ProjectId;
 
 /// Visitors of a project, newest first, `most` at most.
-///
-/// # Errors
-/// The database's.
 pub async fn list(control: &Control, project: ProjectId, most: u32) -> Result<Vec<Visitor>, Error> {
     let read = control.read(move |c| store::of_project(c, &project, None, most));
     read.await
 }
 
 /// Erases what is known of a visitor; returns whether there was one.
-///
-/// # Errors
-/// The database's.
 pub async fn forget(
     control: &Control,
     project: ProjectId,

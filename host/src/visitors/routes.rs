@@ -14,6 +14,7 @@ use super::scope::VisitorPath;
 use super::views::{Offered, ProviderList, Status, VisitorList};
 use super::{Visitors, cookies, flow, operations, pages, sessions};
 use crate::access::{Editor, Viewer, to_the_end};
+use crate::http::NOSNIFF;
 use crate::http::context::Context;
 use crate::http::extract::{DeclaredLength, UnreadQuery};
 use crate::http::problem::{Code, Problem};
@@ -316,10 +317,7 @@ fn page(page: &maud::Markup) -> Response {
         ),
         (header::CACHE_CONTROL, NO_STORE),
         (header::CONTENT_SECURITY_POLICY, problem_page::POLICY),
-        (
-            header::X_CONTENT_TYPE_OPTIONS,
-            HeaderValue::from_static("nosniff"),
-        ),
+        NOSNIFF,
         (REFERRER_POLICY, NO_REFERRER),
     ];
     (headers, page.clone().into_string()).into_response()

@@ -90,9 +90,6 @@ impl Visitors {
     }
 
     /// Visitors of a project, newest first, before a place in the order.
-    ///
-    /// # Errors
-    /// The database's.
     pub(super) async fn list(
         &self,
         project: ProjectId,
@@ -105,10 +102,7 @@ impl Visitors {
         Ok(read.await?)
     }
 
-    /// Erases what is known of a visitor, and ends their sessions; answers whether there was one.
-    ///
-    /// # Errors
-    /// The database's.
+    /// Erases what is known of a visitor, and ends their sessions; returns whether there was one.
     pub(super) async fn forget(
         &self,
         project: ProjectId,
@@ -141,9 +135,6 @@ impl Visitors {
     }
 
     /// Removes sessions whose time is over or whose frontend is gone, and tickets that are old.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn sweep(&self) -> anyhow::Result<()> {
         let now = self.clock.now();
         self.tickets.tidy(now);
@@ -165,9 +156,6 @@ impl Visitors {
 }
 
 /// Ends the sessions of a project's visitors whose provider it no longer offers, in the transaction that says so.
-///
-/// # Errors
-/// The database's.
 pub fn end_not_allowed(
     tx: &Tx<'_>,
     project: &ProjectId,

@@ -95,9 +95,6 @@ pub(super) fn is_at_home(config: &Config, host: &Host, page: &Page) -> bool {
 impl Visitors {
     /// The visitor who calls a page's backend: the one who is signed in, if the page itself calls. Because any page may call, a
     /// session counts only if `Origin` is the frontend's own, or there is none and `Sec-Fetch-Site`, if there is one, says `same-origin`.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn caller(
         &self,
         host: &Host,
@@ -128,9 +125,6 @@ impl Visitors {
     }
 
     /// The session of a frontend that a request's cookie names.
-    ///
-    /// # Errors
-    /// The database's.
     pub(super) async fn signed_in(
         &self,
         host: &Host,
@@ -152,9 +146,6 @@ impl Visitors {
     }
 
     /// Whether a session that was found before still is one.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn is_live(&self, session: &Session) -> Result<bool, control::Error> {
         Ok(self.session(session.key).await?.is_some())
     }
@@ -197,7 +188,7 @@ impl Visitors {
         });
     }
 
-    /// Begins a session; answers its token, which nothing keeps, or that the project does not offer the provider any more. A session that
+    /// Begins a session; returns its token, which nothing keeps, or that the project does not offer the provider any more. A session that
     /// the browser had there before ends.
     ///
     /// # Errors
@@ -242,9 +233,6 @@ impl Visitors {
     }
 
     /// Ends the session of a frontend that a request's cookie names, if it is one.
-    ///
-    /// # Errors
-    /// The database's.
     pub(super) async fn end_session(
         &self,
         page: &Page,

@@ -127,7 +127,7 @@ impl States {
         !(0..LIFE).contains(&(now.0 - sign_in.at))
     }
 
-    /// Uses a sign-in up; answers whether it was not used before.
+    /// Uses a sign-in up; returns whether it was not used before.
     pub(super) fn take(&self, sign_in: &SignIn, now: Timestamp) -> bool {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some((at, id)) = used.by_time.first().cloned() {

@@ -156,7 +156,7 @@ pub(super) fn of_project(
     .collect()
 }
 
-/// Erases what is known of a visitor, and ends their sessions; answers whether there was one.
+/// Erases what is known of a visitor, and ends their sessions; returns whether there was one.
 pub(super) fn forget(
     tx: &Tx<'_>,
     project: &ProjectId,
@@ -173,7 +173,7 @@ pub(super) fn forget(
     Ok(gone > 0)
 }
 
-/// Erases visitors of a project, `most` at most; answers how many.
+/// Erases visitors of a project, `most` at most; returns how many.
 pub(super) fn forget_some(tx: &Tx<'_>, project: &ProjectId, most: u32) -> Result<usize, Error> {
     let gone = tx
         .prepare_cached(
@@ -187,7 +187,7 @@ pub(super) fn forget_some(tx: &Tx<'_>, project: &ProjectId, most: u32) -> Result
     Ok(gone)
 }
 
-/// Removes sessions whose time is over, `most` at most; answers how many.
+/// Removes sessions whose time is over, `most` at most; returns how many.
 pub(super) fn sweep(tx: &Tx<'_>, now: Timestamp, most: u32) -> Result<usize, Error> {
     Ok(tx
         .prepare_cached(

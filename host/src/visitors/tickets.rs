@@ -45,7 +45,7 @@ struct Held {
 pub(super) struct Tickets(Mutex<HashMap<SessionKey, Held>>);
 
 impl Tickets {
-    /// Gives `text` the meaning of `ticket`; answers whether there was room.
+    /// Gives `text` the meaning of `ticket`; returns whether there was room.
     pub(super) fn give(&self, text: &str, ticket: Ticket, now: Timestamp) -> bool {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if held.len() >= MOST {

@@ -7,9 +7,6 @@ use svc_base::ids::WorkspaceId;
 
 impl Workspaces {
     /// A page of the audit of a workspace, newest first, before a place.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn audit(
         &self,
         workspace: WorkspaceId,

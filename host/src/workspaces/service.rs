@@ -104,9 +104,6 @@ impl Workspaces {
     }
 
     /// All workspaces, oldest first.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn list(&self) -> Result<Vec<Workspace>, WorkspaceError> {
         Ok(self.control.read(store::workspaces).await?)
     }
@@ -155,9 +152,6 @@ impl Workspaces {
     }
 
     /// Removes what is left of workspaces whose end has begun and whose projects have gone.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn remove_ended(&self) -> Result<(), Error> {
         if self.control.read(store::some_end).await? {
             self.control.write(store::remove_ended).await?;
@@ -166,9 +160,6 @@ impl Workspaces {
     }
 
     /// A workspace.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn by_id(&self, id: WorkspaceId) -> Result<Option<Workspace>, Error> {
         self.control
             .read(move |c| store::workspace_by_id(c, &id))

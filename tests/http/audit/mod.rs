@@ -76,7 +76,7 @@ impl Walk {
         walk
     }
 
-    /// Asks for an operation; answers its document and the id of the request.
+    /// Asks for an operation; returns its document and the id of the request.
     async fn ask(&mut self, id: &'static str, rest: Rest, mut given: Value) -> (Value, String) {
         let all = operations::all();
         let row = all.iter().find(|row| row.id == id).unwrap();
@@ -110,7 +110,7 @@ impl Walk {
         (result["structuredContent"].clone(), request_id)
     }
 
-    /// Asks for an operation and looks at what it leaves; answers its document and what the entry says that it was done to.
+    /// Asks for an operation and looks at what it leaves; returns its document and what the entry says that it was done to.
     async fn step(&mut self, id: &'static str, rest: Rest, given: Value) -> (Value, Value) {
         let before = entries(&self.house.server, &self.workspace).await;
         let (document, request_id) = self.ask(id, rest, given).await;
@@ -132,7 +132,7 @@ impl Walk {
         (document, entry["target"].clone())
     }
 
-    /// The pages of a project; answers the id of the project.
+    /// The pages of a project; returns the id of the project.
     async fn pages(&mut self) -> String {
         let body = json!({ "name": "House", "workspace": "acme" });
         let rest = Rest(Method::POST, PROJECTS.to_owned(), body.clone());

@@ -196,7 +196,7 @@ impl Running {
         self.stderr.lock().unwrap().clone()
     }
 
-    /// Waits until it has printed so many lines; answers all of them.
+    /// Waits until it has printed so many lines; returns all of them.
     async fn lines(&self, count: usize) -> Vec<String> {
         until("lines of a command", async || {
             let lines: Vec<_> = self.stdout().lines().map(str::to_owned).collect();

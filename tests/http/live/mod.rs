@@ -108,7 +108,7 @@ pub(crate) async fn rows(socket: &mut Socket, id: &str, seq: u64) -> Value {
     frame["result"]["rows"].take()
 }
 
-/// The next frame, which is an error of this code; answers it.
+/// The next frame, which is an error of this code; returns it.
 async fn error(socket: &mut Socket, id: Option<&str>, code: &str) -> Value {
     let frame = socket.envelope().await;
     assert_eq!(frame["type"], "error", "{frame}");

@@ -155,7 +155,7 @@ async fn everybody_is_told_with_a_number_of_their_own() {
     }
 }
 
-/// Hears results until one has `n`; answers how many came.
+/// Hears results until one has `n`; returns how many came.
 async fn until_n(socket: &mut Socket, n: u64) -> u64 {
     let mut heard = 0;
     loop {

@@ -115,14 +115,14 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Calls a tool that succeeds; answers its document.
+    /// Calls a tool that succeeds; returns its document.
     pub(super) async fn done(&self, tool: &str, arguments: Value) -> Value {
         let called = self.call(tool, &arguments).await;
         assert!(!called.refused, "{arguments}: {}", called.document);
         called.document
     }
 
-    /// Calls a tool that refuses with this code; answers its problem.
+    /// Calls a tool that refuses with this code; returns its problem.
     pub(super) async fn refused(&self, tool: &str, arguments: Value, code: &str) -> Value {
         let called = self.call(tool, &arguments).await;
         assert!(called.refused, "{arguments}: {}", called.document);

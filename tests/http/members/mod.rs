@@ -89,7 +89,7 @@ impl User {
             .await
     }
 
-    /// Makes a workspace; answers its id.
+    /// Makes a workspace; returns its id.
     pub(crate) async fn workspace(&self, house: &House, slug: &str) -> String {
         let body = json!({ "display_name": slug, "slug": slug });
         let made = self.send(house, Method::POST, ALL, body).await;

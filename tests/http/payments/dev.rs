@@ -29,7 +29,7 @@ impl Trial {
         }
     }
 
-    /// Begins a checkout; answers the session and the address of the page.
+    /// Begins a checkout; returns the session and the address of the page.
     async fn buy(&self, recurring: bool) -> (String, String) {
         let price = json!({ "product_name": "Handbook", "label": "PDF", "amount": 1250, "currency": "eur", "recurring": recurring });
         let path = format!("/{}/payments/catalog", self.project);

@@ -63,7 +63,7 @@ impl Shop {
         }
     }
 
-    /// Adds a price; answers its id.
+    /// Adds a price; returns its id.
     pub(crate) async fn price(&self, change: Value) -> String {
         let mut body =
             json!({ "product_name": "Handbook", "label": "PDF", "amount": 900, "currency": "eur" });
@@ -132,7 +132,7 @@ impl Shop {
         text(&self.session(id).await["status"])
     }
 
-    /// Sends an event, signed; answers the answer.
+    /// Sends an event, signed; returns the answer.
     pub(crate) async fn send(&self, event: &Value) -> Answer {
         let now = self.server.server().app().clock.now();
         provider::send(&self.server, event.to_string(), provider::SECRET, now).await

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 use csscolorparser::Color;
 
-/// What `Y + 0.05` of a colour and of its counterpart multiply to: white becomes the dark pages' ground (#1d2026).
+/// Product of `Y + 0.05` of a colour and of its counterpart: white becomes the dark pages' ground (#1d2026).
 const MIRROR: f64 = 1.05 * 0.0645;
 
 /// How much brighter than its mirror a dark counterpart may be, in luminance: a saturated colour is seen by its hue, and
@@ -23,7 +23,7 @@ const BRIGHT: f64 = 0.2;
 /// How layers of a drawing blend that darken what is below them.
 pub(super) const BLEND: &str = "var(--blend)";
 
-/// What WCAG adds to a luminance, for the light that a screen reflects.
+/// Luminance that WCAG adds for the light that a screen reflects.
 const FLARE: f64 = 0.05;
 
 /// The colours of one drawing, each once, in the order in which they are met.
@@ -33,8 +33,8 @@ pub(super) struct Palette {
 }
 
 impl Palette {
-    /// What stands for a colour in the drawing: a reference to its property. `None` for what is no colour, or
-    /// has no counterpart (`none`, `transparent`, `currentColor`).
+    /// Returns a colour's stand-in in the drawing: a reference to its property. `None` for what is no colour, or has no
+    /// counterpart (`none`, `transparent`, `currentColor`).
     pub(super) fn reference(&mut self, value: &str) -> Option<String> {
         if value.eq_ignore_ascii_case("transparent") {
             return None;

@@ -11,7 +11,7 @@ use super::names::{Names, fragment};
 /// Properties whose value is a colour, one of [`NO_COLOUR`], or a gradient of the drawing.
 const COLOURS: [&str; 4] = ["fill", "stroke", "color", "stop-color"];
 
-/// What may stand in place of a colour.
+/// Values that may stand in place of a colour.
 const NO_COLOUR: [&str; 5] = [
     "none",
     "transparent",
@@ -60,7 +60,7 @@ const PLAIN: [&str; 27] = [
     "visibility",
 ];
 
-/// What the values of a drawing are looked at with.
+/// Context in which the values of a drawing are read.
 pub(super) struct Sheet<'a> {
     pub(super) names: Names<'a>,
     pub(super) palette: Palette,
@@ -143,7 +143,7 @@ impl Sheet<'_> {
         kept
     }
 
-    /// What a selector is on the page. Several, if it finds ids by their ends; none, if it is not understood.
+    /// Rewrites a selector for the page. Several, if it finds ids by their ends; none, if it is not understood.
     fn selector(&self, selector: &str, root: &str, types: &HashSet<&str>) -> Vec<String> {
         let below = selector
             .strip_prefix('#')
@@ -289,7 +289,7 @@ fn declarations(text: &str) -> impl Iterator<Item = (String, &str, bool)> {
     })
 }
 
-/// What finds elements by their names: labels in HTML have become text.
+/// Rewrites a selector of elements by their names: labels in HTML have become text.
 fn element<'a>(name: &'a str, types: &HashSet<&str>) -> Option<&'a str> {
     match name {
         "span" => Some("tspan"),

@@ -51,7 +51,7 @@ pub(crate) fn draw(source: &str, number: u32) -> Result<String, DrawError> {
     })
 }
 
-/// What mermaid.js draws of a sequence diagram that nobody takes part in yet.
+/// Drawing by mermaid.js of a sequence diagram that nobody takes part in yet.
 const NO_ACTORS: &str = r#"<svg id="drawing" xmlns="http://www.w3.org/2000/svg" viewBox="-50 -10 100 50" aria-roledescription="sequence"/>"#;
 
 /// The first drawing, with all that merman puts into it.
@@ -88,7 +88,8 @@ const NO_DIAGRAM: &str = "No type of diagram is named: begin with one, as in flo
 const SERIES: &str =
     "#737bd9,#c2571a,#2b8a57,#b03a74,#2f7fb5,#8a6d1f,#6d5a9c,#3f8383,#a04040,#5d6b7a";
 
-/// What all diagrams have in common. An author may choose a theme and its variables, and may not change what is `secure`.
+/// Settings that all diagrams have in common. An author may choose a theme and its variables, and may not change what
+/// is `secure`.
 fn settings(kind: &str, has_theme: bool) -> serde_json::Value {
     // Mind maps grow around their root.
     let layout = if kind == "mindmap" {
@@ -184,7 +185,7 @@ impl Refused {
         Self::because(NO_DIAGRAM.to_owned(), Some(0))
     }
 
-    /// What the author is told, with the place where it is sure.
+    /// Phrases the error for the author, with the place where it is sure.
     fn told(self, source: &str, prepared: &Prepared<'_>) -> DrawError {
         let (message, offset) = match self {
             Self::TooComplex => return DrawError::TooComplex,
@@ -242,7 +243,7 @@ fn first_line_with(message: &str, source: &str) -> Option<usize> {
     Some(start + line.len() - line.trim_start().len())
 }
 
-/// What becomes of an error: too much of something, or a reason with a place.
+/// Sorts an error: too much of something, or a reason with a place.
 fn refused(error: &RenderError) -> Refused {
     match error {
         RenderError::ResourceLimitExceeded(_) => Refused::TooComplex,

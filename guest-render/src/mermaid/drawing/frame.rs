@@ -23,17 +23,7 @@ impl<'a> Writer<'a> {
         is_dark: bool,
     ) -> Result<String, Unsafe> {
         let view_box = root.attribute("viewBox").unwrap_or_default();
-        let sides: Vec<f64> = view_box
-            .split_ascii_whitespace()
-            .filter_map(|side| side.parse().ok())
-            .collect();
-        let (width, height) = match sides.as_slice() {
-            [_, _, width, height] if *width > 0.0 && *height > 0.0 => (*width, *height),
-            _ => return Err(Unsafe::NoSize),
-        };
-        if !sides.iter().all(|side| side.abs() < LARGEST) {
-            return Err(Unsafe::TooLarge);
-        }
+        let (width, height) = size(view_box)?;
         let content = std::mem::take(&mut self.out);
         let id = self.sheet.names.root().to_owned();
         let _ = write!(
@@ -86,7 +76,23 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// What an author says of the drawing as a whole.
+/// Reads the width and the height of a view box.
+fn size(view_box: &str) -> Result<(f64, f64), Unsafe> {
+    let sides: Vec<f64> = view_box
+        .split_ascii_whitespace()
+        .filter_map(|side| side.parse().ok())
+        .collect();
+    let (width, height) = match sides.as_slice() {
+        [_, _, width, height] if *width > 0.0 && *height > 0.0 => (*width, *height),
+        _ => return Err(Unsafe::NoSize),
+    };
+    match sides.iter().all(|side| side.abs() < LARGEST) {
+        true => Ok((width, height)),
+        false => Err(Unsafe::TooLarge),
+    }
+}
+
+/// Reads a text of the author about the drawing as a whole.
 fn said<'a>(root: Node<'a, 'a>, name: &str) -> Option<&'a str> {
     let said = root
         .children()
@@ -96,7 +102,7 @@ fn said<'a>(root: Node<'a, 'a>, name: &str) -> Option<&'a str> {
     (!said.is_empty()).then_some(said)
 }
 
-/// What a drawing is called whose author does not say.
+/// Names a drawing whose author does not.
 fn kind(role: &str) -> &'static str {
     match role {
         "architecture" => "Architecture diagram",

@@ -43,7 +43,7 @@ struct Label {
     align: Align,
     /// The declarations of all the elements that the label was made of, unchecked, from the outermost in.
     style: String,
-    /// Their classes.
+    /// Classes of the spans.
     classes: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ impl std::fmt::Debug for Face {
     }
 }
 
-/// What a label is being put together with.
+/// Builder of a label.
 struct Builder {
     lines: Vec<Vec<Run>>,
     /// The widest that a line may be, in CSS pixels.

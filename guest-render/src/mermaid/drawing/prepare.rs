@@ -1,4 +1,4 @@
-//! What merman is given in the place of a source: the same diagram, in the forms that it reads.
+//! Preparation of a source for merman: the same diagram, in the forms that it reads.
 
 use std::borrow::Cow;
 
@@ -89,7 +89,8 @@ pub(super) fn without_formulas(source: &str) -> String {
     source.replace("$$", "#36;#36;")
 }
 
-/// What an author is told, in words that are not the library's: a sentence without its place, which stands beside it.
+/// Phrases a message for an author, in words that are not the library's: a sentence without its place, which stands
+/// beside it.
 pub(super) fn told(message: &str) -> String {
     if message.contains("lacks capability") {
         return "This needs something that is not drawn here: write formulas in labels as text, and use no other layouts.".to_owned();

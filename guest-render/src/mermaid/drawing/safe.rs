@@ -175,10 +175,10 @@ pub(super) struct Writer<'a> {
     pub(super) has_links: bool,
 }
 
-/// What comes after the beginning of a node.
+/// Rest of a node, after its beginning.
 #[derive(Eq, PartialEq)]
 enum After {
-    /// What is in it, and its end.
+    /// Content of the node, and its end.
     Content,
     /// The next node.
     Next,

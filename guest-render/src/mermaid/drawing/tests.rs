@@ -8,7 +8,7 @@ fn rewritten(content: &str) -> Result<String, Unsafe> {
     made(content, false)
 }
 
-/// The same of a drawing that may be made for dark pages.
+/// Makes a drawing that may be made for dark pages.
 fn made(content: &str, is_made_for_dark: bool) -> Result<String, Unsafe> {
     let svg = format!(
         "<svg id=\"drawing\" xmlns=\"http://www.w3.org/2000/svg\" xmlns:xlink=\"http://www.w3.org/1999/xlink\" \
@@ -17,7 +17,7 @@ fn made(content: &str, is_made_for_dark: bool) -> Result<String, Unsafe> {
     rewrite(&svg, "drawing", 3, is_made_for_dark)
 }
 
-/// What was written after the styles.
+/// Returns the text that was written after the styles.
 fn body(content: &str) -> String {
     let svg = rewritten(content).unwrap();
     let at = svg.find("</style>").unwrap() + "</style>".len();

@@ -144,7 +144,7 @@ impl Lent {
         self.frames
     }
 
-    /// Gives the history back to its writer; answers whether the log was copied as far as it went. `None` if it is still
+    /// Gives the history back to its writer; returns whether the log was copied as far as it went. `None` if it is still
     /// at work and nobody is to wait.
     pub(in super::super) fn give_back(
         &mut self,

@@ -203,7 +203,7 @@ fn offset(frames: u32) -> u64 {
     HEADER as u64 + u64::from(frames) * FRAME as u64
 }
 
-/// Reads until the buffer is full or the file ends; answers how much there was.
+/// Reads until the buffer is full or the file ends; returns how much there was.
 pub(super) fn read_up_to(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut read = 0;
     while read < buffer.len() {

@@ -34,9 +34,6 @@ pub(in super::super) struct Image {
 }
 
 /// Whether a database that may be closed has a history that is too old.
-///
-/// # Errors
-/// The disk's.
 pub(in super::super) fn is_stale(dir: &Dir, now: Timestamp) -> io::Result<bool> {
     let numbers = chain::numbers(dir)?;
     let newest = numbers.last().copied();
@@ -64,9 +61,6 @@ pub(in super::super) struct Verified {
 }
 
 /// Looks at the history of a database that may be in use.
-///
-/// # Errors
-/// The disk's.
 pub(in super::super) fn verify(dir: &Dir) -> io::Result<Verified> {
     let mut found = Verified::default();
     let numbers = chain::numbers(dir)?;
@@ -113,9 +107,6 @@ impl History {
     }
 
     /// Lists moments before `before`, `limit` at most.
-    ///
-    /// # Errors
-    /// The disk's.
     pub(in super::super) fn past(
         &self,
         before: Option<Timestamp>,
@@ -142,9 +133,6 @@ impl History {
     }
 
     /// The database as it was at `at`; `None` if that is too long ago.
-    ///
-    /// # Errors
-    /// The disk's.
     pub(in super::super) fn at(&self, at: Timestamp) -> io::Result<Option<Image>> {
         let mut found = None;
         self.back(|spot| {

@@ -174,9 +174,6 @@ impl Databases {
     }
 
     /// Forgets history that is too old, of databases that nobody writes to any more.
-    ///
-    /// # Errors
-    /// The disk's.
     pub async fn forget_old(&self) -> anyhow::Result<()> {
         let (files, now) = (self.files.clone(), self.writers.terms().clock.now());
         let look = move || {

@@ -10,6 +10,7 @@ use super::{MEDIA_TYPE, file_name};
 use crate::access::Viewer;
 use crate::backends::scope::BackendScope;
 use crate::backends::{Backends, operations};
+use crate::http::NOSNIFF;
 use crate::http::extract::NoQuery;
 use crate::http::problem::Problem;
 
@@ -42,10 +43,7 @@ pub async fn export(
         (header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE)),
         (header::CONTENT_DISPOSITION, disposition),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-        (
-            header::X_CONTENT_TYPE_OPTIONS,
-            HeaderValue::from_static("nosniff"),
-        ),
+        NOSNIFF,
     ];
     Ok((headers, file).into_response())
 }

@@ -1,4 +1,4 @@
-//! `svc guest check`: what a component is, and what would be otherwise with it.
+//! `svc guest check`: describes a component, and the differences that it would make.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

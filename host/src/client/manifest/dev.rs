@@ -115,7 +115,7 @@ impl Dev {
         }
     }
 
-    /// Makes the server like the folder; answers where its pages are.
+    /// Makes the server like the folder; returns where its pages are.
     async fn apply(&self, api: &Api, out: Out) -> Result<Vec<(String, String)>> {
         let folder = Folder::read(&self.folder)?;
         let name = &folder.manifest.project;

@@ -237,9 +237,6 @@ impl Profiles {
     }
 
     /// Writes them, in one step, where only the user reads them.
-    ///
-    /// # Errors
-    /// The disk's.
     pub(super) fn write(&self) -> Result<PathBuf> {
         let directory = directory()?;
         self.write_to(&directory)?;

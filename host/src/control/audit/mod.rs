@@ -151,9 +151,6 @@ acts! {
 
 impl Tx<'_> {
     /// Says what this transaction does to something of a workspace, or of nobody's: an entry of the audit, if somebody acts.
-    ///
-    /// # Errors
-    /// The database's.
     pub fn did(
         &self,
         act: Act,
@@ -168,9 +165,6 @@ impl Tx<'_> {
     }
 
     /// Says what somebody else than who acts now has done: where a crash came between the change and its record.
-    ///
-    /// # Errors
-    /// The database's.
     pub fn did_by(
         &self,
         doer: &Doer,
@@ -236,9 +230,6 @@ pub struct Entries {
 }
 
 /// Entries of a workspace, or of none, that are not too old: before a number, newest first.
-///
-/// # Errors
-/// The database's.
 pub async fn entries(
     control: &Control,
     workspace: Option<WorkspaceId>,

@@ -66,6 +66,32 @@ pub struct Frontend {
     pub revision_count: u64,
 }
 
+impl Frontend {
+    /// A frontend whose page is yet to be made.
+    pub(super) fn begun(
+        id: DeploymentId,
+        slug: String,
+        content_type: ContentType,
+        title: String,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            id,
+            slug,
+            content_type,
+            title,
+            warnings: Vec::new(),
+            state: FrontendState::Creating,
+            source: None,
+            visits: 0,
+            created_at: now,
+            updated_at: now,
+            active_revision: None,
+            revision_count: 0,
+        }
+    }
+}
+
 /// A frontend, in short.
 #[derive(Clone, Debug)]
 pub struct MemberSummary {

@@ -33,9 +33,6 @@ pub async fn create(
 }
 
 /// Lists the frontends of a project, whatever their state.
-///
-/// # Errors
-/// The database's.
 pub async fn list(
     deployments: Arc<Deployments>,
     at: ProjectScope<Viewer>,
@@ -77,9 +74,6 @@ pub async fn republish(
 }
 
 /// Removes a frontend with its history; one that is gone already is removed. Its slug is free when this returns.
-///
-/// # Errors
-/// The database's.
 pub async fn delete(
     deployments: Arc<Deployments>,
     at: ProjectScope<Editor>,

@@ -11,7 +11,7 @@ use crate::control::audit::Act;
 use crate::control::events::{self, Event};
 use crate::control::{self, Tx};
 use crate::deployments::publication::{Address, announce, announce_slug};
-use crate::deployments::publish::{PageSource, Placement};
+use crate::deployments::publish::PageSource;
 use crate::deployments::revisions::{self, NewRevision, Released, RevisionKind};
 use crate::deployments::{self, Deployments};
 use crate::projects::{self, Project};
@@ -56,25 +56,13 @@ impl Deployments {
         self.check_room().await?;
         let slug = self.reserve_slug(new.requested_slug.as_deref()).await?;
         let now = self.clock.now();
-        let frontend = Frontend {
-            id: DeploymentId::new(&self.clock, &self.random)?,
-            slug: slug.as_str().to_owned(),
-            content_type: new.content_type,
-            title: new.title.unwrap_or_default(),
-            warnings: Vec::new(),
-            state: FrontendState::Creating,
-            source: None,
-            visits: 0,
-            created_at: now,
-            updated_at: now,
-            active_revision: None,
-            revision_count: 0,
-        };
+        let id = DeploymentId::new(&self.clock, &self.random)?;
+        let title = new.title.unwrap_or_default();
+        let frontend = Frontend::begun(id, slug.as_str().to_owned(), new.content_type, title, now);
         self.claim(&project, &frontend).await?;
         // The row holds the slug from here on, so that a deletion of the row frees it.
         drop(slug);
         fault::point("create.claimed");
-        let id = frontend.id;
         let made = self
             .fill(project, frontend, new.requested_slug, new.content, keep)
             .await;
@@ -111,18 +99,15 @@ impl Deployments {
         content: String,
         keep: Keep<Frontend>,
     ) -> Result<Frontend, FrontendError> {
-        let page = self
-            .render_live(
-                PageSource {
-                    content_type: frontend.content_type,
-                    title: &frontend.title,
-                    name: name.as_deref(),
-                    text: &content,
-                },
-                Placement::open(&frontend.slug, project.expires_at),
-            )
+        let source = PageSource {
+            content_type: frontend.content_type,
+            title: &frontend.title,
+            name: name.as_deref(),
+            text: &content,
+        };
+        let (stored, page) = self
+            .make_live(source, &frontend.slug, project.expires_at)
             .await?;
-        let stored = self.store_made(content, &page).await?;
         frontend.title = page.title;
         frontend.warnings = page.warnings;
         fault::point("create.stored");
@@ -147,9 +132,6 @@ impl Deployments {
     }
 
     /// The frontends of a project in short, oldest first, whatever their state.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn members(&self, project: ProjectId) -> Result<Vec<MemberSummary>, control::Error> {
         let counters = self.control.counters();
         self.control
@@ -158,9 +140,6 @@ impl Deployments {
     }
 
     /// The frontends of a project, oldest first, whatever their state.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn frontends(&self, project: ProjectId) -> Result<Vec<Frontend>, control::Error> {
         let counters = self.control.counters();
         self.control
@@ -188,9 +167,6 @@ impl Deployments {
     }
 
     /// The slug of the frontend that a project's origin leads to: its home where that is active, else its oldest.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn home(&self, project: Project) -> Result<Option<String>, control::Error> {
         self.control
             .read(move |c| store::home(c, &project.id, project.home.as_deref()))
@@ -218,18 +194,15 @@ impl Deployments {
         }
         self.check_disk()?;
         let title = title.unwrap_or_else(|| frontend.title.clone());
-        let page = self
-            .render_live(
-                PageSource::titled(frontend.content_type, &title, &content),
-                Placement::open(&frontend.slug, project.expires_at),
-            )
+        let source = PageSource::titled(frontend.content_type, &title, &content);
+        let (stored, page) = self
+            .make_live(source, &frontend.slug, project.expires_at)
             .await?;
-        let stored = self.store_made(content, &page).await?;
         let (title, warnings) = (page.title, page.warnings);
         fault::point("republish.stored");
         let (baseline, revision) = (self.new_revision_id()?, self.new_revision_id()?);
         let (id, now) = (frontend.id, self.clock.now());
-        let frontend = self
+        let mut frontend = self
             .publish(
                 stored,
                 address_of(&frontend, &project),
@@ -260,10 +233,7 @@ impl Deployments {
                 },
             )
             .await?;
-        let frontend = Frontend {
-            warnings,
-            ..frontend
-        };
+        frontend.warnings = warnings;
         fault::point("republish.committed");
         Ok(frontend)
     }
@@ -281,10 +251,7 @@ impl Deployments {
             .ok_or(FrontendError::NotFound)
     }
 
-    /// Removes a frontend with its history; answers whether it was there. Its slug is free when this answers.
-    ///
-    /// # Errors
-    /// The database's.
+    /// Removes a frontend with its history; returns whether it was there. Its slug is free when this answers.
     pub async fn delete_frontend(
         &self,
         project: Project,

@@ -145,7 +145,7 @@ pub(super) fn insert_frontend(
     Ok(())
 }
 
-/// Makes a created frontend answer; answers whether it was still being created.
+/// Makes a created frontend answer; returns whether it was still being created.
 pub(super) fn activate(
     tx: &Tx<'_>,
     id: &DeploymentId,
@@ -168,7 +168,7 @@ pub(super) fn activate(
     Ok(changed > 0)
 }
 
-/// Ends a creation that failed; answers nothing, because there may be nothing left to end.
+/// Ends a creation that failed; returns nothing, because there may be nothing left to end.
 pub(super) fn remove_unfinished(tx: &Tx<'_>, id: &DeploymentId) -> Result<(), Error> {
     tx.prepare_cached("DELETE FROM deployments WHERE id = ?1 AND state = 'creating'")?
         .execute([id])?;
@@ -212,7 +212,7 @@ pub(in crate::deployments) fn set_live(
     }
 }
 
-/// Makes all frontends of a project stop to resolve; answers their slugs.
+/// Makes all frontends of a project stop resolving; returns their slugs.
 pub(in crate::deployments) fn mark_deleting(
     tx: &Tx<'_>,
     project: &ProjectId,
@@ -237,9 +237,6 @@ pub(in crate::deployments) fn slugs(
 }
 
 /// Binds the frontends of a project that never had a backend to its first.
-///
-/// # Errors
-/// The database's.
 pub fn bind_backend(tx: &Tx<'_>, project: &ProjectId, backend: &BackendId) -> Result<(), Error> {
     tx.prepare_cached(
         "UPDATE deployments SET backend_id = ?2 WHERE project_id = ?1 AND backend_id IS NULL",

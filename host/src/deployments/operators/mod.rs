@@ -25,9 +25,6 @@ const DEPLOY: &str = "deploy/";
 
 /// Disables or enables a deployment; returns whether there is such a slug. The server in this process, whose settings are
 /// `served`, follows at once; without one the next start tells the edge.
-///
-/// # Errors
-/// The database's.
 pub async fn set_disabled(
     control: &Control,
     clock: &Clock,
@@ -86,9 +83,6 @@ impl StoredPage {
 }
 
 /// Pages that answer at `now`, in the order of their ids, after one of them.
-///
-/// # Errors
-/// The database's.
 pub async fn stored_pages(
     control: &Control,
     now: Timestamp,
@@ -101,34 +95,22 @@ pub async fn stored_pages(
 }
 
 /// How many pages answer at `now`.
-///
-/// # Errors
-/// The database's.
 pub async fn count_pages(control: &Control, now: Timestamp) -> Result<u64, Error> {
     control.read(move |c| store::count_pages(c, now)).await
 }
 
 /// Every object that a row refers to.
-///
-/// # Errors
-/// The database's.
 pub async fn contents(control: &Control) -> Result<BTreeSet<Digest>, Error> {
     let references = control.read(store::references).await?;
     Ok(references.iter().map(|r| r.digest).collect())
 }
 
 /// Every deployment that there is, whatever its state.
-///
-/// # Errors
-/// The database's.
 pub async fn ids(control: &Control) -> Result<HashSet<DeploymentId>, Error> {
     control.read(store::ids).await
 }
 
-/// Removes every one-time share, in a copy that has not got their pages; answers how many.
-///
-/// # Errors
-/// The database's.
+/// Removes every one-time share, in a copy that has not got their pages; returns how many.
 pub async fn forget_one_time(control: &Control, now: Timestamp) -> Result<usize, Error> {
     control
         .write(move |tx| {
@@ -181,7 +163,7 @@ pub async fn check(
     Ok(found)
 }
 
-/// The database by itself; answers what it refers to.
+/// The database by itself; returns what it refers to.
 async fn check_rows(control: &Control, found: &mut Findings) -> anyhow::Result<Vec<Reference>> {
     let (sound, broken_keys, contradictions, references, deployments) = control
         .read(|c| {

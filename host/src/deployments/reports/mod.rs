@@ -125,17 +125,11 @@ impl Deployments {
 }
 
 /// Reports, newest first: those that are open, or all.
-///
-/// # Errors
-/// The database's.
 pub async fn list(control: &Control, all: bool) -> Result<Vec<Report>, Error> {
     control.read(move |c| store::reports(c, all)).await
 }
 
-/// Closes a report, which is listed no more; answers since when it is closed, if there is one. Closing twice keeps the first time.
-///
-/// # Errors
-/// The database's.
+/// Closes a report, which is listed no more; returns since when it is closed, if there is one. Closing twice keeps the first time.
 pub async fn close(
     control: &Control,
     id: ReportId,

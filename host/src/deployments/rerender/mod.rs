@@ -95,9 +95,6 @@ enum Outcome {
 }
 
 /// Asks for a rerender. One that is under way begins anew: pages that it has done are not done again.
-///
-/// # Errors
-/// The database's.
 pub async fn request(control: &Control, clock: &Clock) -> Result<Progress, control::Error> {
     let progress = Progress::begun(clock.now());
     let kept = progress.clone();
@@ -106,9 +103,6 @@ pub async fn request(control: &Control, clock: &Clock) -> Result<Progress, contr
 }
 
 /// Asks again for the latest rerender if a guest that fell has made pages in it, finished or not: by the guest that serves now.
-///
-/// # Errors
-/// The database's.
 pub async fn request_without(
     control: &Control,
     clock: &Clock,
@@ -128,15 +122,12 @@ pub async fn request_without(
 }
 
 /// How far the latest rerender is, if there was one.
-///
-/// # Errors
-/// The database's.
 pub async fn progress(control: &Control) -> Result<Option<Progress>, control::Error> {
     control.read(store::progress).await
 }
 
 impl Deployments {
-    /// Makes the next page again, if that was asked for; answers how long to rest before another. `None` where nothing is left to do.
+    /// Makes the next page again, if that was asked for; returns how long to rest before another. `None` where nothing is left to do.
     ///
     /// # Errors
     /// Ours; the page comes again.
@@ -204,7 +195,7 @@ impl Deployments {
         self.control.write(move |tx| store::note(tx, &kept)).await
     }
 
-    /// Makes one page again; answers whether that is settled, one way or the other.
+    /// Makes one page again; returns whether that is settled, one way or the other.
     async fn rerender(&self, progress: Progress, page: Candidate) -> anyhow::Result<bool> {
         let made = match self.made_again(&page).await {
             Ok(made) => made,

@@ -88,7 +88,7 @@ pub(super) fn count(
     )
 }
 
-/// Puts a page in the place of the one that was made before; answers whether that was still there.
+/// Puts a page in the place of the one that was made before; returns whether that was still there.
 pub(super) fn switch(
     tx: &Tx<'_>,
     page: &Candidate,

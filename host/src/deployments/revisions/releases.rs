@@ -7,7 +7,7 @@ use crate::control::{self, Tx};
 use crate::deployments::Deployments;
 use crate::deployments::frontends::{Frontend, FrontendError, Target, address_of, set_live};
 use crate::deployments::publication::Published;
-use crate::deployments::publish::{PageSource, Placement};
+use crate::deployments::publish::PageSource;
 use crate::projects::{self, Project};
 use svc_base::clock::Timestamp;
 use svc_base::fault;
@@ -48,6 +48,17 @@ pub struct Done {
     pub revision: Revision,
     /// Revisions that it leaves out, if it was made from something older.
     pub dropped: Option<Dropped>,
+}
+
+impl Done {
+    /// The outcome where the revision was live already.
+    fn unchanged(frontend: Frontend, revision: Revision) -> Self {
+        Self {
+            frontend,
+            revision,
+            dropped: None,
+        }
+    }
 }
 
 /// Revisions that a draft leaves out, because it was made from one which is no longer live.
@@ -113,6 +124,14 @@ pub(in crate::deployments) fn release(
     set_live(tx, &frontend.id, released, now)
 }
 
+/// Returns the name of a release in the audit.
+fn act_of(kind: RevisionKind) -> Act {
+    match kind {
+        RevisionKind::Rollback => Act::RevisionRollback,
+        _ => Act::RevisionPromote,
+    }
+}
+
 impl Deployments {
     /// Makes a revision live if what the caller expects to be live is: compare and set.
     ///
@@ -134,21 +153,14 @@ impl Deployments {
             return Err(FrontendError::Conflict(active));
         }
         if revision.id == active {
-            return Ok(Done {
-                frontend,
-                revision,
-                dropped: None,
-            });
+            return Ok(Done::unchanged(frontend, revision));
         }
         self.check_disk()?;
         let text = self.text_of(revision.source).await?;
-        let page = self
-            .render_live(
-                PageSource::titled(frontend.content_type, &revision.title, &text),
-                Placement::open(&frontend.slug, project.expires_at),
-            )
+        let source = PageSource::titled(frontend.content_type, &revision.title, &text);
+        let (stored, page) = self
+            .make_live(source, &frontend.slug, project.expires_at)
             .await?;
-        let stored = self.store_made(text, &page).await?;
         let (title, warnings) = (page.title, page.warnings);
         fault::point("release.stored");
         let (id, now) = (frontend.id, self.clock.now());
@@ -172,18 +184,10 @@ impl Deployments {
                         published,
                     };
                     release(tx, &frontend, &released, now)?;
-                    let act = match new.kind {
-                        RevisionKind::Rollback => Act::RevisionRollback,
-                        _ => Act::RevisionPromote,
-                    };
-                    projects::did(tx, &project.id, act, &revision.id, now)?;
-                    let revision = store::by_id(tx, &id, &revision.id);
-                    let revision = revision
-                        .map_err(control::Error::from)?
-                        .ok_or(FrontendError::NoRevision)?;
+                    projects::did(tx, &project.id, act_of(new.kind), &revision.id, now)?;
                     Ok(Done {
                         frontend: Self::active_in(tx, &project.id, &id)?,
-                        revision,
+                        revision: Self::revision_in(tx, &id, &revision.id)?,
                         dropped,
                     })
                 },

@@ -170,7 +170,7 @@ impl WhichRevisions {
         let before = match self.cursor.as_deref() {
             Some(cursor) => Some(cursor.parse().map_err(|_| {
                 invalid(
-                    "`cursor` is none: send the `next_cursor` of the page before, or leave it out.",
+                    "`cursor` is not valid: send `next_cursor` of the previous page, or leave it out.",
                 )
             })?),
             None => None,

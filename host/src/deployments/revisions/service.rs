@@ -215,10 +215,7 @@ impl Deployments {
         }
         self.check_disk()?;
         let base = self.revision_of(frontend.id, active).await?;
-        let content = match new.source {
-            DraftSource::Content(content) => content,
-            DraftSource::Edits(edits) => self.edited(base.source, edits).await?,
-        };
+        let content = self.content_of(new.source, base.source).await?;
         let title = new.title.unwrap_or(base.title);
         let draft = PageSource::titled(frontend.content_type, &title, &content);
         let page = self.render(draft).await?;
@@ -253,19 +250,33 @@ impl Deployments {
                 }
                 // Of an older draft with the same content, too: its author has seen what is live now.
                 store::set_base(tx, &id, &active)?;
-                let found = store::by_id(tx, &deployment, &id);
-                let revision = found
-                    .map_err(control::Error::from)?
-                    .ok_or(FrontendError::NoRevision)?;
                 let drafted = Drafted {
                     deployment,
-                    revision,
+                    revision: Self::revision_in(tx, &deployment, &id)?,
                     deduplicated,
                 };
                 keep.keep(tx, &drafted)?;
                 Ok(drafted)
             })
             .await
+    }
+
+    /// The whole source of a draft, which may be sent as edits of the `base`.
+    async fn content_of(&self, new: DraftSource, base: Digest) -> Result<String, FrontendError> {
+        match new {
+            DraftSource::Content(content) => Ok(content),
+            DraftSource::Edits(edits) => self.edited(base, edits).await,
+        }
+    }
+
+    /// A revision as it is in a transaction.
+    pub(super) fn revision_in(
+        tx: &Tx<'_>,
+        frontend: &DeploymentId,
+        id: &RevisionId,
+    ) -> Result<Revision, FrontendError> {
+        let found = store::by_id(tx, frontend, id).map_err(control::Error::from)?;
+        found.ok_or(FrontendError::NoRevision)
     }
 
     /// A stored source with edits applied: by a worker, because each of them goes through the whole text.

@@ -38,7 +38,7 @@ pub struct UploadOptions {
     #[param(value_type = Option<ContentType>)]
     pub content_type: Option<ContentType>,
     /// How long the page lives, in seconds; as long as a share may if absent.
-    #[param(minimum = 60, maximum = 604_800)]
+    #[param(minimum = 60)]
     pub expires_in: Option<u64>,
     /// Whether the first reader is the last.
     pub one_time: Option<bool>,

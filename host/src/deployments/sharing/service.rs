@@ -11,7 +11,7 @@ use crate::control::audit::Act;
 use crate::deployments::frontends::{Frontend, FrontendError};
 use crate::deployments::model::Deployment;
 use crate::deployments::publication::{Address, announce};
-use crate::deployments::publish::{PageSource, Placement, PublishError};
+use crate::deployments::publish::{PageSource, PublishError};
 use crate::deployments::{self, Deployments};
 use crate::projects::{self, Project};
 use svc_base::clock::Timestamp;
@@ -100,13 +100,10 @@ impl Deployments {
         self.check_disk()?;
         let source = share.source.ok_or(ShareError::NotFound)?;
         let text = self.text_of(source).await?;
-        let page = self
-            .render_live(
-                PageSource::titled(share.content_type, &share.title, &text),
-                Placement::open(&share.slug, project.expires_at),
-            )
+        let source = PageSource::titled(share.content_type, &share.title, &text);
+        let (stored, _) = self
+            .make_live(source, &share.slug, project.expires_at)
             .await?;
-        let stored = self.store_made(text, &page).await?;
         fault::point("claim.stored");
         let now = self.clock.now();
         let address = Address {

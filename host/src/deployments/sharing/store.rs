@@ -99,9 +99,6 @@ pub(super) fn move_to(
 }
 
 /// Forgets tokens of shares that have been gone for long.
-///
-/// # Errors
-/// The database's.
 pub(in crate::deployments) fn forget_tokens(tx: &Tx<'_>, now: Timestamp) -> Result<(), Error> {
     tx.execute(
         "DELETE FROM ended_shares WHERE ended_at <= ?1

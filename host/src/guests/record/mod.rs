@@ -278,9 +278,6 @@ impl Folder {
     }
 
     /// Takes a guest that fell out of those that serve, wherever it is among them by now. Durable when it answers.
-    ///
-    /// # Errors
-    /// The disk's.
     pub fn drop_fallen(&self, fallen: &Fallen, now: Timestamp) -> Result<(), RecordError> {
         if !self.path.is_dir() {
             return Ok(());
@@ -301,9 +298,6 @@ impl Folder {
 
     /// Keeps what is there as it is until it is dropped; `None` where nothing was installed by a command, or by somebody
     /// whose lock is not ours to take. Blocks.
-    ///
-    /// # Errors
-    /// The disk's.
     pub fn hold(&self) -> io::Result<Option<File>> {
         use io::ErrorKind::{NotFound, PermissionDenied, ReadOnlyFilesystem};
         match File::open(self.path.join(LOCK)) {

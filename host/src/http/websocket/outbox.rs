@@ -75,7 +75,7 @@ impl Outbox {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has a frame, or several in one piece, written; answers how many pieces wait by then.
+    /// Has a frame, or several in one piece, written; returns how many pieces wait by then.
     ///
     /// # Errors
     /// [`Full`]: the socket is closed, with 1013 if this was one too many.
@@ -210,7 +210,7 @@ impl Waiting {
         }
     }
 
-    /// Throws away what is not on its way yet; answers how much that was.
+    /// Throws away what is not on its way yet; returns how much that was.
     fn drop_unwritten(&mut self) -> usize {
         let before = self.frames.len();
         let mut kept = 0;

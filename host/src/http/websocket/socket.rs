@@ -135,7 +135,7 @@ impl Running {
         }
     }
 
-    /// Reads once, for later; answers whether the client has ended.
+    /// Reads once, for later; returns whether the client has ended.
     fn keep_some(&mut self) -> bool {
         let mut buffer = [0; READ];
         match self.outbox.wire().try_read(&mut buffer) {
@@ -211,7 +211,7 @@ impl Running {
         }
     }
 
-    /// Reads and forgets; answers whether that was the end.
+    /// Reads and forgets; returns whether that was the end.
     fn discard_some(&self) -> bool {
         let mut buffer = [0; READ];
         match self.outbox.wire().try_read(&mut buffer) {

@@ -16,6 +16,7 @@ use crate::control::answers::Keep;
 use crate::deployments::Deployments;
 use crate::deployments::answer::platform_page;
 use crate::deployments::requests::DeployRequest;
+use crate::http::NOSNIFF;
 use crate::http::context::Context;
 use crate::http::extract::{UnreadBody, invalid};
 use crate::http::origin::check_origin;
@@ -158,10 +159,7 @@ pub async fn qr_code(
             header::CACHE_CONTROL,
             HeaderValue::from_static("public, max-age=86400"),
         ),
-        (
-            header::X_CONTENT_TYPE_OPTIONS,
-            HeaderValue::from_static("nosniff"),
-        ),
+        NOSNIFF,
         (
             header::CONTENT_SECURITY_POLICY,
             HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"),

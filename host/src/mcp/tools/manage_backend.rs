@@ -7,7 +7,7 @@ use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
 use super::backend_parts::{Part, Wanted, check_table, part, tried_out, without_sql_of_others};
-use super::{Harm, Session, answer, deleted, describe, string};
+use super::{Harm, Session, answer, describe, done, ended, string};
 use crate::access::{Viewer, to_the_end};
 use crate::backends::requests::{DefineActions, HowToChange};
 use crate::backends::scope::BackendScope;
@@ -99,52 +99,18 @@ pub(super) fn description() -> Description {
 
 pub(super) async fn call(
     session: Session,
+    wanted: Action,
     mut arguments: Arguments,
-    action: &mut &'static str,
 ) -> Result<Value, Problem> {
-    let wanted: Action = arguments.action()?;
-    *action = wanted.name();
     let backends = Arc::clone(&session.services.backends);
     let given = &mut arguments;
     match wanted {
         Action::Create => {
             let (at, keep) = (session.project(given).await?, Keep::nothing());
-            let creating = operations::create(backends, at, arguments.rest()?, keep);
-            answer(to_the_end(creating).await?)
+            done(operations::create(backends, at, arguments.rest()?, keep)).await
         }
-        Action::Get => {
-            let at = session.project(given).await?;
-            let backend = operations::get(backends, at).await?;
-            let one_of = format!("one of {}", Part::NAMES.join(", "));
-            let wanted = Wanted {
-                part: arguments.given("part", &one_of)?,
-                table: arguments.given("table", "a string")?,
-            };
-            check_table(&wanted)?;
-            arguments.none()?;
-            part(answer(backend)?, &wanted)
-        }
-        Action::Update => {
-            let defines = defines(given);
-            let at = session.backend(given).await?;
-            if defines {
-                let input = actions_of(arguments)?;
-                let named: HashSet<String> = input.0.names().map(str::to_owned).collect();
-                match to_the_end(operations::define(backends, at, input)).await? {
-                    Defined::Tried(run) => tried_out(*run),
-                    actions @ Defined::Actions(_) => {
-                        Ok(without_sql_of_others(answer(actions)?, &named))
-                    }
-                }
-            } else {
-                let how = how(given)?;
-                let input = (arguments.rest()?, how);
-                match to_the_end(operations::update(backends, at, input)).await? {
-                    Updated::Tried(run) => tried_out(*run),
-                    done => answer(done),
-                }
-            }
-        }
+        Action::Get => get(&session, arguments).await,
+        Action::Update => update(&session, arguments).await,
         Action::Batch => {
             let at = session.backend(given).await?;
             let batch = operations::batch(backends, at, arguments.rest()?);
@@ -157,14 +123,12 @@ pub(super) async fn call(
         }
         Action::Restore => {
             let at = session.backend(given).await?;
-            let restoring = operations::restore(backends, at, arguments.rest()?);
-            answer(to_the_end(restoring).await?)
+            done(operations::restore(backends, at, arguments.rest()?)).await
         }
         Action::Delete => {
             let at = session.project(given).await?;
             arguments.none()?;
-            to_the_end(operations::delete(backends, at)).await?;
-            Ok(deleted())
+            ended(operations::delete(backends, at)).await
         }
         Action::Rooms => {
             let at = RoomsScope::find(session.backend(given).await?)?;
@@ -184,6 +148,42 @@ pub(super) async fn call(
             arguments.none()?;
             Ok(exported(&session.services.config.base_url, &at.at.project))
         }
+    }
+}
+
+/// Reads a backend's detail, or the part of it that is wanted.
+async fn get(session: &Session, mut arguments: Arguments) -> Result<Value, Problem> {
+    let at = session.project(&mut arguments).await?;
+    let backends = Arc::clone(&session.services.backends);
+    let backend = operations::get(backends, at).await?;
+    let one_of = format!("one of {}", Part::NAMES.join(", "));
+    let wanted = Wanted {
+        part: arguments.given("part", &one_of)?,
+        table: arguments.given("table", "a string")?,
+    };
+    check_table(&wanted)?;
+    arguments.none()?;
+    part(answer(backend)?, &wanted)
+}
+
+/// Changes a backend: its actions, its schema or its switches.
+async fn update(session: &Session, mut arguments: Arguments) -> Result<Value, Problem> {
+    let backends = Arc::clone(&session.services.backends);
+    let defines = defines(&mut arguments);
+    let at = session.backend(&mut arguments).await?;
+    if defines {
+        let input = actions_of(arguments)?;
+        let named: HashSet<String> = input.0.names().map(str::to_owned).collect();
+        return match to_the_end(operations::define(backends, at, input)).await? {
+            Defined::Tried(run) => tried_out(*run),
+            actions @ Defined::Actions(_) => Ok(without_sql_of_others(answer(actions)?, &named)),
+        };
+    }
+    let how = how(&mut arguments)?;
+    let input = (arguments.rest()?, how);
+    match to_the_end(operations::update(backends, at, input)).await? {
+        Updated::Tried(run) => tried_out(*run),
+        done => answer(done),
     }
 }
 

@@ -6,8 +6,8 @@ use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
 use super::find::Find;
-use super::{Harm, Session, answer, deleted, describe, string};
-use crate::access::{Viewer, to_the_end};
+use super::{Harm, Session, answer, describe, done, ended, string};
+use crate::access::Viewer;
 use crate::control::answers::Keep;
 use crate::deployments::Deployments;
 use crate::deployments::frontends::operations as frontends;
@@ -91,23 +91,19 @@ pub(super) fn description() -> Description {
 
 pub(super) async fn call(
     session: Session,
+    wanted: Action,
     mut arguments: Arguments,
-    action: &mut &'static str,
 ) -> Result<Value, Problem> {
-    let wanted: Action = arguments.action()?;
-    *action = wanted.name();
     let deployments = Arc::clone(&session.services.deployments);
     let given = &mut arguments;
     match wanted {
         Action::Create => {
             let (at, keep) = (session.project(given).await?, Keep::nothing());
-            let creating = frontends::create(deployments, at, arguments.rest()?, keep);
-            answer(to_the_end(creating).await?)
+            done(frontends::create(deployments, at, arguments.rest()?, keep)).await
         }
         Action::Claim => {
             let at = session.project(given).await?;
-            let claiming = sharing::claim(deployments, at, arguments.rest()?);
-            answer(to_the_end(claiming).await?)
+            done(sharing::claim(deployments, at, arguments.rest()?)).await
         }
         Action::List => {
             let at = session.project(given).await?;
@@ -119,70 +115,29 @@ pub(super) async fn call(
             arguments.none()?;
             answer(frontends::get(deployments, at).await?)
         }
-        Action::Content => {
-            let at = session.frontend(given).await?;
-            let (offset, limit) = (arguments.count("offset")?, arguments.count("limit")?);
-            let find: Option<Find> = arguments.given("find", "a text, or the number of a line")?;
-            if find.is_some() {
-                if offset.is_some() || limit.is_some() {
-                    return Err(invalid(
-                        "In the arguments: `find` is sent without `offset` and `limit`.",
-                    ));
-                }
-                // Who looks for a place is about to change it, and needs to know what is live.
-                deployments
-                    .begin_history(at.project(), &at.target())
-                    .await?;
-            }
-            let source = frontends::content(deployments, at, arguments.rest()?).await?;
-            match (find, &source) {
-                (Some(find), ContentView::Content { .. }) => places(&source, &find),
-                _ => range(&source, offset, limit),
-            }
-        }
+        Action::Content => content(&session, arguments).await,
         Action::Update => {
             let at = session.frontend(given).await?;
-            let republishing = frontends::republish(deployments, at, arguments.rest()?);
-            answer(to_the_end(republishing).await?)
+            done(frontends::republish(deployments, at, arguments.rest()?)).await
         }
         Action::Delete => {
             let (at, target) = (session.project(given).await?, arguments.frontend()?);
             arguments.none()?;
-            to_the_end(frontends::delete(deployments, at, target)).await?;
-            Ok(deleted())
+            ended(frontends::delete(deployments, at, target)).await
         }
         Action::CreateRevision => {
             let (at, keep) = (session.frontend(given).await?, Keep::nothing());
-            let drafting = revisions::create(deployments, at, arguments.rest()?, keep);
-            answer(to_the_end(drafting).await?)
+            done(revisions::create(deployments, at, arguments.rest()?, keep)).await
         }
-        Action::ListRevisions => {
-            let at = session.frontend(given).await?;
-            let chosen = !arguments.has("limit");
-            if chosen {
-                arguments.give("limit", &REVISIONS)?;
-            }
-            let page = arguments.rest::<WhichRevisions>()?.checked()?;
-            fitting(deployments, at, page, chosen).await
-        }
-        Action::GetRevision => {
-            let (at, id) = (
-                session.frontend(given).await?,
-                arguments.text("revision_id")?,
-            );
-            let revision = revisions::get(deployments, at, id).await?;
-            arguments.none()?;
-            answer(revision)
-        }
+        Action::ListRevisions => list_revisions(&session, arguments).await,
+        Action::GetRevision => revision(&session, arguments).await,
         Action::Promote => {
             let at = session.frontend(given).await?;
-            let promoting = revisions::promote(deployments, at, arguments.rest()?);
-            answer(to_the_end(promoting).await?)
+            done(revisions::promote(deployments, at, arguments.rest()?)).await
         }
         Action::Rollback => {
             let at = session.frontend(given).await?;
-            let rolling = revisions::rollback(deployments, at, arguments.rest()?);
-            answer(to_the_end(rolling).await?)
+            done(revisions::rollback(deployments, at, arguments.rest()?)).await
         }
         Action::Releases => {
             let at = session.frontend(given).await?;
@@ -190,6 +145,50 @@ pub(super) async fn call(
             answer(revisions::releases(deployments, at).await?)
         }
     }
+}
+
+/// Reads a source: a range of it, or with `find` the lines around a place.
+async fn content(session: &Session, mut arguments: Arguments) -> Result<Value, Problem> {
+    let deployments = Arc::clone(&session.services.deployments);
+    let at = session.frontend(&mut arguments).await?;
+    let (offset, limit) = (arguments.count("offset")?, arguments.count("limit")?);
+    let find: Option<Find> = arguments.given("find", "a text, or the number of a line")?;
+    if find.is_some() {
+        if offset.is_some() || limit.is_some() {
+            return Err(invalid(
+                "In the arguments: `find` is sent without `offset` and `limit`.",
+            ));
+        }
+        // Who looks for a place is about to change it, and needs to know what is live.
+        let target = at.target();
+        deployments.begin_history(at.project(), &target).await?;
+    }
+    let source = frontends::content(deployments, at, arguments.rest()?).await?;
+    match (find, &source) {
+        (Some(find), ContentView::Content { .. }) => places(&source, &find),
+        _ => range(&source, offset, limit),
+    }
+}
+
+async fn revision(session: &Session, mut arguments: Arguments) -> Result<Value, Problem> {
+    let deployments = Arc::clone(&session.services.deployments);
+    let at = session.frontend(&mut arguments).await?;
+    let id = arguments.text("revision_id")?;
+    let revision = revisions::get(deployments, at, id).await?;
+    arguments.none()?;
+    answer(revision)
+}
+
+/// Lists revisions: few, unless the call says how many.
+async fn list_revisions(session: &Session, mut arguments: Arguments) -> Result<Value, Problem> {
+    let deployments = Arc::clone(&session.services.deployments);
+    let at = session.frontend(&mut arguments).await?;
+    let chosen = !arguments.has("limit");
+    if chosen {
+        arguments.give("limit", &REVISIONS)?;
+    }
+    let page = arguments.rest::<WhichRevisions>()?.checked()?;
+    fitting(deployments, at, page, chosen).await
 }
 
 /// A page of the history that fits into a result: as much of what was asked for as does. It says where it is shorter

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
-use super::{Harm, Session, answer, describe, string};
-use crate::access::to_the_end;
+use super::{Harm, Session, answer, describe, done, string};
 use crate::control::answers::Keep;
 use crate::http::problem::Problem;
 use crate::mcp::arguments::{Action as _, Arguments, actions};
@@ -44,18 +43,15 @@ pub(super) fn description() -> Description {
 
 pub(super) async fn call(
     session: Session,
+    wanted: Action,
     mut arguments: Arguments,
-    action: &mut &'static str,
 ) -> Result<Value, Problem> {
-    let wanted: Action = arguments.action()?;
-    *action = wanted.name();
     let payments = Arc::clone(&session.services.payments);
     match wanted {
         Action::AddPrice => {
             let at = session.project(&mut arguments).await?;
             let input = arguments.rest()?;
-            let adding = operations::add_price(payments, at, input, Keep::nothing());
-            answer(to_the_end(adding).await?)
+            done(operations::add_price(payments, at, input, Keep::nothing())).await
         }
         Action::Catalog => {
             let at = session.project(&mut arguments).await?;
@@ -66,8 +62,7 @@ pub(super) async fn call(
             let at = session.project(&mut arguments).await?;
             let price = arguments.text("price_id")?;
             arguments.none()?;
-            let taking = operations::deactivate_price(payments, at, price);
-            answer(to_the_end(taking).await?)
+            done(operations::deactivate_price(payments, at, price)).await
         }
         Action::Sessions => {
             let at = session.project(&mut arguments).await?;

@@ -3,8 +3,8 @@
 use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
-use super::{Harm, Session, answer, deleted, describe, string};
-use crate::access::{Asking, to_the_end};
+use super::{Harm, Session, answer, describe, done, ended, string};
+use crate::access::Asking;
 use crate::control::answers::Keep;
 use crate::envelope;
 use crate::http::problem::Problem;
@@ -50,11 +50,9 @@ pub(super) fn description() -> Description {
 
 pub(super) async fn call(
     session: Session,
+    wanted: Action,
     mut arguments: Arguments,
-    action: &mut &'static str,
 ) -> Result<Value, Problem> {
-    let wanted: Action = arguments.action()?;
-    *action = wanted.name();
     let (projects, envelope) = (
         session.services.projects.clone(),
         session.services.envelope.clone(),
@@ -62,8 +60,7 @@ pub(super) async fn call(
     match wanted {
         Action::Create => {
             let (by, input) = (Asking::new(session.caller), arguments.rest()?);
-            let creating = operations::create(projects, by, input, Keep::nothing());
-            answer(to_the_end(creating).await?)
+            done(operations::create(projects, by, input, Keep::nothing())).await
         }
         Action::List => {
             let (by, input) = (Asking::new(session.caller), arguments.rest()?);
@@ -80,8 +77,7 @@ pub(super) async fn call(
             if arguments.has_null("allowed_providers") {
                 arguments.give("allowed_providers", &[(); 0])?;
             }
-            let updating = operations::update(projects, at, arguments.rest()?);
-            answer(to_the_end(updating).await?)
+            done(operations::update(projects, at, arguments.rest()?)).await
         }
         Action::Delete => {
             let id = arguments.text("project_id")?;
@@ -89,8 +85,7 @@ pub(super) async fn call(
             if at.is_some() {
                 arguments.none()?;
             }
-            to_the_end(envelope::operations::delete(envelope, at)).await?;
-            Ok(deleted())
+            ended(envelope::operations::delete(envelope, at)).await
         }
         Action::Visitors => {
             let at = session.project(&mut arguments).await?;
@@ -104,8 +99,7 @@ pub(super) async fn call(
                 arguments.text("user_id")?,
             );
             arguments.none()?;
-            to_the_end(visitors::operations::forget(visitors, at, user_id)).await?;
-            Ok(deleted())
+            ended(visitors::operations::forget(visitors, at, user_id)).await
         }
     }
 }

@@ -3,8 +3,8 @@
 use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
-use super::{Harm, Session, answer, deleted, describe, string};
-use crate::access::{Asking, Floor, to_the_end};
+use super::{Harm, Session, answer, describe, done, ended, string};
+use crate::access::{Asking, Floor};
 use crate::accounts::operations;
 use crate::accounts::requests::ListWorkspaces;
 use crate::accounts::scope::WorkspaceScope;
@@ -51,11 +51,9 @@ pub(super) fn description() -> Description {
 
 pub(super) async fn call(
     session: Session,
+    wanted: Action,
     mut arguments: Arguments,
-    action: &mut &'static str,
 ) -> Result<Value, Problem> {
-    let wanted: Action = arguments.action()?;
-    *action = wanted.name();
     let accounts = session.services.accounts.clone();
     let given = &mut arguments;
     match wanted {
@@ -66,8 +64,7 @@ pub(super) async fn call(
         }
         Action::Create => {
             let (by, input) = (Asking::new(session.caller), arguments.rest()?);
-            let creating = operations::create(accounts, by, input, Keep::nothing());
-            answer(to_the_end(creating).await?)
+            done(operations::create(accounts, by, input, Keep::nothing())).await
         }
         Action::Get => {
             let at = session.workspace(given).await?;
@@ -76,14 +73,12 @@ pub(super) async fn call(
         }
         Action::Update => {
             let at = session.workspace(given).await?;
-            let updating = operations::update(accounts, at, arguments.rest()?);
-            answer(to_the_end(updating).await?)
+            done(operations::update(accounts, at, arguments.rest()?)).await
         }
         Action::Delete => {
             let at = session.workspace(given).await?;
             arguments.none()?;
-            to_the_end(operations::delete(accounts, at)).await?;
-            Ok(deleted())
+            ended(operations::delete(accounts, at)).await
         }
         Action::Members => {
             let at = session.workspace(given).await?;
@@ -92,21 +87,19 @@ pub(super) async fn call(
         }
         Action::AddMember => {
             let at = session.workspace(given).await?;
-            let adding = operations::add_member(accounts, at, arguments.rest()?, Keep::nothing());
-            answer(to_the_end(adding).await?)
+            let (input, keep) = (arguments.rest()?, Keep::nothing());
+            done(operations::add_member(accounts, at, input, keep)).await
         }
         Action::SetRole => {
             let at = session.workspace(given).await?;
-            let member = arguments.text("user_id")?;
-            let setting = operations::set_role(accounts, at, (member, arguments.rest()?));
-            answer(to_the_end(setting).await?)
+            let input = (arguments.text("user_id")?, arguments.rest()?);
+            done(operations::set_role(accounts, at, input)).await
         }
         Action::RemoveMember => {
             let at = session.workspace(given).await?;
             let member = arguments.text("user_id")?;
             arguments.none()?;
-            to_the_end(operations::remove_member(accounts, at, member)).await?;
-            Ok(deleted())
+            ended(operations::remove_member(accounts, at, member)).await
         }
     }
 }

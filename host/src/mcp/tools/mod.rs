@@ -16,9 +16,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::arguments::Arguments;
+use super::arguments::{Action as _, Arguments};
 use super::{Tools, auth};
-use crate::access::Floor;
+use crate::access::{Floor, to_the_end};
 use crate::backends::scope::BackendScope;
 use crate::config::Limits;
 use crate::deployments::frontends::scope::FrontendScope;
@@ -26,32 +26,83 @@ use crate::http::problem::Problem;
 use crate::projects::scope::ProjectScope;
 use crate::workspaces::Caller;
 
-/// A tool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tool {
-    /// Publishes a quick share.
-    DeployAsset,
-    /// Manages projects.
-    Project,
-    /// A project's pages and their history.
-    Frontend,
-    /// A project's database and its actions.
-    Backend,
-    /// Manages what a project sells.
-    Payments,
-    /// Manages workspaces and their members.
-    Workspace,
+macro_rules! tools {
+    ($($(#[doc = $about:literal])+ $tool:ident $name:literal $file:ident;)+) => {
+        /// A tool.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Tool {
+            /// Publishes a quick share, also without a credential.
+            DeployAsset,
+            $($(#[doc = $about])+ $tool,)+
+        }
+
+        /// The names of all tools, in the order in which they are listed.
+        pub const NAMES: &[&str] = &["deploy_asset", $($name),+];
+
+        impl Tool {
+            const ALL: &[Self] = &[Self::DeployAsset, $(Self::$tool),+];
+
+            /// Returns the name.
+            pub(super) fn name(self) -> &'static str {
+                match self {
+                    Self::DeployAsset => "deploy_asset",
+                    $(Self::$tool => $name,)+
+                }
+            }
+
+            fn description(self) -> Description {
+                match self {
+                    Self::DeployAsset => deploy_asset::description(),
+                    $(Self::$tool => $file::description(),)+
+                }
+            }
+
+            /// Calls the tool. Without a caller only publishing works.
+            pub(super) async fn call(
+                self,
+                services: &Tools,
+                caller: Option<Caller>,
+                mut arguments: Arguments,
+            ) -> Outcome {
+                let services = services.clone();
+                match (self, caller) {
+                    (Self::DeployAsset, _) => Outcome {
+                        action: NO_ACTION,
+                        result: deploy_asset::call(services, arguments).await,
+                    },
+                    (_, None) => Outcome::refused(auth::anonymous(self.name())),
+                    $((Self::$tool, Some(caller)) => {
+                        let wanted: $file::Action = match arguments.action() {
+                            Ok(wanted) => wanted,
+                            Err(problem) => return Outcome::refused(problem),
+                        };
+                        let session = Session { services, caller };
+                        Outcome {
+                            action: wanted.name(),
+                            result: $file::call(session, wanted, arguments).await,
+                        }
+                    })+
+                }
+            }
+        }
+    };
 }
 
-/// The names of all tools, in the order in which they are listed.
-pub const NAMES: [&str; 6] = [
-    "deploy_asset",
-    "manage_project",
-    "manage_frontend",
-    "manage_backend",
-    "manage_payments",
-    "manage_workspace",
-];
+tools! {
+    /// Manages projects.
+    Project "manage_project" manage_project;
+    /// Manages a project's pages and their history.
+    Frontend "manage_frontend" manage_frontend;
+    /// Manages a project's database and its actions.
+    Backend "manage_backend" manage_backend;
+    /// Manages what a project sells.
+    Payments "manage_payments" manage_payments;
+    /// Manages workspaces and their members.
+    Workspace "manage_workspace" manage_workspace;
+}
+
+/// Action of a call that names none, for the metrics.
+const NO_ACTION: &str = "none";
 
 /// Outcome of a call.
 #[derive(Debug)]
@@ -60,6 +111,16 @@ pub(super) struct Outcome {
     pub(super) action: &'static str,
     /// Document that REST would answer.
     pub(super) result: Result<Value, Problem>,
+}
+
+impl Outcome {
+    /// The outcome of a call that was refused before its action was known.
+    pub(super) fn refused(problem: Problem) -> Self {
+        Self {
+            action: NO_ACTION,
+            result: Err(problem),
+        }
+    }
 }
 
 /// Whether a tool may be called without a credential.
@@ -88,44 +149,15 @@ pub(super) fn listed(limits: &Limits) -> Vec<Description> {
 
 /// All tools, with the names of limits in the places of numbers.
 fn all() -> &'static [Description] {
-    static ALL: LazyLock<[Description; 6]> = LazyLock::new(|| {
-        [
-            deploy_asset::description(),
-            manage_project::description(),
-            manage_frontend::description(),
-            manage_backend::description(),
-            manage_payments::description(),
-            manage_workspace::description(),
-        ]
-    });
-    &*ALL
+    static DESCRIPTIONS: LazyLock<Vec<Description>> =
+        LazyLock::new(|| Tool::ALL.iter().map(|tool| tool.description()).collect());
+    &DESCRIPTIONS
 }
 
 impl Tool {
     /// The tool of a name.
     pub(super) fn named(name: &str) -> Option<Self> {
-        [
-            Self::DeployAsset,
-            Self::Project,
-            Self::Frontend,
-            Self::Backend,
-            Self::Payments,
-            Self::Workspace,
-        ]
-        .into_iter()
-        .find(|tool| tool.name() == name)
-    }
-
-    /// Returns the name.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::DeployAsset => NAMES[0],
-            Self::Project => NAMES[1],
-            Self::Frontend => NAMES[2],
-            Self::Backend => NAMES[3],
-            Self::Payments => NAMES[4],
-            Self::Workspace => NAMES[5],
-        }
+        Self::ALL.iter().copied().find(|tool| tool.name() == name)
     }
 
     /// The arguments of a call of it.
@@ -137,42 +169,6 @@ impl Tool {
         let taken = about.and_then(|about| about.input_schema.get("properties"));
         let takes = |name: &str| taken.is_some_and(|taken| taken.get(name).is_some());
         Arguments::read(given, takes)
-    }
-
-    /// Calls it. Without a caller only publishing works.
-    pub(super) async fn call(
-        self,
-        services: &Tools,
-        caller: Option<Caller>,
-        arguments: Arguments,
-    ) -> Outcome {
-        let services = services.clone();
-        let mut action = "none";
-        let result = match (self, caller) {
-            (Self::DeployAsset, _) => deploy_asset::call(services, arguments).await,
-            (_, None) => Err(auth::anonymous(self.name())),
-            (Self::Project, Some(caller)) => {
-                let session = Session { services, caller };
-                manage_project::call(session, arguments, &mut action).await
-            }
-            (Self::Frontend, Some(caller)) => {
-                let session = Session { services, caller };
-                manage_frontend::call(session, arguments, &mut action).await
-            }
-            (Self::Backend, Some(caller)) => {
-                let session = Session { services, caller };
-                manage_backend::call(session, arguments, &mut action).await
-            }
-            (Self::Payments, Some(caller)) => {
-                let session = Session { services, caller };
-                manage_payments::call(session, arguments, &mut action).await
-            }
-            (Self::Workspace, Some(caller)) => {
-                let session = Session { services, caller };
-                manage_workspace::call(session, arguments, &mut action).await
-            }
-        };
-        Outcome { action, result }
     }
 }
 
@@ -217,9 +213,25 @@ fn answer(view: impl Serialize) -> Result<Value, Problem> {
     serde_json::to_value(view).map_err(|error| Problem::internal(&error))
 }
 
-/// Answers a deletion, which is a 204 in REST.
-fn deleted() -> Value {
-    json!({ "deleted": true })
+/// Runs an operation to its end, though the client goes away, and answers its view.
+async fn done<T: Serialize + Send + 'static, E: Send + 'static>(
+    operation: impl Future<Output = Result<T, E>> + Send + 'static,
+) -> Result<Value, Problem>
+where
+    Problem: From<E>,
+{
+    answer(to_the_end(operation).await?)
+}
+
+/// Runs a deletion to its end, and answers it: it is a 204 in REST.
+async fn ended<E: Send + 'static>(
+    deletion: impl Future<Output = Result<(), E>> + Send + 'static,
+) -> Result<Value, Problem>
+where
+    Problem: From<E>,
+{
+    to_the_end(deletion).await?;
+    Ok(json!({ "deleted": true }))
 }
 
 /// A tool's description: a flat object of arguments, because models' APIs take no other.

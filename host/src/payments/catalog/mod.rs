@@ -14,9 +14,6 @@ use svc_base::ids::{ProjectId, uuid_v7};
 
 impl Payments {
     /// The prices of a project, by product.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn catalog(&self, project: ProjectId) -> Result<Vec<Price>, PaymentError> {
         let read = self.control.read(move |c| store::catalog(c, &project));
         Ok(read.await?)

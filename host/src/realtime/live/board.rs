@@ -231,7 +231,7 @@ impl Board {
         state.next().map(|(due, _)| due.saturating_sub(now))
     }
 
-    /// Tells who listens to a query what its evaluation came to; answers who must join anew.
+    /// Tells who listens to a query what its evaluation came to; returns who must join anew.
     pub(super) fn finish(&self, number: u64, outcome: Outcome, now: Duration) -> Vec<Subscriber> {
         let mut state = self.state();
         state.heavy.take_if(|heavy| *heavy == number);

@@ -353,7 +353,7 @@ impl State {
         }
     }
 
-    /// Sends a result; answers whether there was room.
+    /// Sends a result; returns whether there was room.
     pub(super) fn send(
         &mut self,
         (id, seq): (&str, u64),

@@ -82,9 +82,6 @@ impl Live {
     }
 
     /// Finds the visitor who opens a connection from a page.
-    ///
-    /// # Errors
-    /// The database's.
     pub(super) async fn sign_in(
         &self,
         host: &Host,
@@ -96,9 +93,6 @@ impl Live {
     }
 
     /// Ends the subscriptions of visitors who are not signed in any more. Runs once a second.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn look_at_sessions(&self) -> anyhow::Result<()> {
         for listener in self.realtime.listeners.list() {
             let Some(sign_in) = listener.sign_in().filter(|one| !one.is_over()) else {

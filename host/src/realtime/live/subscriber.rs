@@ -28,7 +28,7 @@ impl Subscriber {
         self.with(query).flatten()
     }
 
-    /// Notes the query that it listens to; answers whether it is there still.
+    /// Notes the query that it listens to; returns whether it is there still.
     pub(super) fn joins(&self, query: u64, is_own: bool) -> bool {
         let join = |state: &mut State| {
             if let Some(one) = state.subscriptions.get_mut(&self.id) {

@@ -13,6 +13,7 @@ use url::Url;
 
 use super::{Asked, DevIssuer, pages};
 use crate::config::Config;
+use crate::http::NOSNIFF;
 use crate::http::extract::{UnreadBody, invalid};
 use crate::http::problem::{Code, Problem};
 
@@ -195,10 +196,7 @@ fn page(status: StatusCode, name: &str, email: &str, wrong: Option<&str>) -> Res
         ),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
         (header::CONTENT_SECURITY_POLICY, POLICY),
-        (
-            header::X_CONTENT_TYPE_OPTIONS,
-            HeaderValue::from_static("nosniff"),
-        ),
+        NOSNIFF,
     ];
     (
         status,

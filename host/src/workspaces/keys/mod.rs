@@ -95,7 +95,7 @@ impl Workspaces {
         })
     }
 
-    /// Adds a key that an admin asks for; answers it with its credential, which is shown this once.
+    /// Adds a key that an admin asks for; returns it with its credential, which is shown this once.
     ///
     /// # Errors
     /// [`WorkspaceError`].
@@ -138,9 +138,6 @@ impl Workspaces {
     }
 
     /// Lists keys by the id of the workspace.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn keys_of(&self, workspace: WorkspaceId) -> Result<Vec<Key>, Error> {
         self.control.read(move |c| store::all(c, &workspace)).await
     }
@@ -180,9 +177,6 @@ impl Workspaces {
     }
 
     /// Finds the caller of a credential; `None` if it is malformed, unknown, revoked or past its end.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn authenticate(&self, token: &str) -> Result<Option<Caller>, Error> {
         let Some(key_id) = credential::key_id(token) else {
             return Ok(None);

@@ -71,7 +71,7 @@ pub(super) fn count(c: &Connection, workspace: &WorkspaceId) -> rusqlite::Result
         })
 }
 
-/// Revokes a key; answers whether this did, if the workspace has it. Revoking twice keeps the first time.
+/// Revokes a key; returns whether this did, if the workspace has it. Revoking twice keeps the first time.
 pub(super) fn revoke(
     tx: &Tx<'_>,
     workspace: &WorkspaceId,

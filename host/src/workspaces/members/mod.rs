@@ -106,9 +106,6 @@ impl Workspaces {
     }
 
     /// The address of a user, as the issuer last said it.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn email(&self, user: &UserId) -> Result<Option<String>, Error> {
         let user = user.clone();
         let found = self.control.read(move |c| store::email(c, &user)).await?;
@@ -116,9 +113,6 @@ impl Workspaces {
     }
 
     /// The caller's role in a workspace as it is now.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn role_of(
         &self,
         caller: &Caller,
@@ -166,9 +160,6 @@ impl Workspaces {
     }
 
     /// All workspaces that a caller is in, oldest first.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn of(&self, caller: &Caller) -> Result<Vec<WorkspaceId>, Error> {
         match caller {
             Caller::Key { workspace, .. } => Ok(vec![*workspace]),
@@ -191,9 +182,6 @@ impl Workspaces {
     }
 
     /// The members of a workspace, oldest first.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn members(&self, workspace: WorkspaceId) -> Result<Vec<Member>, Error> {
         self.control.read(move |c| store::all(c, &workspace)).await
     }

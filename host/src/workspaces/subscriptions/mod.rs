@@ -79,17 +79,11 @@ fn is_over(status: &str) -> bool {
 }
 
 /// Whether a workspace is here, or was: the provider may tell us of another installation's, too.
-///
-/// # Errors
-/// The database's.
 pub fn is_ours(tx: &Tx<'_>, workspace: &WorkspaceId) -> Result<bool, Error> {
     Ok(store::is_ours(tx, workspace)?)
 }
 
 /// Follows an event: keeps what it tells, and sets the plan of the workspace where its subscription begins or ends by it.
-///
-/// # Errors
-/// The database's.
 pub fn follow(tx: &Tx<'_>, told: Told) -> Result<(), Error> {
     let mut subscription = store::by_id(tx, &told.subscription)?.unwrap_or_default();
     subscription.id.clone_from(&told.subscription);
@@ -121,9 +115,6 @@ pub(super) fn told(tx: &Tx<'_>, ids: &[String]) -> Result<(), Error> {
 
 impl Workspaces {
     /// The subscriptions of a workspace, the newest first as far as is known.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn subscriptions(
         &self,
         workspace: WorkspaceId,
@@ -136,9 +127,6 @@ impl Workspaces {
     }
 
     /// The provider's ids of subscriptions that live, and whose workspace is gone.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn orphaned_subscriptions(&self) -> Result<Vec<String>, Error> {
         let found = self.control.read(store::orphans).await?.into_iter();
         let living = found.filter(Subscription::lives);
@@ -146,9 +134,6 @@ impl Workspaces {
     }
 
     /// Notes that the provider was told to end a subscription.
-    ///
-    /// # Errors
-    /// The database's.
     pub async fn told_of_end(&self, id: String) -> Result<(), Error> {
         self.control.write(move |tx| store::set_told(tx, &id)).await
     }

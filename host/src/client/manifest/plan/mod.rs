@@ -58,7 +58,7 @@ impl Plan {
         });
     }
 
-    /// Plans the migrations that are not applied; answers their numbers.
+    /// Plans the migrations that are not applied; returns their numbers.
     fn migrations(&mut self, folder: &Folder, backend: Option<&Backend>) -> Result<Vec<usize>> {
         let applied = backend.map_or(&[][..], |backend| &backend.migrations);
         let pending = pending(folder, applied)?;

@@ -99,7 +99,7 @@ impl Decoder {
         self.closed
     }
 
-    /// Reads whole frames; answers how many bytes they took.
+    /// Reads whole frames; returns how many bytes they took.
     fn frames(
         &mut self,
         bytes: &mut [u8],

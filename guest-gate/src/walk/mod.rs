@@ -1,0 +1,287 @@
+//! The walk through a statement's tree: every name is looked at for what it stands for.
+//!
+//! Expressions and selects wait in a list instead of on the stack, so that no depth of nesting can overflow it. All `match`es are
+//! exhaustive: a new kind of statement or expression in the parser does not compile until somebody has decided about it.
+
+mod definition;
+mod expression;
+mod reads;
+mod select;
+mod statement;
+mod stored;
+
+use sqlite3_parser::ast::{Expr, Name, QualifiedName, Select, Stmt};
+use sqlite3_parser::dialect::TokenType;
+
+use crate::names::{self, Use};
+use crate::parse::{has_placeholder, token_of};
+use crate::place::Fault;
+use crate::statement::Purpose;
+use crate::token::{Kind, Token, unquoted};
+use reads::{Body, Reads};
+
+/// SQLite's bound of an expression's depth.
+const DEPTH: usize = 1_000;
+
+/// Findings of a walk.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) kind: crate::statement::Kind,
+    pub(crate) returns_rows: bool,
+    pub(crate) makes_table: bool,
+    /// In order of first appearance, each once.
+    pub(crate) tables: Vec<crate::statement::Table>,
+    /// The view that it makes, in lower case.
+    pub(crate) view: Option<String>,
+    /// How much it stands for.
+    pub(crate) parts: u32,
+}
+
+/// Task that is still to be done.
+enum Task<'b> {
+    Expr(&'b Expr<'b>, usize),
+    Select(&'b Select<'b>, usize),
+    /// The names of the innermost WITH are out of scope from here on.
+    Leave,
+    /// Enters this body: the tasks that follow belong to it.
+    Within(Body),
+    /// From here on an expression is one that a table or an index keeps, or no longer is.
+    Stored(bool),
+}
+
+struct Walk<'s, 'b> {
+    sql: &'s str,
+    tokens: &'s [Token],
+    purpose: Purpose,
+    tasks: Vec<Task<'b>>,
+    /// Common table expressions by name, innermost last.
+    scopes: Vec<Vec<(String, Body)>>,
+    /// Which tokens the walk has come across.
+    seen: Vec<bool>,
+    reads: Reads,
+    /// Whether the expression is one that a table or an index keeps.
+    stored: bool,
+    /// The first thing to refuse, in the order of the text.
+    fault: Option<Fault>,
+}
+
+/// A name of the tree: which token it was, and what it means.
+struct Named {
+    token: usize,
+    name: String,
+}
+
+/// Looks at the whole statement.
+pub(crate) fn walk<'b>(
+    sql: &str,
+    tokens: &[Token],
+    purpose: Purpose,
+    statement: &'b Stmt<'b>,
+) -> Result<Found, Fault> {
+    let mut walk = Walk {
+        sql,
+        tokens,
+        purpose,
+        tasks: Vec::new(),
+        scopes: Vec::new(),
+        seen: vec![false; tokens.len()],
+        reads: Reads::default(),
+        stored: false,
+        fault: None,
+    };
+    let mut found = walk.statement(statement);
+    walk.work();
+    if let Some(fault) = walk.fault {
+        return Err(fault);
+    }
+    // What the tree lost, nobody has judged; it does lose the names of constraints, which stand for nothing of ours.
+    let unseen = tokens.iter().enumerate().find(|(index, token)| {
+        let names_constraint = index
+            .checked_sub(1)
+            .is_some_and(|before| tokens[before].is(TokenType::TK_CONSTRAINT));
+        !walk.seen[*index] && !names_constraint && has_placeholder(token, sql)
+    });
+    if let Some((_, token)) = unseen {
+        let reason = "This part of the statement is not understood: write it in another way.";
+        return Err(Fault::new(token.start, reason));
+    }
+    let start = tokens.first().map_or(0, |token| token.start);
+    (found.tables, found.parts) = walk
+        .reads
+        .tables()
+        .map_err(|reason| Fault::new(start, reason))?;
+    Ok(found)
+}
+
+impl<'b> Walk<'_, 'b> {
+    fn work(&mut self) {
+        while let Some(task) = self.tasks.pop() {
+            match task {
+                Task::Expr(expr, depth) => {
+                    if depth > DEPTH {
+                        let reason = format!(
+                            "An expression of this statement is deeper than {DEPTH} levels: shorten its chains of operators."
+                        );
+                        self.refuse(0, reason);
+                        return;
+                    }
+                    self.reads.part();
+                    self.expression(expr, depth);
+                }
+                Task::Select(select, depth) => {
+                    self.reads.part();
+                    self.select(select, depth);
+                }
+                Task::Leave => drop(self.scopes.pop()),
+                Task::Within(body) => self.reads.enter(body),
+                Task::Stored(stored) => self.stored = stored,
+            }
+        }
+    }
+
+    fn expr(&mut self, expr: &'b Expr<'b>, depth: usize) {
+        self.tasks.push(Task::Expr(expr, depth));
+    }
+
+    fn exprs(&mut self, exprs: impl IntoIterator<Item = &'b Expr<'b>>, depth: usize) {
+        self.tasks
+            .extend(exprs.into_iter().map(|expr| Task::Expr(expr, depth)));
+    }
+
+    fn later(&mut self, select: &'b Select<'b>, depth: usize) {
+        self.tasks.push(Task::Select(select, depth));
+    }
+
+    /// Refuses the token; of several faults the first in the text counts.
+    fn refuse(&mut self, token: usize, reason: impl Into<String>) {
+        let offset = self
+            .tokens
+            .get(token)
+            .or(self.tokens.last())
+            .map_or(0, |token| token.start);
+        if self
+            .fault
+            .as_ref()
+            .is_none_or(|first| offset < first.offset)
+        {
+            self.fault = Some(Fault::new(offset, reason));
+        }
+    }
+
+    /// Refuses the first token that is `right`; `right` sees the tokens and an index.
+    fn refuse_where(&mut self, right: impl Fn(&[Token], usize) -> bool, reason: impl Into<String>) {
+        let token = (0..self.tokens.len()).find(|index| right(self.tokens, *index));
+        self.refuse(token.unwrap_or(0), reason);
+    }
+
+    /// Refuses the first token that is `right` and stands in no parentheses.
+    fn refuse_outside(&mut self, right: impl Fn(&Token) -> bool, reason: impl Into<String>) {
+        let mut open = 0_usize;
+        let token = self.tokens.iter().position(|token| {
+            match token.kind {
+                Kind::Open => open += 1,
+                Kind::Close => open = open.saturating_sub(1),
+                _ => {}
+            }
+            open == 0 && right(token)
+        });
+        self.refuse(token.unwrap_or(0), reason);
+    }
+
+    /// Marks what the name came from, and says what it means.
+    fn named(&mut self, raw: &str) -> Named {
+        let found = match token_of(raw) {
+            Some(token) => Some(token),
+            None => self
+                .tokens
+                .iter()
+                .position(|token| token.text(self.sql) == raw),
+        };
+        let text = found
+            .and_then(|token| self.tokens.get(token))
+            .map_or(raw, |token| token.text(self.sql));
+        let token = found.unwrap_or(0);
+        if let Some(seen) = self.seen.get_mut(token) {
+            *seen = true;
+        }
+        Named {
+            token,
+            name: unquoted(text).to_ascii_lowercase(),
+        }
+    }
+
+    /// A name that stands for nothing of ours: a column, an alias, a window, a constraint.
+    fn harmless(&mut self, raw: &str) {
+        for word in raw.split_ascii_whitespace() {
+            if let Some(seen) = token_of(word).and_then(|token| self.seen.get_mut(token)) {
+                *seen = true;
+            }
+        }
+    }
+
+    fn harmless_all(&mut self, names: impl IntoIterator<Item = &'b Name<'b>>) {
+        for name in names {
+            self.harmless(name.0);
+        }
+    }
+
+    fn schema(&mut self, name: &Name<'b>) {
+        let schema = self.named(name.0);
+        if let Some(reason) = names::schema_fault(&schema.name) {
+            self.refuse(schema.token, reason);
+        }
+    }
+
+    /// An object that may have a schema before its name, and an alias behind it.
+    fn object(&mut self, name: &QualifiedName<'b>, used: Use) -> Named {
+        let QualifiedName {
+            db_name,
+            name,
+            alias,
+        } = name;
+        if let Some(schema) = db_name {
+            self.schema(schema);
+        }
+        if let Some(alias) = alias {
+            self.harmless(alias.0);
+        }
+        self.plain_object(name, used)
+    }
+
+    fn plain_object(&mut self, name: &Name<'b>, used: Use) -> Named {
+        let named = self.named(name.0);
+        if let Some(reason) = names::fault(&named.name, used) {
+            self.refuse(named.token, reason);
+        }
+        named
+    }
+
+    /// A table that is written, made or built on.
+    fn table(&mut self, name: &QualifiedName<'b>, used: Use) -> String {
+        let named = self.object(name, used);
+        self.reads.table(named.token, named.name.clone());
+        named.name
+    }
+
+    fn plain_table(&mut self, name: &Name<'b>, used: Use) {
+        let named = self.plain_object(name, used);
+        self.reads.table(named.token, named.name);
+    }
+
+    /// A table, a view, a common table expression or a table-valued function that is read.
+    fn read(&mut self, name: &QualifiedName<'b>) {
+        let named = self.object(name, Use::Read);
+        let mut commons = self.scopes.iter().rev().flatten();
+        let common = match name.db_name {
+            Some(_) => None,
+            None => commons.find(|(common, _)| *common == named.name),
+        };
+        if let Some((_, body)) = common {
+            self.reads.common(*body);
+        } else if crate::functions::TABLE_VALUED.contains(&named.name.as_str()) {
+            self.reads.function();
+        } else {
+            self.reads.table(named.token, named.name);
+        }
+    }
+}

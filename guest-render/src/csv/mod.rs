@@ -1,0 +1,346 @@
+//! CSV pages: RFC 4180 read leniently, in the dialects that spreadsheets write, every row in one table.
+//!
+//! The text is read twice: once to learn how many columns the widest row has and how large the page will be, so that
+//! padding ragged rows can never build more than the host takes, and once to write it.
+
+mod dialect;
+mod numbers;
+
+use std::fmt::Write as _;
+
+use csv::{ReaderBuilder, StringRecord};
+use maud::html;
+
+use crate::language;
+use crate::out::{Out, escaped_len};
+use crate::page::{self, About, Shell};
+use crate::place::malformed;
+use crate::{Page, RenderError, Source};
+use dialect::Table;
+pub(crate) use numbers::is_number;
+
+/// Columns past this one are not looked at for numbers: the styles would outgrow the table.
+const STYLED_COLUMNS: usize = 64;
+
+/// A table of more columns than this does not fit on paper as it is.
+const PAPER_COLUMNS: usize = 8;
+/// How many cells of such a table stand beside one another.
+const PAPER_LINE: f32 = 8.0;
+
+/// Renders a CSV source.
+pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
+    let table = Table::of(&source.text);
+    check_quotes(&table, &source.text)?;
+    let layout = Layout::of(table)?;
+    let shell = Shell {
+        source,
+        kind: "csv",
+        styles: &[include_str!("../../assets/csv.css")],
+        own_styles: layout.own_styles(),
+        about: About {
+            title: None,
+            description: layout.description.clone(),
+            language: language::detect(sample(table.text)).map(str::to_owned),
+        },
+    };
+    page::build(&shell, |out| {
+        out.markup(&page::heading(source))?;
+        write_table(out, table, &layout)
+    })
+}
+
+/// How much of a table tells its language, in bytes.
+const SAMPLE: usize = 1_500;
+
+fn sample(text: &str) -> &str {
+    &text[..text.floor_char_boundary(SAMPLE)]
+}
+
+fn write_table(out: &mut Out<'_>, table: Table<'_>, layout: &Layout) -> Result<(), RenderError> {
+    if layout.rows == 0 {
+        return out.markup("<p>This file has no rows.</p>");
+    }
+    if layout.bytes() > u64::try_from(out.room()).unwrap_or(u64::MAX) {
+        return Err(RenderError::TooLarge);
+    }
+    out.markup(
+        "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"Table\">\n<table>\n",
+    )?;
+    out.markup(&html! { caption { (layout.caption()) } }.into_string())?;
+    out.markup("\n<thead>\n")?;
+    let mut is_first = true;
+    each_row(table, |row| {
+        if is_first {
+            write_row(out, row, layout.columns, &HEADER_CELL)?;
+            out.markup("</thead>\n<tbody>\n")?;
+        } else {
+            write_row(out, row, layout.columns, &CELL)?;
+        }
+        is_first = false;
+        Ok(())
+    })?;
+    out.markup("</tbody>\n</table>\n</div>")
+}
+
+/// The markup around the text of a cell.
+struct Cell {
+    open: &'static str,
+    /// Around words, which have a direction.
+    open_words: &'static str,
+    close: &'static str,
+}
+
+const HEADER_CELL: Cell = Cell {
+    open: "<th scope=\"col\">",
+    open_words: "<th scope=\"col\" dir=\"auto\">",
+    close: "</th>",
+};
+const CELL: Cell = Cell {
+    open: "<td>",
+    open_words: "<td dir=\"auto\">",
+    close: "</td>",
+};
+const ROW: Cell = Cell {
+    open: "<tr>",
+    open_words: "<tr>",
+    close: "</tr>\n",
+};
+
+fn write_row(
+    out: &mut Out<'_>,
+    row: &StringRecord,
+    columns: usize,
+    cell: &Cell,
+) -> Result<(), RenderError> {
+    out.markup(ROW.open)?;
+    for column in 0..columns {
+        let text = row.get(column).unwrap_or_default();
+        out.markup(if has_words(text) {
+            cell.open_words
+        } else {
+            cell.open
+        })?;
+        out.text(text)?;
+        out.markup(cell.close)?;
+    }
+    out.markup(ROW.close)
+}
+
+/// Whether a cell has a letter.
+fn has_words(cell: &str) -> bool {
+    cell.bytes()
+        .any(|byte| byte.is_ascii_alphabetic() || !byte.is_ascii())
+}
+
+/// Layout of a table, which has to be known before its first row can be written.
+#[derive(Default)]
+struct Layout {
+    /// With the header.
+    rows: u64,
+    /// In the widest row.
+    columns: usize,
+    /// The text of all cells, as it stands in a page.
+    text_bytes: u64,
+    /// How many cells have words.
+    worded: u64,
+    /// The table in a sentence.
+    description: String,
+    /// For each of the first columns, what its cells hold.
+    contents: Vec<Contents>,
+}
+
+/// Contents of a column's cells, its header aside.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Contents {
+    Nothing,
+    Numbers,
+    Text,
+}
+
+impl Layout {
+    fn of(table: Table<'_>) -> Result<Self, RenderError> {
+        let mut layout = Self::default();
+        let mut names = String::new();
+        each_row(table, |row| {
+            if layout.rows == 0 {
+                names = row
+                    .iter()
+                    .map(str::trim)
+                    .take(12)
+                    .collect::<Vec<_>>()
+                    .join(", ");
+            }
+            layout.add(row);
+            Ok(())
+        })?;
+        if layout.rows > 0 {
+            layout.description = format!("A table of {}: {names}", layout.caption());
+        }
+        Ok(layout)
+    }
+
+    fn add(&mut self, row: &StringRecord) {
+        let wide = row.len().min(STYLED_COLUMNS).max(self.contents.len());
+        self.contents.resize(wide, Contents::Nothing);
+        for (cell, contents) in row.iter().zip(&mut self.contents) {
+            if self.rows > 0 && !cell.trim().is_empty() && *contents != Contents::Text {
+                *contents = if is_number(cell.trim()) {
+                    Contents::Numbers
+                } else {
+                    Contents::Text
+                };
+            }
+        }
+        self.columns = self.columns.max(row.len());
+        self.rows += 1;
+        self.worded += row.iter().filter(|cell| has_words(cell)).count() as u64;
+        self.text_bytes += row.iter().map(|cell| escaped_len(cell) as u64).sum::<u64>();
+    }
+
+    /// The least that the rows will take in a page.
+    fn bytes(&self) -> u64 {
+        let cell = (CELL.open.len() + CELL.close.len()) as u64;
+        let row = (ROW.open.len() + ROW.close.len()) as u64;
+        let cells = self
+            .rows
+            .saturating_mul(self.columns as u64)
+            .saturating_mul(cell);
+        let direction = (CELL.open_words.len() - CELL.open.len()) as u64;
+        cells
+            .saturating_add(self.rows * row)
+            .saturating_add(self.worded * direction)
+            .saturating_add(self.text_bytes)
+    }
+
+    fn caption(&self) -> String {
+        let rows = self.rows - 1;
+        let (row, column) = (plural(rows), plural(self.columns as u64));
+        format!("{rows} row{row}, {} column{column}", self.columns)
+    }
+
+    /// Numbers are read against each other from the right and never broken. On paper a wide row takes several lines of equal
+    /// cells, the names of the columns likewise above them, so that no column is lost.
+    fn own_styles(&self) -> String {
+        let mut styles = String::new();
+        for (column, contents) in self.contents.iter().enumerate() {
+            if *contents == Contents::Numbers {
+                // Writing to a string cannot fail.
+                let _ = write!(
+                    styles,
+                    "tr>:nth-child({}){{text-align:right;white-space:nowrap}}",
+                    column + 1
+                );
+            }
+        }
+        if self.columns > PAPER_COLUMNS {
+            let _ = write!(
+                styles,
+                "@page{{size:landscape}}@media print{{tr{{display:flex;flex-wrap:wrap;border-bottom:1px solid var(--line)}}th,td{{border:0!important;flex:0 0 {}%;min-width:0!important;\
+                 max-width:none!important;white-space:pre-wrap!important}}}}",
+                100.0 / PAPER_LINE
+            );
+        }
+        styles
+    }
+}
+
+fn plural(count: u64) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+/// Calls `row` for every row of `text`.
+///
+/// The reader skips blank lines. Between rows they are rows with one empty cell, by the grammar of RFC 4180; around
+/// the table they are not worth showing.
+fn each_row<F>(table: Table<'_>, mut row: F) -> Result<(), RenderError>
+where
+    F: FnMut(&StringRecord) -> Result<(), RenderError>,
+{
+    let blank = StringRecord::new();
+    let mut reader = reader(table);
+    let mut record = StringRecord::new();
+    let mut is_first = true;
+    loop {
+        let start = offset(&reader);
+        // What is text already, of rows of any length, has no way to be wrong.
+        if !reader.read_record(&mut record).unwrap_or(false) {
+            return Ok(());
+        }
+        if !is_first {
+            for _ in 0..blank_lines(table.text, start) {
+                row(&blank)?;
+            }
+        }
+        row(&record)?;
+        is_first = false;
+    }
+}
+
+fn reader(table: Table<'_>) -> csv::Reader<&[u8]> {
+    ReaderBuilder::new()
+        .delimiter(table.delimiter)
+        .has_headers(false)
+        .flexible(true)
+        .from_reader(table.text.as_bytes())
+}
+
+/// Where in the text the next row begins, or the blank lines before it.
+fn offset(reader: &csv::Reader<&[u8]>) -> usize {
+    usize::try_from(reader.position().byte()).unwrap_or(usize::MAX)
+}
+
+/// How many blank lines stand at `start`.
+fn blank_lines(text: &str, start: usize) -> usize {
+    let bytes = text.as_bytes();
+    // The line feed of the break that ended the row before is left for the next row to skip.
+    let ends_row_before =
+        start > 0 && bytes[start - 1] == b'\r' && bytes.get(start) == Some(&b'\n');
+    let mut rest = &bytes[start + usize::from(ends_row_before)..];
+    let mut lines = 0;
+    loop {
+        rest = match rest {
+            [b'\r', b'\n', after @ ..] | [b'\r' | b'\n', after @ ..] => after,
+            _ => return lines,
+        };
+        lines += 1;
+    }
+}
+
+/// A quote that is never closed would swallow the rest of the file into one cell, so it is an error.
+///
+/// A quote opens a cell where it is its first character, and closes it where it does not stand for itself; whatever
+/// then follows up to the next delimiter is text of the cell, and so is a quote in a cell that does not begin with one.
+fn check_quotes(table: &Table<'_>, source: &str) -> Result<(), RenderError> {
+    let before = source.len() - table.text.len();
+    let bom = if source.starts_with('\u{feff}') {
+        '\u{feff}'.len_utf8()
+    } else {
+        0
+    };
+    let mut bytes = table.text.bytes().enumerate().peekable();
+    let mut at_cell_start = true;
+    while let Some((offset, byte)) = bytes.next() {
+        if byte != b'"' || !at_cell_start {
+            at_cell_start = matches!(byte, b'\r' | b'\n') || byte == table.delimiter;
+            continue;
+        }
+        at_cell_start = false;
+        loop {
+            match bytes.next() {
+                None => {
+                    return Err(malformed(
+                        &source[bom..],
+                        before - bom + offset,
+                        String::from("This quote is never closed."),
+                    ));
+                }
+                Some((_, b'"')) if bytes.next_if(|(_, next)| *next == b'"').is_none() => break,
+                Some(_) => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

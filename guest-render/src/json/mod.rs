@@ -1,0 +1,393 @@
+//! JSON pages: checked against the grammar first, then shown as a tree that folds without scripts.
+//!
+//! The tree is made of slices of the source, never of parsed values, so that numbers, escapes and duplicate keys stay as
+//! they were written. Since the text is valid by then, telling its tokens apart takes no more than their first bytes.
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use crate::language;
+use crate::out::Out;
+use crate::page::{self, About, Shell};
+use crate::place::malformed;
+use crate::{Page, RenderError, Source};
+
+/// Deeper containers are shown as plain source: readers of HTML give up nesting at a few hundred elements.
+const MAX_DEPTH: usize = 100;
+/// Containers this deep begin folded.
+const OPEN_DEPTH: usize = 4;
+/// Containers with more entries than this begin folded.
+const OPEN_ENTRIES: u32 = 100;
+/// Once this many entries are open to the eye, further containers begin folded.
+const OPEN_TOTAL: u32 = 600;
+
+/// The entries of containers with more than this many stand in groups of it, which browsers lay out as they come into
+/// view: an array of 140,000 numbers takes them a quarter of the time.
+const GROUP: u32 = 100;
+
+/// Renders a JSON source.
+pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
+    let text = source.text.strip_prefix('\u{feff}').unwrap_or(&source.text);
+    check(text)?;
+    let shell = Shell {
+        source,
+        kind: "json",
+        styles: &[include_str!("../../assets/json.css")],
+        own_styles: String::new(),
+        about: About {
+            title: None,
+            description: description(text),
+            language: language::detect(sample(text)).map(str::to_owned),
+        },
+    };
+    page::build(&shell, |out| {
+        out.markup(&page::heading(source))?;
+        out.markup("<div class=\"tree\" role=\"region\" tabindex=\"0\" aria-label=\"JSON\">\n")?;
+        Tree::new(out, text).write()?;
+        out.markup("</div>")
+    })
+}
+
+/// How much of a text tells its language, in bytes.
+const SAMPLE: usize = 1_500;
+
+fn sample(text: &str) -> &str {
+    &text[..text.floor_char_boundary(SAMPLE)]
+}
+
+/// A value in a sentence.
+fn description(text: &str) -> String {
+    let outermost = containers(text).first().copied();
+    let bytes = text.as_bytes();
+    match (outermost, bytes.get(skip_space(bytes, 0))) {
+        (Some(container), Some(b'[')) => {
+            let noun = if container.entries == 1 {
+                "item"
+            } else {
+                "items"
+            };
+            format!("A JSON array of {} {noun}", container.entries)
+        }
+        (Some(container), _) => {
+            let noun = if container.entries == 1 {
+                "entry"
+            } else {
+                "entries"
+            };
+            format!("A JSON object of {} {noun}", container.entries)
+        }
+        (None, _) => "A JSON value".to_owned(),
+    }
+}
+
+/// Checks the grammar. Ignoring a value keeps its open brackets on a heap, so no nesting overflows the stack.
+fn check(text: &str) -> Result<(), RenderError> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let outcome = IgnoredAny::deserialize(&mut reader).and_then(|_| reader.end());
+    outcome.map_err(|error| {
+        let message = error.to_string();
+        let what = message
+            .rsplit_once(" at line ")
+            .map_or(message.as_str(), |(what, _)| what);
+        let named = offset_of(text, error.line(), error.column());
+        let offset = match what {
+            _ if error.is_eof() => text.len(),
+            // The reader names the last byte that it took, which here is the one before.
+            _ if what.starts_with("control character") => named + 1,
+            _ => named,
+        };
+        malformed(text, offset, format!("This is not valid JSON: {what}."))
+    })
+}
+
+/// The byte that an error names by a line and a column of bytes. Column 0 is the line break before the line.
+fn offset_of(text: &str, line: usize, column: usize) -> usize {
+    let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+    let line_start = match line {
+        0 | 1 => 0,
+        _ => breaks
+            .map(|(at, _)| at + 1)
+            .nth(line - 2)
+            .unwrap_or(text.len()),
+    };
+    (line_start + column).saturating_sub(1)
+}
+
+/// An array or object of the source.
+#[derive(Clone, Copy, Default)]
+struct Container {
+    /// How many values it holds itself.
+    entries: u32,
+    /// Where its text ends.
+    end: usize,
+    /// The number of the first container that opens after it has closed.
+    next: usize,
+}
+
+/// All containers in the order in which they open.
+fn containers(text: &str) -> Vec<Container> {
+    let bytes = text.as_bytes();
+    let mut containers: Vec<Container> = Vec::new();
+    let mut open: Vec<usize> = Vec::new();
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        let end = if *byte == b'"' {
+            string_end(bytes, at)
+        } else {
+            at + 1
+        };
+        match byte {
+            b'[' | b'{' => {
+                let is_empty = matches!(bytes.get(skip_space(bytes, end)), Some(b']' | b'}'));
+                open.push(containers.len());
+                containers.push(Container {
+                    entries: u32::from(!is_empty),
+                    end,
+                    next: 0,
+                });
+            }
+            b',' => {
+                if let Some(container) = open.last().and_then(|number| containers.get_mut(*number))
+                {
+                    container.entries += 1;
+                }
+            }
+            b']' | b'}' => {
+                let next = containers.len();
+                if let Some(container) = open.pop().and_then(|number| containers.get_mut(number)) {
+                    container.end = end;
+                    container.next = next;
+                }
+            }
+            _ => {}
+        }
+        at = end;
+    }
+    containers
+}
+
+/// Progress in writing a container.
+struct Entries {
+    is_grouped: bool,
+    written: u32,
+}
+
+/// Writes the tree of a valid text.
+struct Tree<'out, 'page, 'text> {
+    out: &'out mut Out<'page>,
+    text: &'text str,
+    at: usize,
+    containers: Vec<Container>,
+    next_container: usize,
+    /// The containers around what is written next.
+    around: Vec<Entries>,
+    open_entries: u32,
+    /// The key that waits for its value.
+    key: Option<&'text str>,
+}
+
+impl<'out, 'page, 'text> Tree<'out, 'page, 'text> {
+    fn new(out: &'out mut Out<'page>, text: &'text str) -> Self {
+        let containers = containers(text);
+        Self {
+            out,
+            text,
+            at: 0,
+            containers,
+            next_container: 0,
+            around: Vec::new(),
+            open_entries: 0,
+            key: None,
+        }
+    }
+
+    fn write(&mut self) -> Result<(), RenderError> {
+        let bytes = self.text.as_bytes();
+        loop {
+            self.at = skip_space(bytes, self.at);
+            let Some(first) = bytes.get(self.at) else {
+                return Ok(());
+            };
+            match first {
+                b':' | b',' => self.at += 1,
+                b'[' | b'{' => self.container(*first)?,
+                b']' | b'}' => {
+                    let bracket = self.take(self.at + 1);
+                    if self.around.pop().is_some_and(|entries| entries.is_grouped) {
+                        self.out.markup("</div>")?;
+                    }
+                    self.out.markup("</div><div>")?;
+                    self.out.text(bracket)?;
+                    self.comma()?;
+                    self.out.markup("</div></details>\n")?;
+                }
+                b'"' => {
+                    let string = self.take(string_end(bytes, self.at));
+                    if bytes.get(skip_space(bytes, self.at)) == Some(&b':') {
+                        self.key = Some(string);
+                    } else {
+                        self.leaf("s", string)?;
+                    }
+                }
+                b't' | b'f' | b'n' => {
+                    let word = self.take(word_end(bytes, self.at));
+                    self.leaf("w", word)?;
+                }
+                _ => {
+                    let number = self.take(word_end(bytes, self.at));
+                    self.leaf("n", number)?;
+                }
+            }
+        }
+    }
+
+    /// Takes the source up to `end`.
+    fn take(&mut self, end: usize) -> &'text str {
+        let taken = &self.text[self.at..end];
+        self.at = end;
+        taken
+    }
+
+    /// A container opens, or stands as a whole where it is empty or too deep.
+    fn container(&mut self, bracket: u8) -> Result<(), RenderError> {
+        let container = self
+            .containers
+            .get(self.next_container)
+            .copied()
+            .unwrap_or_default();
+        let depth = self.around.len();
+        if container.entries == 0 || depth >= MAX_DEPTH {
+            self.next_container = container.next;
+            let source = self.take(container.end);
+            return self.leaf("r", source);
+        }
+        self.next_container += 1;
+        self.entry()?;
+        let is_open = depth == 0
+            || (depth < OPEN_DEPTH
+                && container.entries <= OPEN_ENTRIES
+                && self.open_entries.saturating_add(container.entries) <= OPEN_TOTAL);
+        if is_open {
+            self.open_entries = self.open_entries.saturating_add(container.entries);
+        }
+        let (class, one, many) = if bracket == b'[' {
+            ("a", "item", "items")
+        } else {
+            ("o", "entry", "entries")
+        };
+        let noun = if container.entries == 1 { one } else { many };
+        self.out.markup("<details class=\"")?;
+        self.out.markup(class)?;
+        self.out.markup(if is_open {
+            "\" open><summary>"
+        } else {
+            "\"><summary>"
+        })?;
+        self.key()?;
+        let bracket = self.take(self.at + 1);
+        self.out.text(bracket)?;
+        // The closing bracket stands here as well, to be seen and copied while the container is folded.
+        let after = skip_space(self.text.as_bytes(), container.end);
+        let has_next = self.text.as_bytes().get(after) == Some(&b',');
+        self.out.markup(match (class, has_next) {
+            ("a", true) => "<u>],</u><i>",
+            ("a", false) => "<u>]</u><i>",
+            (_, true) => "<u>},</u><i>",
+            (_, false) => "<u>}</u><i>",
+        })?;
+        self.out.markup(&format!("{} {noun}", container.entries))?;
+        self.out.markup("</i></summary><div>\n")?;
+        self.around.push(Entries {
+            is_grouped: container.entries > GROUP,
+            written: 0,
+        });
+        Ok(())
+    }
+
+    /// The next entry of the container around it begins.
+    fn entry(&mut self) -> Result<(), RenderError> {
+        let Some(entries) = self.around.last_mut() else {
+            return Ok(());
+        };
+        let begins_group = entries.is_grouped && entries.written.is_multiple_of(GROUP);
+        let is_first = entries.written == 0;
+        entries.written += 1;
+        match (begins_group, is_first) {
+            (false, _) => Ok(()),
+            (true, true) => self.out.markup("<div class=\"k\">\n"),
+            (true, false) => self.out.markup("</div><div class=\"k\">\n"),
+        }
+    }
+
+    /// A value without a fold.
+    fn leaf(&mut self, class: &str, source: &str) -> Result<(), RenderError> {
+        self.entry()?;
+        self.out.markup("<div>")?;
+        self.key()?;
+        self.out.markup("<span class=\"")?;
+        self.out.markup(class)?;
+        self.out.markup(if class == "s" {
+            "\" dir=\"auto\">"
+        } else {
+            "\">"
+        })?;
+        self.out.text(source)?;
+        self.out.markup("</span>")?;
+        self.comma()?;
+        self.out.markup("</div>\n")
+    }
+
+    fn key(&mut self) -> Result<(), RenderError> {
+        if let Some(key) = self.key.take() {
+            self.out.markup(if key.is_ascii() {
+                "<b>"
+            } else {
+                "<b dir=\"auto\">"
+            })?;
+            self.out.text(key)?;
+            self.out.markup("</b>: ")?;
+        }
+        Ok(())
+    }
+
+    /// The comma after a value, where there is one, so that what is copied from the page is JSON.
+    fn comma(&mut self) -> Result<(), RenderError> {
+        let bytes = self.text.as_bytes();
+        if bytes.get(skip_space(bytes, self.at)) == Some(&b',') {
+            self.out.markup(",")?;
+        }
+        Ok(())
+    }
+}
+
+/// The first byte from `at` that is not white space.
+fn skip_space(bytes: &[u8], at: usize) -> usize {
+    let space = bytes[at..]
+        .iter()
+        .take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'));
+    at + space.count()
+}
+
+/// Where the string that opens at `at` ends, past its closing quote.
+fn string_end(bytes: &[u8], at: usize) -> usize {
+    let mut end = at + 1;
+    while let Some(byte) = bytes.get(end) {
+        match byte {
+            b'"' => return end + 1,
+            b'\\' => end += 2,
+            _ => end += 1,
+        }
+    }
+    bytes.len()
+}
+
+/// Where the number or word that begins at `at` ends.
+fn word_end(bytes: &[u8], at: usize) -> usize {
+    let word = bytes[at..]
+        .iter()
+        .take_while(|byte| matches!(byte, b'+' | b'-' | b'.' | b'0'..=b'9' | b'a'..=b'z' | b'E'));
+    at + word.count().max(1)
+}
+
+#[cfg(test)]
+mod tests;

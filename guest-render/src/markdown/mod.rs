@@ -1,0 +1,127 @@
+//! Markdown pages: CommonMark and the GFM extensions, with raw HTML passed through.
+
+mod about;
+mod blocks;
+mod dollars;
+mod front;
+mod images;
+mod math;
+
+use std::cell::Cell;
+use std::fmt;
+
+use comrak::html::format_document_with_formatter;
+use comrak::nodes::Node;
+use comrak::options::Plugins;
+use comrak::{Arena, Options};
+
+use crate::out::Positioned;
+use crate::page::{self, Shell};
+use crate::place::number;
+use crate::{Page, RenderError, Source, mermaid};
+use blocks::{Blocks, format_node};
+
+/// Tables that are given more cells than this are refused. They would show nothing but their own emptiness.
+const MAX_PADDED_CELLS: u64 = 100_000;
+
+/// Renders a Markdown source.
+pub(crate) fn render(source: &Source) -> Result<Page, RenderError> {
+    if padded_cells(&source.text) > MAX_PADDED_CELLS {
+        return Err(RenderError::TooLarge);
+    }
+    let (front, start) = front::take(&source.text).unwrap_or_default();
+    let (matter, text) = source.text.split_at(start);
+    let lines_before = number(matter.bytes().filter(|byte| *byte == b'\n').count());
+    let options = options();
+    let arena = Arena::new();
+    let document = dollars::parse(&arena, text, &options);
+    let about = about::of(front, document);
+    // Colours take room. A page that would fit without them goes without.
+    let shell = Shell {
+        source,
+        kind: "markdown",
+        styles: &[include_str!("../../assets/markdown.css"), mermaid::STYLES],
+        own_styles: String::new(),
+        about,
+    };
+    match build(&shell, document, &options, lines_before, true) {
+        Err(RenderError::TooLarge) => build(&shell, document, &options, lines_before, false),
+        outcome => outcome,
+    }
+}
+
+fn options() -> Options<'static> {
+    let mut options = Options::default();
+    options.extension.alerts = true;
+    options.extension.autolink = true;
+    options.extension.footnotes = true;
+    options.extension.math_code = true;
+    options.extension.math_dollars = true;
+    options.extension.strikethrough = true;
+    options.extension.table = true;
+    options.extension.tasklist = true;
+    options.render.r#unsafe = true;
+    options
+}
+
+fn build(
+    shell: &Shell<'_>,
+    document: Node<'_>,
+    options: &Options<'_>,
+    lines_before: u32,
+    is_highlighted: bool,
+) -> Result<Page, RenderError> {
+    let mut diagrams = Vec::new();
+    let page = page::build(shell, |out| {
+        let position = Cell::new(out.position());
+        let mut output = Positioned::new(out, &position);
+        let plugins = Plugins::default();
+        let blocks = Blocks::new(&position, lines_before, is_highlighted);
+        // The writer is the only part that can fail, and only because the page is full.
+        format_document_with_formatter(
+            document,
+            options,
+            &mut output,
+            &plugins,
+            format_node,
+            blocks,
+        )
+        .map(|blocks| diagrams = blocks.diagrams)
+        .map_err(|fmt::Error| RenderError::TooLarge)
+    })?;
+    Ok(Page { diagrams, ..page })
+}
+
+/// At most how many cells tables lack and are given.
+///
+/// A short row of a wide table costs its author two bytes and the parser thousands of nodes, more than a guest has
+/// memory for. So rows are counted before anything is built: from the line that makes a table, whose cells are all
+/// dashes, to the next blank line. A text that only looks like a table would have to be as wide and as long as one that
+/// is refused.
+fn padded_cells(text: &str) -> u64 {
+    let mut columns = 0;
+    let mut cells = 0;
+    for line in text.lines() {
+        if line
+            .bytes()
+            .all(|byte| byte.is_ascii_whitespace() || byte == b'>')
+        {
+            columns = 0;
+            continue;
+        }
+        let pipes = line.bytes().filter(|byte| *byte == b'|').count() as u64;
+        if line
+            .bytes()
+            .all(|byte| matches!(byte, b'|' | b'-' | b':' | b'>' | b' ' | b'\t'))
+            && line.contains('-')
+        {
+            columns = columns.max(pipes.saturating_sub(1));
+        } else {
+            cells += columns.saturating_sub(pipes + 1);
+        }
+    }
+    cells
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,395 @@
+//! Logs as SQLite writes them, and what may become of one; chains through crashes; bounds.
+
+mod limits;
+mod logs;
+mod states;
+
+use std::cell::RefCell;
+use std::fs;
+use std::path::Path;
+
+use cap_std::ambient_authority;
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use super::log::Frames;
+use super::past::Verified;
+use super::record::Format;
+use super::*;
+use crate::files::FILE;
+use svc_base::clock::Clock;
+
+/// A database in a directory of its own, with a log that only we copy.
+struct Site {
+    directory: TempDir,
+    dir: Dir,
+    connection: RefCell<Connection>,
+    terms: Arc<Terms>,
+}
+
+fn connect(directory: &Path) -> Connection {
+    let connection = Connection::open(directory.join(FILE)).unwrap();
+    connection
+        .execute_batch(
+            "PRAGMA page_size = 4096; PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0;",
+        )
+        .unwrap();
+    let keep = rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+    connection.set_db_config(keep, true).unwrap();
+    connection
+}
+
+impl Site {
+    fn new(most_bytes: u64) -> Self {
+        let directory = TempDir::new().unwrap();
+        let dir = Dir::open_ambient_dir(directory.path(), ambient_authority()).unwrap();
+        let connection = connect(directory.path());
+        connection
+            .execute_batch("CREATE TABLE t (id INTEGER PRIMARY KEY, a)")
+            .unwrap();
+        let terms = Arc::new(Terms {
+            clock: Clock::manual(Timestamp(1_000_000_000_000)),
+            most_bytes,
+            free_disk: 0,
+        });
+        Self {
+            directory,
+            dir,
+            connection: RefCell::new(connection),
+            terms,
+        }
+    }
+
+    fn run(&self, sql: &str) {
+        self.connection.borrow().execute_batch(sql).unwrap();
+    }
+
+    fn tick(&self) {
+        self.terms.clock.advance(std::time::Duration::from_secs(1));
+    }
+
+    fn history(&self) -> History {
+        History::open(self.dir.try_clone().unwrap(), Arc::clone(&self.terms))
+    }
+
+    fn log(&self) -> Log {
+        Log::open(&self.dir, LOG).unwrap().unwrap()
+    }
+
+    fn now(&self) -> Vec<u8> {
+        self.connection
+            .borrow_mut()
+            .serialize(MAIN_DB)
+            .unwrap()
+            .to_vec()
+    }
+
+    fn copy_log(&self, how: &str) {
+        let sql = format!("PRAGMA wal_checkpoint({how})");
+        let connection = self.connection.borrow();
+        let busy: i64 = connection.query_row(&sql, [], |row| row.get(0)).unwrap();
+        assert_eq!(busy, 0);
+    }
+
+    fn frames(&self) -> i32 {
+        let log = fs::metadata(self.directory.path().join(LOG)).map_or(0, |m| m.len());
+        i32::try_from(log.saturating_sub(32) / 4120).unwrap()
+    }
+
+    /// The rows of an image.
+    fn rows(image: &[u8]) -> Vec<(i64, String)> {
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection
+            .deserialize_read_exact(MAIN_DB, image, image.len(), false)
+            .unwrap();
+        let check: String = connection
+            .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(check, "ok");
+        let mut read = connection
+            .prepare("SELECT id, a FROM t ORDER BY id")
+            .unwrap();
+        let rows = read
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+            .unwrap();
+        rows.map(Result::unwrap).collect()
+    }
+}
+
+/// A copy of a database's file and of its log's frames over it.
+fn replayed(base: &[u8], frames: &Frames) -> Vec<u8> {
+    let mut image = base.to_vec();
+    for (page, data) in frames.pages.iter().zip(frames.data.chunks_exact(PAGE)) {
+        chain::put(&mut image, *page, data).unwrap();
+    }
+    image
+}
+
+fn add(site: &Site, history: &mut History, text: &str) -> Timestamp {
+    site.tick();
+    site.run(&format!("INSERT INTO t (a) VALUES ('{text}')"));
+    history.note(site.frames_in_log(), history.now());
+    history.last().unwrap()
+}
+
+impl Site {
+    /// How many frames the log has that are of its generation.
+    fn frames_in_log(&self) -> i32 {
+        let log = self.log();
+        i32::try_from(log.committed(&log.start(), ALL).unwrap().end.frames).unwrap()
+    }
+
+    fn at(&self, history: &History, at: Timestamp) -> Vec<String> {
+        let image = history.at(at).unwrap().unwrap();
+        assert!(image.at <= at);
+        let rows = Self::rows(&image.bytes).into_iter();
+        rows.map(|(_, text)| text).collect()
+    }
+}
+
+#[test]
+fn every_commit_can_be_gone_back_to() {
+    let site = Site::new(1 << 30);
+    let mut history = site.history();
+    history.take(&mut site.connection.borrow_mut()).unwrap();
+    let mut made = Vec::new();
+    for round in 0..20 {
+        made.push(add(&site, &mut history, &round.to_string()));
+        match round % 5 {
+            1 => history.take(&mut site.connection.borrow_mut()).unwrap(),
+            2 => {
+                history.take(&mut site.connection.borrow_mut()).unwrap();
+                site.copy_log("PASSIVE");
+                history.copied(true, 0);
+            }
+            3 => {
+                history.take(&mut site.connection.borrow_mut()).unwrap();
+                site.copy_log("TRUNCATE");
+                history.copied(true, 0);
+                history.seal().unwrap();
+                history = site.history();
+                assert!(history.chain.is_some(), "{round}: it was sealed");
+            }
+            _ => {}
+        }
+    }
+    history.take(&mut site.connection.borrow_mut()).unwrap();
+    assert_eq!(chain::numbers(&site.dir).unwrap(), [1], "one chain has all");
+    for (round, at) in made.iter().enumerate() {
+        let expected: Vec<_> = (0..=round).map(|n| n.to_string()).collect();
+        assert_eq!(site.at(&history, *at), expected);
+    }
+    let past = history.past(None, 5).unwrap();
+    assert_eq!(
+        past.moments,
+        made.iter().rev().take(5).copied().collect::<Vec<_>>()
+    );
+    assert!(past.more);
+    let past = history.past(Some(made[3]), 100).unwrap();
+    assert_eq!(past.moments[..3], [made[2], made[1], made[0]]);
+    assert_eq!((past.newest, past.more), (made.last().copied(), false));
+    assert!(past.oldest < Some(made[0]));
+    assert!(history.at(Timestamp(0)).unwrap().is_none());
+}
+
+#[test]
+fn a_crash_blurs_what_was_not_taken_and_loses_nothing_else() {
+    let site = Site::new(1 << 30);
+    let mut history = site.history();
+    history.take(&mut site.connection.borrow_mut()).unwrap();
+    let first = add(&site, &mut history, "first");
+    history.take(&mut site.connection.borrow_mut()).unwrap();
+    let lost = add(&site, &mut history, "second");
+    add(&site, &mut history, "third");
+    // Nobody takes the two, and the process is another.
+    drop(history);
+    site.tick();
+    let mut history = site.history();
+    history.take(&mut site.connection.borrow_mut()).unwrap();
+    assert_eq!(
+        chain::numbers(&site.dir).unwrap(),
+        [1],
+        "the log shows that it follows"
+    );
+    assert_eq!(
+        site.at(&history, lost),
+        ["first"],
+        "never something between"
+    );
+    assert_eq!(site.at(&history, first), ["first"]);
+    let newest = history.last().unwrap();
+    assert_eq!(newest, history.now());
+    assert_eq!(site.at(&history, newest), ["first", "second", "third"]);
+}
+
+#[test]
+fn where_the_log_does_not_follow_another_chain_begins() {
+    type Meanwhile = fn(&Site);
+    let cases: [(&str, Meanwhile, usize); 5] = [
+        ("nothing", |_| {}, 1),
+        (
+            "begun anew once",
+            |site| {
+                site.copy_log("PASSIVE");
+                site.run("INSERT INTO t (a) VALUES ('next')");
+            },
+            1,
+        ),
+        (
+            "begun anew twice",
+            |site| {
+                for _ in 0..2 {
+                    site.copy_log("PASSIVE");
+                    site.run("INSERT INTO t (a) VALUES ('next')");
+                }
+            },
+            2,
+        ),
+        ("cut", |site| site.copy_log("TRUNCATE"), 2),
+        (
+            "copied unseen, and begun anew once",
+            |site| {
+                site.run("CREATE TABLE unseen (a)");
+                site.copy_log("PASSIVE");
+                site.run("INSERT INTO t (a) VALUES ('next')");
+            },
+            2,
+        ),
+    ];
+    for (what, meanwhile, chains) in cases {
+        let site = Site::new(1 << 30);
+        let mut history = site.history();
+        history.take(&mut site.connection.borrow_mut()).unwrap();
+        let first = add(&site, &mut history, "first");
+        history.take(&mut site.connection.borrow_mut()).unwrap();
+        drop(history);
+        meanwhile(&site);
+        site.tick();
+        let mut history = site.history();
+        history.take(&mut site.connection.borrow_mut()).unwrap();
+        let numbers = chain::numbers(&site.dir).unwrap();
+        assert_eq!(numbers.len(), chains, "{what}");
+        assert_eq!(site.at(&history, first), ["first"], "{what}");
+        let rows = "SELECT count(*) FROM t";
+        let rows = site
+            .connection
+            .borrow()
+            .query_row(rows, [], |row| row.get::<_, isize>(0));
+        let now = site.at(&history, history.now());
+        assert_eq!(now.len(), rows.unwrap().unsigned_abs(), "{what}");
+    }
+}
+
+#[test]
+fn a_file_that_somebody_else_has_changed_is_not_gone_on_with() {
+    let site = Site::new(1 << 30);
+    let mut history = site.history();
+    history.take(&mut site.connection.borrow_mut()).unwrap();
+    let first = add(&site, &mut history, "first");
+    history.take(&mut site.connection.borrow_mut()).unwrap();
+    site.copy_log("TRUNCATE");
+    history.copied(true, 0);
+    history.seal().unwrap();
+    site.run("INSERT INTO t (a) VALUES ('theirs')");
+    site.copy_log("TRUNCATE");
+    site.tick();
+    let mut history = site.history();
+    assert!(history.chain.is_none());
+    history.take(&mut site.connection.borrow_mut()).unwrap();
+    assert_eq!(site.at(&history, first), ["first"]);
+    assert_eq!(site.at(&history, history.now()), ["first", "theirs"]);
+}
+
+#[test]
+fn a_copy_of_the_log_that_was_given_up_may_have_been_complete() {
+    let site = Site::new(1 << 30);
+    let mut history = site.history();
+    history.take(&mut site.connection.borrow_mut()).unwrap();
+    add(&site, &mut history, "first");
+    history.take(&mut site.connection.borrow_mut()).unwrap();
+    site.copy_log("PASSIVE");
+    history.copied(false, site.frames());
+    // SQLite begins the log anew, and two commits are in it before it is looked at.
+    let second = add(&site, &mut history, "second");
+    add(&site, &mut history, "third");
+    history.take(&mut site.connection.borrow_mut()).unwrap();
+    assert_eq!(chain::numbers(&site.dir).unwrap(), [1]);
+    assert_eq!(site.at(&history, second), ["first", "second"]);
+}
+
+#[test]
+fn a_torn_end_of_a_chain_is_taken_again() {
+    for keep in [0, 1, 60, 75, 76, 77, 107, 108, 120] {
+        let site = Site::new(1 << 30);
+        let mut history = site.history();
+        history.take(&mut site.connection.borrow_mut()).unwrap();
+        let before = history.chain.as_ref().unwrap().end;
+        add(&site, &mut history, "first");
+        history.take(&mut site.connection.borrow_mut()).unwrap();
+        let path = site.directory.path().join("0000000001.history");
+        let mut bytes = fs::read(&path).unwrap();
+        // The length came to the disk, and not all of what it is the length of.
+        for byte in bytes
+            .iter_mut()
+            .skip(usize::try_from(before + keep).unwrap())
+        {
+            *byte = 0;
+        }
+        fs::write(&path, bytes).unwrap();
+        drop(history);
+        site.tick();
+        let mut history = site.history();
+        assert_eq!(history.chain.as_ref().unwrap().end, before, "{keep}");
+        history.take(&mut site.connection.borrow_mut()).unwrap();
+        assert_eq!(site.at(&history, history.now()), ["first"], "{keep}");
+        assert_eq!(verify(&site.dir).unwrap(), Verified::default());
+    }
+}
+
+#[test]
+fn a_damaged_chain_is_found_and_never_believed() {
+    let site = Site::new(1 << 30);
+    let mut history = site.history();
+    history.take(&mut site.connection.borrow_mut()).unwrap();
+    let mut made = Vec::new();
+    for round in 0..3 {
+        made.push(add(&site, &mut history, &round.to_string()));
+        history.take(&mut site.connection.borrow_mut()).unwrap();
+    }
+    let path = site.directory.path().join("0000000001.history");
+    let bytes = fs::read(&path).unwrap();
+    let last = history.chain.as_ref().unwrap().end;
+    assert_eq!(last, bytes.len() as u64);
+    for place in (0..bytes.len()).step_by(37) {
+        let mut changed = bytes.clone();
+        changed[place] ^= 1;
+        fs::write(&path, changed).unwrap();
+        for (round, at) in made.iter().enumerate() {
+            // An error, an earlier moment, or the truth.
+            if let Ok(Some(image)) = history.at(*at) {
+                let rows = Site::rows(&image.bytes).len();
+                let known = made.iter().position(|known| *known == image.at);
+                let expected = known.map_or(0, |known| known + 1);
+                assert_eq!(rows, expected, "byte {place}, round {round}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_clock_that_is_set_back_confuses_nobody() {
+    let site = Site::new(1 << 30);
+    let mut history = site.history();
+    history.take(&mut site.connection.borrow_mut()).unwrap();
+    let first = add(&site, &mut history, "first");
+    let back = |millis: i64| Timestamp(first.0 - millis);
+    assert_eq!(history.next(back(5)), first, "a little: it stands still");
+    assert_eq!(history.next(back(SET_BACK + 1)), back(SET_BACK + 1));
+    // Two commits at one time can only be told apart where somebody asks for it.
+    history.seen = 0;
+    history.note(site.frames_in_log(), first);
+    assert_eq!(history.last(), Some(first));
+    history.seen = 0;
+    history.note_apart(site.frames_in_log());
+    assert_eq!(history.last(), Some(Timestamp(first.0 + 1)));
+}

@@ -1,0 +1,173 @@
+//! Bounds of statements: time, temporary space, the log, and neighbours in a commit.
+
+use super::*;
+
+const ENDLESS: &str =
+    "WITH RECURSIVE c(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c";
+
+#[tokio::test]
+async fn endless_statements_end() {
+    let house = House::with(SCHEMA, |limits| limits.statement_ms = 200).await;
+    let read = house.run(ENDLESS, false).await;
+    assert!(matches!(read, Err(RunError::Timeout)), "{read:?}");
+    let write = "INSERT INTO notes (n) WITH RECURSIVE c(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM c) SELECT n FROM c";
+    let written = house.run(write, true).await;
+    assert!(
+        matches!(written, Err(RunError::Timeout | RunError::DatabaseFull)),
+        "{written:?}"
+    );
+    assert_eq!(house.number("SELECT count(*) FROM notes").await, 1);
+}
+
+#[tokio::test]
+async fn rows_that_take_long_end_with_the_deadline() {
+    let house = House::with(SCHEMA, |limits| limits.statement_ms = 300).await;
+    let text = "replace(hex(zeroblob(65000)), '00', 'ab')";
+    let rows = format!(
+        "WITH RECURSIVE c(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM c WHERE n < 400)
+         SELECT count(*) FROM c WHERE {text} || n GLOB
+         '*' || replace(hex(zeroblob(190)), '00', '[a-b]') || 'c'"
+    );
+    let watch = Stopwatch::start();
+    let read = house.run(&rows, false).await;
+    assert!(matches!(read, Err(RunError::Timeout)), "{read:?}");
+    // All of them take minutes.
+    assert!(watch.elapsed() < Duration::from_secs(30));
+}
+
+#[tokio::test]
+async fn temporary_space_has_a_bound() {
+    let house = House::with(SCHEMA, |limits| limits.statement_ms = 30_000).await;
+    let sorted = "WITH RECURSIVE c(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM c)
+        SELECT n FROM c ORDER BY hex(randomblob(50)) || n";
+    let read = house.run(sorted, false).await;
+    assert!(matches!(read, Err(RunError::TooMuchSpace)), "{read:?}");
+}
+
+/// Innocent writers beside one that takes their transaction with it: each is kept, the offender alone learns of it.
+async fn innocents_beside(house: &House, offender: &str, expected: fn(&RunError) -> bool) {
+    let innocent = |n: i64| {
+        let params = vec![("n".to_owned(), Value::Integer(n))];
+        house.call("INSERT INTO notes (n) VALUES (:n)", true, params)
+    };
+    let before = house.number("SELECT count(*) FROM notes").await;
+    let innocents = futures_util::future::join_all((0..20).map(innocent));
+    let (kept, offence) = tokio::join!(innocents, house.run(offender, true));
+    assert!(
+        offence.as_ref().is_err_and(expected),
+        "{offender}: {offence:?}"
+    );
+    for result in kept {
+        result.unwrap_or_else(|e| panic!("beside {offender}: {e}"));
+    }
+    let after = house.number("SELECT count(*) FROM notes").await;
+    assert_eq!(after, before + 20, "{offender}");
+}
+
+#[tokio::test]
+async fn nobody_is_harmed_by_who_shares_a_commit() {
+    let house = House::with(SCHEMA, |limits| limits.statement_ms = 300).await;
+    let constraint = |error: &RunError| matches!(error, RunError::Constraint(_));
+    // The platform's own statements are not to be had, however often it has run them.
+    for own in [
+        "COMMIT",
+        "ROLLBACK",
+        "BEGIN IMMEDIATE",
+        "RELEASE caller",
+        "ROLLBACK TO caller",
+    ] {
+        innocents_beside(
+            &house,
+            own,
+            |e| matches!(e, RunError::Refused { reason, .. } if reason == "not authorized"),
+        )
+        .await;
+    }
+    for _ in 0..5 {
+        let duplicate = "INSERT INTO notes (text) VALUES ('one')";
+        innocents_beside(&house, duplicate, constraint).await;
+        let rollback = "INSERT OR ROLLBACK INTO notes (text) VALUES ('one')";
+        innocents_beside(&house, rollback, constraint).await;
+        let endless = "UPDATE notes SET n = (WITH RECURSIVE c(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM c) SELECT max(n) FROM c)";
+        innocents_beside(&house, endless, |e| matches!(e, RunError::Timeout)).await;
+        let huge = "INSERT INTO notes (text) SELECT hex(zeroblob(100000)) || a.value || b.value FROM json_each('[1,2,3,4,5,6]') a, json_each('[1,2,3,4,5,6]') b";
+        innocents_beside(&house, huge, |e| matches!(e, RunError::DatabaseFull)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_is_checked_at_the_commit_fails_its_own_alone() {
+    let schema = "CREATE TABLE notes (id INTEGER PRIMARY KEY, n INTEGER,
+        parent INTEGER REFERENCES notes (id) DEFERRABLE INITIALLY DEFERRED);";
+    let house = House::with(schema, |_| {}).await;
+    let constraint = |error: &RunError| matches!(error, RunError::Constraint(_));
+    for _ in 0..5 {
+        innocents_beside(&house, "INSERT INTO notes (parent) VALUES (-1)", constraint).await;
+    }
+}
+
+#[tokio::test]
+async fn every_function_ends_soon_with_its_largest_arguments() {
+    let house = House::new().await;
+    // As long as a value may be, but for what is put around it.
+    let long = "CAST(zeroblob(260000) AS TEXT)";
+    let text = "replace(hex(zeroblob(65000)), '00', 'ab')";
+    for call in [
+        format!("length(trim({text}, 'ba'))"),
+        format!("length(rtrim({text}, {text}))"),
+        format!("instr({text}, 'abababababababababababac')"),
+        format!("length(replace({text}, 'aba', 'ab'))"),
+        format!("{text} LIKE '%a%b%a%b%a%b%a%b%c'"),
+        format!("{text} GLOB '*a*b*a*b*a*b*a*b*c'"),
+        format!("length(hex({text}))"),
+        format!("length(upper({long}))"),
+        format!("json_valid({text})"),
+        format!("length(quote({text}))"),
+        "length(printf('%-200000s', 'x'))".to_owned(),
+    ] {
+        let watch = Stopwatch::start();
+        let result = house.run(&format!("SELECT {call} AS x"), false).await;
+        assert!(
+            matches!(
+                result,
+                Ok(_) | Err(RunError::Refused { .. } | RunError::Timeout)
+            ),
+            "{call}: {result:?}"
+        );
+        // Far beyond what any takes on a busy machine, and far below what the unbounded ones took.
+        assert!(watch.elapsed() < Duration::from_secs(20), "{call}");
+    }
+}
+
+#[tokio::test]
+async fn the_log_stays_short() {
+    let house = House::with(SCHEMA, |_| {}).await;
+    let log = house
+        .databases
+        .files()
+        .path(&house.id)
+        .with_extension("db-wal");
+    let text = "x".repeat(20_000);
+    let mut longest = 0;
+    for _ in 0..1000 {
+        let params = vec![("text".to_owned(), Value::Text(text.clone()))];
+        let insert = "REPLACE INTO notes (id, text) VALUES (2, :text)";
+        house.call(insert, true, params).await.unwrap();
+        longest = longest.max(std::fs::metadata(&log).map_or(0, |file| file.len()));
+    }
+    // 20 MB were written; the log is begun anew from 4 MB on, and cut from 16.
+    assert!(longest > 0 && longest < 20 << 20, "{longest}");
+}
+
+#[tokio::test]
+async fn idle_databases_make_room() {
+    let house = House::new().await;
+    let clock = Clock::manual(Timestamp(1_795_262_400_000));
+    for _ in 0..OPEN + 8 {
+        let id = BackendId::new(&clock, &Random::system()).unwrap();
+        house.databases.create(id, script(SCHEMA)).await.unwrap();
+        drop(house.databases.get(id).unwrap());
+        assert!(house.databases.lock().entries.len() <= OPEN);
+    }
+    house.run("SELECT 1", false).await.unwrap();
+}

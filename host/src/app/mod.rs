@@ -1,0 +1,190 @@
+//! The application: every service, made from its parts, and what all handlers share.
+
+mod services;
+
+use std::sync::Arc;
+
+use axum::extract::FromRef;
+
+use self::services::{Ground, Services};
+use crate::access::Callers;
+use crate::access::idempotency::Idempotency;
+use crate::accounts::Accounts;
+use crate::backends::Backends;
+use crate::backends::calls::routes::Calls;
+use crate::config::Config;
+use crate::control::Control;
+use crate::deployments::Deployments;
+use crate::edge::Purger;
+use crate::envelope::Teardown;
+use crate::gauges::Gauges;
+use crate::http::hosts::Hosts;
+use crate::http::rate_limit::RateLimits;
+use crate::http::request_ids::RequestIds;
+use crate::landing::Landing;
+use crate::mcp::Tools;
+use crate::mcp::app::AppTools;
+use crate::payments::Payments;
+use crate::payments::routes::Till;
+use crate::projects::Projects;
+use crate::realtime::Realtime;
+use crate::realtime::live::routes::LiveQueries;
+use crate::realtime::routes::Rooms;
+use crate::stripe::Receiver;
+use crate::stripe::dev::DevProvider;
+use crate::telemetry::Metrics;
+use crate::visitors::Visitors;
+use crate::visitors::dev::DevIssuer;
+use crate::visitors::dev::routes::MaybeIssuer;
+use crate::workspaces::Workspaces;
+use svc_base::clock::Clock;
+use svc_base::random::Random;
+use svc_sandbox::Sandbox;
+
+/// The application as handlers share it: each takes the services that it uses.
+#[derive(Clone, Debug)]
+pub struct SharedApp(Arc<App>);
+
+impl std::ops::Deref for SharedApp {
+    type Target = App;
+    fn deref(&self) -> &App {
+        &self.0
+    }
+}
+
+macro_rules! shared {
+    ($($(#[$doc:meta])* $name:ident: $type:ty,)+) => {
+        /// The application.
+        #[derive(Debug)]
+        pub struct App {
+            $($(#[$doc])* pub $name: $type,)+
+        }
+
+        $(impl FromRef<SharedApp> for $type {
+            fn from_ref(app: &SharedApp) -> Self {
+                app.$name.clone()
+            }
+        })+
+    };
+}
+
+shared! {
+    /// The effective settings.
+    config: Arc<Config>,
+    /// The time.
+    clock: Clock,
+    /// The control database.
+    control: Control,
+    /// The guests.
+    sandbox: Sandbox,
+    /// Pages at their slugs.
+    deployments: Arc<Deployments>,
+    /// Projects' databases and their actions.
+    backends: Arc<Backends>,
+    /// Rooms in which pages talk to each other.
+    realtime: Arc<Realtime>,
+    /// State that sockets of visitors need.
+    rooms: Rooms,
+    /// Prices that projects sell, and payments of visitors.
+    payments: Arc<Payments>,
+    /// State that visitors' payments need.
+    till: Till,
+    /// Takes the payment provider's webhooks in, if one is configured.
+    webhooks: Option<Arc<Receiver>>,
+    /// The payment provider that this server itself is, while somebody tries things out.
+    dev_provider: Option<Arc<DevProvider>>,
+    /// State that live queries of visitors need.
+    live_queries: LiveQueries,
+    /// Envelopes of frontends.
+    projects: Projects,
+    /// Visitors who are somebody.
+    visitors: Arc<Visitors>,
+    /// The issuer inside the server, while developing.
+    dev_issuer: MaybeIssuer,
+    /// Projects with all that is in them.
+    teardown: Teardown,
+    /// State that calls of visitors need.
+    calls: Calls,
+    /// State that tools need.
+    tools: Tools,
+    /// State that an app's own tools need.
+    app_tools: AppTools,
+    /// Tells the edge what to forget, if there is one.
+    purger: Option<Arc<Purger>>,
+    /// Accounts and their keys.
+    workspaces: Workspaces,
+    /// Workspaces with all that they own.
+    accounts: Accounts,
+    /// Tells who calls.
+    callers: Callers,
+    /// The landing page and what stands beside it.
+    landing: Arc<Landing>,
+    /// The names that we answer for.
+    hosts: Arc<Hosts>,
+    /// The buckets of all clients.
+    rate_limits: Arc<RateLimits>,
+    /// First answers to repeated requests.
+    idempotency: Idempotency,
+    /// Names for requests.
+    request_ids: Arc<RequestIds>,
+    /// Metrics for operators.
+    metrics: Arc<Metrics>,
+    /// Metrics that are read when they are asked for.
+    gauges: Arc<Gauges>,
+}
+
+impl App {
+    /// Opens everything below the data directory. Guests go on loading in the background.
+    ///
+    /// # Errors
+    /// When something below the data or cache directory cannot be opened.
+    pub async fn open(config: Config, clock: Clock, random: Random) -> anyhow::Result<SharedApp> {
+        let ground = Ground::open(config, clock, random)?;
+        let app = Self::of(Services::open(ground).await?)?;
+        Ok(SharedApp(Arc::new(app)))
+    }
+
+    fn of(services: Services) -> anyhow::Result<Self> {
+        let ground = &services.ground;
+        let (config, clock, random) = (&ground.config, &ground.clock, &ground.random);
+        let calls = services.calls();
+        let metrics = Arc::clone(&services.metrics);
+        Ok(Self {
+            app_tools: AppTools::new(calls.clone(), metrics, clock.clone()),
+            calls,
+            tools: services.tools(),
+            rooms: services.rooms(),
+            till: services.till(),
+            live_queries: services.live_queries(),
+            dev_issuer: DevIssuer::of(config, clock, random)?.map(Arc::new),
+            landing: Arc::new(Landing::new(Arc::clone(config))),
+            hosts: Arc::new(Hosts::new(config)),
+            request_ids: Arc::new(RequestIds::new(u32::from_le_bytes(random.bytes()?))),
+            idempotency: Idempotency::new(
+                ground.control.clone(),
+                clock.clone(),
+                services.deployments.secrets.idempotency.clone(),
+            ),
+            sandbox: services.sandbox,
+            deployments: services.deployments,
+            realtime: services.realtime,
+            backends: services.backends,
+            workspaces: services.workspaces,
+            projects: services.projects,
+            callers: services.callers,
+            visitors: services.visitors,
+            purger: services.purger,
+            payments: services.payments,
+            webhooks: services.webhooks,
+            dev_provider: services.dev_provider,
+            teardown: services.teardown,
+            accounts: services.accounts,
+            rate_limits: services.rate_limits,
+            metrics: services.metrics,
+            gauges: services.gauges,
+            config: services.ground.config,
+            clock: services.ground.clock,
+            control: services.ground.control,
+        })
+    }
+}

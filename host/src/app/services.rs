@@ -1,0 +1,363 @@
+//! The services of the application: each is made of those before it, and opens what it has below the data directory.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use tokio::sync::OnceCell;
+
+use crate::access::{Callers, Tokens};
+use crate::accounts::{Accounts, Billing, Plans};
+use crate::backends::Backends;
+use crate::backends::calls::routes::Calls;
+use crate::config::Config;
+use crate::content::{Content, OnceFiles};
+use crate::control::{Change, Control, Secrets};
+use crate::deployments::Deployments;
+use crate::deployments::pages::Pages;
+use crate::deployments::timings::Timings;
+use crate::deployments::visits::Visits;
+use crate::edge::Purger;
+use crate::envelope::Teardown;
+use crate::gauges::Gauges;
+use crate::guests;
+use crate::http::rate_limit::RateLimits;
+use crate::mcp::Tools;
+use crate::outbound::Outbound;
+use crate::payments::Payments;
+use crate::payments::routes::Till;
+use crate::projects::Projects;
+use crate::realtime::Realtime;
+use crate::realtime::live::Live;
+use crate::realtime::live::routes::LiveQueries;
+use crate::realtime::routes::Rooms;
+use crate::stripe::dev::{self, DevProvider};
+use crate::stripe::{Consumer, Receiver, Stripe};
+use crate::telemetry::Metrics;
+use crate::visitors::{Visitors, end_not_allowed};
+use crate::workspaces::Workspaces;
+use svc_base::clock::Clock;
+use svc_base::random::Random;
+use svc_sandbox::{Sandbox, SandboxConfig};
+
+/// Ground that services stand on.
+pub(super) struct Ground {
+    pub(super) config: Arc<Config>,
+    pub(super) clock: Clock,
+    pub(super) random: Random,
+    pub(super) control: Control,
+    outbound: Outbound,
+}
+
+/// Services of the domains.
+pub(super) struct Services {
+    pub(super) sandbox: Sandbox,
+    pub(super) deployments: Arc<Deployments>,
+    pub(super) realtime: Arc<Realtime>,
+    pub(super) backends: Arc<Backends>,
+    pub(super) workspaces: Workspaces,
+    pub(super) projects: Projects,
+    pub(super) callers: Callers,
+    pub(super) visitors: Arc<Visitors>,
+    pub(super) purger: Option<Arc<Purger>>,
+    pub(super) payments: Arc<Payments>,
+    pub(super) webhooks: Option<Arc<Receiver>>,
+    pub(super) dev_provider: Option<Arc<DevProvider>>,
+    pub(super) teardown: Teardown,
+    pub(super) accounts: Accounts,
+    pub(super) rate_limits: Arc<RateLimits>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) gauges: Arc<Gauges>,
+    pub(super) ground: Ground,
+}
+
+/// Services that take money.
+struct Paying {
+    payments: Arc<Payments>,
+    billing: Billing,
+    webhooks: Option<Arc<Receiver>>,
+    dev_provider: Option<Arc<DevProvider>>,
+}
+
+impl Ground {
+    /// Opens the control database.
+    pub(super) fn open(config: Config, clock: Clock, random: Random) -> anyhow::Result<Self> {
+        Ok(Self {
+            control: Control::open(&config.data).context("opening the control database")?,
+            outbound: Outbound::new()?,
+            config: Arc::new(config),
+            clock,
+            random,
+        })
+    }
+
+    fn sandbox(&self) -> anyhow::Result<Sandbox> {
+        let config = &self.config;
+        let sandbox = Sandbox::start(SandboxConfig {
+            guests: guests::choices(&config.guests, self.clock.now()),
+            limits: config.limits.guests(),
+            ..SandboxConfig::new(config.cache.clone())
+        });
+        sandbox.context("starting the sandbox")
+    }
+
+    async fn deployments(&self, sandbox: &Sandbox) -> anyhow::Result<Arc<Deployments>> {
+        let (data, limits) = (&self.config.data, &self.config.limits);
+        let pages = Pages::new(limits.page_cache_bytes, limits.page_bytes);
+        let pages = Arc::new(pages);
+        let followed = Arc::clone(&pages);
+        self.control.follow(move |change| {
+            if let Change::Slug(slug) = change {
+                followed.forget(slug);
+            }
+        });
+        let deployments = Arc::new(Deployments {
+            control: self.control.clone(),
+            content: Content::open(&data.join("content"))?,
+            once: OnceFiles::open(&data.join("once"))?,
+            sandbox: sandbox.clone(),
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+            config: Arc::clone(&self.config),
+            secrets: Secrets::load(&self.control, &self.random).await?,
+            runtime: OnceCell::new(),
+            reservations: Arc::default(),
+            timings: Timings::default(),
+            pages,
+            visits: Visits::new(u64::from_le_bytes(self.random.bytes()?)),
+        });
+        let burnt = deployments.finish_burning().await;
+        burnt.context("removing burnt shares")?;
+        let ended = deployments.end_unfinished().await;
+        ended.context("ending interrupted creations")?;
+        Ok(deployments)
+    }
+
+    /// Makes the rooms, behind the pages: they look at those that a change is about.
+    fn realtime(&self, _: &Deployments) -> Arc<Realtime> {
+        let limits = self.config.limits.clone();
+        let realtime = Realtime::new(self.clock.clone(), self.random.clone(), limits);
+        let realtime = Arc::new(realtime);
+        self.control.follow(realtime.follower());
+        realtime
+    }
+
+    async fn backends(
+        &self,
+        deployments: &Arc<Deployments>,
+        sandbox: &Sandbox,
+        realtime: &Arc<Realtime>,
+    ) -> anyhow::Result<Arc<Backends>> {
+        let backends = Arc::new(Backends::new(
+            self.control.clone(),
+            self.clock.clone(),
+            self.random.clone(),
+            Arc::clone(&self.config),
+            Arc::clone(deployments),
+            sandbox.clone(),
+        )?);
+        backends.count_rooms_by(realtime.counter());
+        let settled = backends.settle_owners().await;
+        settled.context("removing databases that no backend owns")?;
+        Ok(backends)
+    }
+
+    fn projects(&self, workspaces: &Workspaces) -> Projects {
+        Projects::new(
+            self.control.clone(),
+            self.clock.clone(),
+            self.random.clone(),
+            Arc::clone(&self.config),
+            workspaces.clone(),
+            end_not_allowed,
+        )
+    }
+
+    fn callers(&self, workspaces: &Workspaces) -> anyhow::Result<Callers> {
+        let oauth = self.config.oauth.as_ref();
+        let tokens =
+            oauth.map(|oauth| Tokens::new(oauth, self.outbound.clone(), self.clock.clone()));
+        let tokens = tokens.transpose().context("in oauth.issuer")?;
+        Ok(Callers::new(workspaces.clone(), tokens))
+    }
+
+    fn visitors(
+        &self,
+        projects: &Projects,
+        deployments: &Arc<Deployments>,
+    ) -> anyhow::Result<Arc<Visitors>> {
+        let deployments = Arc::clone(deployments);
+        let visitors = Visitors::new(projects.clone(), deployments, self.outbound.clone())?;
+        let visitors = Arc::new(visitors);
+        self.control.follow(visitors.follower());
+        Ok(visitors)
+    }
+
+    fn purger(&self) -> Option<Arc<Purger>> {
+        let edge = self.config.edge.as_ref()?;
+        let (control, clock) = (self.control.clone(), self.clock.clone());
+        let purger = Purger::new(control, clock, self.outbound.clone(), edge);
+        Some(Arc::new(purger))
+    }
+
+    fn paying(&self, projects: &Projects) -> anyhow::Result<Paying> {
+        let (control, clock, random) = (&self.control, &self.clock, &self.random);
+        let stand_in = dev::settings(&self.config, random)?;
+        let stripe = self.config.stripe.as_ref().or(stand_in.as_ref());
+        let provider = stripe
+            .map(|settings| Stripe::new(self.outbound.clone(), settings))
+            .transpose()?;
+        let price = stripe.and_then(|settings| settings.plan_price.clone());
+        let billing = Billing::new(provider.clone(), price, &self.config, random.clone());
+        let payments = Arc::new(Payments::new(
+            control.clone(),
+            clock.clone(),
+            random.clone(),
+            projects.clone(),
+            provider,
+        ));
+        // Everybody whom events of the payment provider may concern.
+        let consumers: Vec<Arc<dyn Consumer>> = vec![Arc::clone(&payments) as _, Arc::new(Plans)];
+        let webhooks = stripe
+            .map(|settings| Receiver::new(control.clone(), clock.clone(), settings, consumers))
+            .map(Arc::new);
+        let dev_provider = stand_in
+            .map(|settings| {
+                let (config, outbound) = (&self.config, self.outbound.clone());
+                let (control, clock) = (control.clone(), clock.clone());
+                DevProvider::new(config, settings, outbound, control, clock, random.clone())
+            })
+            .map(Arc::new);
+        Ok(Paying {
+            payments,
+            billing,
+            webhooks,
+            dev_provider,
+        })
+    }
+}
+
+impl Services {
+    /// Opens everything below the data directory. Guests go on loading in the background.
+    pub(super) async fn open(ground: Ground) -> anyhow::Result<Self> {
+        let sandbox = ground.sandbox()?;
+        let deployments = ground.deployments(&sandbox).await?;
+        let realtime = ground.realtime(&deployments);
+        let backends = ground.backends(&deployments, &sandbox, &realtime).await?;
+        let (control, clock, random) = (&ground.control, &ground.clock, &ground.random);
+        let workspaces = Workspaces::new(control.clone(), clock.clone(), random.clone());
+        let projects = ground.projects(&workspaces);
+        let callers = ground.callers(&workspaces)?;
+        let visitors = ground.visitors(&projects, &deployments)?;
+        let paying = ground.paying(&projects)?;
+        let settled = paying.payments.settle_begun().await;
+        settled.context("settling interrupted checkouts")?;
+        backends.ask_what_is_behind(paying.payments.what_is_behind());
+        let teardown = Teardown::new(
+            workspaces.clone(),
+            projects.clone(),
+            Arc::clone(&deployments),
+            Arc::clone(&backends),
+            Arc::clone(&visitors),
+            Arc::clone(&paying.payments),
+        );
+        let accounts = Accounts::new(
+            workspaces.clone(),
+            teardown.clone(),
+            paying.billing,
+            Arc::clone(&ground.config),
+        );
+        let mut gauges = Gauges::default();
+        let metrics = Metrics::new(|registry| {
+            gauges = Gauges::register(registry);
+            deployments.register(registry);
+            sandbox.metrics().register(registry);
+            realtime.register(registry);
+        });
+        Ok(Self {
+            purger: ground.purger(),
+            payments: paying.payments,
+            webhooks: paying.webhooks,
+            dev_provider: paying.dev_provider,
+            rate_limits: Arc::new(RateLimits::new(&ground.config.limits, clock)),
+            metrics: Arc::new(metrics),
+            gauges: Arc::new(gauges),
+            sandbox,
+            deployments,
+            realtime,
+            backends,
+            workspaces,
+            projects,
+            callers,
+            visitors,
+            teardown,
+            accounts,
+            ground,
+        })
+    }
+
+    /// State that calls of visitors need.
+    pub(super) fn calls(&self) -> Calls {
+        Calls {
+            backends: Arc::clone(&self.backends),
+            deployments: Arc::clone(&self.deployments),
+            projects: self.projects.clone(),
+            visitors: Arc::clone(&self.visitors),
+            callers: self.callers.clone(),
+            rate_limits: Arc::clone(&self.rate_limits),
+            config: Arc::clone(&self.ground.config),
+        }
+    }
+
+    /// State that tools need.
+    pub(super) fn tools(&self) -> Tools {
+        Tools {
+            callers: self.callers.clone(),
+            accounts: self.accounts.clone(),
+            projects: self.projects.clone(),
+            envelope: self.teardown.clone(),
+            deployments: Arc::clone(&self.deployments),
+            visitors: Arc::clone(&self.visitors),
+            backends: Arc::clone(&self.backends),
+            realtime: Arc::clone(&self.realtime),
+            payments: Arc::clone(&self.payments),
+            metrics: Arc::clone(&self.metrics),
+            clock: self.ground.clock.clone(),
+            config: Arc::clone(&self.ground.config),
+        }
+    }
+
+    /// State that sockets of visitors need.
+    pub(super) fn rooms(&self) -> Rooms {
+        Rooms {
+            realtime: Arc::clone(&self.realtime),
+            backends: Arc::clone(&self.backends),
+            deployments: Arc::clone(&self.deployments),
+            visitors: Arc::clone(&self.visitors),
+            config: Arc::clone(&self.ground.config),
+        }
+    }
+
+    /// State that visitors' payments need.
+    pub(super) fn till(&self) -> Till {
+        Till {
+            payments: Arc::clone(&self.payments),
+            deployments: Arc::clone(&self.deployments),
+            visitors: Arc::clone(&self.visitors),
+            config: Arc::clone(&self.ground.config),
+        }
+    }
+
+    /// State that live queries of visitors need.
+    pub(super) fn live_queries(&self) -> LiveQueries {
+        LiveQueries {
+            live: Live::new(
+                Arc::clone(&self.realtime),
+                Arc::clone(&self.backends),
+                Arc::clone(&self.visitors),
+                Arc::clone(&self.rate_limits),
+                Arc::clone(&self.ground.config),
+            ),
+            deployments: Arc::clone(&self.deployments),
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Sizes of bodies.
+
+use super::*;
+
+#[tokio::test]
+async fn a_body_is_a_megabyte_at_most() {
+    let server = TestServer::start().await;
+    let before = server.stored();
+    for path in ["/api/v1/deploy", "/api/v1/reports", "/api/v1/auth/nothing"] {
+        let answer = server.post(path).body(sized(BODY + 1)).answer().await;
+        let problem = answer.problem(413, "payload_too_large");
+        assert!(problem["detail"].as_str().unwrap().contains("1048576"));
+    }
+    assert_eq!(server.stored(), before);
+    let exactly = server.post("/api/v1/deploy").body(sized(BODY));
+    exactly.answer().await.expect(201);
+}
+
+#[tokio::test]
+async fn a_declared_length_is_refused_before_the_body_comes() {
+    let server = TestServer::start().await;
+    let request = format!(
+        "POST /api/v1/deploy HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        server.address(),
+        BODY + 1
+    );
+    // Not one byte of the body is ever sent.
+    server.raw(request).await.problem(413, "payload_too_large");
+}
+
+#[tokio::test]
+async fn a_body_without_a_declared_length_is_counted_while_it_comes() {
+    let server = TestServer::start().await;
+    let chunked = |body: String| {
+        let mut request = format!(
+            "POST /api/v1/deploy HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n",
+            server.address(),
+        );
+        for chunk in body.as_bytes().chunks(60_000) {
+            request.push_str(&format!("{:x}\r\n", chunk.len()));
+            request.push_str(std::str::from_utf8(chunk).unwrap());
+            request.push_str("\r\n");
+        }
+        server.raw(request + "0\r\n\r\n")
+    };
+    chunked(sized(BODY)).await.expect(201);
+    let before = server.stored();
+    let answer = chunked(sized(BODY + 1)).await;
+    answer.problem(413, "payload_too_large");
+    assert_eq!(server.stored(), before);
+}

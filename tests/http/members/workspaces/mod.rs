@@ -1,0 +1,367 @@
+//! Workspaces: made, seen, changed, shared and ended.
+
+mod ends;
+
+use http::Method;
+use serde_json::{Value, json};
+use svc_tests::{Ask, TestServer};
+
+use super::{ALL, House};
+use crate::account::{Owner, text};
+use crate::svc;
+
+#[tokio::test]
+async fn a_user_makes_a_workspace_and_owns_it() {
+    let house = House::new().await;
+    let alice = house.user("alice").await;
+    let body = json!({ "display_name": "Acme Inc." });
+    let made = alice
+        .send(&house, Method::POST, ALL, body)
+        .await
+        .expect(201)
+        .json();
+    let id = text(&made["id"]);
+    let expected = json!({
+        "id": id, "slug": "acme-inc", "display_name": "Acme Inc.", "role": "owner", "plan": "free",
+        "project_count": 0, "created_at": "2026-11-20T12:00:00.000Z",
+    });
+    assert_eq!(made, expected);
+    let listed = alice.get(&house, ALL).await.expect(200).json();
+    assert_eq!(listed, json!({ "workspaces": [expected] }));
+    alice.owner.project(&house.server, "House").await;
+    for name in [id.as_str(), "acme-inc"] {
+        let detail = alice
+            .get(&house, &format!("{ALL}/{name}"))
+            .await
+            .expect(200)
+            .json();
+        assert_eq!(detail["project_count"], 1);
+        assert_eq!(
+            detail["members"],
+            json!([{
+                "user_id": alice.id, "email": "alice@example.org", "role": "owner",
+                "created_at": "2026-11-20T12:00:00.000Z",
+            }])
+        );
+    }
+    let me = alice.get(&house, "/api/v1/me").await.json();
+    let membership = json!({ "workspace": { "id": id, "slug": "acme-inc" }, "role": "owner" });
+    assert_eq!(me["memberships"], json!([membership]));
+    // One slug is made of one name as often as it is asked for; one that is asked for is taken or not.
+    for expected in ["acme-inc-2", "acme-inc-3"] {
+        let body = json!({ "display_name": "ACME, Inc!" });
+        let made = alice
+            .send(&house, Method::POST, ALL, body)
+            .await
+            .expect(201)
+            .json();
+        assert_eq!(made["slug"], expected);
+    }
+    let body = json!({ "display_name": "x", "slug": "acme-inc" });
+    let taken = alice.send(&house, Method::POST, ALL, body).await;
+    taken.problem(409, "slug_conflict");
+    let body = json!({ "display_name": "日本" });
+    let made = alice
+        .send(&house, Method::POST, ALL, body)
+        .await
+        .expect(201)
+        .json();
+    assert_eq!(made["slug"], "workspace");
+}
+
+#[tokio::test]
+async fn names_and_slugs_have_rules() {
+    let house = House::new().await;
+    let alice = house.user("alice").await;
+    for body in [
+        json!({}),
+        json!({ "display_name": "" }),
+        json!({ "display_name": " " }),
+        json!({ "display_name": "x".repeat(101) }),
+        json!({ "display_name": "x", "slug": "No" }),
+        json!({ "display_name": "x", "slug": "" }),
+        json!({ "display_name": "x", "slug": "a".repeat(64) }),
+        json!({ "display_name": "x", "slug": "01a1fc50-0000-7000-8000-000000000000" }),
+        json!({ "display_name": "x", "plan": "pro" }),
+    ] {
+        let answer = alice.send(&house, Method::POST, ALL, body).await;
+        answer.problem(400, "invalid_request");
+    }
+    let machine = Owner::new(&house.server, "machines").await;
+    let body = json!({ "display_name": "x" });
+    let answer = machine
+        .ask(&house.server, Method::POST, ALL, Some(&body))
+        .await;
+    answer.problem(403, "forbidden");
+}
+
+#[tokio::test]
+async fn a_repeated_request_makes_one_workspace_and_one_member() {
+    let house = House::new().await;
+    let (alice, bob) = (house.user("alice").await, house.user("bob").await);
+    let twice = async |path: &str, body: Value| {
+        let send = async || {
+            let request = alice.owner.request(&house.server, Method::POST, path);
+            let request = request.header("idempotency-key", "once");
+            request.json(&body).answer().await.expect(201)
+        };
+        let (first, second) = (send().await, send().await);
+        assert_eq!(second.header("idempotency-replayed"), Some("true"));
+        assert_eq!(first.json(), second.json());
+    };
+    twice(ALL, json!({ "display_name": "Acme" })).await;
+    let listed = alice.get(&house, ALL).await.json();
+    assert_eq!(listed["workspaces"].as_array().unwrap().len(), 1);
+    let body = json!({ "user_id": bob.id, "role": "viewer" });
+    twice(&format!("{ALL}/acme/members"), body).await;
+}
+
+#[tokio::test]
+async fn members_come_change_and_go_from_the_next_request_on() {
+    let house = House::new().await;
+    let (alice, bob) = (house.user("alice").await, house.user("bob").await);
+    let id = alice.workspace(&house, "acme").await;
+    let project = alice.owner.project(&house.server, "House").await;
+    let members = format!("{ALL}/{id}/members");
+    let path = format!("/{project}");
+    bob.owner
+        .get(&house.server, &path)
+        .await
+        .problem(403, "forbidden");
+    bob.get(&house, &format!("{ALL}/acme"))
+        .await
+        .problem(403, "forbidden");
+    bob.get(&house, &format!("{ALL}/nowhere"))
+        .await
+        .problem(404, "not_found");
+    let body = json!({ "user_id": bob.id, "role": "viewer" });
+    let added = alice
+        .send(&house, Method::POST, &members, body)
+        .await
+        .expect(201)
+        .json();
+    let expected = json!({
+        "user_id": bob.id, "email": "bob@example.org", "role": "viewer", "created_at": "2026-11-20T12:00:00.000Z",
+    });
+    assert_eq!(added, expected);
+    bob.owner.get(&house.server, &path).await.expect(200);
+    let rename = json!({ "name": "Home" });
+    let change = async || {
+        bob.owner
+            .send(&house.server, Method::PATCH, &path, &rename)
+            .await
+    };
+    change().await.problem(403, "forbidden");
+    let one = format!("{members}/{}", bob.id);
+    let role = json!({ "role": "editor" });
+    let set = alice
+        .send(&house, Method::PATCH, &one, role)
+        .await
+        .expect(200)
+        .json();
+    assert_eq!(set["role"], "editor");
+    change().await.expect(200);
+    let listed = alice.get(&house, &members).await.expect(200).json();
+    assert_eq!(listed["members"].as_array().unwrap().len(), 2);
+    alice.delete(&house, &one).await.expect(204);
+    change().await.problem(403, "forbidden");
+    assert_eq!(
+        bob.get(&house, ALL).await.json(),
+        json!({ "workspaces": [] })
+    );
+    alice.delete(&house, &one).await.problem(404, "not_found");
+    let gone = alice
+        .send(&house, Method::PATCH, &one, json!({ "role": "viewer" }))
+        .await;
+    gone.problem(404, "not_found");
+}
+
+#[tokio::test]
+async fn who_is_no_user_is_no_member() {
+    let house = House::new().await;
+    let alice = house.user("alice").await;
+    alice.workspace(&house, "acme").await;
+    let machine = Owner::new(&house.server, "machines").await;
+    let key = machine.credential.split('_').nth(1).unwrap().to_owned();
+    let members = format!("{ALL}/acme/members");
+    for (body, status, code) in [
+        (
+            json!({ "user_id": key, "role": "viewer" }),
+            400,
+            "invalid_request",
+        ),
+        (
+            json!({ "user_id": machine.credential, "role": "viewer" }),
+            400,
+            "invalid_request",
+        ),
+        (
+            json!({ "user_id": alice.id, "role": "machine" }),
+            400,
+            "invalid_request",
+        ),
+        (
+            json!({ "user_id": alice.id, "role": "boss" }),
+            400,
+            "invalid_request",
+        ),
+        (
+            json!({ "user_id": "alice@example.org", "role": "viewer" }),
+            400,
+            "invalid_request",
+        ),
+        (json!({ "role": "viewer" }), 400, "invalid_request"),
+        (json!({ "user_id": alice.id }), 400, "invalid_request"),
+        (
+            json!({ "user_id": "usr_nobody", "role": "viewer" }),
+            404,
+            "not_found",
+        ),
+        (
+            json!({ "user_id": "usr_01a1fc50-0000-7000-8000-000000000000", "role": "viewer" }),
+            404,
+            "not_found",
+        ),
+    ] {
+        let answer = alice
+            .send(&house, Method::POST, &members, body.clone())
+            .await;
+        answer.problem(status, code);
+    }
+    let (path, role) = (format!("{members}/{key}"), json!({ "role": "viewer" }));
+    let patch = alice.send(&house, Method::PATCH, &path, role).await;
+    patch.problem(400, "invalid_request");
+}
+
+#[tokio::test]
+async fn nobody_gives_or_takes_a_role_above_their_own_and_an_owner_stays() {
+    let house = House::new().await;
+    let (alice, bob, carol) = (
+        house.user("alice").await,
+        house.user("bob").await,
+        house.user("carol").await,
+    );
+    let id = alice.workspace(&house, "acme").await;
+    alice.add(&house, &id, &bob, "admin").await;
+    let members = format!("{ALL}/{id}/members");
+    let of = |user: &super::User| format!("{members}/{}", user.id);
+    let role = |role: &str| json!({ "role": role });
+    let owner = json!({ "user_id": carol.id, "role": "owner" });
+    bob.send(&house, Method::POST, &members, owner)
+        .await
+        .problem(403, "forbidden");
+    for (who, role_given) in [(&bob, "owner"), (&alice, "viewer")] {
+        let answer = bob
+            .send(&house, Method::PATCH, &of(who), role(role_given))
+            .await;
+        answer.problem(403, "forbidden");
+    }
+    // Adding who is there is no way around it.
+    let demote = json!({ "user_id": alice.id, "role": "viewer" });
+    bob.send(&house, Method::POST, &members, demote.clone())
+        .await
+        .problem(403, "forbidden");
+    bob.delete(&house, &of(&alice))
+        .await
+        .problem(403, "forbidden");
+    alice
+        .send(&house, Method::POST, &members, demote)
+        .await
+        .problem(409, "last_owner");
+    alice
+        .send(&house, Method::PATCH, &of(&alice), role("admin"))
+        .await
+        .problem(409, "last_owner");
+    alice
+        .delete(&house, &of(&alice))
+        .await
+        .problem(409, "last_owner");
+    bob.add(&house, &id, &carol, "admin").await;
+    bob.send(&house, Method::PATCH, &of(&carol), role("editor"))
+        .await
+        .expect(200);
+    alice
+        .send(&house, Method::PATCH, &of(&bob), role("owner"))
+        .await
+        .expect(200);
+    alice.delete(&house, &of(&alice)).await.expect(204);
+    bob.delete(&house, &of(&bob))
+        .await
+        .problem(409, "last_owner");
+}
+
+#[tokio::test]
+async fn two_owners_who_remove_each_other_leave_one() {
+    let house = House::new().await;
+    let (alice, bob) = (house.user("alice").await, house.user("bob").await);
+    let id = alice.workspace(&house, "acme").await;
+    alice.add(&house, &id, &bob, "owner").await;
+    let members = format!("{ALL}/{id}/members");
+    let (one, other) = (
+        format!("{members}/{}", alice.id),
+        format!("{members}/{}", bob.id),
+    );
+    let (first, second) = tokio::join!(alice.delete(&house, &other), bob.delete(&house, &one));
+    let mut statuses = [first.status, second.status];
+    statuses.sort_unstable();
+    // Whoever comes second is no member any more, wherever that is seen.
+    assert_eq!(statuses, [204, 403]);
+}
+
+#[tokio::test]
+async fn who_has_several_workspaces_names_one() {
+    let house = House::new().await;
+    let (alice, bob) = (house.user("alice").await, house.user("bob").await);
+    let acme = alice.workspace(&house, "acme").await;
+    alice.owner.project(&house.server, "First").await;
+    alice.workspace(&house, "zeta").await;
+    let post = async |body: Value| alice.owner.post(&house.server, "", &body).await;
+    let detail = post(json!({ "name": "x" }))
+        .await
+        .problem(400, "invalid_request");
+    let detail = text(&detail["detail"]);
+    assert!(
+        detail.contains("acme") && detail.contains("zeta"),
+        "{detail}"
+    );
+    post(json!({ "name": "x", "workspace": "acme" }))
+        .await
+        .problem(403, "plan_limit");
+    let second = post(json!({ "name": "Second", "workspace": "zeta" }))
+        .await
+        .expect(201);
+    assert_eq!(second.json()["workspace"]["slug"], "zeta");
+    post(json!({ "name": "x", "workspace": "nowhere" }))
+        .await
+        .problem(404, "not_found");
+    let listed = async |query: &str| {
+        let answer = alice
+            .owner
+            .get(&house.server, query)
+            .await
+            .expect(200)
+            .json();
+        let projects = answer["projects"].as_array().unwrap().clone();
+        projects
+            .iter()
+            .map(|p| text(&p["name"]))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(listed("").await, ["First", "Second"]);
+    assert_eq!(listed("?workspace=zeta").await, ["Second"]);
+    assert_eq!(listed(&format!("?workspace={acme}")).await, ["First"]);
+    bob.owner
+        .get(&house.server, "?workspace=zeta")
+        .await
+        .problem(403, "forbidden");
+    bob.owner
+        .get(&house.server, "?workspace=none")
+        .await
+        .problem(404, "not_found");
+    alice.add(&house, "zeta", &bob, "viewer").await;
+    // A viewer's one workspace needs no name, and makes no projects.
+    bob.owner
+        .post(&house.server, "", &json!({ "name": "x" }))
+        .await
+        .problem(403, "forbidden");
+}

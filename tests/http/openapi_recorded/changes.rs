@@ -1,0 +1,173 @@
+//! Changes of a project that are recorded: its backend, its revisions, its payments, and what there is in the end.
+
+use super::*;
+
+impl Recorder {
+    pub(super) async fn change_backend(&mut self, project: &str) {
+        let backend = format!("{project}/backend");
+        let migration = json!({
+            "ddl": "ALTER TABLE notes ADD COLUMN done INTEGER NOT NULL DEFAULT 0;", "note": "What is done stays in the list.",
+        });
+        let tried = format!("{backend}?dry_run=true");
+        let to = (Method::PATCH, tried.as_str());
+        self.answer(("update_backend", "tried"), to, Some(migration.clone()))
+            .await;
+        let to = (Method::PATCH, backend.as_str());
+        self.both(("update_backend", "migration"), to.clone(), migration)
+            .await;
+        // What a switch answers is what a look at the backend does.
+        let switch = json!({ "realtime": true });
+        self.ask(to.0, to.1, Some(&switch)).await;
+        self.record("update_backend", "request", "switch", &switch);
+        let agents = json!({ "agents": true });
+        let to = (Method::PATCH, backend.as_str());
+        self.ask(to.0, to.1, Some(&agents)).await;
+        self.record("update_backend", "request", "agents", &agents);
+        let call = json!({
+            "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": { "name": "get_note", "arguments": { "id": 1 } },
+        });
+        let to = (Method::POST, "/notes/mcp");
+        self.both(("call_app_tool", "call"), to, call).await;
+        let to = (Method::GET, backend.as_str());
+        self.answer(("get_backend", "backend"), to, None).await;
+        let path = format!("{backend}/rooms");
+        let to = (Method::GET, path.as_str());
+        self.answer(("list_rooms", "rooms"), to, None).await;
+        let message = json!({ "type": "note", "data": { "text": "Dinner is ready" } });
+        let path = format!("{backend}/rooms/kitchen/messages");
+        let to = (Method::POST, path.as_str());
+        self.both(("send_to_room", "message"), to, message).await;
+        let path = format!("{backend}/history");
+        let to = (Method::GET, path.as_str());
+        let past = self
+            .answer(("list_backend_history", "history"), to, None)
+            .await;
+        let body = json!({ "at": past["moments"][1]["at"] });
+        let path = format!("{backend}/restore");
+        let to = (Method::POST, path.as_str());
+        self.both(("restore_backend", "moment"), to, body).await;
+    }
+
+    pub(super) async fn revisions(&mut self, project: &str) {
+        let page = format!("{project}/frontends/notes");
+        let (revisions, post) = (format!("{page}/revisions"), Method::POST);
+        let history = self.ask(Method::GET, &revisions, None).await;
+        let base = history["active_revision_id"].clone();
+        let edits = json!({
+            "base_revision_id": base, "edits": [{ "find": "Nothing yet", "replace": "Water the beans" }], "message": "The first note",
+        });
+        let to = (post.clone(), revisions.as_str());
+        let made = self.both(("create_revision", "edits"), to, edits).await;
+        let draft = made["revision"]["revision_id"].clone();
+        let path = format!("{revisions}/{}", draft.as_str().unwrap());
+        let to = (Method::GET, path.as_str());
+        self.answer(("get_revision", "draft"), to, None).await;
+        let promotion = json!({ "revision_id": draft, "expected_active_revision_id": base, "message": "Looks right" });
+        let path = format!("{page}/promote");
+        let to = (post.clone(), path.as_str());
+        self.both(("promote_revision", "promotion"), to, promotion)
+            .await;
+        let path = format!("{page}/content");
+        let to = (Method::GET, path.as_str());
+        let content = self.answer(("get_content", "content"), to, None).await;
+        let held = content["content_sha256"].as_str().unwrap();
+        let path = format!("{page}/content?known_content_sha256={held}");
+        let to = (Method::GET, path.as_str());
+        self.answer(("get_content", "unchanged"), to, None).await;
+        let rollback = json!({ "revision_id": base, "expected_active_revision_id": draft, "message": "Too early" });
+        let path = format!("{page}/rollback");
+        let to = (post, path.as_str());
+        self.both(("rollback_revision", "rollback"), to, rollback)
+            .await;
+        let to = (Method::GET, revisions.as_str());
+        self.answer(("list_revisions", "revisions"), to, None).await;
+        let path = format!("{page}/releases");
+        let to = (Method::GET, path.as_str());
+        self.answer(("list_releases", "releases"), to, None).await;
+        let body = json!({ "content": "<!doctype html><title>Notes</title><p>Water the beans", "title": "Notes" });
+        let to = (Method::PUT, page.as_str());
+        self.both(("republish_frontend", "page"), to, body).await;
+        let to = (Method::GET, page.as_str());
+        self.answer(("get_frontend", "frontend"), to, None).await;
+    }
+
+    pub(super) async fn payments(&mut self, project: &str) {
+        let (payments, post) = (format!("{project}/payments"), Method::POST);
+        let catalog = format!("{payments}/catalog");
+        let price = json!({
+            "product_name": "Handbook", "description": "All there is to know.", "label": "PDF", "amount": 900, "currency": "eur",
+        });
+        let to = (post.clone(), catalog.as_str());
+        let made = self.both(("add_price", "price"), to, price).await;
+        self.server.advance(7);
+        let order = json!({ "price": made["id"], "return_to": "/notes#thanks" });
+        let begun = self.server.json("/notes/payments/checkout", &order);
+        let begun = begun.header("accept", "application/json").answer().await;
+        let cookie = begun
+            .header("set-cookie")
+            .unwrap()
+            .split(';')
+            .next()
+            .unwrap();
+        let cookie = cookie.to_owned();
+        self.record("begin_checkout", "request", "order", &order);
+        self.record(
+            "begin_checkout",
+            "answer",
+            "page",
+            &begun.expect(200).json(),
+        );
+        self.server.advance(7);
+        let now = self.server.server().app().clock.now();
+        let paid = till::checkout("cs_test_1", "paid");
+        let event = till::event("evt_1", "checkout.session.completed", now.0 / 1000, &paid);
+        let sent = till::send(&self.server, event.to_string(), till::SECRET, now).await;
+        self.record("receive_webhook", "request", "completed", &event);
+        self.record(
+            "receive_webhook",
+            "answer",
+            "received",
+            &sent.expect(200).json(),
+        );
+        let status = self
+            .server
+            .get("/notes/payments/status")
+            .header("cookie", cookie);
+        let status = status.answer().await.expect(200).json();
+        self.record("payment_status", "answer", "paid", &status);
+        let sessions = format!("{payments}/sessions");
+        let to = (Method::GET, sessions.as_str());
+        self.answer(("list_sessions", "sessions"), to, None).await;
+        let price = format!("{catalog}/{}", made["id"].as_str().unwrap());
+        let to = (Method::DELETE, price.as_str());
+        self.answer(("deactivate_price", "price"), to, None).await;
+        let to = (Method::GET, catalog.as_str());
+        self.answer(("list_catalog", "catalog"), to, None).await;
+    }
+
+    pub(super) async fn overview(&mut self, project: &str) {
+        for (example, path) in [
+            (
+                ("list_frontends", "frontends"),
+                format!("{project}/frontends"),
+            ),
+            (("get_project", "project"), project.to_owned()),
+            (("list_projects", "projects"), "/api/v1/projects".to_owned()),
+        ] {
+            self.answer(example, (Method::GET, &path), None).await;
+        }
+        let call = json!({
+            "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": { "name": "manage_project", "arguments": { "action": "list" } },
+        });
+        let to = (Method::POST, "/mcp");
+        self.both(("call_tool", "call"), to, call).await;
+        let whole = self.ask(Method::GET, "/api/v1/openapi.json", None).await;
+        let part = json!({
+            "openapi": whole["openapi"], "servers": whole["servers"], "paths": { "/healthz": {} },
+            "info": { "title": whole["info"]["title"], "version": whole["info"]["version"] },
+        });
+        self.record("serve", "answer", "description", &part);
+    }
+}

@@ -1,0 +1,139 @@
+//! Sizes of files and functions.
+
+use super::*;
+
+/// The most lines that a source file has, its unit tests included.
+const LINES: usize = 400;
+
+/// Files past [`LINES`], each with the reason why it is one file.
+const LONG: [(&str, &str); 1] = [(
+    "guest-render/src/highlight/table.rs",
+    "a table: a row for each language",
+)];
+
+/// The most lines that a function has, tests aside.
+const FUNCTION_LINES: usize = 60;
+
+/// Longer functions, each with the reason: all are tables.
+const LONG_FUNCTIONS: [(&str, &str, &str); 5] = [
+    ("host/src/router/mod.rs", "api", "a line for each route"),
+    (
+        "host/src/backends/problems.rs",
+        "from",
+        "an arm for each error",
+    ),
+    (
+        "guest-gate/src/walk/expression.rs",
+        "expression",
+        "an arm for each kind of expression",
+    ),
+    (
+        "guest-gate/src/walk/statement.rs",
+        "statement",
+        "an arm for each kind of statement",
+    ),
+    (
+        "guest-gate/src/parse.rs",
+        "is_name",
+        "a line for each kind of token",
+    ),
+];
+
+#[test]
+fn files_are_short() {
+    let mut found = Vec::new();
+    for (path, text) in sources(".rs") {
+        let lines = text.lines().count();
+        let listed = LONG.iter().any(|(long, _)| *long == path);
+        if lines > LINES && !listed && !path.starts_with("tests/") {
+            found.push(format!("{path} has {lines} lines"));
+        }
+        if listed && lines <= LINES {
+            found.push(format!("{path} has {lines} lines: take it off the list"));
+        }
+    }
+    for (path, _) in LONG {
+        if !root().join(path).is_file() {
+            found.push(format!("{path} is listed and is not there"));
+        }
+    }
+    none(
+        &found,
+        &format!("a source has {LINES} lines at most, or a reason"),
+    );
+}
+
+/// The functions of a source, each with the number of its lines.
+fn functions(code: &str) -> Vec<(String, usize)> {
+    let lines: Vec<&str> = code.lines().collect();
+    let mut found = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let text = line.trim_start();
+        let Some((before, after)) = text.split_once("fn ") else {
+            continue;
+        };
+        let words = ["pub", "const", "async", "unsafe", "extern"];
+        let is_item = before
+            .split_whitespace()
+            .all(|word| words.iter().any(|known| word.starts_with(known)));
+        if !is_item || text.ends_with(';') {
+            continue;
+        }
+        let name = after
+            .chars()
+            .take_while(|c| c.is_alphanumeric() || *c == '_');
+        let indent = &line[..line.len() - text.len()];
+        let end = format!("{indent}}}");
+        let length = lines[at..].iter().position(|line| *line == end);
+        found.push((name.collect(), length.map_or(1, |length| length + 1)));
+    }
+    found
+}
+
+#[test]
+fn functions_are_short() {
+    let mut found = Vec::new();
+    let mut listed = Vec::new();
+    for (path, text) in sources(".rs") {
+        if is_test(&path) {
+            continue;
+        }
+        let production = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+        for (name, lines) in functions(production) {
+            let known = LONG_FUNCTIONS
+                .iter()
+                .find(|(file, function, _)| *file == path && *function == name);
+            match known {
+                Some(known) if lines > FUNCTION_LINES => listed.push(*known),
+                None if lines > FUNCTION_LINES => {
+                    found.push(format!("{path}: {name} has {lines} lines"));
+                }
+                _ => {}
+            }
+        }
+    }
+    for known in LONG_FUNCTIONS
+        .iter()
+        .filter(|known| !listed.contains(known))
+    {
+        found.push(format!(
+            "{}: {} may be taken off the list",
+            known.0, known.1
+        ));
+    }
+    none(
+        &found,
+        &format!("a function has {FUNCTION_LINES} lines at most, but for tables"),
+    );
+}
+
+#[test]
+fn long_functions_are_found() {
+    let body = "    a();\n".repeat(70);
+    let code = format!(
+        "/// About.\npub(super) async fn long<T>(\n    a: T,\n) {{\n{body}}}\n\nfn short() {{}}\n"
+    );
+    let found = functions(&code);
+    assert_eq!(found, [("long".to_owned(), 74), ("short".to_owned(), 1)]);
+    assert!(functions("    // the fn of a comment\n    let f: fn (u8) = g;").is_empty());
+}
