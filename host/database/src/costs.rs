@@ -13,7 +13,7 @@ use super::touched::Tables;
 const KNOWN: usize = 512;
 
 /// Knowledge about one statement.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Known {
     /// Cost of the statement.
     pub(super) cost: Cost,
@@ -46,13 +46,14 @@ impl Costs {
         }
     }
 
-    /// Returns what is known of a statement, if it was looked into.
-    pub(super) fn known(&self, sql: &str) -> Option<Known> {
+    /// Returns what `take` takes of the knowledge about a statement, if it was looked into.
+    pub(super) fn known<T>(&self, sql: &str, take: impl FnOnce(&Known) -> T) -> Option<T> {
         let schema = self.schema.load(Ordering::Acquire);
         if self.of.replace(schema) != schema {
             self.known.borrow_mut().clear();
         }
-        self.known.borrow().get(&self.hasher.hash_one(sql)).cloned()
+        let known = self.known.borrow();
+        known.get(&self.hasher.hash_one(sql)).map(take)
     }
 
     /// Remembers what a look into a statement has shown.

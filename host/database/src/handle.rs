@@ -268,27 +268,23 @@ impl Handle {
         result
     }
 
-    /// The cost of a statement that is prepared on this connection. One whose cost is not known is looked into, unless it is
-    /// watched closely: then it is for a lane.
+    /// The cost of a statement that is prepared on this connection. One whose cost is not known is looked into.
     ///
     /// # Errors
-    /// SQLite's, or that it runs elsewhere.
-    pub(super) fn cost(&self, sql: &str, watch: Watch) -> Result<Cost, Failure> {
-        match (self.costs.known(sql), watch) {
-            (Some(known), _) => Ok(known.cost),
-            (None, Watch::Closely) => Err(RunError::Elsewhere.into()),
-            (None, Watch::InLane) => {
-                let look = self.look_into(sql)?;
-                let cost = look.cost;
-                self.costs.learn(sql, look);
-                Ok(cost)
-            }
+    /// SQLite's.
+    pub(super) fn cost(&self, sql: &str) -> Result<Cost, Failure> {
+        if let Some(cost) = self.known_cost(sql) {
+            return Ok(cost);
         }
+        let look = self.look_into(sql)?;
+        let cost = look.cost;
+        self.costs.learn(sql, look);
+        Ok(cost)
     }
 
-    /// Whether the cost of a statement is known on this connection.
-    pub(super) fn knows(&self, sql: &str) -> bool {
-        self.costs.known(sql).is_some()
+    /// The cost of a statement, if it is known on this connection.
+    pub(super) fn known_cost(&self, sql: &str) -> Option<Cost> {
+        self.costs.known(sql, |known| known.cost)
     }
 
     /// Has SQLite take values of so many bytes and no longer, until the statement ends.

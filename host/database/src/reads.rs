@@ -64,9 +64,9 @@ impl Database {
         };
         let mut result = Err(RunError::Elsewhere);
         // One that has yet to be looked into is prepared in a lane.
-        if reader.knows(&call.sql) {
+        if let Some(cost) = reader.known_cost(&call.sql) {
             let watch = Stopwatch::start();
-            result = run_inline(&reader, call, &self.limits, INLINE);
+            result = run_inline(&reader, call, cost, &self.limits, INLINE);
             match result {
                 Err(RunError::Elsewhere) => pace.set_aside(),
                 _ => pace.took(watch.elapsed(), None),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rusqlite::{CachedStatement, Connection, ErrorCode, Row, Rows, Statement, StatementStatus};
 
+use super::cost::Cost;
 use super::error::RunError;
 use super::handle::{Failure, Handle};
 use super::meter::{Deadline, Watch};
@@ -50,7 +51,7 @@ pub(super) fn run(
     limits: &ResultLimits,
     budget: Duration,
 ) -> Result<ResultJson, RunError> {
-    run_watched(handle, call, limits, (budget, Watch::InLane), None)
+    run_watched(handle, call, limits, (budget, None), None)
 }
 
 /// Runs a statement, and puts its first row into `kept` too.
@@ -61,36 +62,40 @@ pub(super) fn run_keeping(
     budget: Duration,
     kept: Option<&mut FirstRow>,
 ) -> Result<ResultJson, RunError> {
-    run_watched(handle, call, limits, (budget, Watch::InLane), kept)
+    run_watched(handle, call, limits, (budget, None), kept)
 }
 
-/// Runs a statement on the thread of a request, within `budget`: one that is known to be cheap, else it is for a lane.
+/// Runs a statement of a known cost on the thread of a request, within `budget`: a cheap one, else it is for a lane.
 pub(super) fn run_inline(
     handle: &Handle,
     call: &Call,
+    cost: Cost,
     limits: &ResultLimits,
     budget: Duration,
 ) -> Result<ResultJson, RunError> {
-    run_watched(handle, call, limits, (budget, Watch::Closely), None)
+    run_watched(handle, call, limits, (budget, Some(cost)), None)
 }
 
 fn run_watched(
     handle: &Handle,
     call: &Call,
     limits: &ResultLimits,
-    (budget, watch): (Duration, Watch),
+    (budget, inline): (Duration, Option<Cost>),
     kept: Option<&mut FirstRow>,
 ) -> Result<ResultJson, RunError> {
     let role = if call.writes { Role::Write } else { Role::Read };
+    let watch = match inline {
+        Some(_) => Watch::Closely,
+        None => Watch::InLane,
+    };
     let result = handle.watched(role, budget, watch, |connection| {
-        let cost = handle.cost(&call.sql, watch)?;
+        let longest = match inline {
+            Some(cost) => cost.inline.ok_or(RunError::Elsewhere)?,
+            None => handle.cost(&call.sql)?.lane,
+        };
         if call.writes {
             handle.touch(&call.sql);
         }
-        let longest = match watch {
-            Watch::InLane => cost.lane,
-            Watch::Closely => cost.inline.ok_or(RunError::Elsewhere)?,
-        };
         // Only then the bound: SQLite reads its schema by it, too.
         let mut statement = connection.prepare_cached(&call.sql)?;
         handle.bound_values(longest)?;

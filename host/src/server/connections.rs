@@ -1,9 +1,12 @@
 //! Connections: accepted, spoken with in HTTP/1.1 or HTTP/2, and ended in good order.
 
 use std::convert::Infallible;
+use std::future::{Future, poll_fn};
 use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Poll, ready};
 use std::time::Duration;
 
 use axum::response::IntoResponse;
@@ -17,6 +20,7 @@ use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
 
 use super::front;
 use super::handshakes::{Handshakes, Place};
@@ -100,7 +104,7 @@ pub(super) async fn serve(
     drop(listener);
     // Sockets are told first; requests finish meanwhile.
     let ended = async { tokio::join!(app.realtime.stop(), graceful.shutdown()) };
-    if tokio::time::timeout(STOP_TIME, ended).await.is_err() {
+    if timeout(STOP_TIME, ended).await.is_err() {
         tracing::warn!("some requests or sockets did not finish in time");
     }
 }
@@ -119,7 +123,7 @@ pub(super) async fn accept(
             Ok(accepted) => return Some(accepted),
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(ACCEPT_BACKOFF).await;
+                sleep(ACCEPT_BACKOFF).await;
             }
         }
     }
@@ -189,32 +193,34 @@ impl Connection {
             async move { Ok::<_, Infallible>(front::handle(&app, &routers, peer, request).await) }
         });
         let connection = speaker.serve_connection_with_upgrades(TokioIo::new(stream), service);
-        tokio::select! {
-            ended = watcher.watch(connection) => if let Err(error) = ended {
-                tracing::debug!(%error, "a connection ended early");
-            },
-            () = given_up(stop, &seen.stream) => {}
-            () = silent(&seen.any), if is_secure => {}
-        }
+        let mut connection = pin!(watcher.watch(connection));
+        let (mut given_up, mut silent) = (pin!(given_up(stop)), pin!(sleep(HEAD_TIME)));
+        // What few connections wait for is asked only where it can end one: it would cost every request of the others.
+        poll_fn(|context| {
+            if let Poll::Ready(ended) = connection.as_mut().poll(context) {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "a connection ended early");
+                }
+                return Poll::Ready(());
+            }
+            if is_secure && !seen.any.load(Ordering::Relaxed) {
+                ready!(silent.as_mut().poll(context));
+                return Poll::Ready(());
+            }
+            if seen.stream.load(Ordering::Relaxed) {
+                return given_up.as_mut().poll(context);
+            }
+            Poll::Pending
+        })
+        .await;
     }
 }
 
-/// Waits until a client had time for its first request and made none: in HTTP/2 nothing else bounds that.
-async fn silent(any: &AtomicBool) {
-    tokio::time::sleep(HEAD_TIME).await;
-    if any.load(Ordering::Relaxed) {
-        std::future::pending::<()>().await;
-    }
-}
-
-/// Waits until a server that stops need not wait for a connection any more: one with a stream that nobody reads.
-async fn given_up(mut stop: watch::Receiver<bool>, streams: &AtomicBool) {
+/// Waits until a server that stops need not wait any more for a connection with a stream: nobody reads that.
+async fn given_up(mut stop: watch::Receiver<bool>) {
     // A sender that is gone has stopped too.
     let _ = stop.wait_for(|stop| *stop).await;
-    tokio::time::sleep(STREAM_TIME).await;
-    if !streams.load(Ordering::Relaxed) {
-        std::future::pending::<()>().await;
-    }
+    sleep(STREAM_TIME).await;
 }
 
 /// Serves operators: `GET /metrics` and nothing else.

@@ -154,7 +154,7 @@ impl Handle {
 
     /// The tables of a statement that has just run, if they are known.
     pub(super) fn tables(&self, sql: &str) -> Option<Arc<Tables>> {
-        self.costs.known(sql).map(|known| known.tables)
+        self.costs.known(sql, |known| Arc::clone(&known.tables))
     }
 
     /// Notes what a statement may have written.
