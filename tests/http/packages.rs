@@ -177,3 +177,20 @@ async fn the_units_are_right_and_closed() {
         assert!(judged.success, "{unit}: {}", judged.stdout);
     }
 }
+
+#[test]
+fn the_server_may_write_where_it_is_asked_for_backups() {
+    let read = |unit| std::fs::read_to_string(root().join("packaging").join(unit)).unwrap();
+    let value = |text: &str, start: &str| {
+        let found = text.lines().find_map(|line| line.strip_prefix(start));
+        found.unwrap().to_owned()
+    };
+    let asks = value(
+        &read("svc-backup.service"),
+        "ExecStart=/usr/bin/svc backup ",
+    );
+    let directory = asks.split(' ').next().unwrap();
+    let writes = value(&read("svc.service"), "StateDirectory=");
+    let mut writes = writes.split(' ').map(|name| format!("/var/lib/{name}"));
+    assert!(writes.any(|path| path == directory), "{directory}");
+}
