@@ -3,6 +3,7 @@
 mod account;
 mod actions;
 mod audit;
+mod authorities;
 mod backend_crashes;
 mod backends;
 mod backup_crashes;

@@ -22,7 +22,7 @@ use crate::gauges::Gauges;
 use crate::guests;
 use crate::http::rate_limit::RateLimits;
 use crate::mcp::Tools;
-use crate::outbound::Outbound;
+use crate::outbound::{NO_AUTHORITIES, Outbound};
 use crate::payments::Payments;
 use crate::payments::routes::Till;
 use crate::projects::Projects;
@@ -81,9 +81,13 @@ struct Paying {
 impl Ground {
     /// Opens the control database.
     pub(super) fn open(config: Config, clock: Clock, random: Random) -> anyhow::Result<Self> {
+        let outbound = Outbound::new()?;
+        if !outbound.is_believing() {
+            tracing::warn!("sign-in, payments and certificates will fail: {NO_AUTHORITIES}");
+        }
         Ok(Self {
             control: Control::open(&config.data).context("opening the control database")?,
-            outbound: Outbound::new()?,
+            outbound,
             config: Arc::new(config),
             clock,
             random,
