@@ -115,10 +115,6 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
         "Calls over {CONNECTIONS} connections, {RUNS} alternating runs of {} ms, beside hostile live queries of another tenant",
         RUN.as_millis()
     ))?;
-    let (svc, credential) = bench.owned_with("beside-live", LIMITS)?;
-    let mut owner = Owner::new(&svc, &credential)?;
-    tenant::settle(&mut owner, QUIET, &[])?;
-    tenant::settle(&mut owner, LOUD, &ACTIONS)?;
     // One thread: what the pages cost is taken from the machine that the server has.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -126,18 +122,9 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
         .build()?;
     let mut quiet = Figures::default();
     let mut beside = KINDS.map(|_| Figures::default());
-    let mut memory = KINDS.map(|_| 0.0_f64);
-    measured(&svc, &mut Figures::default())?;
-    let (before, _) = svc.memory()?;
-    for _ in 0..RUNS {
-        measured(&svc, &mut quiet)?;
-        for ((kind, beside), memory) in KINDS.iter().zip(&mut beside).zip(&mut memory) {
-            svc.forget_peak()?;
-            among(&svc, &runtime, *kind, || measured(&svc, beside))?;
-            let (_, most) = svc.memory()?;
-            *memory = memory.max(most - before);
-            svc.await_rest()?;
-        }
+    let mut memory = Vec::new();
+    for (kind, beside) in KINDS.iter().zip(&mut beside) {
+        memory.push(one(bench, &runtime, *kind, (&mut quiet, beside))?);
     }
     let beside: Vec<_> = KINDS.iter().map(|kind| kind.name).zip(&beside).collect();
     say_beside(&quiet, &beside, goals)?;
@@ -147,6 +134,28 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
         goals.at_most(&format!("memory of {name}, MB"), memory, MOST);
     }
     Ok(())
+}
+
+/// Measures calls alone and beside one kind, on a server of its own; returns how many megabytes more it took at the most.
+fn one(
+    bench: &Bench,
+    runtime: &Runtime,
+    kind: Kind,
+    (quiet, beside): (&mut Figures, &mut Figures),
+) -> anyhow::Result<f64> {
+    let (svc, credential) = bench.owned_with(&kind.name.replace(' ', "-"), LIMITS)?;
+    let mut owner = Owner::new(&svc, &credential)?;
+    tenant::settle(&mut owner, QUIET, &[])?;
+    tenant::settle(&mut owner, LOUD, &ACTIONS)?;
+    measured(&svc, &mut Figures::default())?;
+    let (before, _) = svc.memory()?;
+    svc.forget_peak()?;
+    for _ in 0..RUNS {
+        measured(&svc, quiet)?;
+        among(&svc, runtime, kind, || measured(&svc, beside))?;
+        svc.await_rest()?;
+    }
+    Ok(svc.memory()?.1 - before)
 }
 
 /// Does something while hostile pages do what they do.
