@@ -12,6 +12,7 @@ pub mod ids;
 pub mod memory_cache;
 pub mod names;
 pub mod numbers;
+pub mod positions;
 pub mod random;
 pub mod sqlite;
 mod stopwatch;

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use tokio::sync::oneshot;
 
+use super::committed::Answers;
 use super::error::RunError;
 use super::group::Turn;
 use super::open::{Database, Waiting, answer_of};
@@ -53,16 +54,13 @@ impl Database {
                     Err(error) => tracing::error!(%error, "a schema cannot be read"),
                 }
                 // Only now, so that what is looked at again is looked at by the schema that it has.
-                me.tell(touches);
-                // A caller that has gone away does not want it.
-                let _ = answer.send(result);
+                let answer = Answers::Alone(Box::new(move || {
+                    // A caller that has gone away does not want it.
+                    let _ = answer.send(result);
+                }));
+                writer.committed(touches, answer);
             }
         })))?;
         answer_of(answered, &turn).await
-    }
-
-    /// Tells whoever watches what a commit may have changed.
-    pub(super) fn tell(&self, touched: Touched) {
-        self.writers.news().tell(self.id, touched);
     }
 }

@@ -12,12 +12,13 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::batch::{BatchError, Work};
+use super::committed::Answers;
 use super::error::RunError;
 use super::handle::{Handle, internal};
 use super::open::WAIT;
 use super::pace::{Pace, SHORT, worked};
 use super::run::{ResultJson, ResultLimits};
-use super::touched::Touched;
+use super::writer::Writer;
 use svc_base::{Stopwatch, fault};
 
 /// The most writes that share a commit.
@@ -110,13 +111,9 @@ pub(super) struct Left {
     pub(super) rest: Vec<Write>,
 }
 
-/// Runs writes in one transaction. When it is durable, `told` hears what it may have changed, and then the writes are answered.
-pub(super) fn run_group(
-    handle: &Handle,
-    writes: Vec<Write>,
-    limits: &ResultLimits,
-    told: &dyn Fn(Touched),
-) -> Left {
+/// Runs writes in one transaction, and commits it: that is the first step, and they are answered with the second. Those that were
+/// not kept are answered at once.
+pub(super) fn run_group(writer: &mut Writer, writes: Vec<Write>, limits: &ResultLimits) -> Left {
     let mut left = Left::default();
     let mut waiting: Vec<Write> = writes.into_iter().filter(|w| w.turn.begin()).collect();
     // Savepoints cost as much as a small write: the first attempt goes without, in the hope that all is well.
@@ -128,14 +125,11 @@ pub(super) fn run_group(
             left.rest.append(&mut waiting);
             break;
         }
-        match attempt(handle, &mut waiting, limits, &mut left, guarded) {
+        match attempt(&writer.handle, &mut waiting, limits, &mut left, guarded) {
             Err(Lost::Unguarded) => guarded = true,
             Ok(results) => {
-                told(handle.take_touched());
-                fault::point("write.told");
-                for (write, result) in waiting.into_iter().zip(results) {
-                    write.answer(result);
-                }
+                let touched = writer.handle.take_touched();
+                writer.committed(touched, Answers::Writes(waiting, results));
                 break;
             }
             Err(Lost::To(offender, error)) => {
@@ -164,16 +158,12 @@ pub(super) fn run_group(
     left
 }
 
-/// Runs a write alone, for as long as a statement may take; `told` as in a group.
-pub(super) fn run_alone(
-    handle: &Handle,
-    write: Write,
-    limits: &ResultLimits,
-    told: &dyn Fn(Touched),
-) {
+/// Runs a write alone, for as long as a statement may take, and commits it: the first step, as of a group.
+pub(super) fn run_alone(writer: &mut Writer, write: Write, limits: &ResultLimits) {
     if !write.turn.begin() {
         return;
     }
+    let handle = &writer.handle;
     handle.take_touched();
     let (watch, before) = (Stopwatch::start(), worked());
     let result = begin(handle)
@@ -181,13 +171,18 @@ pub(super) fn run_alone(
         .and_then(|()| {
             let json = write.work.run(handle, limits, limits.time)?;
             commit_writes(handle)?;
-            told(handle.take_touched());
             Ok(json)
         })
         .inspect_err(|_| abandon(handle));
     let worked = worked().saturating_sub(before);
     write.pace.took(watch.elapsed(), Some(worked));
-    write.answer(result);
+    match result {
+        Ok(json) => {
+            let touched = handle.take_touched();
+            writer.committed(touched, Answers::Writes(vec![write], vec![Ok(json)]));
+        }
+        Err(error) => write.answer(Err(error)),
+    }
 }
 
 /// How a shared transaction was lost.

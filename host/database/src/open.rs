@@ -155,10 +155,8 @@ impl Database {
     }
 
     fn alone(&self, write: Write) -> Waiting {
-        let (limits, id, news) = (self.limits, self.id, self.writers.news().clone());
-        Waiting::Alone(Box::new(move |w| {
-            run_alone(&w.handle, write, &limits, &|touched| news.tell(id, touched));
-        }))
+        let limits = self.limits;
+        Waiting::Alone(Box::new(move |writer| run_alone(writer, write, &limits)))
     }
 
     pub(super) fn myself(&self) -> Result<Arc<Self>, RunError> {
@@ -238,7 +236,7 @@ impl Database {
             }
             group
         };
-        let writer = match writer {
+        let mut writer = match writer {
             Ok(writer) => writer,
             Err(error) => {
                 let told = |write: Write| write.answer(Err(error.clone().into()));
@@ -246,13 +244,13 @@ impl Database {
                 return;
             }
         };
-        let told = |touched| self.tell(touched);
-        let left = run_group(&writer.handle, group, &self.limits, &told);
+        let left = run_group(&mut writer, group, &self.limits);
         self.settle(writer, left);
     }
 
-    /// Returns the writer, and puts unfinished work back at the head of the queue.
+    /// Has those answered whose work is committed, returns the writer, and puts unfinished work back at the head of the queue.
     fn settle(&self, mut writer: Writer, left: Left) {
+        writer.acknowledge();
         writer.settle();
         let too_long = writer.has_long_log();
         self.put_writer(writer);

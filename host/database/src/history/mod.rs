@@ -188,6 +188,11 @@ impl History {
         !self.noted.is_empty()
     }
 
+    /// Returns the number of the last commit that a chain has; 0 without one.
+    pub(super) fn commit(&self) -> u64 {
+        self.chain.as_ref().map_or(0, |chain| chain.point.commit)
+    }
+
     /// When the last commit was.
     pub(super) fn last(&self) -> Option<Timestamp> {
         self.last
