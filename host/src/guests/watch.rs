@@ -4,6 +4,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use tokio::sync::{mpsc, oneshot};
+
 use super::record::{Folder, Record, RecordError};
 use super::status::{self, Paths, Presence, Said, Serves};
 use crate::config::Config;
@@ -12,6 +14,32 @@ use svc_sandbox::{Fallen, GuestDigest, Origin, Sandbox, World};
 
 /// How long nothing is said of calls after something was, in milliseconds.
 const QUIET: i64 = 1000;
+
+/// Has whoever follows the records look at once; clones ask the same one.
+#[derive(Clone, Debug)]
+pub struct Looks(mpsc::Sender<Asked>);
+
+/// Question who serves in a world, once the records have been looked at.
+#[derive(Debug)]
+pub struct Asked {
+    world: World,
+    answer: oneshot::Sender<Serves>,
+}
+
+impl Looks {
+    /// Makes the way to whoever follows the records, with its end.
+    pub fn way() -> (Self, mpsc::Receiver<Asked>) {
+        let (ask, asked) = mpsc::channel(1);
+        (Self(ask), asked)
+    }
+
+    /// Returns who serves in a world after a look that begins now; `None` once nobody looks any more.
+    pub async fn look(&self, world: World) -> Option<Serves> {
+        let (answer, answered) = oneshot::channel();
+        self.0.send(Asked { world, answer }).await.ok()?;
+        answered.await.ok()
+    }
+}
 
 /// Follows the records of both worlds, step by step. All of it blocks.
 #[derive(Debug)]
@@ -135,6 +163,12 @@ impl Watch {
             self.said = Some(said);
         }
         Ok(())
+    }
+
+    /// Answers who asked before the last look.
+    pub fn answer(&self, asked: Asked) {
+        // Whoever does not wait any more misses nothing.
+        let _ = asked.answer.send(self.serves(asked.world));
     }
 
     fn serves(&self, world: World) -> Serves {
