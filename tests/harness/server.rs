@@ -23,6 +23,9 @@ use crate::wait::{DEADLINE, until};
 /// Where a test's clock stands at first: 2026-11-20T12:00:00.000Z.
 pub const NOW: Timestamp = Timestamp(1_795_176_000_000);
 
+/// Variable of the environment that names the store of content of servers that say nothing of it, as a URL.
+pub const CONTENT: &str = "SVC_TESTS_CONTENT_URL";
+
 /// Compiled guests, which all servers of all tests share: below cargo's target directory, and nobody else's.
 pub fn cache() -> PathBuf {
     // The test binary lies in <target>/<profile>/deps.
@@ -147,6 +150,7 @@ impl TestServer {
         let settings = Settings {
             listen: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
             cache: Some(cache()),
+            content_url: std::env::var(CONTENT).ok().map(|url| url.parse().unwrap()),
             limits,
             ..Settings::default()
         };

@@ -166,7 +166,11 @@ impl Deployments {
     /// # Errors
     /// `Capacity`.
     pub fn check_disk(&self) -> Result<(), PublishError> {
-        if disk::free(&self.config.data)? < self.config.limits.free_disk_bytes {
+        let mut free = disk::free(&self.config.data)?;
+        if self.config.content_url.is_some() {
+            free = free.min(self.content.free()?);
+        }
+        if free < self.config.limits.free_disk_bytes {
             return Err(PublishError::Capacity(DISK_FULL));
         }
         Ok(())
