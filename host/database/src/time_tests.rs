@@ -124,9 +124,12 @@ impl Bench {
         if lane > longest.lane.0 {
             longest.lane = (lane, form());
         }
-        if !call.writes && self.is_quick_once(sql) {
+        if !call.writes
+            && self.is_quick_once(sql)
+            && let Some(cost) = self.handle.known_cost(sql)
+        {
             let before = processor();
-            let _ = run_inline(&self.handle, &call, &self.limits, INLINE);
+            let _ = run_inline(&self.handle, &call, cost, &self.limits, INLINE);
             let inline = processor() - before;
             if inline > HELD {
                 self.faults.push(format!(
