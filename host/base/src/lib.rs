@@ -16,5 +16,7 @@ pub mod positions;
 pub mod random;
 pub mod sqlite;
 mod stopwatch;
+pub mod threads;
+pub mod turns;
 
 pub use stopwatch::Stopwatch;

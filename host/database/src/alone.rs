@@ -7,11 +7,11 @@ use tokio::sync::oneshot;
 
 use super::committed::Answers;
 use super::error::RunError;
-use super::group::Turn;
 use super::open::{Database, Waiting, answer_of};
 use super::schema;
 use super::touched::Touched;
 use super::writer::Writer;
+use svc_base::turns::Turn;
 
 impl Database {
     /// Runs `work` with the writer for itself, in the order of the queue. Whoever watches is told that anything may be another.
@@ -42,7 +42,7 @@ impl Database {
         work: impl FnOnce(&mut Writer) -> Result<T, RunError> + Send + 'static,
     ) -> Result<T, RunError> {
         let (answer, answered) = oneshot::channel();
-        let turn = Arc::new(Turn::new());
+        let turn = Turn::new();
         let begun = Arc::clone(&turn);
         let me = self.myself()?;
         self.enqueue(Waiting::Alone(Box::new(move |writer| {

@@ -6,7 +6,6 @@
 //! one by one.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -19,6 +18,7 @@ use super::open::WAIT;
 use super::pace::{Pace, SHORT, worked};
 use super::run::{ResultJson, ResultLimits};
 use super::writer::Writer;
+use svc_base::turns::Turn;
 use svc_base::{Stopwatch, fault};
 
 /// The most writes that share a commit.
@@ -46,59 +46,6 @@ impl Write {
     /// Weight in a group, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.work.bytes()
-    }
-}
-
-/// Whether queued work has begun, agreed between who waits and who works.
-#[derive(Debug)]
-pub(super) struct Turn {
-    state: AtomicU8,
-    queued: Stopwatch,
-}
-
-const WAITING: u8 = 0;
-const BEGUN: u8 = 1;
-const GIVEN_UP: u8 = 2;
-
-impl Turn {
-    /// That of work which is queued now.
-    pub(super) fn new() -> Self {
-        Self {
-            state: AtomicU8::new(WAITING),
-            queued: Stopwatch::start(),
-        }
-    }
-
-    /// Begins, unless its caller has given up.
-    pub(super) fn begin(&self) -> bool {
-        self.state
-            .compare_exchange(WAITING, BEGUN, Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
-    }
-
-    /// Waits again, as if it had not begun, unless it has been queued for longer than that; its caller no longer gives up by itself then.
-    pub(super) fn wait_again(&self, longest: Duration) -> bool {
-        let waits = self.queued.elapsed() < longest;
-        if waits {
-            self.state.store(WAITING, Ordering::Relaxed);
-        }
-        waits
-    }
-
-    /// Gives up, unless it has begun.
-    pub(super) fn give_up(&self) -> bool {
-        self.state
-            .compare_exchange(WAITING, GIVEN_UP, Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
-    }
-}
-
-/// Gives a turn up when its caller goes away: what has not begun is nobody's any more.
-pub(super) struct GiveUp<'t>(pub(super) &'t Turn);
-
-impl Drop for GiveUp<'_> {
-    fn drop(&mut self) {
-        self.0.give_up();
     }
 }
 
@@ -281,23 +228,5 @@ pub(super) fn abandon(handle: &Handle) {
         && let Err(error) = handle.platform("ROLLBACK")
     {
         tracing::error!(%error, "a tenant's transaction cannot be rolled back");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_turn_that_waits_again_can_be_given_up_while_there_is_time() {
-        let (long, none) = (Duration::from_secs(3600), Duration::ZERO);
-        let turn = Turn::new();
-        assert!(turn.begin() && !turn.give_up());
-        assert!(turn.wait_again(long) && turn.begin());
-        assert!(turn.wait_again(long) && turn.give_up());
-        assert!(!turn.begin(), "its caller has gone");
-        let late = Turn::new();
-        assert!(late.begin() && !late.wait_again(none));
-        assert!(!late.begin(), "it has begun for good");
     }
 }

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::batch::{BatchError, Step, Work};
 use super::error::RunError;
-use super::group::{BYTES, CALLERS, GiveUp, Left, Turn, Write, run_alone, run_group};
+use super::group::{BYTES, CALLERS, Left, Write, run_alone, run_group};
 use super::handle::{Settings, internal};
 use super::lanes::Lanes;
 use super::pace::{Lane, Pace};
@@ -19,6 +19,7 @@ use super::schema;
 use super::shares::Owner;
 use super::writer::{Writer, Writers};
 use svc_base::ids::BackendId;
+use svc_base::turns::{self, Turn};
 
 /// How many writes of a database may wait.
 const WAITING: usize = 1024;
@@ -138,7 +139,7 @@ impl Database {
 
     async fn write(&self, work: Work, pace: Arc<Pace>) -> Result<ResultJson, BatchError> {
         let (answer, answered) = oneshot::channel();
-        let turn = Arc::new(Turn::new());
+        let turn = Turn::new();
         let write = Write {
             work,
             pace,
@@ -347,16 +348,12 @@ impl Drop for PassOn<'_> {
 
 /// Waits for an answer; for its beginning, only so long.
 pub(super) async fn answer_of<T, E: From<RunError>>(
-    mut answered: oneshot::Receiver<Result<T, E>>,
+    answered: oneshot::Receiver<Result<T, E>>,
     turn: &Turn,
 ) -> Result<T, E> {
-    let _given_up = GiveUp(turn);
-    match tokio::time::timeout(WAIT, &mut answered).await {
-        // What was dropped was refused, or failed in a way that the log tells: nothing was done.
-        Ok(answer) => answer.unwrap_or(Err(RunError::Busy.into())),
-        Err(_) if turn.give_up() => Err(RunError::Busy.into()),
-        Err(_) => answered.await.unwrap_or(Err(RunError::Busy.into())),
-    }
+    let answer = turns::answer_of(answered, turn, WAIT).await;
+    // What was dropped was refused, or failed in a way that the log tells: nothing was done.
+    answer.unwrap_or(Err(RunError::Busy.into()))
 }
 
 impl Drop for Database {
