@@ -60,20 +60,31 @@ pub struct Watch {
 struct Followed {
     world: World,
     folder: Folder,
-    /// State of the record's file when it was read last, if there was one.
-    seen: Option<Option<Stamp>>,
+    seen: Seen,
     /// Until when who serves is on trial.
     trial_until: Option<Timestamp>,
     sequence: u64,
     failures: Vec<String>,
 }
 
-/// Stamp of a file, which changes when the file is replaced.
-type Stamp = (u64, i64, i64, u64);
+/// State of a record's file when it was read last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    /// It has yet to be read.
+    Never,
+    /// There was none.
+    Missing,
+    /// A file, by a stamp that changes when the file is replaced.
+    File([u64; 2], [i64; 2]),
+}
 
-fn stamp(path: &Path) -> Option<Stamp> {
-    let data = std::fs::metadata(path).ok()?;
-    Some((data.ino(), data.mtime(), data.mtime_nsec(), data.len()))
+impl Seen {
+    fn now(path: &Path) -> Self {
+        match std::fs::metadata(path) {
+            Ok(data) => Self::File([data.ino(), data.len()], [data.mtime(), data.mtime_nsec()]),
+            Err(_) => Self::Missing,
+        }
+    }
 }
 
 impl Watch {
@@ -82,7 +93,7 @@ impl Watch {
         let worlds = World::ALL.map(|world| Followed {
             world,
             folder: Folder::new(&config.guests, world),
-            seen: None,
+            seen: Seen::Never,
             trial_until: None,
             sequence: 0,
             failures: Vec::new(),
@@ -190,15 +201,15 @@ impl Followed {
     /// Does what the record says, if it says something new; returns whether it did. A record that cannot be read is
     /// read again with the next look.
     fn follow(&mut self, sandbox: &Sandbox, fallen: &[Fallen], now: Timestamp) -> bool {
-        let found = stamp(&self.folder.record_path());
+        let found = Seen::now(&self.folder.record_path());
         let ended = self.trial_until.is_some_and(|until| now >= until);
-        if self.seen == Some(found) && !ended {
+        if self.seen == found && !ended {
             return false;
         }
         match self.folder.read() {
             Ok(record) => {
                 self.apply(sandbox, &record, fallen, now);
-                self.seen = Some(found);
+                self.seen = found;
                 true
             }
             Err(error) => {
