@@ -11,6 +11,7 @@ use serde_json::Value;
 use svc::config::{Limits, Settings};
 use svc::server::Server;
 use svc_base::clock::{Clock, Timestamp};
+use svc_base::random::Random;
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
@@ -173,7 +174,7 @@ impl TestServer {
         data: TempDir,
     ) -> Self {
         settings.data = Some(data.path().to_owned());
-        let server = Server::start(settings.clone(), clock.clone())
+        let server = Server::start(settings.clone(), clock.clone(), Random::system())
             .await
             .expect("the server starts");
         let believed = roots.as_deref().unwrap_or_default().as_bytes();

@@ -49,8 +49,7 @@ impl Server {
     ///
     /// # Errors
     /// When a setting is wrong, an address is taken, or the data directory is held by another server.
-    pub async fn start(settings: Settings, clock: Clock) -> anyhow::Result<Self> {
-        let random = Random::system();
+    pub async fn start(settings: Settings, clock: Clock, random: Random) -> anyhow::Result<Self> {
         let data = settings.data();
         if backup::is_backup(&data) {
             bail!(
