@@ -16,7 +16,7 @@ use anyhow::Context as _;
 use cap_std::fs::Dir;
 use serde::{Deserialize, Serialize};
 
-use super::components::{NEW, check_owner, installed_by_hand, is_ours, write_component};
+use super::components::{NEW, check_owner, installed_by_hand, is_ours};
 use crate::data_lock::make_private;
 use svc_base::clock::Timestamp;
 use svc_base::{disk, fault};
@@ -248,7 +248,7 @@ impl Folder {
         make_private(&self.path)?;
         let dir = disk::open(&self.path)?;
         let _turn = self.lock()?;
-        write_component(&dir, &named(&GuestDigest::of(component)), component)?;
+        disk::replace(&dir, &named(&GuestDigest::of(component)), component)?;
         fault::point("install.stored");
         Ok(())
     }
