@@ -153,6 +153,18 @@ fn what_was_put_there_by_hand_serves_until_something_is_installed() {
 }
 
 #[test]
+fn only_a_component_that_is_stored_is_chosen() {
+    let (_guests, folder) = folder();
+    let [a, b] = [b"a", b"b"].map(|bytes| GuestDigest::of(bytes));
+    folder.store(b"b").unwrap();
+    // A change that comes between removes what nothing names.
+    install(&folder, b"a");
+    let gone = folder.choose(b, String::new(), NOW);
+    assert!(matches!(gone, Err(RecordError::Gone(digest)) if digest == b));
+    assert_eq!(serving(&folder.read().unwrap()), [a]);
+}
+
+#[test]
 fn a_record_that_is_none_is_named() {
     let (guests, folder) = folder();
     install(&folder, b"a");
