@@ -8,9 +8,10 @@ use bytes::Bytes;
 use svc_base::names::{numbered, with_suffix};
 
 use super::model::is_reserved;
+pub use super::page_source::PageSource;
 pub(super) use super::page_source::Placement;
-pub use super::page_source::{PageSource, Warning};
 use super::timings::Stage;
+use super::views::Warning;
 use super::{Deployments, runtime, store};
 use crate::content::{self, Artifact, Digest, Pin};
 use crate::control;
