@@ -1,6 +1,7 @@
 //! nginx, if it is installed: the same pages as files, from its cache of open files, without a log.
 
 use std::net::SocketAddr;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -21,6 +22,8 @@ pub(crate) fn start(
     let settings = home.join("nginx.conf");
     std::fs::write(&settings, conf(address, &home, pages))?;
     let mut command = Command::new(program);
+    // Its workers outlive it, unless they are killed with it.
+    command.process_group(0);
     command.arg("-p").arg(&home).arg("-c").arg(&settings);
     Running::start_at(command, address).map(Some)
 }

@@ -311,17 +311,20 @@ impl Handle {
 
     /// How many bytes its pages have.
     pub(super) fn bytes(&self) -> rusqlite::Result<u64> {
-        let count = |row: &rusqlite::Row<'_>| row.get::<_, u32>(0);
-        let pages = self
-            .connection
-            .pragma_query_value(None, "page_count", count)?;
-        Ok(u64::from(pages) * PAGE_BYTES)
+        bytes_of(&self.connection)
     }
 
     /// Whether no transaction is open.
     pub(super) fn is_idle(&self) -> bool {
         self.connection.is_autocommit()
     }
+}
+
+/// How many bytes the pages of the database that a connection sees have.
+pub(super) fn bytes_of(connection: &Connection) -> rusqlite::Result<u64> {
+    let count = |row: &rusqlite::Row<'_>| row.get::<_, u32>(0);
+    let pages = connection.pragma_query_value(None, "page_count", count)?;
+    Ok(u64::from(pages) * PAGE_BYTES)
 }
 
 fn is_too_big(error: &rusqlite::Error) -> bool {

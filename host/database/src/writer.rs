@@ -10,7 +10,7 @@ use super::committed::{Answers, Commits, Following};
 use super::error::RunError;
 use super::files::Files;
 use super::handle::{Handle, Settings, internal};
-use super::history::{History, Lent, Packer, Terms};
+use super::history::{History, Lent, Packer, Terms, tell_gap};
 use super::open::{WAIT, lock};
 use super::touched::{News, Touched};
 use svc_base::ids::BackendId;
@@ -253,9 +253,8 @@ impl Writer {
 
     /// Takes what is new in the log into the history.
     pub(super) fn remember(&mut self) {
-        if let Err(error) = self.take() {
-            tracing::warn!(%error, "a database's history has a gap");
-        }
+        let known = self.history.is_outgrown();
+        tell_gap(self.take(), known);
     }
 
     /// Takes the log's commits into the history.

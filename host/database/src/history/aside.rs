@@ -4,13 +4,14 @@
 //! the log is copied no further than that reader, so that nothing leaves the log before history has it. While a history
 //! is lent out, the writer only notes its commits.
 
+use std::io;
 use std::mem;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
 use rusqlite::wal::CheckpointMode;
 
-use super::History;
+use super::{History, TooSmall};
 use crate::error::RunError;
 use crate::handle::{Handle, Settings, internal};
 use svc_base::fault;
@@ -48,7 +49,7 @@ impl Packer {
     ///
     /// # Errors
     /// When the system has none to give.
-    pub(in super::super) fn start() -> std::io::Result<Self> {
+    pub(in super::super) fn start() -> io::Result<Self> {
         let (jobs, waiting) = mpsc::channel::<Job>();
         let work = move || {
             for job in waiting {
@@ -78,9 +79,12 @@ impl Drop for Packer {
 }
 
 impl History {
-    /// Whether it can be taken aside: what is in the log surely follows it.
+    /// Whether it can be taken aside: what is in the log surely follows it, or there is nothing to be taken.
     pub(in super::super) fn can_be_lent(&self) -> bool {
-        self.chain.as_ref().is_some_and(|chain| !chain.doubtful)
+        match &self.chain {
+            Some(chain) => !chain.doubtful,
+            None => self.outgrown || !self.is_on(),
+        }
     }
 
     /// Has the first `frames` frames of the log, which are all that there is now, taken and copied beside the writer.
@@ -105,6 +109,7 @@ impl History {
             noted: mem::take(&mut self.noted),
             seen: self.seen,
             last: self.last,
+            outgrown: self.outgrown,
         };
         let (give, back) = mpsc::channel();
         let settings = settings.clone();
@@ -128,7 +133,7 @@ impl History {
         let Returned {
             history, wholly, ..
         } = returned;
-        self.chain = history.chain;
+        (self.chain, self.outgrown) = (history.chain, history.outgrown);
         if let Some(chain) = &mut self.chain {
             chain.copied = wholly;
         }
@@ -178,10 +183,19 @@ impl Drop for Lent {
     }
 }
 
-fn work(mut history: History, mut pin: Handle, settings: &Settings, frames: i32) -> Returned {
-    if let Err(error) = history.take_up_to(&mut pin.connection, frames.unsigned_abs()) {
+/// Tells the log why a history has a gap; that it is too small, only if that was not `known`.
+pub(in super::super) fn tell_gap(taken: io::Result<()>, known: bool) {
+    if let Err(error) = taken
+        && !(known && TooSmall::is(&error))
+    {
         tracing::warn!(%error, "a database's history has a gap");
     }
+}
+
+fn work(mut history: History, mut pin: Handle, settings: &Settings, frames: i32) -> Returned {
+    let known = history.is_outgrown();
+    let taken = history.take_up_to(&mut pin.connection, frames.unsigned_abs());
+    tell_gap(taken, known);
     fault::point("settle.taken");
     let copied = Handle::writer(settings).and_then(|copier| {
         let done = copier.copy_log(CheckpointMode::PASSIVE);

@@ -32,10 +32,11 @@ use self::log::{ALL, Log, PAGE, Position};
 use self::record::{Kind, Moment, Point, Record};
 use self::state::State;
 use super::files::LOG;
+use super::handle;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::fault;
 
-pub(super) use aside::{Lent, Packer};
+pub(super) use aside::{Lent, Packer, tell_gap};
 pub use past::Past;
 pub(super) use past::{is_stale, verify};
 
@@ -84,6 +85,8 @@ pub(super) struct History {
     seen: i32,
     /// When the last commit was.
     last: Option<Timestamp>,
+    /// Whether the database was too large for it when it was last taken.
+    outgrown: bool,
 }
 
 /// The chain that is added to.
@@ -129,6 +132,7 @@ impl History {
             noted: Vec::new(),
             seen: 0,
             last: None,
+            outgrown: false,
         };
         let opened = if history.is_on() {
             history.resume()
@@ -193,6 +197,11 @@ impl History {
         self.chain.as_ref().map_or(0, |chain| chain.point.commit)
     }
 
+    /// Whether the database was too large for it when it was last taken, so that there is none of what came since.
+    pub(super) fn is_outgrown(&self) -> bool {
+        self.outgrown
+    }
+
     /// When the last commit was.
     pub(super) fn last(&self) -> Option<Timestamp> {
         self.last
@@ -218,6 +227,7 @@ impl History {
         if taken.is_err() {
             self.chain = None;
         }
+        self.outgrown = taken.as_ref().is_err_and(TooSmall::is);
         taken
     }
 
@@ -279,6 +289,7 @@ impl History {
         log: Option<&Log>,
         most: u32,
     ) -> io::Result<()> {
+        self.check_size(connection)?;
         let frames = log
             .map(|log| log.committed(&log.start(), most))
             .transpose()?;
@@ -337,15 +348,20 @@ impl History {
         Ok(0)
     }
 
+    /// Makes sure that history may take as much as the database has, before that is read.
+    fn check_size(&self, connection: &Connection) -> io::Result<()> {
+        let bytes = handle::bytes_of(connection).map_err(io::Error::other)?;
+        if bytes > self.terms.most_bytes.min(MOST_IMAGE as u64) {
+            return Err(TooSmall.into());
+        }
+        Ok(())
+    }
+
     /// The database as it is, as SQLite has it: nobody else may open its file, for closing it would end SQLite's locks.
     fn image(&self, connection: &mut Connection) -> io::Result<Vec<u8>> {
-        let most = usize::try_from(self.terms.most_bytes).unwrap_or(usize::MAX);
         let image = connection.serialize(MAIN_DB).map_err(io::Error::other)?;
         if image.is_empty() || !image.len().is_multiple_of(PAGE) {
             return Err(io::Error::other("the database is not made of pages"));
-        }
-        if image.len() > most.min(MOST_IMAGE) {
-            return Err(TooSmall.into());
         }
         Ok(image.to_vec())
     }

@@ -169,7 +169,7 @@ async fn get(session: &Session, mut arguments: Arguments) -> Result<Value, Probl
 /// Changes a backend: its actions, its schema or its switches.
 async fn update(session: &Session, mut arguments: Arguments) -> Result<Value, Problem> {
     let backends = Arc::clone(&session.services.backends);
-    let defines = defines(&mut arguments);
+    let defines = defines(&arguments);
     let at = session.backend(&mut arguments).await?;
     if defines {
         let input = actions_of(arguments)?;

@@ -94,6 +94,31 @@ fn without_room_history_has_a_gap_and_nothing_fails() {
 }
 
 #[test]
+fn a_database_that_outgrows_its_history_has_none_until_it_fits_again() {
+    let site = Site::new(256 << 10);
+    let mut history = site.history();
+    history.take(&mut site.connection.borrow_mut()).unwrap();
+    let before = history.now();
+    site.tick();
+    site.run("INSERT INTO t VALUES (1, hex(randomblob(250000)))");
+    history.note(site.frames_in_log(), history.now());
+    for _ in 0..2 {
+        let error = history.take(&mut site.connection.borrow_mut()).unwrap_err();
+        assert!(TooSmall::is(&error), "{error}");
+        assert!(history.is_outgrown() && history.can_be_lent());
+    }
+    let past = history.at(before).unwrap().unwrap();
+    assert_eq!(Site::rows(&past.bytes).len(), 0, "what was kept is there");
+    site.run("DELETE FROM t; VACUUM");
+    history.take(&mut site.connection.borrow_mut()).unwrap();
+    assert!(!history.is_outgrown());
+    let noted = add(&site, &mut history, "fits");
+    history.take(&mut site.connection.borrow_mut()).unwrap();
+    let past = history.at(noted).unwrap().unwrap();
+    assert_eq!(Site::rows(&past.bytes), [(1, "fits".to_owned())]);
+}
+
+#[test]
 fn what_nobody_noted_is_dated_by_its_log() {
     let site = Site::new(1 << 30);
     let mut history = site.history();
