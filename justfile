@@ -58,7 +58,7 @@ websockets *arguments:
     target/websockets-python/bin/pip install --quiet --requirement tests/websockets/requirements.txt
     cd tests/websockets && npm ci --no-audit --no-fund && WEBSOCKETS_PYTHON=../../target/websockets-python/bin/python npm test -- {{arguments}}
 
-# Hold the codec of WebSockets to the Autobahn suite (needs Python 2.7 with pip, which few systems have any more)
+# Hold the codec of WebSockets to the Autobahn suite (needs Python 2.7 with pip, which pyenv builds: `just autobahn ~/.pyenv/versions/2.7.18/bin/python2.7`)
 autobahn python="python2.7":
     {{python}} -m pip install --quiet --upgrade --target target/autobahn autobahntestsuite==0.8.2
     AUTOBAHN_PYTHON={{python}} AUTOBAHN_HOME={{justfile_directory()}}/target/autobahn cargo test --locked --package svc-tests --test autobahn -- --nocapture

@@ -15,6 +15,7 @@ pub(crate) struct Arguments {
     /// One size of page alone, for whoever is looking for what it costs.
     pub(crate) page: Option<String>,
     pub(crate) nginx: Option<PathBuf>,
+    pub(crate) nats: Option<PathBuf>,
     pub(crate) pocketbase: Option<PathBuf>,
 }
 
@@ -37,13 +38,14 @@ impl Arguments {
                 "--svc" => read.svc = path()?,
                 "--before" => read.before = path()?,
                 "--nginx" => read.nginx = path()?,
+                "--nats" => read.nats = path()?,
                 "--pocketbase" => read.pocketbase = path()?,
                 "--page" => {
                     read.page = Some(words.next().context("--page needs a size, as in 10")?);
                 }
                 part if parts.contains(&part) => read.parts.push(word),
                 other => bail!(
-                    "unknown argument {other}: give any of {parts:?}, --page KB, --svc PATH, --before PATH, --nginx PATH or --pocketbase PATH"
+                    "unknown argument {other}: give any of {parts:?}, --page KB, --svc PATH, --before PATH, --nginx PATH, --nats PATH or --pocketbase PATH"
                 ),
             }
         }

@@ -14,9 +14,10 @@ use tokio::task::JoinSet;
 use super::client::{self, head_end};
 use super::load;
 use super::owner::Owner;
-use super::relay::{Frames, frame, open};
+use super::relay::open;
 use super::report::{Goals, median, millis, quantile, say, title};
 use super::server::{Bench, Running};
+use super::speech::{Frames, frame};
 
 /// Number of clients that watch.
 pub(crate) const WATCHERS: usize = 1_000;

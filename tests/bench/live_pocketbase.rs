@@ -17,9 +17,9 @@ use tokio::task::JoinSet;
 
 use super::client;
 use super::live::{Ledger, RUN, WATCHERS, WRITES, write};
-use super::pocketbase::{COLLECTION, NOT_INSTALLED, on_path, start};
+use super::pocketbase::{COLLECTION, NOT_INSTALLED, start};
 use super::report::{quantile, say, title};
-use super::server::{Bench, Running};
+use super::server::{Bench, Running, on_path};
 
 /// The way to its streams.
 const REALTIME: &str = "/api/realtime";
@@ -31,7 +31,7 @@ const CLIENT: &[u8] = b"\"clientId\":\"";
 /// Measures its subscription to records, if there is one.
 pub(crate) fn measure(bench: &Bench, given: Option<PathBuf>) -> anyhow::Result<()> {
     title("PocketBase's subscription to records: a thousand who watch, beside 64 writes a second")?;
-    let Some(program) = given.or_else(on_path) else {
+    let Some(program) = given.or_else(|| on_path("pocketbase")) else {
         return say(NOT_INSTALLED);
     };
     let pocketbase = start(&program, &bench.directory("live-pocketbase"))?;

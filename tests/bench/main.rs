@@ -6,6 +6,8 @@
 mod arguments;
 mod backend;
 mod beside;
+mod beside_live;
+mod beside_rooms;
 mod calls;
 mod calls_before;
 mod client;
@@ -23,6 +25,7 @@ mod minimal;
 mod minimal_ledger;
 mod minimal_rooms;
 mod minimal_sql;
+mod nats;
 mod neighbours;
 mod nginx;
 mod owner;
@@ -36,7 +39,9 @@ mod rerender;
 mod rooms;
 mod rounds;
 mod server;
+mod sockets;
 mod source;
+mod speech;
 mod startup;
 mod tenant;
 mod views;
@@ -87,10 +92,17 @@ const PARTS: &[(&str, Measure)] = &[
         rerender::measure(&run.bench, goals)
     }),
     ("crowd", |run, goals| crowd::measure(&run.bench, goals)),
-    ("rooms", |run, goals| rooms::measure(&run.bench, goals)),
+    ("rooms", rooms::measure),
+    ("sockets", sockets::measure),
+    ("beside-rooms", |run, goals| {
+        beside_rooms::measure(&run.bench, goals)
+    }),
     ("live", |run, goals| {
         live::measure(&run.bench, goals)?;
         live_pocketbase::measure(&run.bench, run.arguments.pocketbase.clone())
+    }),
+    ("beside-live", |run, goals| {
+        beside_live::measure(&run.bench, goals)
     }),
     ("payments", |run, goals| {
         payments::measure(&run.bench, goals)

@@ -15,9 +15,9 @@ use super::server::{Bench, Running};
 use super::tenant;
 
 const RUNS: usize = 5;
-const RUN: Duration = Duration::from_millis(1500);
+pub(crate) const RUN: Duration = Duration::from_millis(1500);
 /// Connections of the one who is measured: enough to notice a stall, few enough not to be one.
-const CONNECTIONS: usize = 4;
+pub(crate) const CONNECTIONS: usize = 4;
 /// The connections of the one who never ends: more than there are threads for such work. They run for so long before anything is
 /// measured that the first reach their deadline while it is.
 const LOOPS: Crowd = Crowd {
@@ -31,8 +31,8 @@ const TRAINING: usize = 3;
 const OPERATIONS: [Operation; 2] = [Operation::Row, Operation::Insert];
 
 /// The two tenants' pages.
-const QUIET: &str = "quiet";
-const LOUD: &str = "loud";
+pub(crate) const QUIET: &str = "quiet";
+pub(crate) const LOUD: &str = "loud";
 /// Actions that run until they are stopped: by their time alone, and by the space that they sort in, too; and some that take
 /// long within one row, where `n` is large.
 const LOUD_ACTIONS: [(&str, &str); 4] = [
@@ -72,9 +72,9 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
     let like = format!("SELECT {} AS x", vec![LIKE.0; LIKE.1].join(" + "));
     let loud = LOUD_ACTIONS.map(|(name, sql)| (name, if sql.is_empty() { &*like } else { sql }));
     tenant::settle(&mut owner, LOUD, &loud)?;
-    let mut quiet = [Runs::default(), Runs::default()];
-    let mut beside = LOUD_ACTIONS.map(|_| [Runs::default(), Runs::default()]);
-    measured(&svc, &mut [Runs::default(), Runs::default()])?;
+    let mut quiet = Figures::default();
+    let mut beside = LOUD_ACTIONS.map(|_| Figures::default());
+    measured(&svc, &mut Figures::default())?;
     for _ in 0..RUNS {
         measured(&svc, &mut quiet)?;
         for ((action, _), beside) in LOUD_ACTIONS.iter().zip(&mut beside) {
@@ -86,25 +86,39 @@ pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
             svc.await_rest()?;
         }
     }
-    say(&format!("{:32} {:>10} {:>10}", "", "p99 ms", "calls/s"))?;
-    for (at, operation) in OPERATIONS.iter().enumerate() {
-        let name = operation.name();
-        quiet[at].say(&format!("{name}, quiet"))?;
-        let most = (2.0 * median(&quiet[at].p99)).max(10.0);
-        for ((action, _), beside) in LOUD_ACTIONS.iter().zip(&beside) {
-            let case = format!("{name} beside {action}");
-            beside[at].say(&case)?;
-            goals.at_most(&format!("{case}: p99, ms"), median(&beside[at].p99), most);
-        }
-    }
+    let beside = LOUD_ACTIONS.iter().zip(&beside);
+    let beside: Vec<_> = beside
+        .map(|((name, _), figures)| (*name, figures))
+        .collect();
+    say_beside(&quiet, &beside, goals)?;
     let (now, most) = svc.memory()?;
     say(&format!(
         "svc after it: {now:.1} MB resident, {most:.1} MB at the most."
     ))
 }
 
+/// Figures of each operation.
+pub(crate) type Figures = [Runs; OPERATIONS.len()];
+
+/// Prints what a quiet tenant has alone and beside others, whom it must not notice.
+pub(crate) fn say_beside(
+    quiet: &Figures,
+    beside: &[(&str, &Figures)],
+    goals: &mut Goals,
+) -> anyhow::Result<()> {
+    say(&format!("{:32} {:>10} {:>10}", "", "p99 ms", "calls/s"))?;
+    for (at, operation) in OPERATIONS.iter().enumerate() {
+        let beside: Vec<_> = beside
+            .iter()
+            .map(|(other, figures)| (*other, &figures[at]))
+            .collect();
+        quiet[at].say_beside(operation.name(), &beside, goals)?;
+    }
+    Ok(())
+}
+
 /// One run of each operation.
-fn measured(svc: &Running, into: &mut [Runs; 2]) -> anyhow::Result<()> {
+pub(crate) fn measured(svc: &Running, into: &mut Figures) -> anyhow::Result<()> {
     for (operation, runs) in OPERATIONS.iter().zip(into) {
         let calls = operation.calls(svc.address, QUIET);
         runs.add(&load::run(svc.address, &calls, CONNECTIONS, RUN)?);
@@ -115,15 +129,32 @@ fn measured(svc: &Running, into: &mut [Runs; 2]) -> anyhow::Result<()> {
 
 /// Figures of some runs.
 #[derive(Debug, Default)]
-struct Runs {
+pub(crate) struct Runs {
     p99: Vec<f64>,
     rates: Vec<f64>,
 }
 
 impl Runs {
-    fn add(&mut self, outcome: &load::Outcome) {
+    pub(crate) fn add(&mut self, outcome: &load::Outcome) {
         self.p99.push(quantile(&outcome.latencies, 0.99) / 1e3);
         self.rates.push(outcome.rate);
+    }
+
+    /// Prints what was had alone and beside others, of whom nothing must be noticed.
+    pub(crate) fn say_beside(
+        &self,
+        name: &str,
+        beside: &[(&str, &Self)],
+        goals: &mut Goals,
+    ) -> anyhow::Result<()> {
+        self.say(&format!("{name}, quiet"))?;
+        let most = (2.0 * median(&self.p99)).max(10.0);
+        for (other, runs) in beside {
+            let case = format!("{name} beside {other}");
+            runs.say(&case)?;
+            goals.at_most(&format!("{case}: p99, ms"), median(&runs.p99), most);
+        }
+        Ok(())
     }
 
     fn say(&self, case: &str) -> anyhow::Result<()> {

@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::server::{Bench, Running, free_address};
+use super::server::{Bench, Running, free_address, on_path};
 
 /// Starts nginx on the pages in a directory, or answers that there is none to start.
 pub(crate) fn start(
@@ -13,7 +13,7 @@ pub(crate) fn start(
     program: Option<PathBuf>,
     pages: &Path,
 ) -> anyhow::Result<Option<Running>> {
-    let Some(program) = program.or_else(installed) else {
+    let Some(program) = program.or_else(|| on_path("nginx")) else {
         return Ok(None);
     };
     let address = free_address()?;
@@ -26,13 +26,6 @@ pub(crate) fn start(
     command.process_group(0);
     command.arg("-p").arg(&home).arg("-c").arg(&settings);
     Running::start_at(command, address).map(Some)
-}
-
-fn installed() -> Option<PathBuf> {
-    let found = |path: &PathBuf| path.is_file();
-    let path = std::env::var_os("PATH")?;
-    let mut folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
-    folders.find_map(|folder| Some(folder.join("nginx")).filter(found))
 }
 
 fn conf(address: SocketAddr, home: &Path, pages: &Path) -> String {

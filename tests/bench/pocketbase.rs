@@ -15,7 +15,7 @@ use super::items::{self, Operation};
 use super::owner::Owner;
 use super::report::{Goals, say, title};
 use super::rounds::{Contender, ROUND, ROUNDS, compare, say_head, say_ratio};
-use super::server::{Bench, Running, free_address};
+use super::server::{Bench, Running, free_address, on_path};
 use super::tenant;
 
 /// The collection that is the table; its keys are texts of 15 characters.
@@ -48,7 +48,7 @@ pub(crate) fn measure(
         "Actions beside PocketBase's REST API, {ROUNDS} alternating rounds of {} ms; its inserts are not synced",
         ROUND.as_millis()
     ))?;
-    let Some(program) = given.or_else(on_path) else {
+    let Some(program) = given.or_else(|| on_path("pocketbase")) else {
         return say(NOT_INSTALLED);
     };
     let (svc, credential) = bench.owned("beside-pocketbase")?;
@@ -80,14 +80,6 @@ pub(crate) fn measure(
         }
     }
     Ok(())
-}
-
-/// The one that is installed, if there is one.
-pub(crate) fn on_path() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|directory| directory.join("pocketbase"))
-        .find(|program| program.is_file())
 }
 
 /// Starts it on a new directory. It has a superuser first: without one it would open a browser.

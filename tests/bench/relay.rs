@@ -7,25 +7,42 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
 
-/// Filling of a message beside its time, so that it is as long as one of a page.
-const FILLING: &str = "0123456789012345678901234567890123456789012345678901234567890123456789";
-/// Before the digits of a message's time.
-const MARK: &[u8] = b"\"data\":\"t";
+use super::server::Running;
+use super::speech::{Ear, Frames, Heard, Speech};
 
-/// Counts of a run.
-#[derive(Debug, Default)]
-pub(crate) struct Counts {
-    /// Messages that were received.
-    pub(crate) delivered: AtomicU64,
-    /// Sockets that the server has closed.
-    pub(crate) closed: AtomicU64,
+/// How long a large room takes until everybody in it is a member.
+const SETTLING: Duration = Duration::from_millis(1_500);
+/// How long a client waits before it looks whether the run is over.
+const LOOK: Duration = Duration::from_millis(200);
+/// Bytes that the kernel may hold for a client that reads slowly: as few as it allows.
+const SMALL: u32 = 4 * 1024;
+
+/// A relay that is measured.
+#[derive(Debug)]
+pub(crate) struct Relay {
+    pub(crate) name: &'static str,
+    pub(crate) server: Running,
+    pub(crate) speech: Speech,
+    /// The path of a room on it.
+    pub(crate) path: fn(usize) -> String,
+}
+
+/// Rooms of so many members, of whom so many send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) name: &'static str,
+    pub(crate) rooms: usize,
+    pub(crate) members: usize,
+    pub(crate) senders: usize,
 }
 
 /// Pace of the senders.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Pace {
     /// Again, as soon as another member has an earlier message: so many are on their way.
     Window(usize),
@@ -33,10 +50,133 @@ pub(crate) enum Pace {
     Every(Duration),
 }
 
+/// Counts of a run.
+#[derive(Debug, Default)]
+struct Counts {
+    /// Messages that were received.
+    delivered: AtomicU64,
+    /// Sockets that the server has closed.
+    closed: AtomicU64,
+}
+
+/// One run: members of rooms, some of whom send.
+#[derive(Debug)]
+struct Run {
+    began: Instant,
+    over: AtomicBool,
+    counts: Counts,
+}
+
+impl Run {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            began: Instant::now(),
+            over: AtomicBool::new(false),
+            counts: Counts::default(),
+        })
+    }
+}
+
+/// Members of rooms at work.
+#[derive(Debug)]
+pub(crate) struct Play {
+    run: Arc<Run>,
+    receivers: Vec<JoinHandle<Vec<f64>>>,
+    senders: Vec<JoinHandle<anyhow::Result<()>>>,
+    /// Without these halves, the other ones would end.
+    _silent: Vec<OwnedWriteHalf>,
+}
+
+impl Play {
+    /// Has all members join, and their senders begin.
+    pub(crate) async fn begin(relay: &Relay, shape: Shape, pace: Pace) -> anyhow::Result<Self> {
+        let run = Run::new();
+        let (mut receivers, mut senders, mut silent) = (Vec::new(), Vec::new(), Vec::new());
+        for room in 0..shape.rooms {
+            // One listener lets the senders of its room go on.
+            let turns = match pace {
+                Pace::Window(window) => window * shape.senders,
+                Pace::Every(_) => 0,
+            };
+            let heard = Arc::new(Semaphore::new(turns));
+            for member in 0..shape.members {
+                let (reading, writing) = relay.join(room).await?.into_split();
+                let listens = member + 1 == shape.members;
+                let turns = listens.then(|| Arc::clone(&heard));
+                let ear = Ear::new(relay.speech);
+                let receiving = receive(Arc::clone(&run), reading, ear, listens, turns);
+                receivers.push(tokio::spawn(receiving));
+                if member < shape.senders {
+                    senders.push((room, writing, Arc::clone(&heard)));
+                } else {
+                    silent.push(writing);
+                }
+            }
+        }
+        tokio::time::sleep(SETTLING).await;
+        let send = |(room, writing, heard)| {
+            let says = (relay.speech, room);
+            tokio::spawn(send(Arc::clone(&run), writing, says, pace, heard))
+        };
+        let senders = senders.into_iter().map(send).collect();
+        Ok(Self {
+            run,
+            receivers,
+            senders,
+            _silent: silent,
+        })
+    }
+
+    /// How many messages were delivered so far.
+    pub(crate) fn delivered(&self) -> u64 {
+        self.run.counts.delivered.load(Ordering::Relaxed)
+    }
+
+    /// Ends it; returns latencies in milliseconds.
+    ///
+    /// # Errors
+    /// When the server has closed a socket meanwhile.
+    pub(crate) async fn end(self) -> anyhow::Result<Vec<f64>> {
+        let closed = self.run.counts.closed.load(Ordering::Relaxed);
+        self.run.over.store(true, Ordering::Relaxed);
+        let mut latencies = Vec::new();
+        for sender in self.senders {
+            sender.await??;
+        }
+        for receiver in self.receivers {
+            latencies.extend(receiver.await?);
+        }
+        ensure!(closed == 0, "{closed} sockets were closed");
+        Ok(latencies)
+    }
+}
+
+impl Relay {
+    /// Opens a socket to a room.
+    pub(crate) async fn join(&self, room: usize) -> anyhow::Result<TcpStream> {
+        let mut stream = open(self.server.address, &(self.path)(room)).await?;
+        if let Some(first) = self.speech.joins(room) {
+            stream.write_all(&first).await?;
+        }
+        Ok(stream)
+    }
+}
+
 /// Opens a socket.
 pub(crate) async fn open(address: SocketAddr, path: &str) -> anyhow::Result<TcpStream> {
-    let mut stream = TcpStream::connect(address).await?;
+    upgrade(TcpStream::connect(address).await?, path).await
+}
+
+/// Opens a socket for which the kernel holds little that its client has not read.
+pub(crate) async fn open_small(address: SocketAddr, path: &str) -> anyhow::Result<TcpStream> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_recv_buffer_size(SMALL)?;
+    upgrade(socket.connect(address).await?, path).await
+}
+
+async fn upgrade(mut stream: TcpStream, path: &str) -> anyhow::Result<TcpStream> {
     stream.set_nodelay(true)?;
+    let address = stream.peer_addr()?;
     let request = format!(
         "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
     );
@@ -53,84 +193,22 @@ pub(crate) async fn open(address: SocketAddr, path: &str) -> anyhow::Result<TcpS
     Ok(stream)
 }
 
-/// A client's frame; a mask of zeros is a mask.
-pub(crate) fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
-    let mut frame = vec![first];
-    match u16::try_from(payload.len()) {
-        Ok(short @ ..=125) => frame.push(0x80 | short.to_le_bytes()[0]),
-        Ok(long) => {
-            frame.push(0xfe);
-            frame.extend(long.to_be_bytes());
-        }
-        Err(_) => frame.clear(),
-    }
-    frame.extend([0; 4]);
-    frame.extend(payload);
-    frame
-}
-
-/// Frames of a server, as they come.
-#[derive(Debug, Default)]
-pub(crate) struct Frames(Vec<u8>);
-
-impl Frames {
-    /// Takes what has come; `on` gets the opcode and the payload of each whole frame.
-    pub(crate) fn take(&mut self, bytes: &[u8], mut on: impl FnMut(u8, &[u8])) {
-        self.0.extend_from_slice(bytes);
-        let mut at = 0;
-        while let Some((opcode, start, end)) = head(&self.0[at..]) {
-            on(opcode, &self.0[at + start..at + end]);
-            at += end;
-        }
-        self.0.drain(..at);
-    }
-}
-
-fn head(bytes: &[u8]) -> Option<(u8, usize, usize)> {
-    let (start, length) = match *bytes.get(1)? {
-        126 => (
-            4,
-            usize::from(u16::from_be_bytes([*bytes.get(2)?, *bytes.get(3)?])),
-        ),
-        short => (2, usize::from(short)),
-    };
-    let end = start + length;
-    (bytes.len() >= end).then_some((bytes[0] & 0x0f, start, end))
-}
-
-/// The time that a message carries, in nanoseconds of the run.
-fn time_of(payload: &[u8]) -> Option<u64> {
-    let at = payload.windows(MARK.len()).position(|part| part == MARK)?;
-    let digits = payload[at + MARK.len()..]
-        .iter()
-        .take_while(|b| b.is_ascii_digit());
-    Some(digits.fold(0, |time, digit| time * 10 + u64::from(digit - b'0')))
-}
-
-/// One run: members of rooms, some of whom send.
-#[derive(Debug)]
-pub(crate) struct Run {
-    pub(crate) began: Instant,
-    pub(crate) over: AtomicBool,
-    pub(crate) counts: Counts,
-}
-
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Receives, counts, and measures if it is to; returns latencies in milliseconds.
-pub(crate) async fn receive(
+async fn receive(
     run: Arc<Run>,
-    mut stream: tokio::net::tcp::OwnedReadHalf,
+    mut stream: OwnedReadHalf,
+    mut ear: Ear,
     measures: bool,
-    heard: Option<Arc<Semaphore>>,
+    turns: Option<Arc<Semaphore>>,
 ) -> Vec<f64> {
-    let mut frames = Frames::default();
     let mut latencies = Vec::new();
     let mut buffer = vec![0; 16 * 1024];
     while !run.over.load(Ordering::Relaxed) {
-        let read = tokio::time::timeout(Duration::from_millis(200), stream.read(&mut buffer));
+        let read = tokio::time::timeout(LOOK, stream.read(&mut buffer));
         let length = match read.await {
             Err(_) => continue,
             Ok(Ok(length)) if length > 0 => length,
@@ -140,40 +218,42 @@ pub(crate) async fn receive(
             }
         };
         let mut delivered = 0;
-        frames.take(&buffer[..length], |opcode, payload| {
-            if opcode == 8 {
+        ear.take(&buffer[..length], |heard| match heard {
+            Heard::Closed => {
                 run.counts.closed.fetch_add(1, Ordering::Relaxed);
             }
-            // Events of the platform's are no messages.
-            if opcode != 1 || payload.starts_with(br#"{"v":1,"type":"svc:"#) {
-                return;
-            }
-            delivered += 1;
-            if measures && let Some(sent) = time_of(payload) {
-                let now = nanos(run.began.elapsed());
-                latencies.push(Duration::from_nanos(now.saturating_sub(sent)).as_secs_f64() * 1e3);
+            // A run is over before anybody must answer.
+            Heard::Ping => {}
+            Heard::Message(time) => {
+                delivered += 1;
+                if measures && let Some(sent) = time {
+                    let now = nanos(run.began.elapsed());
+                    let took = Duration::from_nanos(now.saturating_sub(sent));
+                    latencies.push(took.as_secs_f64() * 1e3);
+                }
             }
         });
         run.counts.delivered.fetch_add(delivered, Ordering::Relaxed);
-        if let Some(heard) = &heard {
-            heard.add_permits(usize::try_from(delivered).unwrap_or(0));
+        if let Some(turns) = &turns {
+            turns.add_permits(usize::try_from(delivered).unwrap_or(0));
         }
     }
     latencies
 }
 
 /// Sends until the run is over.
-pub(crate) async fn send(
+async fn send(
     run: Arc<Run>,
-    mut stream: tokio::net::tcp::OwnedWriteHalf,
+    mut stream: OwnedWriteHalf,
+    (speech, room): (Speech, usize),
     pace: Pace,
-    heard: Arc<Semaphore>,
+    turns: Arc<Semaphore>,
 ) -> anyhow::Result<()> {
     let mut next = tokio::time::Instant::now();
     while !run.over.load(Ordering::Relaxed) {
         match pace {
             Pace::Window(_) => {
-                let turn = tokio::time::timeout(Duration::from_millis(200), heard.acquire());
+                let turn = tokio::time::timeout(LOOK, turns.acquire());
                 match turn.await {
                     Ok(permit) => permit?.forget(),
                     Err(_) => continue,
@@ -184,22 +264,17 @@ pub(crate) async fn send(
                 tokio::time::sleep_until(next).await;
             }
         }
-        let time = nanos(run.began.elapsed());
-        let text = format!(r#"{{"v":1,"type":"move","data":"t{time} {FILLING}"}}"#);
-        if stream
-            .write_all(&frame(0x81, text.as_bytes()))
-            .await
-            .is_err()
-        {
+        let message = speech.says(room, nanos(run.began.elapsed()));
+        if stream.write_all(&message).await.is_err() {
             bail!("a sender was cut off");
         }
     }
     Ok(())
 }
 
-/// Sits there, and answers pings; returns when the server closes or the run is over.
-pub(crate) async fn sit(run: Arc<Run>, mut stream: TcpStream) {
-    let mut frames = Frames::default();
+/// Sits there, and answers pings; counts itself when the server closes.
+pub(crate) async fn sit(speech: Speech, mut stream: TcpStream, lost: Arc<AtomicU64>) {
+    let mut ear = Ear::new(speech);
     let mut buffer = [0; 1024];
     loop {
         let length = match stream.read(&mut buffer).await {
@@ -207,14 +282,38 @@ pub(crate) async fn sit(run: Arc<Run>, mut stream: TcpStream) {
             _ => break,
         };
         let mut pings = 0;
-        frames.take(&buffer[..length], |opcode, _| {
-            pings += u32::from(opcode == 9);
+        ear.take(&buffer[..length], |heard| {
+            pings += u32::from(heard == Heard::Ping);
         });
         for _ in 0..pings {
-            if stream.write_all(&frame(0x8a, b"")).await.is_err() {
+            if stream.write_all(&speech.pong()).await.is_err() {
                 break;
             }
         }
     }
-    run.counts.closed.fetch_add(1, Ordering::Relaxed);
+    lost.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Joins a room and takes nothing for a while; returns the code that the server has closed the socket with, if it has.
+pub(crate) async fn dawdle(
+    relay: &Relay,
+    room: usize,
+    time: Duration,
+) -> anyhow::Result<Option<u16>> {
+    let mut stream = open_small(relay.server.address, &(relay.path)(room)).await?;
+    tokio::time::sleep(time).await;
+    let (mut frames, mut buffer) = (Frames::default(), vec![0; 16 * 1024]);
+    let mut code = None;
+    while code.is_none() {
+        let read = tokio::time::timeout(time, stream.read(&mut buffer));
+        let Ok(Ok(length @ 1..)) = read.await else {
+            return Ok(None);
+        };
+        frames.take(&buffer[..length], |opcode, payload| {
+            if let (8, [high, low, ..]) = (opcode, payload) {
+                code = Some(u16::from_be_bytes([*high, *low]));
+            }
+        });
+    }
+    Ok(code)
 }

@@ -52,6 +52,14 @@ pub(crate) fn free_address() -> anyhow::Result<SocketAddr> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?)
 }
 
+/// A program that is installed, if it is.
+pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    // Servers are there, even if the user's path leaves it out.
+    let mut folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
+    folders.find_map(|folder| Some(folder.join(name)).filter(|program| program.is_file()))
+}
+
 /// A running server. Dropping it kills it.
 #[derive(Debug)]
 pub(crate) struct Running {
@@ -306,6 +314,12 @@ impl Running {
         };
         let now = megabytes("VmRSS:").context("no VmRSS")?;
         Ok((now, megabytes("VmHWM:").context("no VmHWM")?))
+    }
+
+    /// Has the most that it used begin anew.
+    pub(crate) fn forget_peak(&self) -> anyhow::Result<()> {
+        let file = format!("/proc/{}/clear_refs", self.child.id());
+        std::fs::write(&file, "5").context(file)
     }
 }
 

@@ -78,6 +78,7 @@ mod sharing;
 mod sharing_crashes;
 mod sound;
 mod statements;
+mod stores;
 mod tidy;
 mod tidy_order;
 mod tidy_tables;

@@ -1,8 +1,9 @@
 //! One attacker: calls, queries, migrations, pages, malformed bodies and bytes that are no request, at random.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
@@ -192,13 +193,16 @@ impl Attacker {
         let Ok(mut stream) = TcpStream::connect(self.address) else {
             return;
         };
-        let page = self.tenant.page;
-        let upgrade = format!(
-            "GET /{page}/api/ws HTTP/1.1\r\nHost: {}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
-            self.address
-        );
+        let (page, host) = (self.tenant.page, self.address);
+        let upgrade = |path: &str| {
+            format!(
+                "GET /{page}/{path} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+            )
+        };
+        let (room, live) = (upgrade("ws?room=a"), upgrade("api/live"));
         let starts = [
-            upgrade.as_str(),
+            room.as_str(),
+            live.as_str(),
             "",
             "GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 18446744073709551616\r\n\r\n",
             "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
@@ -208,9 +212,29 @@ impl Attacker {
             .map(|_| u8::try_from(self.below(256)).unwrap())
             .collect();
         // The server may have closed already, which is as good an answer as any.
-        let _ = stream
+        let written = stream
             .write_all(start.as_bytes())
             .and_then(|()| stream.write_all(&noise));
+        if written.is_ok() && start.contains("Upgrade") {
+            self.upgraded(&mut stream, start.lines().next().unwrap());
+        }
+    }
+
+    /// Reads how a request for a socket was answered: one that finds none there attacks nothing.
+    fn upgraded(&self, stream: &mut TcpStream, request: &str) {
+        let mut status = [0; 12];
+        stream
+            .set_read_timeout(Some(Duration::from_secs(1)))
+            .unwrap();
+        // What a kill cuts off has no answer.
+        if stream.read_exact(&mut status).is_ok()
+            && status != *b"HTTP/1.1 101"
+            && status != *b"HTTP/1.1 429"
+        {
+            let answer = String::from_utf8_lossy(&status);
+            let fault = format!("{request}: {answer}");
+            self.faults.lock().unwrap().push(fault);
+        }
     }
 
     /// Attacks in every way, at random, until a time.

@@ -10,9 +10,10 @@ use crate::accounts::{Accounts, Billing, Plans};
 use crate::backends::Backends;
 use crate::backends::calls::routes::Calls;
 use crate::config::Config;
-use crate::content::{Content, OnceFiles};
+use crate::content::{OnceFiles, Place};
 use crate::control::{Change, Control, Secrets};
 use crate::deployments::Deployments;
+use crate::deployments::operators::follow_content;
 use crate::deployments::pages::Pages;
 use crate::deployments::timings::Timings;
 use crate::deployments::visits::Visits;
@@ -114,9 +115,12 @@ impl Ground {
                 followed.forget(slug);
             }
         });
+        let place = Place::new(data, self.config.content_url.as_ref());
+        let content = place.open()?;
+        follow_content(&self.control, &content, &place, data).await?;
         let deployments = Arc::new(Deployments {
             control: self.control.clone(),
-            content: Content::open(&data.join("content"))?,
+            content,
             once: OnceFiles::open(&data.join("once"))?,
             sandbox: sandbox.clone(),
             clock: self.clock.clone(),

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use super::installation::{Answer, Installation};
 use crate::backup::{self, last};
 use crate::check::Parts;
-use crate::content::{Content, OnceFiles};
+use crate::content::{Content, OnceFiles, Place};
 use svc_database::Files;
 
 /// Makes a backup: `svc backup`.
@@ -65,7 +65,7 @@ impl CheckAll {
     pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
         let content = match &at.server {
             Some(app) => app.deployments.content.clone(),
-            None => Content::open(&at.data.join("content"))?,
+            None => Content::open(&Place::noted(&at.data)?.require_directory()?)?,
         };
         let parts = Parts {
             control: at.control.clone(),

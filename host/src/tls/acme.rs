@@ -23,7 +23,7 @@ use super::challenges::Challenges;
 use super::issuance::Authority;
 use super::store::Store;
 use crate::config::Acme;
-use crate::outbound::Outbound;
+use crate::outbound::{Outbound, OutboundError};
 
 /// How long an answer of the authority may take.
 const ANSWER: Duration = Duration::from_secs(30);
@@ -31,6 +31,9 @@ const ANSWER: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_secs(60);
 /// How long all of an order may take.
 const ORDER: Duration = Duration::from_secs(180);
+/// How often a request is sent that gets no answer: a connection that is used again may just be closing. What came through all the
+/// same is refused the second time for its nonce, and then asked for once more by the library.
+const SENDINGS: usize = 2;
 /// The most characters of what an authority says that are logged.
 const SAID: usize = 400;
 
@@ -302,10 +305,18 @@ impl HttpClient for Client {
                 .await
                 .map_or_else(|never| match never {}, |b| b.to_bytes());
             let call = |client: &reqwest::Client| {
-                let request = client.request(parts.method, parts.uri.to_string());
-                request.headers(parts.headers).body(body)
+                let request = client.request(parts.method.clone(), parts.uri.to_string());
+                request.headers(parts.headers.clone()).body(body.clone())
             };
-            let answer = outbound.call(ANSWER, call).await;
+            let mut answer = outbound.call(ANSWER, call).await;
+            for _ in 1..SENDINGS {
+                if matches!(
+                    answer,
+                    Err(OutboundError::Failed(_) | OutboundError::Timeout)
+                ) {
+                    answer = outbound.call(ANSWER, call).await;
+                }
+            }
             let answer = answer.map_err(|error| Error::Other(Box::new(error)))?;
             let mut response = Response::new(Full::new(answer.body));
             *response.status_mut() = answer.status;

@@ -1,0 +1,222 @@
+//! Calls of a tenant beside another one whose pages do the worst with live queries that they can, and the memory that this takes.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::ensure;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::runtime::Runtime;
+use tokio::task::JoinSet;
+
+use super::beside::Crowd;
+use super::client::Client;
+use super::items;
+use super::neighbours::{CONNECTIONS, Figures, LOUD, QUIET, RUN, measured, say_beside};
+use super::owner::Owner;
+use super::relay::{open, open_small};
+use super::report::{Goals, say, title};
+use super::server::{Bench, Running};
+use super::speech::frame;
+use super::tenant;
+
+const RUNS: usize = 3;
+/// As many as one address may open here; every other limit of sockets and frames is the service's own.
+const LIMITS: &str = "sockets_per_ip = 1000\n";
+/// Sockets of a backend, and subscriptions of a socket, at the most.
+const SOCKETS: usize = 100;
+const EACH: usize = 20;
+/// About as long as a frame may be.
+const PARAM: usize = 15_000;
+/// Subscribes that a flood sends at once.
+const FLOOD: usize = 200;
+/// Megabytes that the hostile tenant may take: all params twice, answers of 32 MB, and as much again as the params for sockets and
+/// subscriptions.
+const MOST: f64 = (3 * SOCKETS * EACH * PARAM / 1_000_000 + 32) as f64;
+/// One that changes what all of them read, after a pause; and how long they are at it before anything is measured.
+const WRITER: Crowd = Crowd {
+    clients: 1,
+    ahead: Duration::from_secs(1),
+};
+const PAUSE: Duration = Duration::from_millis(20);
+/// How long somebody who does not read is there, and how long one waits who is refused.
+const SLOW: Duration = Duration::from_secs(10);
+const REFUSED: Duration = Duration::from_millis(50);
+
+const ACTIONS: [(&str, &str); 4] = [
+    ("touch", "UPDATE items SET note = :n WHERE id = 1"),
+    (
+        "echo",
+        "SELECT length(:a) AS a, (SELECT note FROM items WHERE id = 1) AS n",
+    ),
+    (
+        "heavy",
+        "WITH RECURSIVE c (x) AS (SELECT length(:a) UNION ALL SELECT x + 1 FROM c LIMIT 1000000) SELECT count(*) AS n, (SELECT note FROM items WHERE id = 1) AS note FROM c",
+    ),
+    (
+        "wide",
+        "SELECT length(:a) AS a, (SELECT note FROM items WHERE id = 1) AS n, hex(zeroblob(100000)) AS b, hex(zeroblob(100000)) AS c",
+    ),
+];
+
+/// Kind of hostile pages.
+#[derive(Clone, Copy, Debug)]
+struct Kind {
+    name: &'static str,
+    sockets: usize,
+    /// Actions that a page subscribes to in turns, and how often.
+    actions: &'static [&'static str],
+    subscribes: usize,
+    /// Bytes of each param.
+    param: usize,
+    /// Whether a page takes what it is sent.
+    reads: bool,
+}
+
+const KINDS: [Kind; 4] = [
+    Kind {
+        name: "floods",
+        sockets: 20,
+        actions: &["echo"],
+        subscribes: FLOOD,
+        param: 10,
+        reads: true,
+    },
+    Kind {
+        name: "heavy queries",
+        sockets: 10,
+        actions: &["heavy"],
+        subscribes: EACH,
+        param: 10,
+        reads: true,
+    },
+    Kind {
+        name: "large params",
+        sockets: SOCKETS,
+        actions: &["echo"],
+        subscribes: EACH,
+        param: PARAM,
+        reads: true,
+    },
+    Kind {
+        name: "slow readers",
+        sockets: SOCKETS,
+        actions: &["wide", "echo", "echo", "echo"],
+        subscribes: EACH,
+        param: PARAM,
+        reads: false,
+    },
+];
+
+/// Measures calls and memory.
+pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
+    title(&format!(
+        "Calls over {CONNECTIONS} connections, {RUNS} alternating runs of {} ms, beside hostile live queries of another tenant",
+        RUN.as_millis()
+    ))?;
+    // One thread: what the pages cost is taken from the machine that the server has.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()?;
+    let mut quiet = Figures::default();
+    let mut beside = KINDS.map(|_| Figures::default());
+    let mut memory = Vec::new();
+    for (kind, beside) in KINDS.iter().zip(&mut beside) {
+        memory.push(one(bench, &runtime, *kind, (&mut quiet, beside))?);
+    }
+    let beside: Vec<_> = KINDS.iter().map(|kind| kind.name).zip(&beside).collect();
+    say_beside(&quiet, &beside, goals)?;
+    for (kind, memory) in KINDS.iter().zip(memory) {
+        let name = kind.name;
+        say(&format!("{name:32} {memory:>10.1} MB more at the most"))?;
+        goals.at_most(&format!("memory of {name}, MB"), memory, MOST);
+    }
+    Ok(())
+}
+
+/// Measures calls alone and beside one kind, on a server of its own; returns how many megabytes more it took at the most.
+fn one(
+    bench: &Bench,
+    runtime: &Runtime,
+    kind: Kind,
+    (quiet, beside): (&mut Figures, &mut Figures),
+) -> anyhow::Result<f64> {
+    let (svc, credential) = bench.owned_with(&kind.name.replace(' ', "-"), LIMITS)?;
+    let mut owner = Owner::new(&svc, &credential)?;
+    tenant::settle(&mut owner, QUIET, &[])?;
+    tenant::settle(&mut owner, LOUD, &ACTIONS)?;
+    measured(&svc, &mut Figures::default())?;
+    let (before, _) = svc.memory()?;
+    svc.forget_peak()?;
+    for _ in 0..RUNS {
+        measured(&svc, quiet)?;
+        among(&svc, runtime, kind, || measured(&svc, beside))?;
+        svc.await_rest()?;
+    }
+    Ok(svc.memory()?.1 - before)
+}
+
+/// Does something while hostile pages do what they do.
+fn among(
+    svc: &Running,
+    runtime: &Runtime,
+    kind: Kind,
+    work: impl FnOnce() -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let mut pages = JoinSet::new();
+    for number in 0..kind.sockets {
+        pages.spawn_on(page(svc.address, kind, number), runtime.handle());
+    }
+    let count = AtomicU64::new(0);
+    let touch = |client: &mut Client| {
+        let note = count.fetch_add(1, Ordering::Relaxed);
+        let call = items::call(svc.address, LOUD, "touch", &json!({ "n": note }));
+        let answer = client.send(&call)?;
+        ensure!(
+            matches!(answer.status, 200 | 503),
+            "a change was {answer:?}"
+        );
+        std::thread::sleep(PAUSE);
+        Ok(())
+    };
+    let done = WRITER.beside(svc, touch, work);
+    runtime.block_on(pages.shutdown());
+    done
+}
+
+/// Opens a socket, subscribes, and opens another one when it is closed, without end.
+async fn page(address: SocketAddr, kind: Kind, number: usize) {
+    loop {
+        // One that is refused or closed tries again.
+        let _ = visit(address, kind, number).await;
+        tokio::time::sleep(REFUSED).await;
+    }
+}
+
+async fn visit(address: SocketAddr, kind: Kind, number: usize) -> anyhow::Result<()> {
+    let path = format!("/{LOUD}/api/live");
+    let mut stream = if kind.reads {
+        open(address, &path).await?
+    } else {
+        open_small(address, &path).await?
+    };
+    let subscribes = (0..kind.subscribes).flat_map(|n| {
+        let action = kind.actions[n % kind.actions.len()];
+        let param = format!("{number}.{n}.{}", "x".repeat(kind.param));
+        frame(0x81, subscribe(n, action, &param).to_string().as_bytes())
+    });
+    stream.write_all(&subscribes.collect::<Vec<_>>()).await?;
+    if !kind.reads {
+        tokio::time::sleep(SLOW).await;
+        return Ok(());
+    }
+    let mut buffer = vec![0; 64 * 1024];
+    while stream.read(&mut buffer).await? > 0 {}
+    Ok(())
+}
+
+fn subscribe(n: usize, action: &str, param: &str) -> Value {
+    json!({ "v": 1, "type": "subscribe", "id": format!("s{n}"), "action": action, "params": { "a": param } })
+}

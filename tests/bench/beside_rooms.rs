@@ -1,0 +1,124 @@
+//! Page views and calls of a tenant beside rooms that are as busy as they can be, and what one who does not read does to a room.
+
+use std::time::Duration;
+
+use tokio::runtime::Runtime;
+
+use super::neighbours::{CONNECTIONS, Figures, QUIET, RUN, Runs, measured, say_beside};
+use super::relay::{Pace, Play, Relay, Shape, dawdle};
+use super::report::{Goals, median, quantile, say, title};
+use super::server::{Bench, Running};
+use super::{client, load, rooms, tenant};
+
+const RUNS: usize = 5;
+
+/// Rooms that work as fast as messages are taken.
+const FULL: Shape = Shape {
+    name: "a full relay",
+    rooms: 1,
+    members: 100,
+    senders: 4,
+};
+
+/// Those who read fast, and the distance of each sender's messages.
+const FAST: Shape = Shape {
+    name: "99 who read",
+    rooms: 1,
+    members: 99,
+    senders: 2,
+};
+const DISTANCE: Duration = Duration::from_millis(5);
+/// How long one who does not read takes nothing: longer than it takes to fill its queue and what the kernel holds for it.
+const SLOW: Duration = Duration::from_secs(4);
+
+/// Measures both.
+pub(crate) fn measure(bench: &Bench, goals: &mut Goals) -> anyhow::Result<()> {
+    title(&format!(
+        "Views and calls over {CONNECTIONS} connections, {RUNS} alternating runs of {} ms, beside a room of {} members whose {} senders never wait",
+        RUN.as_millis(),
+        FULL.members,
+        FULL.senders
+    ))?;
+    let (svc, mut owner) = rooms::ours(bench, "beside-rooms")?;
+    tenant::settle(&mut owner, QUIET, &[])?;
+    let relay = rooms::relay(svc);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    full(&relay, &runtime, goals)?;
+    slow(&relay, &runtime, goals)
+}
+
+/// Measures views and calls beside a full relay.
+fn full(relay: &Relay, runtime: &Runtime, goals: &mut Goals) -> anyhow::Result<()> {
+    let mut calls = [Figures::default(), Figures::default()];
+    let mut views = [Runs::default(), Runs::default()];
+    let mut delivered = 0.0;
+    measured(&relay.server, &mut Figures::default())?;
+    for _ in 0..RUNS {
+        viewed(&relay.server, &mut views[0])?;
+        measured(&relay.server, &mut calls[0])?;
+        let play = runtime.block_on(Play::begin(relay, FULL, Pace::Window(4)))?;
+        let (began, before) = (std::time::Instant::now(), play.delivered());
+        viewed(&relay.server, &mut views[1])?;
+        measured(&relay.server, &mut calls[1])?;
+        delivered += (play.delivered() - before) as f64 / began.elapsed().as_secs_f64();
+        runtime.block_on(play.end())?;
+        relay.server.await_rest()?;
+    }
+    say(&format!(
+        "  {:.0} deliveries a second meanwhile",
+        delivered / RUNS as f64
+    ))?;
+    say_beside(&calls[0], &[(FULL.name, &calls[1])], goals)?;
+    views[0].say_beside("view", &[(FULL.name, &views[1])], goals)
+}
+
+/// One run of page views.
+fn viewed(svc: &Running, into: &mut Runs) -> anyhow::Result<()> {
+    let view = [client::get(svc.address, &format!("/{QUIET}"), "br")];
+    into.add(&load::run(svc.address, &view, CONNECTIONS, RUN)?);
+    Ok(())
+}
+
+/// Measures what a member who takes nothing costs the others.
+fn slow(relay: &Relay, runtime: &Runtime, goals: &mut Goals) -> anyhow::Result<()> {
+    title(&format!(
+        "A member who takes nothing among {}, {RUNS} alternating runs of {} s: latency of the others' messages",
+        FAST.name,
+        SLOW.as_secs()
+    ))?;
+    let mut p99 = [Vec::new(), Vec::new()];
+    let mut closed = 0;
+    for _ in 0..RUNS {
+        for (is_slow, p99) in [false, true].into_iter().zip(&mut p99) {
+            let (latencies, code) = runtime.block_on(async {
+                let play = Play::begin(relay, FAST, Pace::Every(DISTANCE)).await?;
+                let code = if is_slow {
+                    dawdle(relay, 0, SLOW).await?
+                } else {
+                    tokio::time::sleep(SLOW).await;
+                    None
+                };
+                anyhow::Ok((play.end().await?, code))
+            })?;
+            p99.push(quantile(&latencies, 0.99));
+            closed += usize::from(code == Some(1013));
+        }
+    }
+    let [alone, beside] = p99.map(|p99| median(&p99));
+    say(&format!(
+        "  p99 {alone:.2} ms alone, {beside:.2} ms beside one who takes nothing; {closed} of {RUNS} were closed with 1013"
+    ))?;
+    goals.at_most(
+        "beside one who takes nothing, p99, ms",
+        beside,
+        (2.0 * alone).max(10.0),
+    );
+    goals.at_least(
+        "who takes nothing is closed with 1013, of all",
+        closed as f64 / RUNS as f64,
+        1.0,
+    );
+    Ok(())
+}
