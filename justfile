@@ -102,6 +102,10 @@ static:
 deb: static
     packaging/deb target/x86_64-unknown-linux-musl/dist/svc target/packages
 
+# Try the Debian package on a clean machine, in a container with systemd (needs root, debootstrap and a mirror of Debian)
+try-deb:
+    packaging/try-deb target/packages/svc_*.deb
+
 # Make the container image of the static program, and try it (needs buildah; without root, `buildah unshare just image`)
 image name="svc": static
     packaging/image target/x86_64-unknown-linux-musl/dist/svc {{name}}

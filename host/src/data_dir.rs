@@ -31,6 +31,7 @@ pub const LAYOUT: Layout = Layout {
         "tmp",
         "lock",
         "content.lock",
+        "content.url",
         "serving.lock",
         "operators.sock",
         "guests.status",

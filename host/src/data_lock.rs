@@ -120,6 +120,13 @@ impl DataLock {
     }
 }
 
+impl Drop for DataLock {
+    fn drop(&mut self) {
+        // Closing alone would not do where a process that is just being started has the file, too, for a moment.
+        let _ = self.0.unlock();
+    }
+}
+
 /// Whether the holder is a command, or has not said yet what it is.
 fn is_command(data: &Path) -> bool {
     let holder = std::fs::read_to_string(data.join(FILE)).unwrap_or_default();

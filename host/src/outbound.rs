@@ -1,5 +1,9 @@
 //! The one client of other servers: every call is bounded in time and in bytes, and follows no redirect.
+//!
+//! Which authorities are believed is the machine's to say. A machine that names none, such as an empty container, has no HTTPS
+//! but all the rest. The program brings no list of its own: that would age with it, and nobody could take an authority out.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -14,9 +18,21 @@ const CONNECT_TIME: Duration = Duration::from_secs(5);
 /// The most bytes of an answer's body.
 const BODY_BYTES: usize = 1 << 20;
 
+/// This machine's own addresses; a port of 0 stands for that of the URL.
+const LOOPBACK: [SocketAddr; 2] = [
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0),
+    SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), 0),
+];
+
+/// The error of HTTPS on a machine that believes nobody.
+pub const NO_AUTHORITIES: &str = "this machine has no certificates of authorities, so HTTPS cannot be spoken: install them (the package `ca-certificates`), or name a file of them by SSL_CERT_FILE, and start the program again";
+
 /// The client; clones share its connections.
 #[derive(Clone, Debug)]
-pub struct Outbound(reqwest::Client);
+pub struct Outbound {
+    client: reqwest::Client,
+    is_believing: bool,
+}
 
 /// An answer, read to its end.
 #[derive(Clone, Debug)]
@@ -53,13 +69,48 @@ impl From<reqwest::Error> for OutboundError {
     }
 }
 
+/// A client to be, with the one provider of cryptography.
+pub fn builder() -> ClientBuilder {
+    // The first to ask sets the provider for the process; a later one finds it set.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    // This machine (RFC 6761, section 6.3), where no file of hosts and no resolver says so, too.
+    reqwest::Client::builder().resolve_to_addrs("localhost", &LOOPBACK)
+}
+
+/// Builds a client of the authorities that the machine believes, and says whether there are any: without them it speaks HTTP alone.
+///
+/// # Errors
+/// When there is no client even so.
+pub fn build(settings: impl Fn() -> ClientBuilder) -> reqwest::Result<(reqwest::Client, bool)> {
+    match settings().build() {
+        Ok(client) => Ok((client, true)),
+        // What else could be wrong is wrong without authorities, too.
+        Err(_) => Ok((settings().tls_certs_only([]).build()?, false)),
+    }
+}
+
+fn settings() -> ClientBuilder {
+    builder()
+        .connect_timeout(CONNECT_TIME)
+        .redirect(Policy::none())
+}
+
 impl Outbound {
-    /// A client with one provider of cryptography.
+    /// A client that believes the authorities of the machine.
     ///
     /// # Errors
-    /// When the system's certificates cannot be read.
+    /// When there is no client.
     pub fn new() -> anyhow::Result<Self> {
-        Self::with(|client| client)
+        let (client, is_believing) = build(settings)?;
+        Ok(Self {
+            client,
+            is_believing,
+        })
+    }
+
+    /// Whether any authority is believed; without, every call by HTTPS fails with [`NO_AUTHORITIES`].
+    pub fn is_believing(&self) -> bool {
+        self.is_believing
     }
 
     /// A client that believes the certificates of a file, and no others.
@@ -74,16 +125,10 @@ impl Outbound {
         if roots.is_empty() {
             bail!("{shown} holds no certificates in PEM");
         }
-        Self::with(|client| client.tls_certs_only(roots))
-    }
-
-    fn with(how: impl FnOnce(ClientBuilder) -> ClientBuilder) -> anyhow::Result<Self> {
-        // The first to ask sets the provider for the process; a later one finds it set.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder()
-            .connect_timeout(CONNECT_TIME)
-            .redirect(Policy::none());
-        Ok(Self(how(client).build()?))
+        Ok(Self {
+            client: settings().tls_certs_only(roots).build()?,
+            is_believing: true,
+        })
     }
 
     /// Sends what `call` makes, and reads the answer, both within `time`.
@@ -95,7 +140,11 @@ impl Outbound {
         time: Duration,
         call: impl FnOnce(&reqwest::Client) -> reqwest::RequestBuilder,
     ) -> Result<Answer, OutboundError> {
-        let mut response = call(&self.0).timeout(time).send().await?;
+        let request = call(&self.client).timeout(time).build()?;
+        if !self.is_believing && request.url().scheme() == "https" {
+            return Err(OutboundError::Failed(NO_AUTHORITIES.to_owned()));
+        }
+        let mut response = self.client.execute(request).await?;
         let mut body = BytesMut::new();
         while let Some(part) = response.chunk().await? {
             if body.len() + part.len() > BODY_BYTES {

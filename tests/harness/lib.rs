@@ -29,7 +29,7 @@ pub use numbers::Numbers;
 pub use process::{Binary, Output, Process, finish};
 pub use raw::{Raw, masked};
 pub use resources::Resources;
-pub use server::{Builder, NOW, TestServer, cache};
+pub use server::{Builder, CONTENT, NOW, TestServer, cache};
 pub use socket::{Heard, Socket};
 pub use syncs::Syncs;
 pub use thrown::throw;

@@ -11,6 +11,7 @@ use serde_json::Value;
 use svc::config::{Limits, Settings};
 use svc::server::Server;
 use svc_base::clock::{Clock, Timestamp};
+use svc_base::random::Random;
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
@@ -22,6 +23,9 @@ use crate::wait::{DEADLINE, until};
 
 /// Where a test's clock stands at first: 2026-11-20T12:00:00.000Z.
 pub const NOW: Timestamp = Timestamp(1_795_176_000_000);
+
+/// Variable of the environment that names the store of content of servers that say nothing of it, as a URL.
+pub const CONTENT: &str = "SVC_TESTS_CONTENT_URL";
 
 /// Compiled guests, which all servers of all tests share: below cargo's target directory, and nobody else's.
 pub fn cache() -> PathBuf {
@@ -147,6 +151,7 @@ impl TestServer {
         let settings = Settings {
             listen: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
             cache: Some(cache()),
+            content_url: std::env::var(CONTENT).ok().map(|url| url.parse().unwrap()),
             limits,
             ..Settings::default()
         };
@@ -169,7 +174,7 @@ impl TestServer {
         data: TempDir,
     ) -> Self {
         settings.data = Some(data.path().to_owned());
-        let server = Server::start(settings.clone(), clock.clone())
+        let server = Server::start(settings.clone(), clock.clone(), Random::system())
             .await
             .expect("the server starts");
         let believed = roots.as_deref().unwrap_or_default().as_bytes();

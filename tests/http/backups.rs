@@ -405,6 +405,8 @@ async fn what_is_no_place_for_a_backup_is_refused() {
         ("backup", data.parent().unwrap().to_owned(), "of its own"),
         ("backup", other.clone(), "not empty and is no backup"),
         ("backup", newer.clone(), "form 3"),
+        // Nobody makes a directory there.
+        ("backup", "/sys/svc".into(), "may not write there"),
         ("restore", newer.clone(), "form 3"),
         ("restore", other.clone(), "no backup"),
         ("restore", missing.clone(), "no backup"),

@@ -50,6 +50,32 @@ async fn an_install_is_done_or_not_whatever_its_point_of_death() {
     }
 }
 
+/// The server makes the change where one runs, and may die of it: what it has written down holds, and the command says so.
+#[tokio::test]
+async fn an_install_that_the_server_dies_of_is_done() {
+    let (folder, data) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let file = write(folder.path(), "new", &renderer("new", Manners::Good));
+    let install = ["guest", "install", file.to_str().unwrap(), "--json"];
+    let dying = svc()
+        .serve_until(Some("install.recorded"), data.path(), &[])
+        .await;
+    let asked = svc().run(data.path(), &install).await;
+    assert!(!asked.success, "{asked:?}");
+    assert!(
+        asked.stderr.contains("ended before it answered"),
+        "{asked:?}"
+    );
+    let (status, _) = dying.ended().await;
+    assert!(!status.success(), "it did not die");
+    let process = svc().serve(data.path(), &[]).await;
+    let body = json!({ "type": "markdown", "content": "# x", "name": "page" });
+    process.json("/api/v1/deploy", &body).await.expect(201);
+    assert_eq!(signed(process.get("/page").await.text()), Some("new"));
+    let again = svc().run(data.path(), &install).await.json();
+    assert_eq!(again["effect"], "switched");
+    process.kill().await;
+}
+
 #[tokio::test]
 async fn a_rerender_goes_on_where_it_was_whatever_its_point_of_death() {
     let folder = TempDir::new().unwrap();

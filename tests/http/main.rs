@@ -3,6 +3,7 @@
 mod account;
 mod actions;
 mod audit;
+mod authorities;
 mod backend_crashes;
 mod backends;
 mod backup_crashes;
@@ -77,6 +78,7 @@ mod sharing;
 mod sharing_crashes;
 mod sound;
 mod statements;
+mod stores;
 mod tidy;
 mod tidy_order;
 mod tidy_tables;

@@ -5,6 +5,7 @@ mod attacker;
 mod backends;
 mod guests;
 mod rooms;
+mod silence;
 mod thrown;
 
 use svc_tests::{Binary, Installation};

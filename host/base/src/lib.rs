@@ -12,8 +12,11 @@ pub mod ids;
 pub mod memory_cache;
 pub mod names;
 pub mod numbers;
+pub mod positions;
 pub mod random;
 pub mod sqlite;
 mod stopwatch;
+pub mod threads;
+pub mod turns;
 
 pub use stopwatch::Stopwatch;

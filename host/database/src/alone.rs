@@ -5,12 +5,13 @@ use std::sync::atomic::Ordering;
 
 use tokio::sync::oneshot;
 
+use super::committed::Answers;
 use super::error::RunError;
-use super::group::Turn;
 use super::open::{Database, Waiting, answer_of};
 use super::schema;
 use super::touched::Touched;
 use super::writer::Writer;
+use svc_base::turns::Turn;
 
 impl Database {
     /// Runs `work` with the writer for itself, in the order of the queue. Whoever watches is told that anything may be another.
@@ -41,7 +42,7 @@ impl Database {
         work: impl FnOnce(&mut Writer) -> Result<T, RunError> + Send + 'static,
     ) -> Result<T, RunError> {
         let (answer, answered) = oneshot::channel();
-        let turn = Arc::new(Turn::new());
+        let turn = Turn::new();
         let begun = Arc::clone(&turn);
         let me = self.myself()?;
         self.enqueue(Waiting::Alone(Box::new(move |writer| {
@@ -53,16 +54,13 @@ impl Database {
                     Err(error) => tracing::error!(%error, "a schema cannot be read"),
                 }
                 // Only now, so that what is looked at again is looked at by the schema that it has.
-                me.tell(touches);
-                // A caller that has gone away does not want it.
-                let _ = answer.send(result);
+                let answer = Answers::Alone(Box::new(move || {
+                    // A caller that has gone away does not want it.
+                    let _ = answer.send(result);
+                }));
+                writer.committed(touches, answer);
             }
         })))?;
         answer_of(answered, &turn).await
-    }
-
-    /// Tells whoever watches what a commit may have changed.
-    pub(super) fn tell(&self, touched: Touched) {
-        self.writers.news().tell(self.id, touched);
     }
 }

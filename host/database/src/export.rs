@@ -8,13 +8,13 @@ use rusqlite::limits::Limit;
 use tokio::sync::oneshot;
 
 use super::error::RunError;
-use super::group::Turn;
 use super::handle::{Handle, Settings, internal};
 use super::meter::Watch;
 use super::open::answer_of;
 use super::{Databases, MIGRATION};
 use svc_base::ids::BackendId;
 use svc_base::sqlite;
+use svc_base::turns::Turn;
 
 /// The tables that only the platform has a use for.
 const INTERNAL: &str = "SELECT name FROM sqlite_schema WHERE type = 'table'
@@ -31,7 +31,7 @@ impl Databases {
         let owner = database.owner;
         let budget = self.limits.time * MIGRATION;
         let (answer, answered) = oneshot::channel();
-        let turn = Arc::new(Turn::new());
+        let turn = Turn::new();
         let begun = Arc::clone(&turn);
         let job = Box::new(move || {
             if begun.begin() {

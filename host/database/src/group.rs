@@ -6,18 +6,19 @@
 //! one by one.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 
 use super::batch::{BatchError, Work};
+use super::committed::Answers;
 use super::error::RunError;
 use super::handle::{Handle, internal};
 use super::open::WAIT;
 use super::pace::{Pace, SHORT, worked};
 use super::run::{ResultJson, ResultLimits};
-use super::touched::Touched;
+use super::writer::Writer;
+use svc_base::turns::Turn;
 use svc_base::{Stopwatch, fault};
 
 /// The most writes that share a commit.
@@ -48,59 +49,6 @@ impl Write {
     }
 }
 
-/// Whether queued work has begun, agreed between who waits and who works.
-#[derive(Debug)]
-pub(super) struct Turn {
-    state: AtomicU8,
-    queued: Stopwatch,
-}
-
-const WAITING: u8 = 0;
-const BEGUN: u8 = 1;
-const GIVEN_UP: u8 = 2;
-
-impl Turn {
-    /// That of work which is queued now.
-    pub(super) fn new() -> Self {
-        Self {
-            state: AtomicU8::new(WAITING),
-            queued: Stopwatch::start(),
-        }
-    }
-
-    /// Begins, unless its caller has given up.
-    pub(super) fn begin(&self) -> bool {
-        self.state
-            .compare_exchange(WAITING, BEGUN, Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
-    }
-
-    /// Waits again, as if it had not begun, unless it has been queued for longer than that; its caller no longer gives up by itself then.
-    pub(super) fn wait_again(&self, longest: Duration) -> bool {
-        let waits = self.queued.elapsed() < longest;
-        if waits {
-            self.state.store(WAITING, Ordering::Relaxed);
-        }
-        waits
-    }
-
-    /// Gives up, unless it has begun.
-    pub(super) fn give_up(&self) -> bool {
-        self.state
-            .compare_exchange(WAITING, GIVEN_UP, Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
-    }
-}
-
-/// Gives a turn up when its caller goes away: what has not begun is nobody's any more.
-pub(super) struct GiveUp<'t>(pub(super) &'t Turn);
-
-impl Drop for GiveUp<'_> {
-    fn drop(&mut self) {
-        self.0.give_up();
-    }
-}
-
 /// Work of a group that is to be done elsewhere.
 #[derive(Debug, Default)]
 pub(super) struct Left {
@@ -110,13 +58,9 @@ pub(super) struct Left {
     pub(super) rest: Vec<Write>,
 }
 
-/// Runs writes in one transaction. When it is durable, `told` hears what it may have changed, and then the writes are answered.
-pub(super) fn run_group(
-    handle: &Handle,
-    writes: Vec<Write>,
-    limits: &ResultLimits,
-    told: &dyn Fn(Touched),
-) -> Left {
+/// Runs writes in one transaction, and commits it: that is the first step, and they are answered with the second. Those that were
+/// not kept are answered at once.
+pub(super) fn run_group(writer: &mut Writer, writes: Vec<Write>, limits: &ResultLimits) -> Left {
     let mut left = Left::default();
     let mut waiting: Vec<Write> = writes.into_iter().filter(|w| w.turn.begin()).collect();
     // Savepoints cost as much as a small write: the first attempt goes without, in the hope that all is well.
@@ -128,14 +72,11 @@ pub(super) fn run_group(
             left.rest.append(&mut waiting);
             break;
         }
-        match attempt(handle, &mut waiting, limits, &mut left, guarded) {
+        match attempt(&writer.handle, &mut waiting, limits, &mut left, guarded) {
             Err(Lost::Unguarded) => guarded = true,
             Ok(results) => {
-                told(handle.take_touched());
-                fault::point("write.told");
-                for (write, result) in waiting.into_iter().zip(results) {
-                    write.answer(result);
-                }
+                let touched = writer.handle.take_touched();
+                writer.committed(touched, Answers::Writes(waiting, results));
                 break;
             }
             Err(Lost::To(offender, error)) => {
@@ -164,16 +105,12 @@ pub(super) fn run_group(
     left
 }
 
-/// Runs a write alone, for as long as a statement may take; `told` as in a group.
-pub(super) fn run_alone(
-    handle: &Handle,
-    write: Write,
-    limits: &ResultLimits,
-    told: &dyn Fn(Touched),
-) {
+/// Runs a write alone, for as long as a statement may take, and commits it: the first step, as of a group.
+pub(super) fn run_alone(writer: &mut Writer, write: Write, limits: &ResultLimits) {
     if !write.turn.begin() {
         return;
     }
+    let handle = &writer.handle;
     handle.take_touched();
     let (watch, before) = (Stopwatch::start(), worked());
     let result = begin(handle)
@@ -181,13 +118,18 @@ pub(super) fn run_alone(
         .and_then(|()| {
             let json = write.work.run(handle, limits, limits.time)?;
             commit_writes(handle)?;
-            told(handle.take_touched());
             Ok(json)
         })
         .inspect_err(|_| abandon(handle));
     let worked = worked().saturating_sub(before);
     write.pace.took(watch.elapsed(), Some(worked));
-    write.answer(result);
+    match result {
+        Ok(json) => {
+            let touched = handle.take_touched();
+            writer.committed(touched, Answers::Writes(vec![write], vec![Ok(json)]));
+        }
+        Err(error) => write.answer(Err(error)),
+    }
 }
 
 /// How a shared transaction was lost.
@@ -286,23 +228,5 @@ pub(super) fn abandon(handle: &Handle) {
         && let Err(error) = handle.platform("ROLLBACK")
     {
         tracing::error!(%error, "a tenant's transaction cannot be rolled back");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_turn_that_waits_again_can_be_given_up_while_there_is_time() {
-        let (long, none) = (Duration::from_secs(3600), Duration::ZERO);
-        let turn = Turn::new();
-        assert!(turn.begin() && !turn.give_up());
-        assert!(turn.wait_again(long) && turn.begin());
-        assert!(turn.wait_again(long) && turn.give_up());
-        assert!(!turn.begin(), "its caller has gone");
-        let late = Turn::new();
-        assert!(late.begin() && !late.wait_again(none));
-        assert!(!late.begin(), "it has begun for good");
     }
 }

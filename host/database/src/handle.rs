@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -12,6 +12,7 @@ use rusqlite::limits::Limit;
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use super::committed::Commits;
 use super::cost::Cost;
 use super::costs::Costs;
 use super::error::RunError;
@@ -183,16 +184,16 @@ impl Handle {
         })
     }
 
-    /// Has every commit noted with its time, before anybody is told of it: where that is to be found.
-    pub(super) fn time_commits(&mut self, clock: Clock) -> rusqlite::Result<Arc<AtomicI64>> {
-        let at = Arc::new(AtomicI64::new(clock.now().0));
-        let (counted, timed) = (Arc::clone(&self.log_pages), Arc::clone(&at));
+    /// Has every commit counted, with its time, before anybody is told of it: where that is to be found.
+    pub(super) fn count_commits(&mut self, clock: Clock) -> rusqlite::Result<Arc<Commits>> {
+        let commits = Commits::none(clock.now());
+        let (log_pages, counted) = (Arc::clone(&self.log_pages), Arc::clone(&commits));
         self.connection.wal_hook(Some(move |_: &mut Wal, pages| {
-            timed.store(clock.now().0, Ordering::Relaxed);
-            counted.store(pages, Ordering::Relaxed);
+            counted.count(clock.now());
+            log_pages.store(pages, Ordering::Relaxed);
             Ok(())
         }))?;
-        Ok(at)
+        Ok(commits)
     }
 
     /// How many pages the write-ahead log had after the last commit.

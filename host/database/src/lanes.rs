@@ -7,9 +7,10 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 
 use super::shares::{Job, Owner, Share, Shares};
+use svc_base::threads::{Threads, lower_priority};
 
 /// Threads for short work; most of their time they wait for the disk.
 const SHORT_THREADS: usize = 8;
@@ -20,15 +21,12 @@ const SHORT_SHARE: Share = Share {
 };
 /// The fewest threads for long work: so many that a workspace's share is more than one of its databases may hold.
 const LONG_THREADS: usize = 4;
-/// How much nicer than the rest of the process the threads of long work are.
-#[cfg(target_os = "linux")]
-const NICENESS: i32 = 10;
 
 /// The lanes of an installation. The last handle to go finishes what is queued and joins the threads.
 pub(super) struct Lanes {
     short: Arc<Queue>,
     long: Arc<Queue>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Threads,
 }
 
 impl fmt::Debug for Lanes {
@@ -128,29 +126,28 @@ impl Lanes {
     /// # Errors
     /// When the system has none to give.
     pub(super) fn start() -> std::io::Result<Self> {
-        let (short, long) = (Queue::new(), Queue::new());
-        let mut threads = Vec::new();
+        let mut lanes = Self {
+            short: Queue::new(),
+            long: Queue::new(),
+            threads: Threads::default(),
+        };
         for number in 0..SHORT_THREADS {
-            let queue: Arc<Queue> = Arc::clone(&short);
-            threads.push(spawn(format!("sql-short-{number}"), move || {
-                queue.work(SHORT_SHARE);
-            })?);
+            let (name, queue) = (format!("sql-short-{number}"), Arc::clone(&lanes.short));
+            let work = move || queue.work(SHORT_SHARE);
+            lanes.threads.start(name, None, work)?;
         }
         let processors = thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let long_threads = processors.max(LONG_THREADS);
         let share = Share::of_long(long_threads);
         for number in 0..long_threads {
-            let queue: Arc<Queue> = Arc::clone(&long);
-            threads.push(spawn(format!("sql-long-{number}"), move || {
+            let (name, queue) = (format!("sql-long-{number}"), Arc::clone(&lanes.long));
+            let work = move || {
                 lower_priority();
                 queue.work(share);
-            })?);
+            };
+            lanes.threads.start(name, None, work)?;
         }
-        Ok(Self {
-            short,
-            long,
-            threads,
-        })
+        Ok(lanes)
     }
 
     /// Queues short work of a database; returns false when too much of it waits already.
@@ -178,19 +175,7 @@ impl Drop for Lanes {
     fn drop(&mut self) {
         self.short.close();
         self.long.close();
-        let me = thread::current().id();
-        for thread in self.threads.drain(..) {
-            // The last handle may be dropped by one of the threads, which cannot wait for itself.
-            if thread.thread().id() != me {
-                // A thread that panicked has said so.
-                let _ = thread.join();
-            }
-        }
     }
-}
-
-fn spawn(name: String, work: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
-    thread::Builder::new().name(name).spawn(work)
 }
 
 /// Runs a job; one that panics is answered by the drop of its channel, and its thread goes on.
@@ -199,14 +184,3 @@ fn perform(job: Job) {
         tracing::error!("work on a tenant's database panicked");
     }
 }
-
-/// Makes the calling thread nicer, where a thread has a priority of its own.
-#[cfg(target_os = "linux")]
-fn lower_priority() {
-    // Unprivileged processes may always be nicer; where they may not, fairness is all that suffers.
-    let _ = rustix::process::setpriority_process(None, NICENESS);
-}
-
-/// Elsewhere it would be the process's.
-#[cfg(not(target_os = "linux"))]
-fn lower_priority() {}

@@ -5,6 +5,7 @@
 mod advice;
 mod alone;
 mod batch;
+mod committed;
 mod copy;
 #[cfg(test)]
 mod corpus_tests;

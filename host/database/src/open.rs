@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::batch::{BatchError, Step, Work};
 use super::error::RunError;
-use super::group::{BYTES, CALLERS, GiveUp, Left, Turn, Write, run_alone, run_group};
+use super::group::{BYTES, CALLERS, Left, Write, run_alone, run_group};
 use super::handle::{Settings, internal};
 use super::lanes::Lanes;
 use super::pace::{Lane, Pace};
@@ -19,6 +19,7 @@ use super::schema;
 use super::shares::Owner;
 use super::writer::{Writer, Writers};
 use svc_base::ids::BackendId;
+use svc_base::turns::{self, Turn};
 
 /// How many writes of a database may wait.
 const WAITING: usize = 1024;
@@ -138,7 +139,7 @@ impl Database {
 
     async fn write(&self, work: Work, pace: Arc<Pace>) -> Result<ResultJson, BatchError> {
         let (answer, answered) = oneshot::channel();
-        let turn = Arc::new(Turn::new());
+        let turn = Turn::new();
         let write = Write {
             work,
             pace,
@@ -155,10 +156,8 @@ impl Database {
     }
 
     fn alone(&self, write: Write) -> Waiting {
-        let (limits, id, news) = (self.limits, self.id, self.writers.news().clone());
-        Waiting::Alone(Box::new(move |w| {
-            run_alone(&w.handle, write, &limits, &|touched| news.tell(id, touched));
-        }))
+        let limits = self.limits;
+        Waiting::Alone(Box::new(move |writer| run_alone(writer, write, &limits)))
     }
 
     pub(super) fn myself(&self) -> Result<Arc<Self>, RunError> {
@@ -238,7 +237,7 @@ impl Database {
             }
             group
         };
-        let writer = match writer {
+        let mut writer = match writer {
             Ok(writer) => writer,
             Err(error) => {
                 let told = |write: Write| write.answer(Err(error.clone().into()));
@@ -246,13 +245,13 @@ impl Database {
                 return;
             }
         };
-        let told = |touched| self.tell(touched);
-        let left = run_group(&writer.handle, group, &self.limits, &told);
+        let left = run_group(&mut writer, group, &self.limits);
         self.settle(writer, left);
     }
 
-    /// Returns the writer, and puts unfinished work back at the head of the queue.
+    /// Has those answered whose work is committed, returns the writer, and puts unfinished work back at the head of the queue.
     fn settle(&self, mut writer: Writer, left: Left) {
+        writer.acknowledge();
         writer.settle();
         let too_long = writer.has_long_log();
         self.put_writer(writer);
@@ -349,16 +348,12 @@ impl Drop for PassOn<'_> {
 
 /// Waits for an answer; for its beginning, only so long.
 pub(super) async fn answer_of<T, E: From<RunError>>(
-    mut answered: oneshot::Receiver<Result<T, E>>,
+    answered: oneshot::Receiver<Result<T, E>>,
     turn: &Turn,
 ) -> Result<T, E> {
-    let _given_up = GiveUp(turn);
-    match tokio::time::timeout(WAIT, &mut answered).await {
-        // What was dropped was refused, or failed in a way that the log tells: nothing was done.
-        Ok(answer) => answer.unwrap_or(Err(RunError::Busy.into())),
-        Err(_) if turn.give_up() => Err(RunError::Busy.into()),
-        Err(_) => answered.await.unwrap_or(Err(RunError::Busy.into())),
-    }
+    let answer = turns::answer_of(answered, turn, WAIT).await;
+    // What was dropped was refused, or failed in a way that the log tells: nothing was done.
+    answer.unwrap_or(Err(RunError::Busy.into()))
 }
 
 impl Drop for Database {

@@ -7,13 +7,13 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::error::RunError;
-use super::group::Turn;
 use super::handle::{Handle, internal};
 use super::open::{Database, answer_of, lock};
 use super::pace::{DELAYED, INLINE, Lane, Pace, SHORT, worked};
 use super::run::{Call, ResultJson, prepare, run, run_inline};
 use super::touched::Tables;
 use svc_base::Stopwatch;
+use svc_base::turns::Turn;
 
 /// How many connections of a database read at once.
 const READERS: usize = 4;
@@ -198,7 +198,7 @@ impl Database {
         work: impl FnOnce(&Handle) -> Result<T, RunError> + Send + 'static,
     ) -> Result<T, RunError> {
         let (answer, answered) = oneshot::channel();
-        let turn = Arc::new(Turn::new());
+        let turn = Turn::new();
         let (me, begun) = (self.myself()?, Arc::clone(&turn));
         let job = Box::new(move || {
             if begun.begin() {

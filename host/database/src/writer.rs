@@ -1,19 +1,18 @@
 //! The connection that writes, and the history of what it commits: nothing leaves the log before history has it.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use rusqlite::wal::CheckpointMode;
 
+use super::committed::{Answers, Commits, Following};
 use super::error::RunError;
 use super::files::Files;
 use super::handle::{Handle, Settings, internal};
 use super::history::{History, Lent, Packer, Terms, tell_gap};
 use super::open::{WAIT, lock};
-use super::touched::News;
-use svc_base::clock::Timestamp;
+use super::touched::{News, Touched};
 use svc_base::ids::BackendId;
 
 /// The log is copied into the database from this many pages on; where readers keep some of it from being copied, it is
@@ -87,6 +86,7 @@ impl Writers {
         let mut writer = self.of(id, settings, || Handle::writer(settings))?;
         // What a crash left in the log is a moment of its own, before anything is added.
         writer.remember();
+        writer.commits.go_on_from(writer.history.commit());
         Ok(writer)
     }
 
@@ -112,9 +112,10 @@ impl Writers {
         let claim = self.claim(id)?;
         let dir = self.files.directory(&id).map_err(|_| RunError::Closed)?;
         let mut handle = open()?;
-        let timed = handle.time_commits(self.terms.clock.clone());
+        let counted = handle.count_commits(self.terms.clock.clone());
         Ok(Writer {
-            committed_at: timed.map_err(internal)?,
+            commits: counted.map_err(internal)?,
+            following: Following::new(id, self.news.clone()),
             handle,
             history: History::open(dir, Arc::clone(&self.terms)),
             lent: None,
@@ -154,8 +155,8 @@ pub(super) struct Writer {
     copied: i32,
     packer: Arc<Packer>,
     settings: Settings,
-    /// When the last commit was, in milliseconds since the epoch.
-    committed_at: Arc<AtomicI64>,
+    commits: Arc<Commits>,
+    following: Following,
     /// How long the log may become before it is copied, in pages.
     copy_at: i32,
     /// How long the log may become before it is cut, in pages.
@@ -165,11 +166,25 @@ pub(super) struct Writer {
 }
 
 impl Writer {
+    /// Ends the first step of a commit, or of an attempt: what the database has come to is synced, and its callers wait for the
+    /// second.
+    pub(super) fn committed(&mut self, touched: Touched, answers: Answers) {
+        let position = self.commits.position();
+        self.following.committed(position, touched, answers);
+    }
+
+    /// Takes the second step of what is committed. One machine has acknowledged a commit once it is synced: nothing is awaited.
+    /// Where other machines follow the database, this is where they are, and the writer may go on meanwhile.
+    pub(super) fn acknowledge(&mut self) {
+        let acknowledged = self.commits.position();
+        self.following.acknowledged(acknowledged);
+    }
+
     /// Notes what was committed, and has the log copied into the database once it is long: beside the writer, until so
     /// little is left that writes need not wait for it.
     pub(super) fn settle(&mut self) {
-        let at = Timestamp(self.committed_at.load(Ordering::Relaxed));
-        self.history.note(self.handle.log_pages(), at);
+        self.history
+            .note(self.handle.log_pages(), self.commits.last());
         self.come_home(false);
         let pages = self.handle.log_pages();
         if self.lent.is_some() || pages < self.copy_at {
@@ -290,11 +305,13 @@ impl Writer {
 mod tests {
     use super::*;
     use crate::handle::PAGE_BYTES;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use svc_base::clock::Clock;
+    use svc_base::positions::Position;
     use svc_base::random::Random;
 
-    #[test]
-    fn a_log_that_could_not_be_cut_grows_before_it_is_tried_again() {
+    /// A database that is yet to be made, whose history may take so many bytes.
+    fn site(most_bytes: u64) -> (tempfile::TempDir, Writers, BackendId, Settings) {
         let root = tempfile::tempdir().unwrap();
         let files = Files::open(root.path()).unwrap();
         let clock = Clock::system();
@@ -303,10 +320,54 @@ mod tests {
         let settings = Settings::alone(files.path(&id), 256 << 20);
         let terms = Terms {
             clock,
-            most_bytes: 0,
+            most_bytes,
             free_disk: 0,
         };
         let writers = Writers::start(files, terms).unwrap();
+        (root, writers, id, settings)
+    }
+
+    #[test]
+    fn a_commit_has_the_position_that_is_its_number_in_the_history() {
+        let (_root, writers, id, settings) = site(1 << 30);
+        let writer = writers.create(id, &settings).unwrap();
+        writer.handle.platform("CREATE TABLE t (a)").unwrap();
+        writer.close();
+        for commits in 1..5 {
+            let mut writer = writers.open(id, &settings).unwrap();
+            for _ in 0..commits {
+                let before = writer.commits.position();
+                let insert = writer.handle.platform("INSERT INTO t VALUES (1)");
+                insert.unwrap();
+                assert_eq!(writer.commits.position(), before.next());
+                writer.handle.platform("BEGIN; COMMIT").unwrap();
+                assert_eq!(writer.commits.position(), before.next());
+                writer.settle();
+            }
+            let position = writer.commits.position();
+            writer.take().unwrap();
+            assert_eq!(position, Position(writer.history.commit()));
+            writer.close();
+        }
+    }
+
+    #[test]
+    fn callers_are_answered_by_the_second_step() {
+        let (_root, writers, id, settings) = site(0);
+        let mut writer = writers.create(id, &settings).unwrap();
+        let answered = Arc::new(AtomicBool::new(false));
+        let tell = Arc::clone(&answered);
+        let answer = Box::new(move || tell.store(true, Ordering::Relaxed));
+        writer.handle.platform("CREATE TABLE t (a)").unwrap();
+        writer.committed(Touched::All, Answers::Alone(answer));
+        assert!(!answered.load(Ordering::Relaxed));
+        writer.acknowledge();
+        assert!(answered.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn a_log_that_could_not_be_cut_grows_before_it_is_tried_again() {
+        let (_root, writers, id, settings) = site(0);
         let mut writer = writers.create(id, &settings).unwrap();
         let impatient = writer.handle.connection.busy_timeout(Duration::ZERO);
         impatient.unwrap();

@@ -7,17 +7,14 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::sync::oneshot;
 
 use super::metrics::Metrics;
-use svc_base::Stopwatch;
-
-/// How much nicer than the rest of the process the threads are.
-const NICENESS: i32 = 10;
+use svc_base::threads::{Threads, lower_priority};
+use svc_base::turns::{Turn, answer_of};
 
 /// A guest's stack lies on the thread that calls it, below the host's own frames.
 const STACK_BYTES: usize = 4 << 20;
@@ -54,7 +51,7 @@ pub struct Busy;
 #[derive(Debug)]
 pub struct Workers {
     shared: Arc<Shared>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Threads,
     wait: Duration,
 }
 
@@ -65,24 +62,23 @@ impl Workers {
     ///
     /// The operating system refuses a thread.
     pub fn start(config: WorkersConfig, metrics: Metrics) -> anyhow::Result<Self> {
+        let shared = Arc::new(Shared {
+            state: Mutex::default(),
+            arrived: Condvar::new(),
+            capacity: config.queue,
+            metrics,
+        });
         let mut workers = Self {
-            shared: Arc::new(Shared {
-                state: Mutex::default(),
-                arrived: Condvar::new(),
-                capacity: config.queue,
-                metrics,
-            }),
-            threads: Vec::new(),
+            shared,
+            threads: Threads::default(),
             wait: config.wait,
         };
         for number in 0..config.threads.max(1) {
-            let shared = workers.shared.clone();
-            let thread = thread::Builder::new()
-                .name(format!("svc-work-{number}"))
-                .stack_size(STACK_BYTES)
-                .spawn(move || shared.work())
-                .context("cannot start a worker thread")?;
-            workers.threads.push(thread);
+            let (name, shared) = (format!("svc-work-{number}"), workers.shared.clone());
+            let started = workers
+                .threads
+                .start(name, Some(STACK_BYTES), move || shared.work());
+            started.context("cannot start a worker thread")?;
         }
         Ok(workers)
     }
@@ -101,21 +97,16 @@ impl Workers {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let (sender, mut receiver) = oneshot::channel::<Result<T, Box<dyn Any + Send>>>();
+        let (sender, receiver) = oneshot::channel::<Result<T, Box<dyn Any + Send>>>();
         let ticket = self.shared.enqueue(Box::new(move || {
             let outcome = catch_unwind(AssertUnwindSafe(job));
             // A caller that has gone misses nothing.
             let _ = sender.send(outcome);
         }))?;
-        let outcome = match tokio::time::timeout(self.wait, &mut receiver).await {
-            Ok(outcome) => outcome,
-            Err(_) if ticket.withdraw() => return Err(Busy),
-            Err(_) => receiver.await,
-        };
-        match outcome {
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(panic)) => resume_unwind(panic),
-            Err(_) => Err(Busy),
+        match answer_of(receiver, &ticket.turn, self.wait).await {
+            Some(Ok(value)) => Ok(value),
+            Some(Err(panic)) => resume_unwind(panic),
+            None => Err(Busy),
         }
     }
 }
@@ -129,13 +120,6 @@ impl Drop for Workers {
         };
         self.shared.arrived.notify_all();
         drop(waiting);
-        let this = thread::current().id();
-        for thread in self.threads.drain(..) {
-            // The last owner of a pool may be a job of its own.
-            if thread.thread().id() != this {
-                let _ = thread.join();
-            }
-        }
     }
 }
 
@@ -149,13 +133,11 @@ struct Shared {
 #[derive(Default)]
 struct State {
     jobs: VecDeque<Job>,
-    next_id: u64,
     closed: bool,
 }
 
 struct Job {
-    id: u64,
-    queued: Stopwatch,
+    turn: Arc<Turn>,
     run: Box<dyn FnOnce() + Send>,
 }
 
@@ -180,27 +162,23 @@ impl Shared {
             self.metrics.refused.inc();
             return Err(Busy);
         }
-        let id = state.next_id;
-        state.next_id += 1;
+        let turn = Turn::new();
         state.jobs.push_back(Job {
-            id,
-            queued: Stopwatch::start(),
+            turn: Arc::clone(&turn),
             run,
         });
         drop(state);
         self.arrived.notify_one();
-        Ok(Ticket { shared: self, id })
+        Ok(Ticket { shared: self, turn })
     }
 
     fn work(&self) {
-        // A thread has a priority of its own on Linux alone. Unprivileged processes may always be nicer; where they may not,
-        // fairness is all that suffers.
-        if cfg!(target_os = "linux") {
-            let _ = rustix::process::setpriority_process(None, NICENESS);
-        }
+        lower_priority();
         while let Some(job) = self.next() {
-            self.metrics.queue_wait.observe(job.queued.seconds());
-            (job.run)();
+            if job.turn.begin() {
+                self.metrics.queue_wait.observe(job.turn.queued_seconds());
+                (job.run)();
+            }
         }
     }
 
@@ -222,31 +200,25 @@ impl Shared {
     }
 }
 
-/// A caller's hold on its job: dropping it takes the job out of the queue.
+/// A caller's hold on its job: dropping it takes the job out of the queue, if it has not begun.
 struct Ticket<'a> {
     shared: &'a Shared,
-    id: u64,
-}
-
-impl Ticket<'_> {
-    /// Takes the job out of the queue; `false` when it has started.
-    fn withdraw(&self) -> bool {
-        let mut state = self.shared.lock();
-        let Some(place) = state.jobs.iter().position(|job| job.id == self.id) else {
-            return false;
-        };
-        let job = state.jobs.remove(place);
-        drop(state);
-        // What a job holds may be large, or lock something: it is dropped after the lock.
-        drop(job);
-        self.shared.metrics.refused.inc();
-        true
-    }
+    turn: Arc<Turn>,
 }
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
-        self.withdraw();
+        self.turn.give_up();
+        if self.turn.is_given_up() {
+            let mut state = self.shared.lock();
+            let mine = |job: &Job| Arc::ptr_eq(&job.turn, &self.turn);
+            let place = state.jobs.iter().position(mine);
+            let job = place.and_then(|place| state.jobs.remove(place));
+            drop(state);
+            // What a job holds may be large, or lock something: it is dropped after the lock.
+            drop(job);
+            self.shared.metrics.refused.inc();
+        }
     }
 }
 
@@ -256,6 +228,8 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
+    use std::thread;
+    use svc_base::threads::NICENESS;
 
     fn pool(threads: usize, queue: usize, wait: Duration) -> Workers {
         let config = WorkersConfig {

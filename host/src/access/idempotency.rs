@@ -29,8 +29,16 @@ pub const LENGTH: usize = 128;
 /// How long first answers are kept, in seconds.
 const KEPT: i64 = 24 * 3600;
 
-/// Keys whose first request is still running: its caller, its route and the key.
-type InFlight = Arc<Mutex<HashSet<(String, String, String)>>>;
+/// Keys whose first request is still running.
+type InFlight = Arc<Mutex<HashSet<UsedKey>>>;
+
+/// Key as one caller uses it on one route.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct UsedKey {
+    principal: String,
+    route: String,
+    key: String,
+}
 
 /// The first answers to all keys.
 #[derive(Clone, Debug)]
@@ -171,13 +179,17 @@ impl Repeatable {
 /// The first request of a key, until it is dropped.
 #[derive(Debug)]
 struct Running {
-    key: (String, String, String),
+    key: UsedKey,
     in_flight: InFlight,
 }
 
 impl Running {
     fn begin(in_flight: &InFlight, key: &AnswerKey) -> Result<Self, Problem> {
-        let key = (key.principal.clone(), key.route.clone(), key.key.clone());
+        let key = UsedKey {
+            principal: key.principal.clone(),
+            route: key.route.clone(),
+            key: key.key.clone(),
+        };
         let mut running = in_flight.lock().unwrap_or_else(PoisonError::into_inner);
         if !running.insert(key.clone()) {
             return Err(Problem::new(

@@ -10,9 +10,10 @@ use crate::accounts::{Accounts, Billing, Plans};
 use crate::backends::Backends;
 use crate::backends::calls::routes::Calls;
 use crate::config::Config;
-use crate::content::{Content, OnceFiles};
+use crate::content::{OnceFiles, Place};
 use crate::control::{Change, Control, Secrets};
 use crate::deployments::Deployments;
+use crate::deployments::operators::follow_content;
 use crate::deployments::pages::Pages;
 use crate::deployments::timings::Timings;
 use crate::deployments::visits::Visits;
@@ -22,7 +23,7 @@ use crate::gauges::Gauges;
 use crate::guests;
 use crate::http::rate_limit::RateLimits;
 use crate::mcp::Tools;
-use crate::outbound::Outbound;
+use crate::outbound::{NO_AUTHORITIES, Outbound};
 use crate::payments::Payments;
 use crate::payments::routes::Till;
 use crate::projects::Projects;
@@ -81,9 +82,13 @@ struct Paying {
 impl Ground {
     /// Opens the control database.
     pub(super) fn open(config: Config, clock: Clock, random: Random) -> anyhow::Result<Self> {
+        let outbound = Outbound::new()?;
+        if !outbound.is_believing() {
+            tracing::warn!("sign-in, payments and certificates will fail: {NO_AUTHORITIES}");
+        }
         Ok(Self {
             control: Control::open(&config.data).context("opening the control database")?,
-            outbound: Outbound::new()?,
+            outbound,
             config: Arc::new(config),
             clock,
             random,
@@ -110,9 +115,12 @@ impl Ground {
                 followed.forget(slug);
             }
         });
+        let place = Place::new(data, self.config.content_url.as_ref());
+        let content = place.open()?;
+        follow_content(&self.control, &content, &place, data).await?;
         let deployments = Arc::new(Deployments {
             control: self.control.clone(),
-            content: Content::open(&data.join("content"))?,
+            content,
             once: OnceFiles::open(&data.join("once"))?,
             sandbox: sandbox.clone(),
             clock: self.clock.clone(),

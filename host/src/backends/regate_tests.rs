@@ -12,6 +12,7 @@ use crate::projects::model::NewProject;
 use crate::server::Server;
 use crate::workspaces::Plan;
 use svc_base::clock::{Clock, Timestamp};
+use svc_base::random::Random;
 
 /// The built-in gate under another digest: with a custom section, which means nothing.
 fn another_gate() -> Vec<u8> {
@@ -28,7 +29,9 @@ async fn server(data: &Path) -> Server {
         ..Settings::default()
     };
     let clock = Clock::manual(Timestamp(1_795_262_400_000));
-    Server::start(settings, clock).await.unwrap()
+    Server::start(settings, clock, Random::system())
+        .await
+        .unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]

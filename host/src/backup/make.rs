@@ -12,7 +12,7 @@ use super::place::{Place, check_apart};
 use super::{Stage, Watch, millis};
 use crate::backends::copies::Sources;
 use crate::check::{Findings, Parts};
-use crate::content::{Content, Digest, Hold, Shelf};
+use crate::content::{Content, Digest, Hold, Place as Stored, Shelf};
 use crate::control::{self, Control, Snapshot, counters};
 use crate::data_dir::is_unfinished;
 use crate::deployments::operators;
@@ -102,14 +102,16 @@ async fn copy(
     watch: Watch<'_>,
 ) -> anyhow::Result<Made> {
     let directory = place.state(state);
+    let content = Stored::noted(data)?.require_directory()?;
+    // An installation that never served has none.
+    std::fs::create_dir_all(&content)?;
     let (at, ids) = copy_databases((data, control), place, state, clock, watch)?;
     fault::point("backup.databases");
     let control = Control::open(&directory)?;
     let one_time_left_out = operators::forget_one_time(&control, at).await?;
     let wanted = operators::contents(&control).await?;
     let source = Objects {
-        // An installation that never served has none.
-        from: Shelf::new(disk::subdirectory(&disk::open(data)?, CONTENT)?),
+        from: Shelf::new(disk::open(&content)?),
         wanted: &wanted,
     };
     let mut made = Made::begun(at, one_time_left_out);

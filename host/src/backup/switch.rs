@@ -18,7 +18,7 @@ use svc_base::{disk, fault};
 /// Where the new state is made, in the data directory.
 pub(super) const NEW: &str = "restoring";
 /// Parts of a data directory's state: everything else in it is not restored and stays.
-const PARTS: [&str; 10] = [
+const PARTS: [&str; 11] = [
     "control.db",
     "control.db-wal",
     "control.db-shm",
@@ -26,6 +26,7 @@ const PARTS: [&str; 10] = [
     "counters.db-wal",
     "counters.db-shm",
     "content",
+    "content.url",
     "once",
     "backends",
     "guests",

@@ -8,7 +8,7 @@ use super::OperatorArgs;
 use super::actor::actor;
 use crate::backup;
 use crate::check::{Findings, Parts};
-use crate::content::{Content, OnceFiles};
+use crate::content::{Content, OnceFiles, Place};
 use crate::data_dir;
 use crate::operators::{self, CheckAll, Operation, Told};
 use crate::private;
@@ -49,7 +49,7 @@ impl Check {
     async fn alone(&self, data: &Path) -> anyhow::Result<Findings> {
         let parts = Parts {
             control: self.args.control()?,
-            content: Content::open(&data.join("content"))?,
+            content: Content::open(&Place::noted(data)?.require_directory()?)?,
             once: Some(OnceFiles::open(&data.join("once"))?),
             files: Files::open(&data.join("backends"))?,
         };

@@ -10,6 +10,7 @@ use serde::Serialize;
 use url::Url;
 
 use super::OperatorArgs;
+use crate::outbound;
 use crate::overview::running::{self, Said};
 
 /// How long the server may take to answer.
@@ -76,10 +77,8 @@ async fn ask(said: &Said, address: SocketAddr) -> anyhow::Result<(u16, String)> 
         false => ("http", Url::parse(&format!("http://{address}"))?),
     };
     let host = host.host_str().context("its address has no host")?;
-    // The one source of cryptography; the client takes what it finds.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     // Nothing secret is said, so a certificate that other machines of a network are to believe is good enough here.
-    let client = reqwest::Client::builder()
+    let client = outbound::builder()
         .no_proxy()
         .redirect(Policy::none())
         .danger_accept_invalid_certs(true)

@@ -11,6 +11,7 @@ use crate::log;
 use crate::server::Server;
 use crate::workspaces::{Plan, WorkspaceError};
 use svc_base::clock::Clock;
+use svc_base::random::Random;
 
 /// The namespace of `--dev`.
 const DEV: &str = "dev";
@@ -37,7 +38,7 @@ impl Serve {
             signal(SignalKind::interrupt())?,
         );
         super::allow_many_files();
-        let server = Server::start(settings, Clock::system()).await?;
+        let server = Server::start(settings, Clock::system(), Random::system()).await?;
         if self.dev {
             greet(&server).await?;
         }

@@ -14,6 +14,7 @@ use super::calls::{self, Call};
 use super::error::{Exit, Failure, Result};
 use super::output::say;
 use super::profile::{Remote, Target};
+use crate::outbound::{self, NO_AUTHORITIES};
 use svc_base::random::Random;
 
 /// How long a connection may take to be made.
@@ -64,17 +65,22 @@ impl Api {
     /// A server.
     ///
     /// # Errors
-    /// When the system's certificates cannot be read.
+    /// When it speaks HTTPS and this machine believes no authority.
     pub(super) fn of(target: Target) -> Result<Self> {
-        // The first to ask sets the provider for the process; a later one finds it set.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder()
-            .user_agent(concat!("svc/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(CONNECT_TIME)
-            .read_timeout(SILENT_TIME)
-            .redirect(Policy::none())
-            .build()
+        let settings = || {
+            outbound::builder()
+                .user_agent(concat!("svc/", env!("CARGO_PKG_VERSION")))
+                .connect_timeout(CONNECT_TIME)
+                .read_timeout(SILENT_TIME)
+                .redirect(Policy::none())
+        };
+        let (client, is_believing) = outbound::build(settings)
             .map_err(|error| Failure::here(format!("No client of HTTP: {error}.")))?;
+        if !is_believing && target.server.scheme() == "https" {
+            let server = target.server.as_str();
+            let detail = format!("{server} cannot be reached: {NO_AUTHORITIES}.");
+            return Err(Failure::new(Exit::NoAnswer, "No connection", detail));
+        }
         Ok(Self {
             client,
             target,

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use url::{Host, Url};
 
@@ -16,7 +18,7 @@ pub(super) const PORT: u16 = 443;
 const PLAIN_PORT: u16 = 80;
 
 /// An authority that issues certificates by ACME (RFC 8555).
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Acme {
     /// The URL of its directory.
@@ -28,6 +30,16 @@ pub struct Acme {
     /// A file of certificates that its own server is believed by, where the system's are not enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<PathBuf>,
+    /// Name of the key of an account that the operator has there (RFC 8555, section 7.3.4); `SVC_ACME_EAB_KID` beats it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub eab_kid: Option<String>,
+    /// The key, in base64url; `SVC_ACME_EAB_HMAC_KEY` beats it.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "masked"
+    )]
+    pub eab_hmac_key: Option<String>,
     /// The most certificates for projects that are asked for within a week, renewals aside.
     #[serde(default = "per_week")]
     pub projects_per_week: u32,
@@ -39,8 +51,64 @@ impl Default for Acme {
             directory: lets_encrypt(),
             contact: None,
             root: None,
+            eab_kid: None,
+            eab_hmac_key: None,
             projects_per_week: per_week(),
         }
+    }
+}
+
+impl std::fmt::Debug for Acme {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("Acme");
+        shown.field("directory", &self.directory.as_str());
+        shown.field("contact", &self.contact);
+        shown.field("eab_kid", &self.eab_kid);
+        shown.finish_non_exhaustive()
+    }
+}
+
+fn masked<S: serde::Serializer>(key: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
+    super::masked(key.as_deref().unwrap_or_default(), serializer)
+}
+
+impl Acme {
+    /// The settings with those of the environment, which beat those of the file.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "secrets of tables come from the environment"
+    )]
+    fn with_environment(mut self) -> Self {
+        let of = |name: &str| std::env::var(name).ok();
+        self.eab_kid = of("SVC_ACME_EAB_KID").or(self.eab_kid);
+        self.eab_hmac_key = of("SVC_ACME_EAB_HMAC_KEY").or(self.eab_hmac_key);
+        self
+    }
+
+    /// Name and bytes of the key that binds our account to the operator's, if there is one.
+    ///
+    /// # Errors
+    /// When one of them is missing or cannot be used.
+    pub fn binding(&self) -> anyhow::Result<Option<(&str, Vec<u8>)>> {
+        let (kid, key) = match (self.eab_kid.as_deref(), self.eab_hmac_key.as_deref()) {
+            (None, None) => return Ok(None),
+            (Some(kid), Some(key)) => (kid, key),
+            (Some(_), None) => {
+                bail!("acme.eab_hmac_key is missing: set it in the file, or SVC_ACME_EAB_HMAC_KEY")
+            }
+            (None, Some(_)) => {
+                bail!("acme.eab_kid is missing: set it in the file, or SVC_ACME_EAB_KID")
+            }
+        };
+        if kid.is_empty() {
+            bail!("acme.eab_kid is empty: copy it from your account at the authority");
+        }
+        let key = URL_SAFE_NO_PAD.decode(key.trim_end_matches('='));
+        let key = key.ok().filter(|key| !key.is_empty());
+        let key = key.context(
+            "acme.eab_hmac_key is not base64url: copy it from your account at the authority",
+        )?;
+        Ok(Some((kid, key)))
     }
 }
 
@@ -143,13 +211,14 @@ impl Settings {
                 )?;
             }
         }
-        let mut acme = self.acme.clone().unwrap_or_default();
+        let mut acme = self.acme.clone().unwrap_or_default().with_environment();
         if acme.directory.scheme() != "https" || acme.directory.host().is_none() {
             bail!("acme.directory must be an https URL: {}", acme.directory);
         }
         if acme.projects_per_week == 0 {
             bail!("acme.projects_per_week must be 1 or more");
         }
+        acme.binding()?;
         let own = acme.contact.take();
         let own = own.map(|text| match contact(&text) {
             Ok(uri) if uri.starts_with("mailto:") => Ok(uri),
@@ -261,9 +330,38 @@ mod tests {
                 "acme.projects_per_week",
             ),
             (format!("{share}[acme]\nterms = true"), "terms"),
+            (
+                format!("{share}[acme]\neab_kid = 'me'"),
+                "acme.eab_hmac_key is missing",
+            ),
+            (
+                format!("{share}[acme]\neab_hmac_key = 'c2VjcmV0'"),
+                "acme.eab_kid is missing",
+            ),
+            (
+                format!("{share}[acme]\neab_kid = ''\neab_hmac_key = 'c2VjcmV0'"),
+                "acme.eab_kid is empty",
+            ),
+            (
+                format!("{share}[acme]\neab_kid = 'me'\neab_hmac_key = 'a+b/'"),
+                "acme.eab_hmac_key is not base64url",
+            ),
         ] {
             let error = format!("{:#}", resolve(&toml).unwrap_err());
             assert!(error.contains(name), "{toml}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_key_of_an_account_is_decoded_and_never_shown() {
+        for key in ["c2VjcmV0-_8", "c2VjcmV0-_8="] {
+            let toml = format!("eab_kid = 'me'\neab_hmac_key = '{key}'");
+            let acme: Acme = toml::from_str(&toml).unwrap();
+            let binding = acme.binding().unwrap().unwrap();
+            assert_eq!(binding, ("me", b"secret\xfb\xff".to_vec()));
+            let shown = format!("{acme:?}{}", toml::to_string(&acme).unwrap());
+            assert!(shown.contains("****"), "{shown}");
+            assert!(!shown.contains("c2Vj"), "{shown}");
         }
     }
 

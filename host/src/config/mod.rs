@@ -23,6 +23,7 @@ use written::{host, origin};
 mod address;
 mod cache;
 mod contact;
+mod content;
 mod edge;
 mod https;
 mod limits;
@@ -49,6 +50,10 @@ pub struct Settings {
     #[arg(long, env = "SVC_DATA")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<PathBuf>,
+    /// Store of content as a URL: file:///srv/content, or memory:/// to try things out [default: <data>/content]
+    #[arg(long, env = "SVC_CONTENT_URL")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content_url: Option<Url>,
     /// URL of the API host [default: http://localhost:<port>, with HTTPS https://localhost]
     #[arg(long, env = "SVC_BASE_URL")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -176,6 +181,7 @@ impl Settings {
         Self {
             listen: self.listen.or(file.listen),
             data: self.data.or(file.data),
+            content_url: self.content_url.or(file.content_url),
             base_url: self.base_url.or(file.base_url),
             sites_url: self.sites_url.or(file.sites_url),
             sites_domain: self.sites_domain.or(file.sites_domain),
@@ -266,6 +272,7 @@ impl Settings {
             listen: address,
             scheme: base.scheme().to_owned(),
             secure: base.scheme() == "https",
+            content_url: self.content_url.map(content::checked).transpose()?,
             base_url,
             sites_url,
             sites_domain,
@@ -307,6 +314,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Where everything durable lives.
     pub data: PathBuf,
+    /// The store of content, if that is not below the data.
+    pub content_url: Option<Url>,
     /// The API host's origin, without a slash at its end.
     pub base_url: String,
     /// The sites host's origin, without a slash at its end.

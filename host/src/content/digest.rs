@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io::{self, Read, Write};
 
+use subtle::ConstantTimeEq as _;
+
 /// A SHA-256.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest([u8; 32]);
@@ -48,12 +50,7 @@ impl Digest {
 
     /// Whether this is the digest of `bytes`, compared in constant time: for secrets that are kept as digests.
     pub fn is_digest_of(&self, bytes: &[u8]) -> bool {
-        let other = Self::of(bytes);
-        self.0
-            .iter()
-            .zip(other.0)
-            .fold(0, |difference, (a, b)| difference | (a ^ b))
-            == 0
+        self.0.ct_eq(&Self::of(bytes).0).into()
     }
 
     /// Returns the first byte, for spreading objects over shards.

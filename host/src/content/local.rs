@@ -5,6 +5,8 @@ use std::time::SystemTime;
 
 use object_store::local::LocalFileSystem;
 
+use svc_base::disk;
+
 /// Written at each start, to learn the disk's time.
 pub(super) const MARKER: &str = ".opened";
 
@@ -29,6 +31,14 @@ impl Local {
             opened: marker_time(directory)?,
         };
         Ok((store, local))
+    }
+
+    /// Returns the free bytes of its disk.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub(super) fn free(&self) -> std::io::Result<u64> {
+        disk::free(&self.directory)
     }
 
     /// Deletes uploads that were left unfinished before it was opened. One that is not finished lies beside its object-to-be,

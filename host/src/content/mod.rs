@@ -6,6 +6,7 @@ mod held;
 mod hold;
 mod local;
 mod once;
+mod place;
 mod shelf;
 mod store;
 
@@ -13,5 +14,6 @@ pub use artifact::{Artifact, Encoding, Variant, encoded_quickly};
 pub use digest::Digest;
 pub use hold::Hold;
 pub use once::OnceFiles;
+pub use place::Place;
 pub use shelf::{PutError, Shelf};
 pub use store::{Content, Error, Pin};

@@ -214,6 +214,14 @@ impl Content {
         Ok((digests, strangers))
     }
 
+    /// Returns the free bytes where it is; a store that is no directory has room.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn free(&self) -> std::io::Result<u64> {
+        self.0.local.as_ref().map_or(Ok(u64::MAX), Local::free)
+    }
+
     /// Deletes uploads that a crash before this start left unfinished; a store that is no directory sees to that itself.
     pub async fn remove_stale_uploads(&self) -> std::io::Result<()> {
         let Some(local) = self.0.local.clone() else {

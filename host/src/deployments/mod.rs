@@ -22,6 +22,7 @@ pub mod runtime;
 pub mod serve;
 pub mod sharing;
 pub mod timings;
+pub mod views;
 pub mod visits;
 
 mod store;

@@ -1,31 +1,7 @@
-//! Source of a page, its future address, and the warnings for its author.
-
-use serde::Serialize;
-use utoipa::ToSchema;
+//! Source of a page, and its future address.
 
 use svc_base::clock::Timestamp;
-use svc_sandbox::{ContentType, Undrawn};
-
-/// Something about a page that is published all the same.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Warning {
-    /// Code of the warning: `diagram_not_drawn`.
-    pub code: &'static str,
-    /// Description of the fault.
-    pub detail: String,
-    /// The line of the source, from 1.
-    pub line: u32,
-}
-
-impl From<Undrawn> for Warning {
-    fn from(undrawn: Undrawn) -> Self {
-        Self {
-            code: "diagram_not_drawn",
-            detail: undrawn.reason,
-            line: undrawn.line,
-        }
-    }
-}
+use svc_sandbox::ContentType;
 
 /// Source of a page.
 #[derive(Clone, Copy, Debug)]

@@ -8,9 +8,10 @@ use bytes::Bytes;
 use svc_base::names::{numbered, with_suffix};
 
 use super::model::is_reserved;
+pub use super::page_source::PageSource;
 pub(super) use super::page_source::Placement;
-pub use super::page_source::{PageSource, Warning};
 use super::timings::Stage;
+use super::views::Warning;
 use super::{Deployments, runtime, store};
 use crate::content::{self, Artifact, Digest, Pin};
 use crate::control;
@@ -166,7 +167,11 @@ impl Deployments {
     /// # Errors
     /// `Capacity`.
     pub fn check_disk(&self) -> Result<(), PublishError> {
-        if disk::free(&self.config.data)? < self.config.limits.free_disk_bytes {
+        let mut free = disk::free(&self.config.data)?;
+        if self.config.content_url.is_some() {
+            free = free.min(self.content.free()?);
+        }
+        if free < self.config.limits.free_disk_bytes {
             return Err(PublishError::Capacity(DISK_FULL));
         }
         Ok(())

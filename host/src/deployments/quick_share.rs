@@ -1,14 +1,13 @@
 //! Quick shares: pages that anybody may publish, for a time.
 
 use bytes::Bytes;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::model::{Deployment, shown_title};
 use super::password;
-use super::publish::{Made, MadeBy, PageSource, Placement, PublishError, Warning};
+use super::publish::{Made, MadeBy, PageSource, Placement, PublishError};
 use super::sharing::DeleteToken;
 use super::timings::Stage;
+use super::views::{Deployed, Warning};
 use super::{Deployments, store};
 use crate::control::answers::Keep;
 use crate::control::{self, Change, Tx};
@@ -33,35 +32,6 @@ pub struct NewShare {
     pub one_time: bool,
     /// Password that readers must know.
     pub password: Option<String>,
-}
-
-/// A published share.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct Deployed {
-    /// The deployment's id.
-    #[schema(value_type = String, format = "uuid")]
-    pub id: DeploymentId,
-    /// Where it answers; with a suffix if the wanted name was taken.
-    #[schema(example = "release-notes")]
-    pub slug: String,
-    /// The link to pass on.
-    #[schema(format = "uri")]
-    pub url: String,
-    /// The page's title: as it was given, else its content's own, else the wanted name.
-    #[schema(example = "Release notes")]
-    pub title: String,
-    /// When it was published.
-    #[schema(value_type = String, format = DateTime)]
-    pub created_at: Timestamp,
-    /// When it ends.
-    #[schema(value_type = String, format = DateTime)]
-    pub expires_at: Timestamp,
-    /// Deletes the share, or moves it into a project; shown this once.
-    #[schema(example = "svcd_0qGuRUxbAdo2yAjmOQ5QhpkKAUJgRZFqNEUVMo2qhdN")]
-    pub delete_token: DeleteToken,
-    /// Warnings for the author; absent where there are none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub warnings: Vec<Warning>,
 }
 
 impl Deployments {

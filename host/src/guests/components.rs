@@ -1,15 +1,12 @@
 //! The components in a folder of guests: written by a command, or put there by hand.
 
-use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use anyhow::Context as _;
-use cap_std::fs::Dir;
 
 use super::record::Installed;
 use svc_base::clock::Timestamp;
-use svc_base::disk;
 use svc_sandbox::{GuestDigest, World};
 
 /// Whether a component was installed by a command: it serves when a record says so, and never because of its name.
@@ -20,17 +17,6 @@ pub(super) fn is_ours(path: &Path) -> bool {
 
 /// How the name of a component ends that is being written.
 pub(super) const NEW: &str = ".wasm.new";
-
-/// Writes a component under a name of its own, then under its digest.
-pub(super) fn write_component(dir: &Dir, name: &str, component: &[u8]) -> io::Result<()> {
-    let new = format!(".{name}.new");
-    disk::remove_file(dir, &new)?;
-    let mut file = dir.open_with(&new, &disk::new_file())?;
-    file.write_all(component)?;
-    file.sync_all()?;
-    dir.rename(&new, dir, name)?;
-    disk::sync(dir)
-}
 
 /// Refuses a folder of somebody else's: what is made in it could not be read, or locked, by whoever serves.
 pub(super) fn check_owner(path: &Path) -> anyhow::Result<()> {

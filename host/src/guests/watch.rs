@@ -4,6 +4,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use tokio::sync::{mpsc, oneshot};
+
 use super::record::{Folder, Record, RecordError};
 use super::status::{self, Paths, Presence, Said, Serves};
 use crate::config::Config;
@@ -12,6 +14,32 @@ use svc_sandbox::{Fallen, GuestDigest, Origin, Sandbox, World};
 
 /// How long nothing is said of calls after something was, in milliseconds.
 const QUIET: i64 = 1000;
+
+/// Has whoever follows the records look at once; clones ask the same one.
+#[derive(Clone, Debug)]
+pub struct Looks(mpsc::Sender<Asked>);
+
+/// Question who serves in a world, once the records have been looked at.
+#[derive(Debug)]
+pub struct Asked {
+    world: World,
+    answer: oneshot::Sender<Serves>,
+}
+
+impl Looks {
+    /// Makes the way to whoever follows the records, with its end.
+    pub fn way() -> (Self, mpsc::Receiver<Asked>) {
+        let (ask, asked) = mpsc::channel(1);
+        (Self(ask), asked)
+    }
+
+    /// Returns who serves in a world after a look that begins now; `None` once nobody looks any more.
+    pub async fn look(&self, world: World) -> Option<Serves> {
+        let (answer, answered) = oneshot::channel();
+        self.0.send(Asked { world, answer }).await.ok()?;
+        answered.await.ok()
+    }
+}
 
 /// Follows the records of both worlds, step by step. All of it blocks.
 #[derive(Debug)]
@@ -32,20 +60,31 @@ pub struct Watch {
 struct Followed {
     world: World,
     folder: Folder,
-    /// State of the record's file when it was read last, if there was one.
-    seen: Option<Option<Stamp>>,
+    seen: Seen,
     /// Until when who serves is on trial.
     trial_until: Option<Timestamp>,
     sequence: u64,
     failures: Vec<String>,
 }
 
-/// Stamp of a file, which changes when the file is replaced.
-type Stamp = (u64, i64, i64, u64);
+/// State of a record's file when it was read last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    /// It has yet to be read.
+    Never,
+    /// There was none.
+    Missing,
+    /// A file, by a stamp that changes when the file is replaced.
+    File([u64; 2], [i64; 2]),
+}
 
-fn stamp(path: &Path) -> Option<Stamp> {
-    let data = std::fs::metadata(path).ok()?;
-    Some((data.ino(), data.mtime(), data.mtime_nsec(), data.len()))
+impl Seen {
+    fn now(path: &Path) -> Self {
+        match std::fs::metadata(path) {
+            Ok(data) => Self::File([data.ino(), data.len()], [data.mtime(), data.mtime_nsec()]),
+            Err(_) => Self::Missing,
+        }
+    }
 }
 
 impl Watch {
@@ -54,7 +93,7 @@ impl Watch {
         let worlds = World::ALL.map(|world| Followed {
             world,
             folder: Folder::new(&config.guests, world),
-            seen: None,
+            seen: Seen::Never,
             trial_until: None,
             sequence: 0,
             failures: Vec::new(),
@@ -137,6 +176,12 @@ impl Watch {
         Ok(())
     }
 
+    /// Answers who asked before the last look.
+    pub fn answer(&self, asked: Asked) {
+        // Whoever does not wait any more misses nothing.
+        let _ = asked.answer.send(self.serves(asked.world));
+    }
+
     fn serves(&self, world: World) -> Serves {
         let usage = self.sandbox.usage(world);
         let mut serves = Serves {
@@ -156,15 +201,15 @@ impl Followed {
     /// Does what the record says, if it says something new; returns whether it did. A record that cannot be read is
     /// read again with the next look.
     fn follow(&mut self, sandbox: &Sandbox, fallen: &[Fallen], now: Timestamp) -> bool {
-        let found = stamp(&self.folder.record_path());
+        let found = Seen::now(&self.folder.record_path());
         let ended = self.trial_until.is_some_and(|until| now >= until);
-        if self.seen == Some(found) && !ended {
+        if self.seen == found && !ended {
             return false;
         }
         match self.folder.read() {
             Ok(record) => {
                 self.apply(sandbox, &record, fallen, now);
-                self.seen = Some(found);
+                self.seen = found;
                 true
             }
             Err(error) => {

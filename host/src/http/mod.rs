@@ -8,6 +8,7 @@ pub mod hosts;
 pub mod negotiate;
 pub mod origin;
 pub mod paths;
+pub mod patience;
 pub mod problem;
 pub mod problem_page;
 pub mod query;

@@ -111,6 +111,15 @@ pub struct Buckets<K: Clone + Hash + Eq> {
     refill: u64,
 }
 
+/// Outcome of a draw from a bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Draw {
+    /// There was a token, and so many are left.
+    Left(u32),
+    /// There was none.
+    Empty,
+}
+
 /// Our clock, as the governor reads it.
 #[derive(Clone, Debug)]
 struct Ticks(Clock);
@@ -139,37 +148,42 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
 
     /// Runs a request if its bucket has a token, and says in its answer what is left.
     pub async fn draw(&self, key: &K, request: Request, next: Next) -> Response {
-        let left = self.take(key);
-        let mut response = match left {
-            Some(_) => next.run(request).await,
-            None => self.refusal().into_response(),
+        let draw = self.take(key);
+        let mut response = match draw {
+            Draw::Left(_) => next.run(request).await,
+            Draw::Empty => self.refusal().into_response(),
         };
-        self.announce(left, response.headers_mut());
+        self.announce(draw, response.headers_mut());
         response
     }
 
-    /// Takes a token; returns how many are left, or that there was none.
-    pub fn take(&self, key: &K) -> Option<u32> {
-        let taken = self.limiter.check_key(key).ok()?;
-        Some(taken.remaining_burst_capacity())
+    /// Takes a token.
+    pub fn take(&self, key: &K) -> Draw {
+        match self.limiter.check_key(key) {
+            Ok(taken) => Draw::Left(taken.remaining_burst_capacity()),
+            Err(_) => Draw::Empty,
+        }
     }
 
-    /// Takes `tokens` at once; returns how many are left.
+    /// Takes `tokens` at once.
     ///
     /// # Errors
     /// `rate_limited` if there were fewer: none is taken then.
-    pub fn take_all(&self, key: &K, tokens: NonZeroU32) -> Result<u32, Problem> {
+    pub fn take_all(&self, key: &K, tokens: NonZeroU32) -> Result<Draw, Problem> {
         match self.limiter.check_key_n(key, tokens) {
-            Ok(Ok(taken)) => Ok(taken.remaining_burst_capacity()),
+            Ok(Ok(taken)) => Ok(Draw::Left(taken.remaining_burst_capacity())),
             // More than a full bucket holds, or more than this one has now.
             Err(_) | Ok(Err(_)) => Err(self.refusal()),
         }
     }
 
     /// Adds what a bucket allows, and what is left in it, to an answer's headers.
-    pub fn announce(&self, left: Option<u32>, headers: &mut HeaderMap) {
+    pub fn announce(&self, draw: Draw, headers: &mut HeaderMap) {
         headers.append(POLICY, self.policy.clone());
-        let left = left.unwrap_or(0);
+        let left = match draw {
+            Draw::Left(left) => left,
+            Draw::Empty => 0,
+        };
         let state = format!("\"{}\";r={left};t={}", self.name, self.refill);
         headers.append(STATE, header(state));
     }

@@ -9,9 +9,9 @@ use tokio::sync::watch;
 
 use crate::app::SharedApp;
 use crate::backup::Stage;
-use crate::control::audit::Act;
 use crate::control::events::{self, Deed};
 use crate::control::{Control, Error};
+use crate::guests::watch::Looks;
 use crate::overview;
 use crate::workspaces::Workspaces;
 use svc_base::clock::Clock;
@@ -33,6 +33,8 @@ pub struct Installation {
     pub server: Option<SharedApp>,
     /// Whether that server is stopping.
     pub(super) stopped: Option<watch::Receiver<bool>>,
+    /// Has that server look at its guests.
+    pub(super) looks: Option<Looks>,
     /// Listener to the progress of an operation.
     pub(super) progress: Told,
 }
@@ -74,7 +76,12 @@ impl std::fmt::Debug for Told {
 
 impl Installation {
     /// The installation of the server in this process.
-    pub(super) fn served(app: &SharedApp, stopped: watch::Receiver<bool>, progress: Told) -> Self {
+    pub(super) fn served(
+        app: &SharedApp,
+        stopped: watch::Receiver<bool>,
+        looks: Looks,
+        progress: Told,
+    ) -> Self {
         Self {
             data: app.config.data.clone(),
             control: app.control.clone(),
@@ -82,6 +89,7 @@ impl Installation {
             random: app.deployments.random.clone(),
             server: Some(app.clone()),
             stopped: Some(stopped),
+            looks: Some(looks),
             progress,
         }
     }
@@ -151,28 +159,5 @@ impl Answer {
             deed: Some(command),
             ..self
         }
-    }
-}
-
-/// Something that a command did to files.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Note {
-    /// The command for the log.
-    pub command: String,
-    /// The guest that it switched, for the audit.
-    pub switched: Option<String>,
-}
-
-impl Note {
-    pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
-        if let Some(guest) = self.switched {
-            let now = at.clock.now();
-            let noted: Result<(), Error> = at
-                .control
-                .write(move |tx| tx.did(Act::GuestSwitch, None, &guest, now))
-                .await;
-            noted?;
-        }
-        Ok(Answer::new(&(), "")?.of_deed(self.command))
     }
 }

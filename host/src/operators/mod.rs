@@ -8,6 +8,7 @@
 mod audit;
 mod deployment;
 mod figures;
+mod guest;
 mod installation;
 mod key;
 mod namespace;
@@ -27,7 +28,8 @@ use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 
 pub use figures::ShowCounts;
-pub use installation::{Answer, Installation, Note, Step, Told};
+pub use guest::{Effect, Switch, SwitchGuest, Switched, is_followed};
+pub use installation::{Answer, Installation, Step, Told};
 pub use namespace::warn_of_one_origin;
 pub use project::Project;
 pub use reach::{ask, reach};
@@ -133,8 +135,8 @@ operations! {
         Backup(whole::MakeBackup);
         /// Verifies everything that is stored: `svc check`, where a server runs.
         Check(whole::CheckAll);
-        /// Writes into the server's log what a command did to files: a part of `svc guest`.
-        Note(installation::Note);
+        /// Has another guest serve: a part of `svc guest install` and `svc guest rollback`.
+        Guest(guest::SwitchGuest);
     }
 }
 

@@ -53,6 +53,7 @@ pub async fn reach(data: &Path, operation: Operation, actor: String) -> anyhow::
         random: Random::system(),
         server: None,
         stopped: None,
+        looks: None,
         progress: Told::default(),
     };
     let answer = run(operation, &installation, actor).await;

@@ -19,6 +19,7 @@ use tokio::task::JoinSet;
 use super::installation::{Answer, Installation, Step, Told};
 use super::{Operation, reach};
 use crate::app::SharedApp;
+use crate::guests::watch::Looks;
 
 /// The name of the socket in the data directory.
 pub const FILE: &str = "operators.sock";
@@ -86,13 +87,14 @@ impl Listener {
     }
 
     /// Answers operations until `stop` becomes true, and finishes those that have begun.
-    pub async fn serve(self, app: SharedApp, mut stop: watch::Receiver<bool>) {
+    pub async fn serve(self, app: SharedApp, looks: Looks, mut stop: watch::Receiver<bool>) {
         let mut connections = JoinSet::new();
         loop {
             tokio::select! {
                 accepted = self.listener.accept() => match accepted {
                     Ok((stream, _)) => {
-                        connections.spawn(answer(stream, app.clone(), stop.clone()));
+                        let at = (app.clone(), looks.clone(), stop.clone());
+                        connections.spawn(answer(stream, at));
                     }
                     Err(error) => {
                         tracing::warn!(%error, "a command could not be accepted");
@@ -119,7 +121,10 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 }
 
 /// Answers the one request of a connection.
-async fn answer(mut stream: UnixStream, app: SharedApp, stopped: watch::Receiver<bool>) {
+async fn answer(
+    mut stream: UnixStream,
+    (app, looks, stopped): (SharedApp, Looks, watch::Receiver<bool>),
+) {
     let reply = match read(&mut stream).await {
         Ok((operation, actor)) => {
             let (steps, mut told) = mpsc::channel(STEPS);
@@ -128,7 +133,7 @@ async fn answer(mut stream: UnixStream, app: SharedApp, stopped: watch::Receiver
                 let _ = steps.try_send(step);
             });
             let mut done = tokio::spawn(async move {
-                let at = Installation::served(&app, stopped, progress);
+                let at = Installation::served(&app, stopped, looks, progress);
                 reach::run(operation, &at, actor).await
             });
             let done = loop {

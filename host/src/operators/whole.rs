@@ -1,5 +1,6 @@
 //! Operations on everything that is stored, a backup and a check, which the server works on beside its other work.
 
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::thread;
 
@@ -10,7 +11,7 @@ use tokio::sync::oneshot;
 use super::installation::{Answer, Installation};
 use crate::backup::{self, last};
 use crate::check::Parts;
-use crate::content::{Content, OnceFiles};
+use crate::content::{Content, OnceFiles, Place};
 use svc_database::Files;
 
 /// Makes a backup: `svc backup`.
@@ -39,8 +40,21 @@ impl MakeBackup {
         if let Err(error) = noted {
             tracing::warn!(%error, "`svc status` does not know of the last backup");
         }
+        let made = made.map_err(|error| match at.server.is_some() && is_forbidden(&error) {
+            true => error.context("the server makes the backup, and may not write there: name a directory that it may write to (under systemd those of StateDirectory= and ReadWritePaths=)"),
+            false => error,
+        });
         Answer::new(&made?, "")
     }
+}
+
+/// Whether the system forbids what was tried.
+fn is_forbidden(error: &anyhow::Error) -> bool {
+    let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+    matches!(
+        kind,
+        Some(ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
+    )
 }
 
 /// Looks at everything that is stored: `svc check`.
@@ -51,7 +65,7 @@ impl CheckAll {
     pub(super) async fn run(self, at: &Installation) -> anyhow::Result<Answer> {
         let content = match &at.server {
             Some(app) => app.deployments.content.clone(),
-            None => Content::open(&at.data.join("content"))?,
+            None => Content::open(&Place::noted(&at.data)?.require_directory()?)?,
         };
         let parts = Parts {
             control: at.control.clone(),

@@ -6,7 +6,7 @@ use std::path::Path;
 use cap_std::fs::Dir;
 use serde::Serialize;
 
-use crate::content::{Digest, Shelf};
+use crate::content::{Digest, Place, Shelf};
 use svc_base::disk;
 use svc_base::ids::{BackendId, DeploymentId};
 use svc_database::Files;
@@ -46,13 +46,16 @@ pub fn of(data: &Path) -> io::Result<Sizes> {
         };
         sizes.total += bytes;
         match name.as_str() {
-            "content" => sizes.content = bytes,
             "once" => sizes.once = bytes,
             "backends" => sizes.history = bytes,
             name if name.starts_with("control.db") => sizes.control += bytes,
             _ => {}
         }
     }
+    sizes.content = match content(data)? {
+        Some(content) => below(&content)?,
+        None => 0,
+    };
     if dir.is_dir("backends") {
         let files = Files::open(&data.join("backends"))?;
         for id in files.list()? {
@@ -84,7 +87,16 @@ pub fn of_object(data: &Path, digest: Option<&Digest>) -> io::Result<Option<u64>
     let Some(digest) = digest else {
         return Ok(None);
     };
-    Shelf::new(disk::open(&data.join("content"))?).bytes(digest)
+    content(data)?.map_or(Ok(None), |dir| Shelf::new(dir).bytes(digest))
+}
+
+/// The directory of content, if content is in one.
+fn content(data: &Path) -> io::Result<Option<Dir>> {
+    let place = Place::noted(data).map_err(io::Error::other)?;
+    match place.directory().map(|at| disk::open(&at)).transpose() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        directory => directory,
+    }
 }
 
 /// The bytes of the page of a share that is read once.

@@ -6,6 +6,7 @@ use url::Url;
 
 use crate::app::App;
 use crate::config::Config;
+use crate::content::Place;
 use crate::guests::Folder;
 use crate::operators::warn_of_one_origin;
 use svc_sandbox::World;
@@ -68,6 +69,12 @@ fn warnings(config: &Config, ops: Option<SocketAddr>) -> Vec<String> {
         warnings.push(format!(
             "`ops_listen` is {ops}, which other machines reach, and asks nobody who they are: keep it on an address that only you reach"
         ));
+    }
+    if !Place::new(&config.data, config.content_url.as_ref()).lasts() {
+        warnings.push(
+            "`content_url` is a store in memory: what is published ends with this process"
+                .to_owned(),
+        );
     }
     warnings
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::app::{App, SharedApp};
 use crate::control::audit;
 use crate::deployments::rerender;
-use crate::guests::watch::Watch;
+use crate::guests::watch::{Asked, Watch};
 use crate::overview::running::Said;
 use crate::tls::Tls;
 use svc_sandbox::{GuestDigest, World};
@@ -21,7 +21,7 @@ const TELL: Duration = Duration::from_millis(100);
 const COLLECT: Duration = Duration::from_secs(15);
 const TIDY: Duration = Duration::from_secs(60);
 const FORGET: Duration = Duration::from_secs(3600);
-/// Four times a second, so that a guest that is installed serves within one.
+/// Four times a second, so that a fall is noticed within one.
 const LISTEN: Duration = Duration::from_millis(250);
 
 /// The application, and the end of it.
@@ -30,7 +30,7 @@ type Task = (SharedApp, watch::Receiver<bool>);
 /// Starts all of it; each ends when `stop` becomes true.
 pub(super) fn start(
     app: &SharedApp,
-    guests: Watch,
+    guests: (Watch, mpsc::Receiver<Asked>),
     said: Said,
     stop: &watch::Receiver<bool>,
 ) -> Vec<JoinHandle<()>> {
@@ -173,16 +173,22 @@ async fn say(mut said: Said, (app, mut stop): Task) {
     }
 }
 
-/// Follows what operators choose of guests, on a thread that may block; once more at the end, to say what they did.
-async fn watch_guests(mut guests: Watch, (app, mut stop): Task) {
+/// Follows what operators choose of guests, on a thread that may block: in its turns, at once where a command asks, and once more
+/// at the end, to say what they did.
+async fn watch_guests(
+    (mut guests, mut asked): (Watch, mpsc::Receiver<Asked>),
+    (app, mut stop): Task,
+) {
     // Renderers that fell and whose rerender is not asked for again yet.
     let mut remade = Vec::new();
     let mut ticks = tokio::time::interval(LISTEN);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut stopping = false;
     while !stopping {
+        let mut asking = None;
         tokio::select! {
             _ = ticks.tick() => {}
+            Some(one) = asked.recv() => asking = Some(one),
             _ = stop.wait_for(|stop| *stop) => stopping = true,
         }
         let fallen = app.sandbox.take_fallen();
@@ -204,6 +210,9 @@ async fn watch_guests(mut guests: Watch, (app, mut stop): Task) {
                 error = format!("{error:#}"),
                 "following the installed guests failed"
             );
+        }
+        if let Some(asking) = asking {
+            guests.answer(asking);
         }
     }
 }

@@ -6,12 +6,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Poll, ready};
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::response::IntoResponse;
-use http::Request;
 use http::header::CONTENT_TYPE;
+use http::{Request, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -26,6 +26,7 @@ use super::front;
 use super::handshakes::{Handshakes, Place};
 use crate::app::SharedApp;
 use crate::http::paths;
+use crate::http::patience::{Answers, Begun, Ending, Patience};
 use crate::http::problem::Problem;
 use crate::http::stall::Stalling;
 use crate::router::Routers;
@@ -35,6 +36,8 @@ use crate::tls::Tls;
 pub(super) const HEAD_TIME: Duration = Duration::from_secs(15);
 /// How long a client may take none of what is written to it.
 pub(super) const STALL_TIME: Duration = Duration::from_secs(30);
+/// How long a client of HTTP/2 may ask for nothing; in HTTP/1.1 it is as long as a head may take.
+const IDLE_TIME: Duration = Duration::from_secs(75);
 /// How long requests may take to finish when the server stops.
 const STOP_TIME: Duration = Duration::from_secs(10);
 /// How long a stream of events, which ends with the server, may take to be read to that end.
@@ -148,10 +151,19 @@ struct Seen {
     stream: AtomicBool,
 }
 
+impl Seen {
+    fn note(&self, request: &Request<Incoming>) {
+        self.any.store(true, Ordering::Relaxed);
+        if paths::is_listening(request.uri().path()) {
+            self.stream.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
 impl Connection {
     async fn plain(self, stream: Stalling<TcpStream>) {
         let speakers = Arc::clone(&self.speakers);
-        self.talk(stream, &speakers.either, false).await;
+        self.talk(stream, &speakers.either).await;
     }
 
     async fn secure(mut self, stream: Stalling<TcpStream>, place: Place) {
@@ -167,10 +179,10 @@ impl Connection {
             Some(b"h2") => &speakers.http2,
             _ => &speakers.http1,
         };
-        self.talk(stream, speaker, true).await;
+        self.talk(stream, speaker).await;
     }
 
-    async fn talk<S>(self, stream: S, speaker: &Builder<TokioExecutor>, is_secure: bool)
+    async fn talk<S>(self, stream: S, speaker: &Builder<TokioExecutor>)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -179,33 +191,49 @@ impl Connection {
             routers,
             peer,
             stop,
-            watcher,
+            // The server's stop waits until it is dropped.
+            watcher: _watcher,
             ..
         } = self;
-        let seen = Arc::new(Seen::default());
+        let (seen, answers) = (Arc::<Seen>::default(), Answers::default());
         let sees = Arc::clone(&seen);
+        let mut patience = Patience::new(answers.clone(), STALL_TIME, IDLE_TIME);
         let service = service_fn(move |request: Request<Incoming>| {
-            sees.any.store(true, Ordering::Relaxed);
-            if paths::is_listening(request.uri().path()) {
-                sees.stream.store(true, Ordering::Relaxed);
-            }
+            sees.note(&request);
             let (app, routers) = (app.clone(), Arc::clone(&routers));
-            async move { Ok::<_, Infallible>(front::handle(&app, &routers, peer, request).await) }
+            let begun = (request.version() == Version::HTTP_2).then(|| answers.begin());
+            async move {
+                let answer = front::handle(&app, &routers, peer, request).await;
+                Ok::<_, Infallible>(Begun::answered(begun, answer))
+            }
         });
         let connection = speaker.serve_connection_with_upgrades(TokioIo::new(stream), service);
-        let mut connection = pin!(watcher.watch(connection));
+        let (mut connection, mut stopped) = (pin!(connection), pin!(stopped(stop.clone())));
         let (mut given_up, mut silent) = (pin!(given_up(stop)), pin!(sleep(HEAD_TIME)));
+        let mut is_closing = false;
         // What few connections wait for is asked only where it can end one: it would cost every request of the others.
         poll_fn(|context| {
+            if !is_closing && stopped.as_mut().poll(context).is_ready() {
+                is_closing = true;
+                connection.as_mut().graceful_shutdown();
+            }
             if let Poll::Ready(ended) = connection.as_mut().poll(context) {
-                if let Err(error) = ended {
-                    tracing::debug!(%error, "a connection ended early");
-                }
+                let error = ended.err().map(tracing::field::display);
+                tracing::debug!(error, "a connection ended");
                 return Poll::Ready(());
             }
-            if is_secure && !seen.any.load(Ordering::Relaxed) {
-                ready!(silent.as_mut().poll(context));
-                return Poll::Ready(());
+            if !seen.any.load(Ordering::Relaxed) {
+                return silent.as_mut().poll(context);
+            }
+            if let Poll::Ready(ending) = patience.poll_ending(context) {
+                tracing::debug!(?ending, "a client of HTTP/2 is not waited for");
+                if is_closing || ending == Ending::Stalled {
+                    return Poll::Ready(());
+                }
+                // What the client sends meanwhile is answered.
+                is_closing = true;
+                connection.as_mut().graceful_shutdown();
+                context.waker().wake_by_ref();
             }
             if seen.stream.load(Ordering::Relaxed) {
                 return given_up.as_mut().poll(context);
@@ -216,10 +244,15 @@ impl Connection {
     }
 }
 
-/// Waits until a server that stops need not wait any more for a connection with a stream: nobody reads that.
-async fn given_up(mut stop: watch::Receiver<bool>) {
+/// Waits until the server stops.
+async fn stopped(mut stop: watch::Receiver<bool>) {
     // A sender that is gone has stopped too.
     let _ = stop.wait_for(|stop| *stop).await;
+}
+
+/// Waits until a server that stops need not wait any more for a connection with a stream: nobody reads that.
+async fn given_up(stop: watch::Receiver<bool>) {
+    stopped(stop).await;
     sleep(STREAM_TIME).await;
 }
 
@@ -227,7 +260,7 @@ async fn given_up(mut stop: watch::Receiver<bool>) {
 pub(super) async fn serve_operators(
     listener: TcpListener,
     app: SharedApp,
-    mut stop: watch::Receiver<bool>,
+    stop: watch::Receiver<bool>,
 ) {
     let completed = axum::middleware::from_fn_with_state(app.clone(), front::complete);
     let metrics = axum::routing::get(move || {
@@ -255,12 +288,8 @@ pub(super) async fn serve_operators(
         .fallback(|| async { Problem::not_found() })
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
         .layer(completed);
-    let stopped = async move {
-        // A sender that is gone has stopped too.
-        let _ = stop.wait_for(|stop| *stop).await;
-    };
     if let Err(error) = axum::serve(listener, router)
-        .with_graceful_shutdown(stopped)
+        .with_graceful_shutdown(stopped(stop))
         .await
     {
         tracing::error!(%error, "the operators' listener failed");

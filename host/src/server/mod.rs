@@ -24,7 +24,7 @@ use crate::backup;
 use crate::config::Settings;
 use crate::data_dir::{self, Founding};
 use crate::data_lock::DataLock;
-use crate::guests::watch::Watch;
+use crate::guests::watch::{Looks, Watch};
 use crate::operators::Listener;
 use crate::overview::running::Said;
 use crate::tls::{Exists, Names, Tls};
@@ -49,8 +49,7 @@ impl Server {
     ///
     /// # Errors
     /// When a setting is wrong, an address is taken, or the data directory is held by another server.
-    pub async fn start(settings: Settings, clock: Clock) -> anyhow::Result<Self> {
-        let random = Random::system();
+    pub async fn start(settings: Settings, clock: Clock, random: Random) -> anyhow::Result<Self> {
         let data = settings.data();
         if backup::is_backup(&data) {
             bail!(
@@ -87,11 +86,13 @@ impl Server {
         let ops_address = ops.as_ref().and_then(|ops| ops.local_addr().ok());
         let ops = ops.map(|at| connections::serve_operators(at, app.clone(), stopped.clone()));
         serving.extend(ops.map(tokio::spawn));
-        serving.push(tokio::spawn(operators.serve(app.clone(), stopped.clone())));
+        let (looks, asked) = Looks::way();
+        let commands = operators.serve(app.clone(), looks, stopped.clone());
+        serving.push(tokio::spawn(commands));
         let said = Said::of(&app.config, ops_address, app.clock.now());
         said.begin(&data)?;
         let watch = Watch::begin(&data, &app.config, app.sandbox.clone(), app.clock.clone())?;
-        let mut background = background::start(&app, watch, said, &stopped);
+        let mut background = background::start(&app, (watch, asked), said, &stopped);
         let follow = |tls| background::follow_certificates(Arc::clone(tls), &app, &stopped);
         background.extend(tls.as_ref().map(follow));
         if let Err(error) = advice::at_start(&app, ops_address).await {

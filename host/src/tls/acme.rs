@@ -11,7 +11,8 @@ use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use instant_acme::{
     Account, AccountCredentials, AuthorizationStatus, BodyWrapper, BytesResponse, ChallengeType,
-    Error, HttpClient, Identifier, NewAccount, NewOrder, Order, OrderStatus, RetryPolicy,
+    Error, ExternalAccountKey, HttpClient, Identifier, NewAccount, NewOrder, Order, OrderStatus,
+    RetryPolicy,
 };
 use rcgen::{CertificateParams, DistinguishedName, KeyPair};
 use serde::{Deserialize, Serialize};
@@ -150,7 +151,10 @@ impl AcmeAuthority {
             only_return_existing: false,
         };
         let directory = self.settings.directory.to_string();
-        let (account, credentials) = self.builder().create(&new, directory, None).await?;
+        let binding = self.settings.binding()?;
+        let binding = binding.map(|(kid, key)| ExternalAccountKey::new(kid.to_owned(), &key));
+        let builder = self.builder();
+        let (account, credentials) = builder.create(&new, directory, binding.as_ref()).await?;
         self.keep(credentials).await?;
         Ok(account)
     }
@@ -246,6 +250,10 @@ impl From<Error> for Failure {
         let kind = problem.r#type.as_deref().unwrap_or_default();
         match kind.rsplit(':').next().unwrap_or_default() {
             "accountDoesNotExist" => Self::NoAccount,
+            "externalAccountRequired" => Self::Refused(
+                "it wants an account that you have there: set `acme.eab_kid` and `acme.eab_hmac_key`"
+                    .to_owned(),
+            ),
             "rateLimited" => Self::Busy(problem.to_string()),
             "serverInternal" | "badNonce" => Self::Unreached(problem.to_string()),
             _ => Self::Refused(problem.to_string()),

@@ -65,6 +65,33 @@ async fn a_record_that_cannot_be_read_leaves_the_guest_in_its_place() {
     assert_eq!(signed(page(&server, "# x").await.text()), None);
 }
 
+/// The server makes the change itself: it serves, is written down and is in the audit before the command has its answer.
+#[tokio::test]
+async fn a_change_is_in_effect_when_it_is_answered() {
+    let (server, folder) = (start().await, TempDir::new().unwrap());
+    let says = |digest: &Value| {
+        let said = svc::guests::status::read(server.data()).unwrap().unwrap();
+        assert_eq!(json!(said.render.digest), *digest);
+    };
+    let mut changes = 0;
+    for sign in ["one", "two"] {
+        let installed = install(&server, &file(&folder, sign, Manners::Good)).await;
+        says(&installed["digest"]);
+        assert_eq!(signed(page(&server, "# x").await.text()), Some(sign));
+        changes += 1;
+    }
+    let back = guest(&server, &["rollback", "render"]).await.json();
+    says(&back["digest"]);
+    assert_eq!(signed(page(&server, "# x").await.text()), Some("one"));
+    changes += 1;
+    let audit = server.command(&svc(), &["audit", "--json"]).await;
+    assert_eq!(
+        audit.stdout.matches("guest.switch").count(),
+        changes,
+        "{audit:?}"
+    );
+}
+
 #[tokio::test]
 async fn a_rollback_from_a_guest_that_does_not_serve_changes_nothing() {
     let (server, folder) = (start().await, TempDir::new().unwrap());

@@ -13,7 +13,7 @@ use svc_base::clock::{Clock, Timestamp};
 use svc_tests::tls::{client_config, connect};
 use svc_tests::{Answer, Ask, Builder, TestServer, until};
 
-use super::pebble::{DAYS, Pebble, World};
+use super::pebble::{ACCOUNT, DAYS, Pebble, World};
 use crate::svc;
 
 const SHARE: &str = "share.example.test";
@@ -32,23 +32,30 @@ impl Installation {
     async fn start() -> Option<Self> {
         let world = World::new().await;
         let pebble = Pebble::start(&world).await?;
+        Some(Self::between(world, pebble, None).await)
+    }
+
+    /// Starts a server that has an account at the authority.
+    async fn between(world: World, pebble: Pebble, account: Option<(&str, &str)>) -> Self {
         let root = pebble.root().await;
         let server = builder(&world, |settings| {
             settings.acme = Some(Acme {
                 directory: pebble.directory().parse().unwrap(),
                 contact: Some("tls@example.test".to_owned()),
                 root: Some(pebble.own.cert()),
+                eab_kid: account.map(|(kid, _)| kid.to_owned()),
+                eab_hmac_key: account.map(|(_, key)| key.to_owned()),
                 ..Acme::default()
             });
         });
         let server = server.start().await;
         world.lead_to(server.address());
-        Some(Self {
+        Self {
             world,
             pebble,
             root,
             server,
-        })
+        }
     }
 
     /// The certificate of a handshake for a name; `None` if the server has none.
@@ -283,6 +290,39 @@ async fn an_authority_that_has_forgotten_the_account_gets_another() {
     let text = std::fs::read_to_string(&account).unwrap();
     let now: Value = serde_json::from_str(&text).unwrap();
     assert_ne!(now["credentials"]["id"], kept["credentials"]["id"]);
+}
+
+#[tokio::test]
+async fn an_authority_that_wants_an_account_issues_for_it_alone() {
+    for (account, is_known) in [
+        (Some(ACCOUNT), true),
+        (
+            Some((ACCOUNT.0, "c29tZWJvZHkgZWxzZSdzIGtleSBvZiAzMiBieXRlcw")),
+            false,
+        ),
+        (None, false),
+    ] {
+        let world = World::new().await;
+        let Some(pebble) = Pebble::start_for(&world, true).await else {
+            return;
+        };
+        let at = Installation::between(world, pebble, account).await;
+        if is_known {
+            at.issued(SHARE).await;
+            continue;
+        }
+        until("a refusal", async || {
+            let kept = below(&at.server.data().join("tls")).into_iter();
+            let spent = kept.filter(|(path, _)| path.ends_with("budget.json"));
+            let spent: String = spent
+                .map(|(path, _)| std::fs::read_to_string(path).unwrap())
+                .collect();
+            spent.contains(SHARE).then_some(())
+        })
+        .await;
+        assert_eq!(at.shown(SHARE).await, None, "{account:?}");
+        assert_eq!(at.pebble.orders(), 0, "{account:?}");
+    }
 }
 
 #[tokio::test]

@@ -12,6 +12,8 @@ use tempfile::TempDir;
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
+/// Account that an authority may want, and its key in base64url.
+pub(super) const ACCOUNT: (&str, &str) = ("ours", "c2VjcmV0cyBvZiB0aGUgYXV0aG9yaXR5IGFuZCBvdXJz");
 /// Program, which `.ci/run` installs.
 const PROGRAM: &str = "pebble";
 /// Runs it until it ends or standard input does: a test that is killed leaves nothing behind.
@@ -114,6 +116,11 @@ pub(super) struct Pebble {
 impl Pebble {
     /// Starts it for a world; `None` where it is not installed, which is said aloud.
     pub(super) async fn start(world: &World) -> Option<Self> {
+        Self::start_for(world, false).await
+    }
+
+    /// Starts it, and lets it want an account if it is to.
+    pub(super) async fn start_for(world: &World, wants_account: bool) -> Option<Self> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         if !std::env::split_paths(&path).any(|folder| folder.join(PROGRAM).is_file()) {
             eprintln!("SKIPPED: {PROGRAM} is not installed (apt-get install {PROGRAM})");
@@ -121,14 +128,14 @@ impl Pebble {
         }
         // A free port may be another's a moment later.
         for _ in 0..5 {
-            if let Some(pebble) = Self::try_start(world).await {
+            if let Some(pebble) = Self::try_start(world, wants_account).await {
                 return Some(pebble);
             }
         }
         panic!("{PROGRAM} does not start");
     }
 
-    async fn try_start(world: &World) -> Option<Self> {
+    async fn try_start(world: &World, wants_account: bool) -> Option<Self> {
         let own = Pair::new(&["localhost", "127.0.0.1"]);
         let ports = [(); 2].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
         let [address, management] = ports.map(|port| port.local_addr().unwrap());
@@ -140,7 +147,8 @@ impl Pebble {
             "httpPort": 1,
             "tlsPort": world.front.port(),
             "ocspResponderURL": "",
-            "externalAccountBindingRequired": false,
+            "externalAccountBindingRequired": wants_account,
+            "externalAccountMACKeys": { (ACCOUNT.0): ACCOUNT.1 },
         }});
         let directory = TempDir::new().unwrap();
         let file = directory.path().join("pebble.json");

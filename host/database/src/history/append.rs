@@ -75,7 +75,7 @@ impl History {
         frames: &Frames,
         written: Timestamp,
     ) -> io::Result<(Vec<Moment>, State)> {
-        let before = self.chain.as_ref().map_or(0, |chain| chain.point.commit);
+        let before = self.commit();
         let mut moments: Vec<Moment> = Vec::new();
         let mut notes = self.noted.iter().peekable();
         for (commit, number) in frames.commits.iter().zip(before + 1..) {

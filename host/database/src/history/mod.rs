@@ -192,6 +192,11 @@ impl History {
         !self.noted.is_empty()
     }
 
+    /// Returns the number of the last commit that a chain has; 0 without one.
+    pub(super) fn commit(&self) -> u64 {
+        self.chain.as_ref().map_or(0, |chain| chain.point.commit)
+    }
+
     /// Whether the database was too large for it when it was last taken, so that there is none of what came since.
     pub(super) fn is_outgrown(&self) -> bool {
         self.outgrown

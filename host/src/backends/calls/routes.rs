@@ -8,8 +8,9 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};
 
-use super::requests::{As, CallOrBatch, OpAnswer, OpBody, QueryResult, RunQuery, Wanted};
+use super::requests::{As, CallOrBatch, OpBody, RunQuery, Wanted};
 use super::tokens::Tokens;
+use super::views::{OpAnswer, QueryResult};
 use crate::access::{
     self, Authority, Callers, Editor, MaybeCaller, Viewer, credential_invalid, credential_missing,
     to_the_end,

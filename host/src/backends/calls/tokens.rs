@@ -11,13 +11,13 @@ use crate::deployments::serve::LookupError;
 use crate::http::client_ip::ClientIp;
 use crate::http::hosts::Host;
 use crate::http::problem::Problem;
-use crate::http::rate_limit::Rule;
+use crate::http::rate_limit::{Draw, Rule};
 
-/// Tokens left in the buckets that a call draws from: of the client, then of the deployment, if there is one.
+/// Draws of a call: from the bucket of its client, then from that of the deployment, if there is one.
 #[derive(Debug)]
 pub struct Tokens {
-    of_client: Option<u32>,
-    of_deployment: Option<Option<u32>>,
+    of_client: Draw,
+    of_deployment: Option<Draw>,
 }
 
 impl Tokens {
@@ -31,9 +31,9 @@ impl Tokens {
         let limits = &calls.rate_limits;
         let of_client = limits.by_client(Rule::Op).take(&client.bucket());
         let page = match of_client {
-            Some(_) => Some(calls.deployments.visited(host, slug).await),
+            Draw::Left(_) => Some(calls.deployments.visited(host, slug).await),
             // One that is refused by the client's bucket never touches the deployment's.
-            None => None,
+            Draw::Empty => None,
         };
         let found = page.as_ref().and_then(|page| page.as_ref().ok());
         let tokens = Self {
@@ -56,16 +56,16 @@ impl Tokens {
         };
         let limits = &calls.rate_limits;
         let of_client = limits.by_client(Rule::Op);
-        self.of_client = Some(of_client.take_all(&client.bucket(), more)?);
-        self.of_deployment = Some(Some(limits.op_deployment.take_all(&page.id, more)?));
+        self.of_client = of_client.take_all(&client.bucket(), more)?;
+        self.of_deployment = Some(limits.op_deployment.take_all(&page.id, more)?);
         Ok(())
     }
 
     /// The problem of a call that found a bucket empty.
     pub fn refusal(&self, calls: &Calls) -> Option<Problem> {
         match (self.of_client, self.of_deployment) {
-            (None, _) => Some(calls.rate_limits.by_client(Rule::Op).refusal()),
-            (_, Some(None)) => Some(calls.rate_limits.op_deployment.refusal()),
+            (Draw::Empty, _) => Some(calls.rate_limits.by_client(Rule::Op).refusal()),
+            (_, Some(Draw::Empty)) => Some(calls.rate_limits.op_deployment.refusal()),
             _ => None,
         }
     }
@@ -74,8 +74,8 @@ impl Tokens {
     pub fn announce(&self, calls: &Calls, headers: &mut HeaderMap) {
         let limits = &calls.rate_limits;
         limits.by_client(Rule::Op).announce(self.of_client, headers);
-        if let Some(left) = self.of_deployment {
-            limits.op_deployment.announce(left, headers);
+        if let Some(draw) = self.of_deployment {
+            limits.op_deployment.announce(draw, headers);
         }
     }
 }

@@ -4,11 +4,11 @@ mod check;
 mod status;
 mod switch;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use clap::ValueEnum;
 
 use super::actor::actor;
@@ -18,9 +18,8 @@ use crate::control::Control;
 use crate::deployments::rerender::Progress as Remade;
 use crate::guests::Folder;
 use crate::guests::check::Bench;
-use crate::guests::status::{Said, is_served, read as read_said};
-use crate::operators::{self, Answer, Note, Operation, OperatorArgs, Rerender};
-use svc_base::disk;
+use crate::guests::status::{is_served, read as read_said};
+use crate::operators::{self, Answer, Operation, OperatorArgs, Rerender, is_followed};
 use svc_sandbox::{GuestDigest, World};
 
 /// How often a command looks what the server does.
@@ -159,16 +158,6 @@ impl Site {
         operators::reach(&self.data, operation, actor()).await
     }
 
-    /// Tells the server's log what a command did to files.
-    async fn note(&self, command: String, switched: Option<String>) {
-        let note = Note { command, switched };
-        if let Err(error) = self.reach(Operation::Note(note)).await {
-            super::say(&format!(
-                "the server's log does not know of this: {error:#}"
-            ));
-        }
-    }
-
     fn folder(&self, world: World) -> Folder {
         Folder::new(&self.guests, world)
     }
@@ -180,21 +169,10 @@ impl Site {
                 break;
             }
             if let Some(said) = read_said(&self.data)? {
-                return self.agree_with(&said);
+                return is_followed(Path::new(&said.paths.guests), &self.guests);
             }
             // It has only just begun.
             tokio::time::sleep(LOOK).await;
-        }
-        Ok(())
-    }
-
-    fn agree_with(&self, said: &Said) -> anyhow::Result<()> {
-        let (theirs, ours) = (&said.paths.guests, disk::resolved(&self.guests)?);
-        let ours = ours.display().to_string();
-        if *theirs != ours {
-            bail!(
-                "the server has its guests in {theirs}, not in {ours}: name its directory with --guests"
-            );
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{Place, told};
 use crate::deployments::rerender::{self, Progress};
 use crate::guests::Record;
-use crate::guests::record::{Change, ChangeKind};
+use crate::guests::record::Change;
 use crate::guests::status::{Said, Serves, is_served, read};
 use svc_base::clock::{Clock, Timestamp};
 use svc_sandbox::{GuestDigest, Spread, Usage, World, built_in};
@@ -129,7 +129,7 @@ fn text(status: &Status) -> Result<String, std::fmt::Error> {
         told_usage(&mut text, &guest.usage)?;
         let old = guest.history.len().saturating_sub(SHOWN);
         for change in guest.history.iter().skip(old) {
-            writeln!(text, "    {}", told_change(change))?;
+            writeln!(text, "    {}", change.told())?;
         }
     }
     match (status.server_running, status.said_at) {
@@ -164,23 +164,4 @@ fn told_usage(text: &mut String, usage: &Usage) -> std::fmt::Result {
         spread(&usage.memory_bytes)
     )?;
     writeln!(text, "        microseconds {}", spread(&usage.microseconds))
-}
-
-/// A change in one line.
-pub(super) fn told_change(change: &Change) -> String {
-    let kind = match change.kind {
-        ChangeKind::Install => "installed",
-        ChangeKind::Rollback => "rolled back to",
-        ChangeKind::Automatic => "ROLLED BACK BY ITSELF to",
-    };
-    let which = change.digest.map_or_else(
-        || "the built-in guest".to_owned(),
-        |digest| digest.to_string(),
-    );
-    let why = change
-        .why
-        .as_ref()
-        .map(|why| format!(": {}", why.escape_debug()));
-    let why = why.unwrap_or_default();
-    format!("{}  {kind} {which}{why}", change.at)
 }

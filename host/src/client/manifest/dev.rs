@@ -21,6 +21,7 @@ use crate::config::Settings;
 use crate::server::Server;
 use crate::workspaces::Plan as WorkspacePlan;
 use svc_base::clock::Clock;
+use svc_base::random::Random;
 
 /// The namespace of the folder's project.
 const NAMESPACE: &str = "dev";
@@ -73,7 +74,7 @@ impl Dev {
             dev: true,
             ..Settings::default()
         };
-        let server = Server::start(settings, Clock::system()).await;
+        let server = Server::start(settings, Clock::system(), Random::system()).await;
         let server = server.map_err(|error| failed(&format!("{error:#}")))?;
         let work = self.serve(&server, out);
         let done = tokio::select! {

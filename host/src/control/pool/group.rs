@@ -9,6 +9,7 @@ use crate::control::change::{Change, Followers};
 #[cfg(debug_assertions)]
 use crate::control::crossing;
 use crate::control::residue::Residue;
+use svc_base::positions::{Position, Unacknowledged};
 
 /// How many queued writes share one commit at most.
 const GROUP: usize = 64;
@@ -25,14 +26,15 @@ pub(super) struct Done {
     pub(super) tell: Tell,
 }
 
-/// Runs jobs in groups until nobody can send one: each group is committed, its changes are delivered, and then its callers are
-/// answered.
+/// Runs jobs in groups until nobody can send one. A group is committed, which is the first step; once that is acknowledged, its
+/// changes are delivered, and then its callers are answered.
 pub(super) fn write_loop(
     connection: &Connection,
     jobs: &Receiver<Job>,
     followers: &Followers,
     residue: &Residue,
 ) {
+    let (mut position, mut waiting) = (Position::default(), Unacknowledged::default());
     while let Ok(first) = jobs.recv() {
         let mut group = vec![first];
         while group.len() < GROUP {
@@ -42,12 +44,21 @@ pub(super) fn write_loop(
             }
         }
         let written = run_group(connection, group, residue);
-        followers.deliver(&written.changes);
-        written.tell();
+        if written.failure.is_none() {
+            position = position.next();
+        }
+        waiting.committed(position, written);
+        // One machine has acknowledged a commit once it is synced: nothing is awaited. Where other machines follow this database,
+        // this is where they are, and the next group may run meanwhile.
+        let acknowledged = position;
+        for written in waiting.acknowledged(acknowledged) {
+            followers.deliver(&written.changes);
+            written.tell();
+        }
     }
 }
 
-/// A group whose fate is known, and whose callers are yet to be told.
+/// A group whose fate is known, and whose callers wait for the second step.
 struct Written {
     /// Changes that are durable.
     changes: Vec<Change>,

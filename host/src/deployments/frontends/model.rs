@@ -8,7 +8,8 @@ use utoipa::ToSchema;
 
 use crate::content::Digest;
 use crate::control;
-use crate::deployments::publish::{PublishError, Warning};
+use crate::deployments::publish::PublishError;
+use crate::deployments::views::Warning;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, RevisionId};
 use svc_sandbox::ContentType;

@@ -3,13 +3,14 @@
 mod store;
 
 use std::collections::{BTreeSet, HashSet};
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use store::Reference;
 
 use crate::config::Config;
-use crate::content::{Artifact, Content, Digest, OnceFiles};
+use crate::content::{Artifact, Content, Digest, OnceFiles, Place};
 use crate::control::audit::Act;
 use crate::control::events::{self, Event};
 use crate::control::{Control, Error, answers};
@@ -103,6 +104,35 @@ pub async fn count_pages(control: &Control, now: Timestamp) -> Result<u64, Error
 pub async fn contents(control: &Control) -> Result<BTreeSet<Digest>, Error> {
     let references = control.read(store::references).await?;
     Ok(references.iter().map(|r| r.digest).collect())
+}
+
+/// Follows the setting of where content is: if that is elsewhere than before, or does not last, everything that is wanted must
+/// be there, and then the place is noted.
+///
+/// # Errors
+/// Content that is missing, as a text for the operator.
+pub async fn follow_content(
+    control: &Control,
+    content: &Content,
+    place: &Place,
+    data: &Path,
+) -> anyhow::Result<()> {
+    let before = Place::noted(data)?;
+    if *place == before && place.lasts() {
+        return Ok(());
+    }
+    let mut missing = contents(control).await?;
+    let all = missing.len();
+    for there in content.list().await?.0 {
+        missing.remove(&there);
+    }
+    if !missing.is_empty() {
+        anyhow::bail!(
+            "content_url: {} of the {all} objects that pages need are not {place}; content was {before}: copy all of it, or take the setting back",
+            missing.len()
+        );
+    }
+    Ok(place.note()?)
 }
 
 /// Every deployment that there is, whatever its state.

@@ -5,6 +5,7 @@ pub mod routes;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::views::Reported;
 use super::{Deployments, store};
 use crate::control::answers::Keep;
 use crate::control::audit::Act;
@@ -73,14 +74,6 @@ pub struct Report {
     /// When an operator was done with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub closed_at: Option<Timestamp>,
-}
-
-/// The receipt of a complaint.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct Reported {
-    /// The report's id.
-    #[schema(value_type = String, format = "uuid")]
-    pub id: ReportId,
 }
 
 /// Why a report was not taken.

@@ -9,11 +9,12 @@ use serde::Deserialize;
 use svc_base::names::is_slug;
 use utoipa::ToSchema;
 
-use super::{NewReport, Reason, Reported};
+use super::{NewReport, Reason};
 use crate::access::MaybeCaller;
 use crate::access::idempotency::{Repeatable, Route};
 use crate::config::Config;
 use crate::deployments::answer::platform_page;
+use crate::deployments::views::Reported;
 use crate::deployments::{Deployments, forms};
 use crate::http::context::Context;
 use crate::http::extract::{ReadBody, UnreadBody, check_characters};

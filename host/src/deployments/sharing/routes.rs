@@ -14,7 +14,7 @@ use crate::access::{Editor, MaybeCaller, to_the_end};
 use crate::control::answers::Keep;
 use crate::deployments::Deployments;
 use crate::deployments::frontends::views::FrontendView;
-use crate::deployments::quick_share::Deployed;
+use crate::deployments::views::Deployed;
 use crate::http::extract::{DeclaredLength, UnreadBody, UnreadQuery};
 use crate::http::negotiate;
 use crate::http::problem::Problem;

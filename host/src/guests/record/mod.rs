@@ -16,7 +16,7 @@ use anyhow::Context as _;
 use cap_std::fs::Dir;
 use serde::{Deserialize, Serialize};
 
-use super::components::{NEW, check_owner, installed_by_hand, is_ours, write_component};
+use super::components::{NEW, check_owner, installed_by_hand, is_ours};
 use crate::data_lock::make_private;
 use svc_base::clock::Timestamp;
 use svc_base::{disk, fault};
@@ -104,6 +104,12 @@ impl Record {
         Some(top.installed_at.plus_seconds(TRIAL))
     }
 
+    /// Says what changed last.
+    pub fn told_latest(&self) -> String {
+        let latest = self.history.last();
+        latest.map_or_else(|| "its record is gone".to_owned(), Change::told)
+    }
+
     fn changed(&mut self, kind: ChangeKind, at: Timestamp, why: Option<String>) {
         self.sequence += 1;
         let digest = self.top().map(|top| top.digest);
@@ -118,6 +124,24 @@ impl Record {
     }
 }
 
+impl Change {
+    /// The change in one line.
+    pub fn told(&self) -> String {
+        let kind = match self.kind {
+            ChangeKind::Install => "installed",
+            ChangeKind::Rollback => "rolled back to",
+            ChangeKind::Automatic => "ROLLED BACK BY ITSELF to",
+        };
+        let which = self.digest.map_or_else(
+            || "the built-in guest".to_owned(),
+            |digest| digest.to_string(),
+        );
+        let why = self.why.as_ref();
+        let why = why.map(|why| format!(": {}", why.escape_debug()));
+        format!("{}  {kind} {which}{}", self.at, why.unwrap_or_default())
+    }
+}
+
 /// Why nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
@@ -127,6 +151,11 @@ pub enum RecordError {
     /// Nothing was installed, or all of it was rolled back.
     #[error("the built-in {0} guest serves: there is none before it")]
     NothingBefore(World),
+    /// Its component was removed before it was chosen.
+    #[error(
+        "component {0} is not in the folder of guests any more, since another change came first: run this again"
+    )]
+    Gone(GuestDigest),
     /// Another guest serves by now than the one that was to be replaced.
     #[error("another guest serves meanwhile")]
     Another,
@@ -210,32 +239,47 @@ impl Folder {
         }
     }
 
-    /// Lets a component serve from now on. Durable when it answers.
+    /// Stores a component under its digest, durably. It may be chosen then; a change before that may remove it again.
     ///
     /// # Errors
-    /// [`RecordError::Serves`], or the disk's.
-    pub fn install(
-        &self,
-        component: &[u8],
-        from: String,
-        now: Timestamp,
-    ) -> Result<Record, RecordError> {
+    /// The disk's, or a folder of somebody else's.
+    pub fn store(&self, component: &[u8]) -> Result<(), RecordError> {
         check_owner(&self.path)?;
         make_private(&self.path)?;
         let dir = disk::open(&self.path)?;
         let _turn = self.lock()?;
+        disk::replace(&dir, &named(&GuestDigest::of(component)), component)?;
+        fault::point("install.stored");
+        Ok(())
+    }
+
+    /// Lets a component that is stored serve from now on. Durable when it answers.
+    ///
+    /// # Errors
+    /// [`RecordError::Serves`], [`RecordError::Gone`], or the disk's.
+    pub fn choose(
+        &self,
+        digest: GuestDigest,
+        from: String,
+        now: Timestamp,
+    ) -> Result<Record, RecordError> {
+        let dir = disk::open(&self.path)?;
+        let _turn = self.lock()?;
         let mut record = self.read()?;
-        let digest = GuestDigest::of(component);
         if record.top().is_some_and(|top| top.digest == digest) {
             return Err(RecordError::Serves);
         }
-        let file = format!("{digest}.wasm");
-        write_component(&dir, &file, component)?;
-        fault::point("install.stored");
+        let file = named(&digest);
+        let bytes = match dir.metadata(&file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(RecordError::Gone(digest));
+            }
+            stored => stored?.len(),
+        };
         record.serving.push(Installed {
             digest,
             file,
-            bytes: component.len() as u64,
+            bytes,
             installed_at: now,
             from,
         });
@@ -338,12 +382,17 @@ impl Folder {
             .flatten()
             .filter_map(|entry| entry.file_name().into_string().ok())
         {
-            let named = record.serving.iter().any(|kept| kept.file == name);
-            if (is_ours(Path::new(&name)) || name.ends_with(NEW)) && !named {
+            let kept = record.serving.iter().any(|kept| kept.file == name);
+            if (is_ours(Path::new(&name)) || name.ends_with(NEW)) && !kept {
                 let _ = disk::remove_file(dir, &name);
             }
         }
     }
+}
+
+/// The name of the file of a component.
+fn named(digest: &GuestDigest) -> String {
+    format!("{digest}.wasm")
 }
 
 /// Reads what is installed below the directory of guests, for a sandbox that starts. A record that cannot be read is

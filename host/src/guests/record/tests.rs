@@ -10,8 +10,13 @@ fn folder() -> (tempfile::TempDir, Folder) {
     (guests, folder)
 }
 
+fn install_at(folder: &Folder, component: &[u8], now: Timestamp) -> Result<Record, RecordError> {
+    folder.store(component)?;
+    folder.choose(GuestDigest::of(component), "here".to_owned(), now)
+}
+
 fn install(folder: &Folder, component: &[u8]) -> Record {
-    folder.install(component, "here".to_owned(), NOW).unwrap()
+    install_at(folder, component, NOW).unwrap()
 }
 
 fn fallen(guest: GuestDigest) -> Fallen {
@@ -40,7 +45,7 @@ fn who_served_before_serves_again() {
     let [a, b, c] = [b"a", b"b", b"c"].map(|bytes| GuestDigest::of(bytes));
     install(&folder, b"a");
     assert_eq!(serving(&install(&folder, b"b")), [a, b]);
-    let again = folder.install(b"b", String::new(), NOW);
+    let again = install_at(&folder, b"b", NOW);
     assert!(matches!(again, Err(RecordError::Serves)));
     assert_eq!(serving(&folder.roll_back(None, NOW).unwrap()), [a]);
     assert_eq!(serving(&install(&folder, b"c")), [a, c]);
@@ -93,14 +98,14 @@ fn a_guest_that_is_put_back_is_on_trial_until_its_own_day_is_over() {
     let (_guests, folder) = folder();
     install(&folder, b"a");
     let later = NOW.plus_seconds(TRIAL / 2);
-    let newer = folder.install(b"b", String::new(), later).unwrap();
+    let newer = install_at(&folder, b"b", later).unwrap();
     let b = newer.top().unwrap().digest;
     let over = NOW.plus_seconds(TRIAL);
     assert!(folder.choice(&newer, over).on_trial, "its day began later");
     let fallen = fallen(b);
     for fall in [false, true] {
         let back = if fall {
-            folder.install(b"b", String::new(), later).unwrap();
+            install_at(&folder, b"b", later).unwrap();
             folder.drop_fallen(&fallen, later).unwrap();
             folder.read().unwrap()
         } else {
@@ -148,6 +153,18 @@ fn what_was_put_there_by_hand_serves_until_something_is_installed() {
 }
 
 #[test]
+fn only_a_component_that_is_stored_is_chosen() {
+    let (_guests, folder) = folder();
+    let [a, b] = [b"a", b"b"].map(|bytes| GuestDigest::of(bytes));
+    folder.store(b"b").unwrap();
+    // A change that comes between removes what nothing names.
+    install(&folder, b"a");
+    let gone = folder.choose(b, String::new(), NOW);
+    assert!(matches!(gone, Err(RecordError::Gone(digest)) if digest == b));
+    assert_eq!(serving(&folder.read().unwrap()), [a]);
+}
+
+#[test]
 fn a_record_that_is_none_is_named() {
     let (guests, folder) = folder();
     install(&folder, b"a");
@@ -159,7 +176,7 @@ fn a_record_that_is_none_is_named() {
         std::fs::write(folder.record_path(), text).unwrap();
         let error = format!("{:#}", folder.read().unwrap_err());
         assert!(error.contains(RECORD), "{error}");
-        assert!(folder.install(b"b", String::new(), NOW).is_err());
+        assert!(install_at(&folder, b"b", NOW).is_err());
         let mut choices = choices(&guests.path().join("guests"), NOW);
         assert_eq!(*choices.of(World::Gate), Choice::default());
     }

@@ -21,7 +21,7 @@ use crate::deployments::pages;
 use crate::http::extract::invalid;
 use crate::http::hosts::Host;
 use crate::http::problem::{Code, Problem};
-use crate::http::rate_limit::{RateLimits, Rule};
+use crate::http::rate_limit::{Draw, RateLimits, Rule};
 use crate::realtime::Realtime;
 use crate::visitors::Visitors;
 use svc_base::Stopwatch;
@@ -56,8 +56,8 @@ pub(super) struct Wanted {
 /// Tokens that are left after a subscription, for who is told.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Left {
-    pub(super) of_client: Option<Option<u32>>,
-    pub(super) of_deployment: Option<Option<u32>>,
+    pub(super) of_client: Option<Draw>,
+    pub(super) of_deployment: Option<Draw>,
 }
 
 impl Live {
@@ -144,9 +144,12 @@ impl Live {
     /// Draws a client's token of a call.
     pub(super) fn draw(&self, client: &IpAddr, left: &mut Left) -> Result<(), Problem> {
         let bucket = self.rate_limits.by_client(Rule::Op);
-        let taken = bucket.take(client);
-        left.of_client = Some(taken);
-        taken.map(|_| ()).ok_or_else(|| bucket.refusal())
+        let draw = bucket.take(client);
+        left.of_client = Some(draw);
+        match draw {
+            Draw::Left(_) => Ok(()),
+            Draw::Empty => Err(bucket.refusal()),
+        }
     }
 
     /// Subscribes. The client's token is drawn already; the page's is drawn here, unless the query is being served.
@@ -192,20 +195,23 @@ impl Live {
 
     /// Says what is left in the buckets that were drawn from.
     pub(super) fn announce(&self, left: Left, headers: &mut HeaderMap) {
-        if let Some(left) = left.of_client {
-            self.rate_limits.by_client(Rule::Op).announce(left, headers);
+        if let Some(draw) = left.of_client {
+            self.rate_limits.by_client(Rule::Op).announce(draw, headers);
         }
-        if let Some(left) = left.of_deployment {
-            self.rate_limits.op_deployment.announce(left, headers);
+        if let Some(draw) = left.of_deployment {
+            self.rate_limits.op_deployment.announce(draw, headers);
         }
     }
 
     /// Draws a page's token of a call.
     pub(super) fn draw_of(&self, page: &DeploymentId, left: &mut Left) -> Result<(), Problem> {
         let bucket = &self.rate_limits.op_deployment;
-        let taken = bucket.take(page);
-        left.of_deployment = Some(taken);
-        taken.map(|_| ()).ok_or_else(|| bucket.refusal())
+        let draw = bucket.take(page);
+        left.of_deployment = Some(draw);
+        match draw {
+            Draw::Left(_) => Ok(()),
+            Draw::Empty => Err(bucket.refusal()),
+        }
     }
 
     /// The query that an action is for whoever listens.

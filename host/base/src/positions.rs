@@ -1,0 +1,61 @@
+//! The two steps of a commit: it is made, which gives it a position, and it is acknowledged. What follows it, above all the
+//! answer to whoever asked for it, follows the second step.
+//!
+//! On one machine a commit is acknowledged when it is synced. Where other machines follow a database, it is when they have it.
+
+use std::collections::VecDeque;
+
+/// Number of a database's last commit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position(pub u64);
+
+impl Position {
+    /// Returns the position after one more commit.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+/// What follows commits that are made and not acknowledged yet.
+#[derive(Debug)]
+pub struct Unacknowledged<T>(VecDeque<(Position, T)>);
+
+impl<T> Default for Unacknowledged<T> {
+    fn default() -> Self {
+        Self(VecDeque::new())
+    }
+}
+
+impl<T> Unacknowledged<T> {
+    /// Keeps what follows a commit that led to `position`; or an attempt that changed nothing, and has seen all up to there.
+    pub fn committed(&mut self, position: Position, follows: T) {
+        self.0.push_back((position, follows));
+    }
+
+    /// Takes out what waits for positions up to `position`, in the order of the commits.
+    pub fn acknowledged(&mut self, position: Position) -> impl Iterator<Item = T> {
+        std::iter::from_fn(move || {
+            let next = self.0.pop_front_if(|(waits_for, _)| *waits_for <= position);
+            next.map(|(_, follows)| follows)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_follows_a_commit_waits_for_its_position_and_keeps_its_order() {
+        let mut waiting = Unacknowledged::default();
+        let one = Position::default().next();
+        for (position, name) in [(one, "a"), (one, "b"), (one.next(), "c")] {
+            waiting.committed(position, name);
+        }
+        assert_eq!(waiting.acknowledged(Position::default()).count(), 0);
+        assert!(waiting.acknowledged(one).eq(["a", "b"]));
+        assert_eq!(waiting.acknowledged(one).count(), 0);
+        assert!(waiting.acknowledged(Position(9)).eq(["c"]));
+    }
+}

@@ -1,0 +1,153 @@
+//! Where an installation keeps its content: in a directory below its data, unless `content_url` names another store.
+//!
+//! If it is elsewhere, a file in the data directory says where: for commands that know no settings, and for a start whose settings
+//! are others than those of the start before.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use object_store::prefix::PrefixStore;
+use object_store::{ObjectStoreScheme, parse_url};
+use url::Url;
+
+use super::Content;
+use svc_base::disk;
+
+/// The directory of content below the data.
+const BELOW: &str = "content";
+/// File that says where content is elsewhere.
+const ELSEWHERE: &str = "content.url";
+
+/// Place of an installation's content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    data: PathBuf,
+    /// Store that is not below the data.
+    url: Option<Url>,
+}
+
+impl Place {
+    /// The place by the settings of a server.
+    pub fn new(data: &Path, url: Option<&Url>) -> Self {
+        Self {
+            data: data.to_owned(),
+            url: url.cloned(),
+        }
+    }
+
+    /// The place by what the last start has noted.
+    ///
+    /// # Errors
+    /// The disk's, or a note that is no URL.
+    pub fn noted(data: &Path) -> anyhow::Result<Self> {
+        let path = data.join(ELSEWHERE);
+        let url = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            text => Some(text?.parse()),
+        };
+        let url = url.transpose();
+        Ok(Self {
+            data: data.to_owned(),
+            url: url.with_context(|| format!("in {}", path.display()))?,
+        })
+    }
+
+    /// Notes the place for commands and for later starts, durably.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn note(&self) -> io::Result<()> {
+        let data = disk::open(&self.data)?;
+        match &self.url {
+            Some(url) => disk::replace(&data, ELSEWHERE, url.as_str().as_bytes()),
+            None => disk::remove_file(&data, ELSEWHERE),
+        }
+    }
+
+    /// Whether what was stored here before is sure to be here still: not in memory.
+    pub fn lasts(&self) -> bool {
+        let url = self.url.as_ref();
+        url.is_none_or(|url| !matches!(scheme(url), Some(ObjectStoreScheme::Memory)))
+    }
+
+    /// The directory of this machine that it is, if it is one.
+    pub fn directory(&self) -> Option<PathBuf> {
+        match &self.url {
+            None => Some(self.data.join(BELOW)),
+            Some(url) if scheme(url) == Some(ObjectStoreScheme::Local) => url.to_file_path().ok(),
+            Some(_) => None,
+        }
+    }
+
+    /// Returns the directory of this machine that it is, for a command that needs one.
+    ///
+    /// # Errors
+    /// A store that is no directory.
+    pub fn require_directory(&self) -> anyhow::Result<PathBuf> {
+        match self.directory() {
+            Some(directory) => Ok(directory),
+            None => bail!("this needs content in a directory, and this installation has it {self}"),
+        }
+    }
+
+    /// Opens it, for the server that it belongs to.
+    ///
+    /// # Errors
+    /// A store that cannot be opened.
+    pub fn open(&self) -> anyhow::Result<Content> {
+        if let Some(directory) = self.directory() {
+            return Content::open(&directory);
+        }
+        let url = self.url.as_ref().context("content is nowhere")?;
+        let (store, below) =
+            parse_url(url).with_context(|| format!("content_url: opening what is {self}"))?;
+        Ok(Content::over(Arc::new(PrefixStore::new(store, below))))
+    }
+}
+
+impl std::fmt::Display for Place {
+    /// Never the URL itself, which may hold a credential.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.directory(), &self.url) {
+            (Some(directory), _) => write!(f, "in {}", directory.display()),
+            (None, Some(url)) => write!(f, "behind `{}:`", url.scheme()),
+            (None, None) => f.write_str("nowhere"),
+        }
+    }
+}
+
+fn scheme(url: &Url) -> Option<ObjectStoreScheme> {
+    ObjectStoreScheme::parse(url).ok().map(|(scheme, _)| scheme)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_found_again_until_another_is_noted() {
+        let data = tempfile::tempdir().unwrap();
+        let noted = || Place::noted(data.path()).unwrap();
+        assert_eq!(noted().directory().unwrap(), data.path().join("content"));
+        for (url, directory) in [
+            ("file:///srv/content", Some("/srv/content")),
+            ("memory:///", None),
+        ] {
+            let place = Place::new(data.path(), Some(&url.parse().unwrap()));
+            place.note().unwrap();
+            assert_eq!(noted(), place);
+            assert_eq!(place.directory(), directory.map(PathBuf::from));
+            assert_eq!(place.require_directory().is_ok(), directory.is_some());
+            assert_eq!(place.lasts(), directory.is_some());
+        }
+        let below = Place::new(data.path(), None);
+        below.note().unwrap();
+        assert_eq!(noted(), below);
+        assert!(below.lasts());
+        fs::write(data.path().join(ELSEWHERE), "elsewhere").unwrap();
+        assert!(Place::noted(data.path()).is_err());
+    }
+}

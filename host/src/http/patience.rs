@@ -1,0 +1,304 @@
+//! Bounds on how long a client of HTTP/2 may take nothing of its answers, and ask for nothing. Its windows say how much may be sent, so
+//! that it can have answers wait in memory for ever while it answers pings; and pings alone would keep its connection.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::response::Response;
+use hyper::body::{Frame, SizeHint};
+use tokio::time::{Sleep, sleep};
+
+/// The most bytes of a piece: even a slow client takes one within the time.
+const PIECE: usize = 16 << 10;
+
+/// Answers of a connection, and the pieces that they are sent in: each is taken when it is on its way.
+#[derive(Clone, Debug, Default)]
+pub struct Answers(Arc<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    asked: AtomicU64,
+    ended: AtomicU64,
+    given: AtomicU64,
+    taken: AtomicU64,
+}
+
+impl Answers {
+    /// Counts a request, until its answer has ended or is dropped.
+    pub fn begin(&self) -> Begun {
+        self.0.asked.fetch_add(1, Ordering::Relaxed);
+        Begun(self.clone())
+    }
+}
+
+/// A request that is being answered.
+#[derive(Debug)]
+pub struct Begun(Answers);
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        self.0.0.ended.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Begun {
+    /// Sends the answer of a request that is counted in pieces, which are counted, too.
+    #[must_use]
+    pub fn answered(begun: Option<Self>, answer: Response) -> Response {
+        let Some(begun) = begun else {
+            return answer;
+        };
+        answer.map(|body| {
+            Body::new(InPieces {
+                body,
+                rest: Bytes::new(),
+                begun,
+            })
+        })
+    }
+
+    fn give(&self, bytes: Bytes) -> Bytes {
+        let answers = self.0.clone();
+        answers.0.given.fetch_add(1, Ordering::Relaxed);
+        Bytes::from_owner(Piece { bytes, answers })
+    }
+}
+
+/// A piece that waits until it is dropped.
+struct Piece {
+    bytes: Bytes,
+    answers: Answers,
+}
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        self.answers.0.taken.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A body in pieces.
+struct InPieces {
+    body: Body,
+    rest: Bytes,
+    begun: Begun,
+}
+
+impl hyper::body::Body for InPieces {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if self.rest.is_empty() {
+            let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+            match frame.map(|frame| frame.map(Frame::into_data)) {
+                Some(Ok(Ok(bytes))) => self.rest = bytes,
+                Some(Ok(Err(other))) => return Poll::Ready(Some(Ok(other))),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => return Poll::Ready(None),
+            }
+        }
+        let length = self.rest.len().min(PIECE);
+        let piece = self.rest.split_to(length);
+        Poll::Ready(Some(Ok(Frame::data(self.begun.give(piece)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let (rest, of_body) = (self.rest.len() as u64, self.body.size_hint());
+        let mut hint = SizeHint::new();
+        hint.set_lower(of_body.lower() + rest);
+        if let Some(upper) = of_body.upper() {
+            hint.set_upper(upper + rest);
+        }
+        hint
+    }
+}
+
+/// Why a connection is to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The client takes nothing of what waits for it.
+    Stalled,
+    /// The client has asked for nothing for long.
+    Idle,
+}
+
+/// Patience with the client of a connection.
+#[derive(Debug)]
+pub struct Patience {
+    answers: Answers,
+    stall: Duration,
+    idle: Duration,
+    /// End that is waited for, and the pieces taken or the requests asked when the wait began.
+    wait: Option<(Ending, u64, Pin<Box<Sleep>>)>,
+}
+
+impl Patience {
+    /// Waits `stall` for the next piece to be taken, and `idle` for the next request.
+    pub fn new(answers: Answers, stall: Duration, idle: Duration) -> Self {
+        Self {
+            answers,
+            stall,
+            idle,
+            wait: None,
+        }
+    }
+
+    /// Ready once the client was waited for too long; the wait begins anew then. To be asked whenever the connection is: what ends is
+    /// noticed then, at the latest when the connection pings its client.
+    pub fn poll_ending(&mut self, context: &mut Context<'_>) -> Poll<Ending> {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let counts = &self.answers.0;
+        let (asked, taken) = (read(&counts.asked), read(&counts.taken));
+        // An HTTP/1 connection counts nothing, and has bounds of its own.
+        let (ending, come, most) = if asked == 0 {
+            return Poll::Pending;
+        } else if read(&counts.given) != taken {
+            (Ending::Stalled, taken, self.stall)
+        } else if read(&counts.ended) == asked {
+            (Ending::Idle, asked, self.idle)
+        } else {
+            self.wait = None;
+            return Poll::Pending;
+        };
+        let is_same = |(what, had, _): &(Ending, u64, _)| *what == ending && *had == come;
+        let wait = self.wait.take().filter(is_same);
+        let (_, _, mut pause) = wait.unwrap_or_else(|| (ending, come, Box::pin(sleep(most))));
+        let ended = pause.as_mut().poll(context);
+        if ended.is_pending() {
+            self.wait = Some((ending, come, pause));
+        }
+        ended.map(|()| ending)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::future::poll_fn;
+    use std::pin::pin;
+
+    use http::Request;
+    use hyper::body::Incoming;
+    use hyper::service::service_fn;
+    use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+    use hyper_util::server::conn::auto::Builder;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+
+    use super::*;
+
+    const DATA: u8 = 0;
+    const SETTINGS: u8 = 4;
+    const PING: u8 = 6;
+    const ACK: u8 = 1;
+    const END_STREAM: u8 = 1;
+
+    fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
+        let length = u8::try_from(payload.len()).unwrap();
+        [&[0, 0, length, kind, flags, 0, 0, 0, stream], payload].concat()
+    }
+
+    /// Serves one connection, each of whose answers has so many bytes; returns why patience ended it.
+    async fn serve(
+        stream: DuplexStream,
+        bytes: usize,
+        (stall, idle): (Duration, Duration),
+    ) -> Option<Ending> {
+        let answers = Answers::default();
+        let mut patience = Patience::new(answers.clone(), stall, idle);
+        let service = service_fn(move |_: Request<Incoming>| {
+            let answer = Response::new(Body::from(vec![b'x'; bytes]));
+            let answer = Begun::answered(Some(answers.begin()), answer);
+            async move { Ok::<_, Infallible>(answer) }
+        });
+        let mut speaker = Builder::new(TokioExecutor::new()).http2_only();
+        let mut http2 = speaker.http2();
+        http2.timer(TokioTimer::new());
+        http2.keep_alive_interval(Some(Duration::from_millis(50)));
+        let connection = speaker.serve_connection(TokioIo::new(stream), service);
+        let mut connection = pin!(connection);
+        poll_fn(|context| match connection.as_mut().poll(context) {
+            Poll::Ready(_) => Poll::Ready(None),
+            Poll::Pending => patience.poll_ending(context).map(Some),
+        })
+        .await
+    }
+
+    /// Asks for a page with a window of so many bytes, answers pings, and reads until the connection ends, or until the answer does if
+    /// it is to go then; returns the bytes of the answer.
+    async fn ask(mut stream: DuplexStream, window: u32, goes: bool) -> usize {
+        let setting = [&[0, 4][..], &window.to_be_bytes()].concat();
+        let mut hello = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+        hello.extend(frame(SETTINGS, 0, 0, &setting));
+        // GET http://x/, by HPACK's static table.
+        hello.extend(frame(1, 5, 1, &[0x82, 0x86, 0x84, 0x41, 1, b'x']));
+        stream.write_all(&hello).await.unwrap();
+        let (mut head, mut read) = ([0; 9], 0);
+        while stream.read_exact(&mut head).await.is_ok() {
+            let length = usize::from(head[1]) << 8 | usize::from(head[2]);
+            let mut payload = vec![0; length];
+            stream.read_exact(&mut payload).await.unwrap();
+            match (head[3], head[4]) {
+                (PING, 0) => {
+                    // Whoever has ended the connection does not take it.
+                    let _ = stream.write_all(&frame(PING, ACK, 0, &payload)).await;
+                }
+                (DATA, flags) => {
+                    read += length;
+                    if goes && flags & END_STREAM != 0 {
+                        break;
+                    }
+                }
+                _ => {}
+            }
+        }
+        read
+    }
+
+    const SOON: Duration = Duration::from_millis(200);
+    const NEVER: Duration = Duration::from_secs(60);
+
+    #[tokio::test]
+    async fn who_takes_nothing_is_given_up_though_it_answers_pings() {
+        for (window, bytes) in [(0, 10), (1, 10), (20_000, 60_000)] {
+            let (ours, theirs) = tokio::io::duplex(1 << 20);
+            let served = serve(ours, bytes, (SOON, NEVER));
+            let (ended, read) = tokio::join!(served, ask(theirs, window, false));
+            assert_eq!(ended, Some(Ending::Stalled), "{window} of {bytes} bytes");
+            assert_eq!(read, usize::try_from(window).unwrap());
+        }
+    }
+
+    #[tokio::test]
+    async fn who_asks_for_nothing_more_is_given_up_though_it_answers_pings() {
+        let (ours, theirs) = tokio::io::duplex(1 << 20);
+        let served = serve(ours, 50_000, (NEVER, SOON));
+        let (ended, read) = tokio::join!(served, ask(theirs, 60_000, false));
+        assert_eq!((ended, read), (Some(Ending::Idle), 50_000));
+    }
+
+    #[tokio::test]
+    async fn who_takes_all_and_goes_is_not_waited_for() {
+        let (ours, theirs) = tokio::io::duplex(1 << 20);
+        let served = serve(ours, 50_000, (NEVER, NEVER));
+        let (ended, read) = tokio::join!(served, ask(theirs, 60_000, true));
+        assert_eq!((ended, read), (None, 50_000));
+    }
+}

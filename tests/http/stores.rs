@@ -1,0 +1,158 @@
+//! Content in other stores than the directory below the data.
+
+use std::process::{Command, Stdio};
+
+use serde_json::json;
+use svc_tests::{Ask, CONTENT, Output, TestServer};
+use tempfile::TempDir;
+use url::Url;
+
+use crate::svc;
+
+/// Parts of the suite that store, replace, serve and collect content.
+const STORAGE: [&str; 9] = [
+    "expiry::",
+    "frontends::",
+    "one_time::",
+    "passwords::",
+    "quick_share::",
+    "releases::",
+    "rendering::",
+    "serving::",
+    "sharing::",
+];
+/// Tests of them that look into the directory, or start again on what a store in memory has lost.
+const DIRECTORY: [&str; 4] = [
+    "a_token_deletes_its_share_and_no_other",
+    "an_unlocked_page_stays_so_across_a_restart",
+    "content_goes_after_a_grace_and_only_if_nobody_needs_it",
+    "views_survive_a_restart_and_retire_with_their_frontend",
+];
+
+#[test]
+fn the_storage_part_of_the_suite_passes_on_a_store_in_memory() {
+    let mut again = Command::new(std::env::current_exe().unwrap());
+    again.args(STORAGE).env(CONTENT, "memory:///");
+    for test in DIRECTORY {
+        again.args(["--skip", test]);
+    }
+    let ran = again.stdin(Stdio::null()).output().unwrap();
+    let told = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success(), "{told}");
+    let passed = told.split("test result: ok. ").nth(1);
+    let passed = passed.and_then(|rest| rest.split(' ').next()?.parse().ok());
+    assert!(passed > Some(60), "{told}");
+}
+
+/// Publishes a page on a server whose content is behind `url`; returns the server and the slug.
+async fn published(url: &Url) -> (TestServer, String) {
+    let builder = TestServer::builder();
+    let builder = builder.settings(|s| s.content_url = Some(url.clone()));
+    let server = builder.start().await;
+    let body = json!({ "type": "html", "content": "<p>elsewhere" });
+    let slug = server.slug(&body).await;
+    server.get(&format!("/{slug}")).answer().await.expect(200);
+    (server, slug)
+}
+
+#[track_caller]
+fn refused(output: &Output, why: &str) {
+    assert!(!output.success, "{output:?}");
+    assert!(output.stderr.contains(why), "{output:?}");
+}
+
+#[tokio::test]
+async fn content_in_another_directory_is_served_checked_and_backed_up() {
+    let elsewhere = TempDir::new().unwrap();
+    let store = elsewhere.path().join("store");
+    let url = Url::from_file_path(&store).unwrap();
+    let (server, slug) = published(&url).await;
+    assert!(!server.data().join("content").exists());
+    let backup = elsewhere.path().join("backup");
+    let backup = backup.to_str().unwrap();
+    let check = ["check", "--json"];
+    let found = server.command(&svc(), &check).await.json();
+    assert_eq!(
+        (&found["errors"], &found["leftovers"]),
+        (&json!([]), &json!([]))
+    );
+    assert!(found["objects"].as_u64() >= Some(2), "{found}");
+    let made = server.command(&svc(), &["backup", backup, "--json"]).await;
+    assert_eq!(made.json()["complete"], true);
+    let listed = server
+        .command(&svc(), &["deployment", "list", "--json"])
+        .await;
+    assert!(listed.json()["deployments"][0]["page_bytes"].as_u64() > Some(0));
+    let server = server
+        .restart_after(async |data| {
+            assert_eq!(svc().run(data, &check).await.json(), found);
+            // Nothing is there, and pages that are missing must not look as if they were broken.
+            let serve = ["serve", "--listen", "127.0.0.1:0"];
+            refused(&svc().run(data, &serve).await, "objects that pages need");
+            assert_eq!(svc().run(data, &check).await.json(), found);
+        })
+        .await;
+    server.get(&format!("/{slug}")).answer().await.expect(200);
+    let data = TempDir::new().unwrap();
+    let restore = ["restore", backup, "--json"];
+    let restored = svc().run(data.path(), &restore).await.json();
+    assert_eq!(restored["restored"], true);
+    assert_eq!(
+        svc().run(data.path(), &check).await.json()["errors"],
+        json!([])
+    );
+}
+
+/// What a restore brings lies below the data: a start that looks elsewhere says so.
+#[tokio::test]
+async fn a_restore_is_not_hidden_by_the_store_of_before() {
+    let elsewhere = TempDir::new().unwrap();
+    let store = elsewhere.path().join("store");
+    let (server, slug) = published(&Url::from_file_path(&store).unwrap()).await;
+    let backup = elsewhere.path().join("backup");
+    let backup = backup.to_str().unwrap();
+    let made = server.command(&svc(), &["backup", backup, "--json"]).await;
+    assert_eq!(made.json()["complete"], true);
+    let server = server
+        .restart_after(async |data| {
+            let restored = svc().run(data, &["restore", backup, "--json"]).await;
+            assert_eq!(restored.json()["restored"], true);
+            std::fs::remove_dir_all(&store).unwrap();
+            let url = format!("file://{}", store.display());
+            let serve = ["serve", "--listen", "127.0.0.1:0", "--content-url", &url];
+            refused(&svc().run(data, &serve).await, "objects that pages need");
+            // As the message says.
+            std::fs::remove_dir_all(&store).unwrap();
+            std::fs::rename(data.join("content"), &store).unwrap();
+        })
+        .await;
+    server.get(&format!("/{slug}")).answer().await.expect(200);
+}
+
+#[tokio::test]
+async fn what_is_in_memory_is_no_ones_to_copy_or_to_find_again() {
+    let url: Url = "memory:///".parse().unwrap();
+    let (server, _) = published(&url).await;
+    let found = server.command(&svc(), &["check", "--json"]).await.json();
+    assert_eq!(found["errors"], json!([]));
+    let folder = TempDir::new().unwrap();
+    let backup = folder.path().join("backup");
+    let made = server
+        .command(&svc(), &["backup", backup.to_str().unwrap()])
+        .await;
+    refused(&made, "needs content in a directory");
+    let data = server.stop().await;
+    let check = svc().run(data.path(), &["check"]).await;
+    refused(&check, "needs content in a directory");
+    let serve = [
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--content-url",
+        "memory:///",
+    ];
+    refused(
+        &svc().run(data.path(), &serve).await,
+        "objects that pages need",
+    );
+}
