@@ -26,7 +26,7 @@ pub(crate) enum Heard {
 }
 
 impl Speech {
-    /// What a client sends first to be in a room, if its address does not say it.
+    /// First frame of a client that joins a room, where its address does not name the room.
     pub(crate) fn joins(self, room: usize) -> Option<Vec<u8>> {
         let lines = format!(
             "CONNECT {{\"verbose\":false,\"pedantic\":false,\"echo\":false,\"protocol\":1}}\r\nSUB r{room} 1\r\n"
@@ -105,7 +105,7 @@ fn number(bytes: &[u8]) -> usize {
     bytes.iter().fold(0, next)
 }
 
-/// What a client hears of a server's frames.
+/// Listener to the frames of a server.
 #[derive(Debug)]
 pub(crate) struct Ear {
     speech: Speech,
