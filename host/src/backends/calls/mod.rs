@@ -4,7 +4,7 @@ mod audited;
 pub mod requests;
 pub mod routes;
 pub mod tokens;
-mod views;
+pub mod views;
 mod watch;
 
 pub use watch::{Seen, Watchable};
