@@ -103,7 +103,7 @@ async fn content_in_another_directory_is_served_checked_and_backed_up() {
     );
 }
 
-/// What a restore brings lies below the data: a start that looks elsewhere says so.
+/// A restore puts content below the data: a start that looks elsewhere says so.
 #[tokio::test]
 async fn a_restore_is_not_hidden_by_the_store_of_before() {
     let elsewhere = TempDir::new().unwrap();

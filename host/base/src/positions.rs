@@ -17,7 +17,7 @@ impl Position {
     }
 }
 
-/// What follows commits that are made and not acknowledged yet.
+/// Consequences of commits that are made and not acknowledged yet.
 #[derive(Debug)]
 pub struct Unacknowledged<T>(VecDeque<(Position, T)>);
 

@@ -51,7 +51,7 @@ impl Commits {
     }
 }
 
-/// What follows the commits of a writer.
+/// Consequences of the commits of a writer.
 #[derive(Debug)]
 pub(super) struct Following {
     id: BackendId,

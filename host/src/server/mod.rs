@@ -69,8 +69,7 @@ impl Server {
         lock.announce(address)?;
         // Commands that come from now on wait here until the server is ready.
         let operators = Listener::bind(&data)?;
-        let config = settings.resolve(address)?;
-        let app = App::open(config, clock, random).await?;
+        let app = App::open(settings.resolve(address)?, clock, random).await?;
         let tls = Tls::open(&app.config, &app.clock, projects_exist(&app))?.map(Arc::new);
         let (stop, stopped) = watch::channel(false);
         let mut serving = vec![tokio::spawn(connections::serve(

@@ -6,6 +6,7 @@
 
 #[cfg(test)]
 mod tests;
+mod told;
 
 use std::fs::File;
 use std::io;
@@ -104,12 +105,6 @@ impl Record {
         Some(top.installed_at.plus_seconds(TRIAL))
     }
 
-    /// Says what changed last.
-    pub fn told_latest(&self) -> String {
-        let latest = self.history.last();
-        latest.map_or_else(|| "its record is gone".to_owned(), Change::told)
-    }
-
     fn changed(&mut self, kind: ChangeKind, at: Timestamp, why: Option<String>) {
         self.sequence += 1;
         let digest = self.top().map(|top| top.digest);
@@ -124,24 +119,6 @@ impl Record {
     }
 }
 
-impl Change {
-    /// The change in one line.
-    pub fn told(&self) -> String {
-        let kind = match self.kind {
-            ChangeKind::Install => "installed",
-            ChangeKind::Rollback => "rolled back to",
-            ChangeKind::Automatic => "ROLLED BACK BY ITSELF to",
-        };
-        let which = self.digest.map_or_else(
-            || "the built-in guest".to_owned(),
-            |digest| digest.to_string(),
-        );
-        let why = self.why.as_ref();
-        let why = why.map(|why| format!(": {}", why.escape_debug()));
-        format!("{}  {kind} {which}{}", self.at, why.unwrap_or_default())
-    }
-}
-
 /// Why nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
@@ -151,7 +128,7 @@ pub enum RecordError {
     /// Nothing was installed, or all of it was rolled back.
     #[error("the built-in {0} guest serves: there is none before it")]
     NothingBefore(World),
-    /// Its component was removed before it was chosen.
+    /// A component was removed before it was chosen.
     #[error(
         "component {0} is not in the folder of guests any more, since another change came first: run this again"
     )]
