@@ -111,11 +111,15 @@ impl Formulas {
         let read = reader.convert_with_local_state(&with_known_commands(latex), display);
         self.reader = Some(reader);
         let math = read.map_err(|error| error.to_string())?.mathml;
-        if is_math(&math) {
-            Ok(math)
-        } else {
-            Err("it holds what is no formula".to_owned())
+        if !is_math(&math) {
+            return Err("it holds what is no formula".to_owned());
         }
+        Ok(if is_display {
+            // One that is wider than a page is scrolled, by keys too.
+            math.replacen("<math", "<math tabindex=\"0\"", 1)
+        } else {
+            math
+        })
     }
 }
 
@@ -276,7 +280,10 @@ mod tests {
         }
         let mut out = String::new();
         Formulas::new().write(&mut out, "x", true).unwrap();
-        assert!(out.starts_with("<math display=\"block\">"), "{out}");
+        assert!(
+            out.starts_with("<math tabindex=\"0\" display=\"block\">"),
+            "{out}"
+        );
     }
 
     #[test]

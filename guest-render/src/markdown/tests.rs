@@ -249,7 +249,8 @@ fn math_stands_in_lines_and_in_text() {
     let html = markdown("A $x^2$ and $`y`$.\n\n$$\na < b\n$$\n\n```math\n\\frac{1}{2}\n```\n");
     assert_eq!(html.matches("<math>").count(), 2, "{html}");
     assert_eq!(
-        html.matches("<math display=\"block\">").count(),
+        html.matches("<math tabindex=\"0\" display=\"block\">")
+            .count(),
         2,
         "{html}"
     );
