@@ -246,16 +246,17 @@ fn write_rows(
         if written > 0 {
             out.push(b',');
         }
+        let before = out.len();
         for (index, key) in names.iter().enumerate() {
-            let before = out.len();
             out.extend_from_slice(key);
             values::write(out, row.get_ref(index)?);
-            work.spend(out.len() - before)?;
             if out.len() > limits.bytes {
                 return Err(RunError::ResultTooLarge.into());
             }
         }
         out.push(b'}');
+        // Once a row, whose bytes are bounded: asking for each value costs more than many a value.
+        work.spend(out.len() - before)?;
         // Only now, when it is known to be no larger than a result may be.
         if let Some(kept) = kept.take() {
             *kept = first_row(row)?;
