@@ -32,6 +32,7 @@ pub const LAYOUT: Layout = Layout {
         "lock",
         "content.lock",
         "content.url",
+        "content.id",
         "serving.lock",
         "operators.sock",
         "guests.status",

@@ -151,8 +151,45 @@ async fn what_is_in_memory_is_no_ones_to_copy_or_to_find_again() {
         "--content-url",
         "memory:///",
     ];
-    refused(
-        &svc().run(data.path(), &serve).await,
-        "objects that pages need",
-    );
+    let why = "ended with that process";
+    refused(&svc().run(data.path(), &serve).await, why);
+    refused(&svc().run(data.path(), &serve[..3]).await, why);
+}
+
+/// Two that shared a directory would each delete what only the other knows.
+#[tokio::test]
+async fn a_directory_is_one_installations() {
+    let elsewhere = TempDir::new().unwrap();
+    let store = elsewhere.path().join("store");
+    let url = Url::from_file_path(&store).unwrap();
+    let (server, slug) = published(&url).await;
+    let backup = elsewhere.path().join("backup");
+    let backup = backup.to_str().unwrap();
+    let made = server.command(&svc(), &["backup", backup, "--json"]).await;
+    assert_eq!(made.json()["complete"], true);
+    let other = TempDir::new().unwrap();
+    let restored = svc().run(other.path(), &["restore", backup]).await;
+    assert!(restored.success, "{restored:?}");
+    let serve = [
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--content-url",
+        url.as_str(),
+    ];
+    let start = async || svc().run(other.path(), &serve).await;
+    refused(&start().await, "in use by another server");
+    let server = server
+        .restart_after(async |data| {
+            refused(&start().await, "belongs to another installation");
+            // A disk that is not mounted is not taken for a store that is new.
+            let away = elsewhere.path().join("away");
+            std::fs::rename(&store, &away).unwrap();
+            std::fs::create_dir(&store).unwrap();
+            refused(&svc().run(data, &serve).await, "is it mounted?");
+            std::fs::remove_dir(&store).unwrap();
+            std::fs::rename(&away, &store).unwrap();
+        })
+        .await;
+    server.get(&format!("/{slug}")).answer().await.expect(200);
 }

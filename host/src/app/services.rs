@@ -116,7 +116,7 @@ impl Ground {
             }
         });
         let place = Place::new(data, self.config.content_url.as_ref());
-        let content = place.open()?;
+        let content = place.open(&self.random)?;
         follow_content(&self.control, &content, &place, data).await?;
         let deployments = Arc::new(Deployments {
             control: self.control.clone(),

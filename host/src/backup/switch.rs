@@ -18,7 +18,7 @@ use svc_base::{disk, fault};
 /// Where the new state is made, in the data directory.
 pub(super) const NEW: &str = "restoring";
 /// Parts of a data directory's state: everything else in it is not restored and stays.
-const PARTS: [&str; 11] = [
+const PARTS: [&str; 12] = [
     "control.db",
     "control.db-wal",
     "control.db-shm",
@@ -27,6 +27,7 @@ const PARTS: [&str; 11] = [
     "counters.db-shm",
     "content",
     "content.url",
+    "content.id",
     "once",
     "backends",
     "guests",

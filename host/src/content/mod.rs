@@ -1,6 +1,7 @@
 //! Content: bytes named by their SHA-256, and the private files of one-time shares.
 
 mod artifact;
+mod claim;
 mod digest;
 mod held;
 mod hold;

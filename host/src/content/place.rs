@@ -14,7 +14,9 @@ use object_store::{ObjectStoreScheme, parse_url};
 use url::Url;
 
 use super::Content;
+use super::claim::Claim;
 use svc_base::disk;
+use svc_base::random::Random;
 
 /// The directory of content below the data.
 const BELOW: &str = "content";
@@ -93,15 +95,25 @@ impl Place {
         }
     }
 
-    /// Opens it, for the server that it belongs to.
+    /// Opens it, for the server that it belongs to. A directory outside of the data is claimed.
     ///
     /// # Errors
-    /// A store that cannot be opened.
-    pub fn open(&self) -> anyhow::Result<Content> {
-        if let Some(directory) = self.directory() {
-            return Content::open(&directory);
+    /// A store that cannot be opened, and [`Claim::take`]'s.
+    pub fn open(&self, random: &Random) -> anyhow::Result<Content> {
+        match (&self.url, self.directory()) {
+            (None, Some(directory)) => Content::open(&directory),
+            (Some(_), Some(directory)) => {
+                let is_known = Self::noted(&self.data)? == *self;
+                let claimed = Claim::take(&self.data, &directory, is_known, random);
+                let claimed = claimed.and_then(|claim| Content::claimed(&directory, claim));
+                claimed.with_context(|| format!("content_url: opening what is {self}"))
+            }
+            (url, None) => self.open_elsewhere(url.as_ref()),
         }
-        let url = self.url.as_ref().context("content is nowhere")?;
+    }
+
+    fn open_elsewhere(&self, url: Option<&Url>) -> anyhow::Result<Content> {
+        let url = url.context("content is nowhere")?;
         let (store, below) =
             parse_url(url).with_context(|| format!("content_url: opening what is {self}"))?;
         Ok(Content::over(Arc::new(PrefixStore::new(store, below))))

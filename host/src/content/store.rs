@@ -12,6 +12,7 @@ use futures_util::{StreamExt, TryStreamExt};
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutPayload};
 
 use super::Digest;
+use super::claim::{Claim, OWNER};
 use super::held::Held;
 use super::local::{Local, MARKER};
 
@@ -49,6 +50,8 @@ struct Inner {
     store: Arc<dyn ObjectStore>,
     /// The directory that the store is, if it is one.
     local: Option<Local>,
+    /// Claim on that directory, if it lies outside of the data.
+    _claim: Option<Claim>,
     /// How many publishes rely on an object that no committed row may refer to yet.
     pins: Mutex<HashMap<Digest, usize>>,
     /// Writers and the collector of one object take turns, so that "it is there" means "it is durable".
@@ -95,18 +98,28 @@ impl Content {
     /// When the directory cannot be made or read.
     pub fn open(directory: &Path) -> anyhow::Result<Self> {
         let (store, local) = Local::open(directory)?;
-        Ok(Self::of(Arc::new(store), Some(local)))
+        Ok(Self::of(Arc::new(store), Some(local), None))
+    }
+
+    /// Opens the store in a claimed directory, and holds the claim.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub(super) fn claimed(directory: &Path, claim: Claim) -> anyhow::Result<Self> {
+        let (store, local) = Local::open(directory)?;
+        Ok(Self::of(Arc::new(store), Some(local), Some(claim)))
     }
 
     /// Opens a store that is no directory of this machine.
     pub fn over(store: Arc<dyn ObjectStore>) -> Self {
-        Self::of(store, None)
+        Self::of(store, None, None)
     }
 
-    fn of(store: Arc<dyn ObjectStore>, local: Option<Local>) -> Self {
+    fn of(store: Arc<dyn ObjectStore>, local: Option<Local>, claim: Option<Claim>) -> Self {
         Self(Arc::new(Inner {
             store,
             local,
+            _claim: claim,
             pins: Mutex::default(),
             turns: std::array::from_fn(|_| tokio::sync::Mutex::default()),
             held: Held::default(),
@@ -203,7 +216,7 @@ impl Content {
         let mut objects = self.0.store.list(None).boxed();
         while let Some(object) = objects.try_next().await? {
             let name = object.location.to_string();
-            if name == MARKER {
+            if name == MARKER || name == OWNER {
                 continue;
             }
             match Digest::from_hex(&name.replacen('/', "", 1)) {

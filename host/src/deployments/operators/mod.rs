@@ -126,6 +126,11 @@ pub async fn follow_content(
     for there in content.list().await?.0 {
         missing.remove(&there);
     }
+    if !missing.is_empty() && !before.lasts() {
+        anyhow::bail!(
+            "content_url: content was in memory, and what pages need ended with that process: begin with another data directory"
+        );
+    }
     if !missing.is_empty() {
         anyhow::bail!(
             "content_url: {} of the {all} objects that pages need are not {place}; content was {before}: copy all of it, or take the setting back",

@@ -1,0 +1,149 @@
+//! Claim of an installation on a directory of content outside of its data. Two that shared one would each delete what only the
+//! other knows, and one that is not mounted must not be taken for one that is new.
+
+use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+
+use super::local::MARKER;
+use crate::data_lock::make_private;
+use svc_base::disk;
+use svc_base::random::Random;
+
+/// File of the data directory with the name under which it claims.
+const OWN: &str = "content.id";
+/// File of the claimed directory with the name of the installation that it belongs to.
+pub(super) const OWNER: &str = "installation";
+
+/// A claim, held until it is dropped.
+#[derive(Debug)]
+pub(super) struct Claim(File);
+
+impl Claim {
+    /// Claims `directory` for the installation in `data`. One that `is_known` has its content already; another is new, or has
+    /// nothing but what was copied from where content was before.
+    ///
+    /// # Errors
+    /// A directory that is another's, that is not there as it was, or that has other files; the disk's.
+    pub(super) fn take(
+        data: &Path,
+        directory: &Path,
+        is_known: bool,
+        random: &Random,
+    ) -> anyhow::Result<Self> {
+        let (own, shown) = (own(data, random)?, directory.display());
+        let path = directory.join(OWNER);
+        if !path.exists() {
+            if is_known {
+                bail!("{shown} is not as this installation has left it: is it mounted?");
+            }
+            make_private(directory)?;
+            check_is_for_content(directory)?;
+        }
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(true).create(true).truncate(false);
+        let mut file = options.mode(0o600).open(&path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => bail!("{shown} is in use by another server"),
+            Err(TryLockError::Error(error)) => return Err(error.into()),
+        }
+        let mut owner = String::new();
+        file.read_to_string(&mut owner)?;
+        if owner.is_empty() {
+            file.write_all(own.as_bytes())?;
+            file.sync_all()?;
+            disk::sync(&disk::open(directory)?)?;
+        } else if owner != own {
+            bail!(
+                "{shown} belongs to another installation: name a directory of this one's own, or remove {}, if that installation is no more",
+                path.display()
+            );
+        }
+        // What is copied by hand may be open to others.
+        fs::set_permissions(directory, Permissions::from_mode(0o700))?;
+        Ok(Self(file))
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // Closing alone would not do where a process that is just being started has the file, too, for a moment.
+        let _ = self.0.unlock();
+    }
+}
+
+/// The name under which an installation claims, made when it is first needed.
+fn own(data: &Path, random: &Random) -> anyhow::Result<String> {
+    let path = data.join(OWN);
+    match fs::read_to_string(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let own = random.slug(24)?;
+            disk::replace(&disk::open(data)?, OWN, own.as_bytes())?;
+            Ok(own)
+        }
+        own => own.with_context(|| format!("reading {}", path.display())),
+    }
+}
+
+/// Refuses a directory with anything else than content.
+fn check_is_for_content(directory: &Path) -> anyhow::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let name = entry?.file_name();
+        let shard = |name: &str| name.len() == 2 && name.bytes().all(|b| b.is_ascii_hexdigit());
+        if !name.to_str().is_some_and(|it| it == MARKER || shard(it)) {
+            bail!(
+                "{} has other files, such as {}: name a directory for content alone",
+                directory.display(),
+                name.display()
+            );
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_one_installations_and_for_content_alone() {
+        let root = tempfile::tempdir().unwrap();
+        let [one, other] = ["one", "other"].map(|name| root.path().join(name));
+        for data in [&one, &other] {
+            fs::create_dir(data).unwrap();
+        }
+        let store = root.path().join("a/store");
+        let take = |data: &Path, is_known| {
+            Claim::take(data, &store, is_known, &Random::system())
+                .map_err(|error| error.to_string())
+        };
+        let why = |data: &Path, is_known| take(data, is_known).unwrap_err();
+        assert!(why(&one, true).contains("is it mounted?"));
+        assert!(!store.exists());
+        let claim = take(&one, false).unwrap();
+        assert!(why(&one, true).contains("in use by another server"));
+        drop(claim);
+        fs::set_permissions(&store, Permissions::from_mode(0o755)).unwrap();
+        take(&one, true).unwrap();
+        assert_eq!(
+            fs::metadata(&store).unwrap().permissions().mode() & 0o777,
+            0o700
+        );
+        for is_known in [false, true] {
+            assert!(why(&other, is_known).contains("belongs to another installation"));
+        }
+        // What was copied from below the data is taken, and nothing else.
+        fs::remove_file(store.join(OWNER)).unwrap();
+        fs::create_dir(store.join("0f")).unwrap();
+        fs::write(store.join(MARKER), "").unwrap();
+        take(&other, false).unwrap();
+        fs::remove_file(store.join(OWNER)).unwrap();
+        fs::write(store.join("letters"), "").unwrap();
+        assert!(why(&one, false).contains("such as letters"));
+        assert!(!store.join(OWNER).exists());
+    }
+}
