@@ -6,6 +6,12 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch(Instant);
 
+impl Default for Stopwatch {
+    fn default() -> Self {
+        Self::start()
+    }
+}
+
 impl Stopwatch {
     /// Starts one.
     #[must_use]

@@ -1,10 +1,11 @@
 //! Bounds on how long a client of HTTP/2 may take nothing of its answers, and ask for nothing. Its windows say how much may be sent, so
 //! that it can have answers wait in memory for ever while it answers pings; and pings alone would keep its connection.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -12,6 +13,8 @@ use axum::body::{Body, Bytes};
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
 use tokio::time::{Sleep, sleep};
+
+use svc_base::Stopwatch;
 
 /// The most bytes of a piece: even a slow client takes one within the time.
 const PIECE: usize = 16 << 10;
@@ -24,8 +27,16 @@ pub struct Answers(Arc<Counts>);
 struct Counts {
     asked: AtomicU64,
     ended: AtomicU64,
+    /// Pieces that nobody has taken yet, by their number, with when they were given.
+    waiting: Mutex<BTreeMap<u64, Duration>>,
     given: AtomicU64,
-    taken: AtomicU64,
+    clock: Stopwatch,
+}
+
+impl Counts {
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<u64, Duration>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Answers {
@@ -64,14 +75,21 @@ impl Begun {
 
     fn give(&self, bytes: Bytes) -> Bytes {
         let answers = self.0.clone();
-        answers.0.given.fetch_add(1, Ordering::Relaxed);
-        Bytes::from_owner(Piece { bytes, answers })
+        let number = answers.0.given.fetch_add(1, Ordering::Relaxed);
+        let now = answers.0.clock.elapsed();
+        answers.0.waiting().insert(number, now);
+        Bytes::from_owner(Piece {
+            bytes,
+            number,
+            answers,
+        })
     }
 }
 
 /// A piece that waits until it is dropped.
 struct Piece {
     bytes: Bytes,
+    number: u64,
     answers: Answers,
 }
 
@@ -83,7 +101,7 @@ impl AsRef<[u8]> for Piece {
 
 impl Drop for Piece {
     fn drop(&mut self) {
-        self.answers.0.taken.fetch_add(1, Ordering::Relaxed);
+        self.answers.0.waiting().remove(&self.number);
     }
 }
 
@@ -134,7 +152,7 @@ impl hyper::body::Body for InPieces {
 /// Why a connection is to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// The client takes nothing of what waits for it.
+    /// The client does not take what waits for it.
     Stalled,
     /// The client has asked for nothing for long.
     Idle,
@@ -146,18 +164,21 @@ pub struct Patience {
     answers: Answers,
     stall: Duration,
     idle: Duration,
-    /// End that is waited for, and the pieces taken or the requests asked when the wait began.
+    /// End that is waited for, and the piece that waits or the requests asked when the wait began.
     wait: Option<(Ending, u64, Pin<Box<Sleep>>)>,
+    /// The piece that was waited for too long last.
+    late: Option<u64>,
 }
 
 impl Patience {
-    /// Waits `stall` for the next piece to be taken, and `idle` for the next request.
+    /// Waits `stall` for each piece to be taken, whatever is taken of others, and `idle` for the next request.
     pub fn new(answers: Answers, stall: Duration, idle: Duration) -> Self {
         Self {
             answers,
             stall,
             idle,
             wait: None,
+            late: None,
         }
     }
 
@@ -166,26 +187,35 @@ impl Patience {
     pub fn poll_ending(&mut self, context: &mut Context<'_>) -> Poll<Ending> {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let counts = &self.answers.0;
-        let (asked, taken) = (read(&counts.asked), read(&counts.taken));
+        let asked = read(&counts.asked);
         // An HTTP/1 connection counts nothing, and has bounds of its own.
-        let (ending, come, most) = if asked == 0 {
+        if asked == 0 {
             return Poll::Pending;
-        } else if read(&counts.given) != taken {
-            (Ending::Stalled, taken, self.stall)
-        } else if read(&counts.ended) == asked {
-            (Ending::Idle, asked, self.idle)
-        } else {
-            self.wait = None;
-            return Poll::Pending;
+        }
+        let oldest = counts.waiting().first_key_value().map(|(n, at)| (*n, *at));
+        let (ending, which, most) = match oldest {
+            Some((piece, _)) if self.late == Some(piece) => (Ending::Stalled, piece, self.stall),
+            Some((piece, given)) => {
+                let waited = counts.clock.elapsed().saturating_sub(given);
+                let left = self.stall.saturating_sub(waited);
+                (Ending::Stalled, piece, left)
+            }
+            None if read(&counts.ended) == asked => (Ending::Idle, asked, self.idle),
+            None => {
+                self.wait = None;
+                return Poll::Pending;
+            }
         };
-        let is_same = |(what, had, _): &(Ending, u64, _)| *what == ending && *had == come;
+        let is_same = |(what, had, _): &(Ending, u64, _)| *what == ending && *had == which;
         let wait = self.wait.take().filter(is_same);
-        let (_, _, mut pause) = wait.unwrap_or_else(|| (ending, come, Box::pin(sleep(most))));
+        let (_, _, mut pause) = wait.unwrap_or_else(|| (ending, which, Box::pin(sleep(most))));
         let ended = pause.as_mut().poll(context);
         if ended.is_pending() {
-            self.wait = Some((ending, come, pause));
+            self.wait = Some((ending, which, pause));
+            return Poll::Pending;
         }
-        ended.map(|()| ending)
+        self.late = (ending == Ending::Stalled).then_some(which);
+        Poll::Ready(ending)
     }
 }
 
@@ -284,6 +314,29 @@ mod tests {
             assert_eq!(ended, Some(Ending::Stalled), "{window} of {bytes} bytes");
             assert_eq!(read, usize::try_from(window).unwrap());
         }
+    }
+
+    #[tokio::test]
+    async fn what_is_taken_of_others_excuses_nobody() {
+        let answers = Answers::default();
+        let mut patience = Patience::new(answers.clone(), SOON, NEVER);
+        let stalled = answers.begin();
+        let piece = stalled.give(Bytes::from_static(b"x"));
+        // Once it is told, it is waited for as long again.
+        for _ in 0..2 {
+            let trickle = async {
+                loop {
+                    drop(answers.begin().give(Bytes::from_static(b"y")));
+                    sleep(SOON / 10).await;
+                }
+            };
+            let ended = tokio::select! {
+                ended = poll_fn(|context| patience.poll_ending(context)) => Some(ended),
+                () = trickle => None,
+            };
+            assert_eq!(ended, Some(Ending::Stalled));
+        }
+        drop(piece);
     }
 
     #[tokio::test]

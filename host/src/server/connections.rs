@@ -26,7 +26,7 @@ use super::front;
 use super::handshakes::{Handshakes, Place};
 use crate::app::SharedApp;
 use crate::http::paths;
-use crate::http::patience::{Answers, Begun, Ending, Patience};
+use crate::http::patience::{Answers, Begun, Patience};
 use crate::http::problem::Problem;
 use crate::http::stall::Stalling;
 use crate::router::Routers;
@@ -147,16 +147,17 @@ struct Connection {
 struct Seen {
     /// Whether there was one.
     any: AtomicBool,
-    /// Whether one is answered by a stream.
+    /// Whether the last is answered by a stream, and nothing else can be.
     stream: AtomicBool,
 }
 
 impl Seen {
     fn note(&self, request: &Request<Incoming>) {
         self.any.store(true, Ordering::Relaxed);
-        if paths::is_listening(request.uri().path()) {
-            self.stream.store(true, Ordering::Relaxed);
-        }
+        // In HTTP/2 others may be answered beside it.
+        let is_alone = request.version() != Version::HTTP_2;
+        let is_stream = is_alone && paths::is_listening(request.uri().path());
+        self.stream.store(is_stream, Ordering::Relaxed);
     }
 }
 
@@ -227,10 +228,10 @@ impl Connection {
             }
             if let Poll::Ready(ending) = patience.poll_ending(context) {
                 tracing::debug!(?ending, "a client of HTTP/2 is not waited for");
-                if is_closing || ending == Ending::Stalled {
+                if is_closing {
                     return Poll::Ready(());
                 }
-                // What the client sends meanwhile is answered.
+                // What the client has asked for meanwhile is answered, and others of its answers may end.
                 is_closing = true;
                 connection.as_mut().graceful_shutdown();
                 context.waker().wake_by_ref();
@@ -288,10 +289,16 @@ pub(super) async fn serve_operators(
         .fallback(|| async { Problem::not_found() })
         .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
         .layer(completed);
-    if let Err(error) = axum::serve(listener, router)
-        .with_graceful_shutdown(stopped(stop))
-        .await
-    {
-        tracing::error!(%error, "the operators' listener failed");
+    let late = async {
+        stopped(stop.clone()).await;
+        sleep(STOP_TIME).await;
+    };
+    tokio::select! {
+        served = axum::serve(listener, router).with_graceful_shutdown(stopped(stop.clone())) => {
+            if let Err(error) = served {
+                tracing::error!(%error, "the operators' listener failed");
+            }
+        }
+        () = late => tracing::warn!("a request to the operators' listener did not finish in time"),
     }
 }
