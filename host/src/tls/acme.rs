@@ -258,7 +258,8 @@ impl From<Error> for Failure {
                     .to_owned(),
             ),
             "rateLimited" => Self::Busy(problem.to_string()),
-            "serverInternal" | "badNonce" => Self::Unreached(problem.to_string()),
+            // An order that is not ready any more was finalized by a request whose answer was lost.
+            "serverInternal" | "badNonce" | "orderNotReady" => Self::Unreached(problem.to_string()),
             _ => Self::Refused(problem.to_string()),
         }
     }
@@ -310,10 +311,7 @@ impl HttpClient for Client {
             };
             let mut answer = outbound.call(ANSWER, call).await;
             for _ in 1..SENDINGS {
-                if matches!(
-                    answer,
-                    Err(OutboundError::Failed(_) | OutboundError::Timeout)
-                ) {
+                if matches!(answer, Err(OutboundError::Failed(_))) {
                     answer = outbound.call(ANSWER, call).await;
                 }
             }
