@@ -102,6 +102,7 @@ impl History {
             .map_err(internal)?;
         let dir = self.dir.try_clone();
         let dir = dir.map_err(|error| RunError::Internal(error.to_string()))?;
+        let begins = self.chain.is_none().then(|| self.apart());
         let lent = Self {
             dir,
             terms: self.terms.clone(),
@@ -110,6 +111,7 @@ impl History {
             seen: self.seen,
             last: self.last,
             outgrown: self.outgrown,
+            begins,
         };
         let (give, back) = mpsc::channel();
         let settings = settings.clone();

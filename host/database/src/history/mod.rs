@@ -87,6 +87,8 @@ pub(super) struct History {
     last: Option<Timestamp>,
     /// Whether the database was too large for it when it was last taken.
     outgrown: bool,
+    /// When a chain begins that is begun while it is lent out: before whatever is committed meanwhile.
+    begins: Option<Timestamp>,
 }
 
 /// The chain that is added to.
@@ -133,6 +135,7 @@ impl History {
             seen: 0,
             last: None,
             outgrown: false,
+            begins: None,
         };
         let opened = if history.is_on() {
             history.resume()
@@ -295,7 +298,7 @@ impl History {
             .transpose()?;
         let image = self.image(connection)?;
         let at = self.last.filter(|_| self.chain.is_some());
-        let at = at.unwrap_or_else(|| self.apart());
+        let at = at.or(self.begins).unwrap_or_else(|| self.apart());
         let pages = u32::try_from(image.len() / PAGE).map_err(io::Error::other)?;
         let state = State::of(&image);
         let point = Point {

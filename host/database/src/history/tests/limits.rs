@@ -119,6 +119,32 @@ fn a_database_that_outgrows_its_history_has_none_until_it_fits_again() {
 }
 
 #[test]
+fn a_chain_that_is_begun_aside_is_dated_before_what_is_committed_meanwhile() {
+    let site = Site::new(256 << 10);
+    let mut history = site.history();
+    let path = site.directory.path().canonicalize().unwrap().join(FILE);
+    let settings = crate::handle::Settings::alone(path, 1 << 30);
+    let packer = Packer::start().unwrap();
+    site.run("INSERT INTO t VALUES (1, hex(randomblob(250000)))");
+    history.note(site.frames_in_log(), history.now());
+    let error = history.take(&mut site.connection.borrow_mut()).unwrap_err();
+    assert!(TooSmall::is(&error), "{error}");
+    site.run("DELETE FROM t; VACUUM");
+    history.note(site.frames_in_log(), history.now());
+    let mut lent = history
+        .lend(&packer, &settings, site.frames_in_log())
+        .unwrap();
+    let during = add(&site, &mut history, "during");
+    assert_eq!(lent.give_back(&mut history, true), Some(true));
+    history.take(&mut site.connection.borrow_mut()).unwrap();
+    let moments = history.past(None, 100).unwrap().moments;
+    assert_eq!(moments.len(), 2, "{moments:?}");
+    assert!(moments[0] == during && moments[1] < during, "{moments:?}");
+    assert_eq!(site.at(&history, during).len(), 1);
+    assert_eq!(site.at(&history, moments[1]).len(), 0);
+}
+
+#[test]
 fn what_nobody_noted_is_dated_by_its_log() {
     let site = Site::new(1 << 30);
     let mut history = site.history();
