@@ -116,8 +116,9 @@ impl Ground {
             }
         });
         let place = Place::new(data, self.config.content_url.as_ref());
-        let content = place.open(&self.random)?;
-        follow_content(&self.control, &content, &place, data).await?;
+        let before = Place::noted(data)?;
+        let content = place.open(&before, &self.random)?;
+        follow_content(&self.control, &content, &place, &before).await?;
         let deployments = Arc::new(Deployments {
             control: self.control.clone(),
             content,

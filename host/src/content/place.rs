@@ -95,27 +95,30 @@ impl Place {
         }
     }
 
-    /// Opens it, for the server that it belongs to. A directory outside of the data is claimed.
+    /// Opens it, for the server that it belongs to and whose content was at `before`. A directory outside of the data is claimed.
     ///
     /// # Errors
     /// A store that cannot be opened, and [`Claim::take`]'s.
-    pub fn open(&self, random: &Random) -> anyhow::Result<Content> {
-        match (&self.url, self.directory()) {
-            (None, Some(directory)) => Content::open(&directory),
-            (Some(_), Some(directory)) => {
-                let is_known = Self::noted(&self.data)? == *self;
-                let claimed = Claim::take(&self.data, &directory, is_known, random);
-                let claimed = claimed.and_then(|claim| Content::claimed(&directory, claim));
-                claimed.with_context(|| format!("content_url: opening what is {self}"))
-            }
-            (url, None) => self.open_elsewhere(url.as_ref()),
+    pub fn open(&self, before: &Self, random: &Random) -> anyhow::Result<Content> {
+        match &self.url {
+            None => Content::open(&self.data.join(BELOW)),
+            Some(url) => self
+                .open_elsewhere(url, self == before, random)
+                .with_context(|| format!("content_url: opening what is {self}")),
         }
     }
 
-    fn open_elsewhere(&self, url: Option<&Url>) -> anyhow::Result<Content> {
-        let url = url.context("content is nowhere")?;
-        let (store, below) =
-            parse_url(url).with_context(|| format!("content_url: opening what is {self}"))?;
+    fn open_elsewhere(
+        &self,
+        url: &Url,
+        is_known: bool,
+        random: &Random,
+    ) -> anyhow::Result<Content> {
+        if let Some(directory) = self.directory() {
+            let claim = Claim::take(&self.data, &directory, is_known, random)?;
+            return Content::claimed(&directory, claim);
+        }
+        let (store, below) = parse_url(url)?;
         Ok(Content::over(Arc::new(PrefixStore::new(store, below))))
     }
 }
