@@ -15,6 +15,7 @@ mod bounds;
 mod breadth;
 mod client;
 mod commands;
+mod commit_crashes;
 mod crashes;
 mod ddl;
 mod diagrams;

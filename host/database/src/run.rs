@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rusqlite::{CachedStatement, Connection, ErrorCode, Row, Rows, Statement, StatementStatus};
 
-use super::cost::Cost;
+use super::cost::{Cost, Inline};
 use super::error::RunError;
 use super::handle::{Failure, Handle};
 use super::meter::{Deadline, Watch};
@@ -73,24 +73,25 @@ pub(super) fn run_inline(
     limits: &ResultLimits,
     budget: Duration,
 ) -> Result<ResultJson, RunError> {
-    run_watched(handle, call, limits, (budget, Some(cost)), None)
+    let inline = cost.inline.ok_or(RunError::Elsewhere)?;
+    run_watched(handle, call, limits, (budget, Some(inline)), None)
 }
 
 fn run_watched(
     handle: &Handle,
     call: &Call,
     limits: &ResultLimits,
-    (budget, inline): (Duration, Option<Cost>),
+    (budget, inline): (Duration, Option<Inline>),
     kept: Option<&mut FirstRow>,
 ) -> Result<ResultJson, RunError> {
     let role = if call.writes { Role::Write } else { Role::Read };
     let watch = match inline {
-        Some(_) => Watch::Closely,
+        Some(inline) => Watch::Closely(inline.every),
         None => Watch::InLane,
     };
     let result = handle.watched(role, budget, watch, |connection| {
         let longest = match inline {
-            Some(cost) => cost.inline.ok_or(RunError::Elsewhere)?,
+            Some(inline) => inline.longest,
             None => handle.cost(&call.sql)?.lane,
         };
         if call.writes {
