@@ -259,7 +259,7 @@ impl Handle {
                 if longest < VALUE_BYTES && is_too_big(&error) =>
             {
                 match watch {
-                    Watch::Closely(_) => RunError::Elsewhere,
+                    Watch::Closely => RunError::Elsewhere,
                     Watch::InLane => RunError::Failed(too_long(longest)),
                 }
             }

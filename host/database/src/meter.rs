@@ -14,7 +14,7 @@ use rusqlite::{Connection, Error, ErrorCode, InterruptHandle, ffi};
 use super::watchdog::{Watchdog, Watched};
 use svc_base::Stopwatch;
 
-/// Steps of SQLite's machine between two looks of a statement that is watched most closely.
+/// Steps of SQLite's machine between two looks of a statement that is watched closely.
 pub(super) const STEPS: i32 = 32;
 /// How many times as many steps are between two looks of a statement in a lane, at which the watchdog looks as well: the clock
 /// would cost a scan a tenth of its speed.
@@ -51,11 +51,10 @@ struct State {
     /// Bytes that the thread had written at the first look; `NOTHING` before.
     written_before: AtomicU64,
     stopped: AtomicU8,
-    /// Whether the watchdog leaves the statement alone.
+    /// Whether every call of SQLite's looks at the clock.
     closely: AtomicBool,
-    /// How many calls of SQLite's there are for each look at the clock, and how many there were since the last.
-    every: AtomicU32,
-    passed: AtomicU32,
+    /// How many calls pass before the next look.
+    passes: AtomicU32,
     watchdog: Watchdog,
 }
 
@@ -69,9 +68,8 @@ const OUT_OF_SPACE: u8 = 2;
 /// How closely a statement is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Watch {
-    /// Every so many times [`STEPS`], as its [cost](super::cost::Inline) allows, and by nobody else: it runs on a thread that
-    /// others wait for.
-    Closely(u32),
+    /// Every few steps, and by nobody else: it runs on a thread that others wait for.
+    Closely,
     /// Every thousand steps, and by the watchdog.
     InLane,
 }
@@ -91,8 +89,7 @@ impl Meter {
             written_before: AtomicU64::new(NOTHING),
             stopped: AtomicU8::new(RUNNING),
             closely: AtomicBool::new(false),
-            every: AtomicU32::new(COARSE),
-            passed: AtomicU32::new(0),
+            passes: AtomicU32::new(0),
             watchdog: watchdog.clone(),
         });
         let stepping = Arc::clone(&state);
@@ -111,13 +108,8 @@ impl Meter {
             state.stopped.store(RUNNING, Ordering::Relaxed);
             state.written_before.store(NOTHING, Ordering::Relaxed);
             state.next_look.store(nanos(now + LOOK), Ordering::Relaxed);
-            let (closely, every) = match watch {
-                Watch::Closely(every) => (true, every),
-                Watch::InLane => (false, COARSE),
-            };
+            let closely = watch == Watch::Closely;
             state.closely.store(closely, Ordering::Relaxed);
-            state.every.store(every, Ordering::Relaxed);
-            state.passed.store(0, Ordering::Relaxed);
             let end = nanos(now.saturating_add(budget));
             state.deadline.store(end, Ordering::Relaxed);
         }
@@ -249,13 +241,17 @@ impl State {
         true
     }
 
-    /// Whether this call of SQLite's is one of those that pass without a look. Only the thread that the statement runs on counts.
+    /// Whether this call of SQLite's is one of those that pass without a look.
     fn passes(&self) -> bool {
-        let passed = self.passed.load(Ordering::Relaxed) + 1;
-        let passes = passed < self.every.load(Ordering::Relaxed);
-        let passed = if passes { passed } else { 0 };
-        self.passed.store(passed, Ordering::Relaxed);
-        passes
+        if self.closely.load(Ordering::Relaxed) {
+            return false;
+        }
+        // Only the thread that the statement runs on counts.
+        let passed = self.passes.load(Ordering::Relaxed) + 1;
+        let looks = passed >= COARSE;
+        self.passes
+            .store(if looks { 0 } else { passed }, Ordering::Relaxed);
+        !looks
     }
 
     /// A statement runs on one thread, which does nothing else meanwhile: what that writes are its temporary files, and

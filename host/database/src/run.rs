@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rusqlite::{CachedStatement, Connection, ErrorCode, Row, Rows, Statement, StatementStatus};
 
-use super::cost::{Cost, Inline};
+use super::cost::Cost;
 use super::error::RunError;
 use super::handle::{Failure, Handle};
 use super::meter::{Deadline, Watch};
@@ -73,25 +73,24 @@ pub(super) fn run_inline(
     limits: &ResultLimits,
     budget: Duration,
 ) -> Result<ResultJson, RunError> {
-    let inline = cost.inline.ok_or(RunError::Elsewhere)?;
-    run_watched(handle, call, limits, (budget, Some(inline)), None)
+    run_watched(handle, call, limits, (budget, Some(cost)), None)
 }
 
 fn run_watched(
     handle: &Handle,
     call: &Call,
     limits: &ResultLimits,
-    (budget, inline): (Duration, Option<Inline>),
+    (budget, inline): (Duration, Option<Cost>),
     kept: Option<&mut FirstRow>,
 ) -> Result<ResultJson, RunError> {
     let role = if call.writes { Role::Write } else { Role::Read };
     let watch = match inline {
-        Some(inline) => Watch::Closely(inline.every),
+        Some(_) => Watch::Closely,
         None => Watch::InLane,
     };
     let result = handle.watched(role, budget, watch, |connection| {
         let longest = match inline {
-            Some(inline) => inline.longest,
+            Some(cost) => cost.inline.ok_or(RunError::Elsewhere)?,
             None => handle.cost(&call.sql)?.lane,
         };
         if call.writes {

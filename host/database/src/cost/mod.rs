@@ -22,10 +22,8 @@ use super::walls::VALUE_BYTES;
 const LANE_NS: f64 = 50e6;
 /// How long the steps between two looks may take on the thread of a request, in nanoseconds.
 const INLINE_NS: f64 = 1.5e6;
-/// How many times [`STEPS`] may lie between two looks there, the most first, because a look costs as much as several steps;
-/// and how long values can then be at least, in bytes. Few are longer than an ordinary one, and with shorter ones than the last a
-/// statement is not worth trying there.
-const EVERY: [(u32, i32); 3] = [(32, 32 << 10), (8, 32 << 10), (1, 1 << 10)];
+/// With values of fewer bytes than this, a statement is not worth trying there.
+const LEAST_INLINE: i32 = 1024;
 /// The shortest limit that SQLite takes.
 const LEAST: i32 = 30;
 /// How deep cascades may go, which counts where SQLite does not look at each row that falls.
@@ -47,17 +45,8 @@ pub(super) const EXPLAIN: &str = "EXPLAIN ";
 pub(super) struct Cost {
     /// How long values may be in a lane, in bytes.
     pub(super) lane: i32,
-    /// How it runs on the thread of a request, if it may run there.
-    pub(super) inline: Option<Inline>,
-}
-
-/// Bounds that keep a statement short on the thread of a request.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Inline {
-    /// How long values may be, in bytes.
-    pub(super) longest: i32,
-    /// How many times [`STEPS`] lie between two looks at the clock.
-    pub(super) every: u32,
+    /// How long values may be on the thread of a request, if it may run there.
+    pub(super) inline: Option<i32>,
 }
 
 impl Cost {
@@ -109,14 +98,10 @@ impl Cost {
                 sum
             });
         }
-        steps.sort();
-        let inline = EVERY.into_iter().find_map(|(every, least)| {
-            let longest = bytes(INLINE_NS, line.plus(steps.most(every)));
-            (longest >= least).then_some(Inline { longest, every })
-        });
+        let inline = bytes(INLINE_NS, line.plus(steps.most()));
         Self {
             lane: bytes(LANE_NS, line).max(LEAST),
-            inline,
+            inline: (inline >= LEAST_INLINE).then_some(inline),
         }
     }
 }
@@ -170,17 +155,13 @@ impl Steps {
         self.fixed = self.fixed.max(weight.fixed);
     }
 
-    /// Puts the heaviest first, which is what [`Steps::most`] asks for.
-    fn sort(&mut self) {
+    /// Weighs the heaviest run of as many steps as lie between two looks: a loop of the heaviest instructions, of any
+    /// length, with one that ends it.
+    fn most(mut self) -> Weight {
+        let steps = f64::from(STEPS);
         self.bytes.sort_unstable_by(|a, b| b.total_cmp(a));
-    }
-
-    /// Weighs the heaviest run of `every` times [`STEPS`] steps: a loop of the heaviest instructions, of any length, with one
-    /// that ends it.
-    fn most(&self, every: u32) -> Weight {
-        let steps = f64::from(STEPS) * f64::from(every);
         let (mut sum, mut most, mut length) = (0.0, 0.0_f64, 1.0);
-        for byte in &self.bytes {
+        for byte in self.bytes {
             (sum, length) = (sum + byte, length + 1.0);
             most = most.max(sum * (steps / length).max(1.0));
         }
