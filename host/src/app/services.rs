@@ -116,7 +116,8 @@ impl Ground {
             }
         });
         let place = Place::new(data, self.config.content_url.as_ref());
-        let content = place.open(&self.random)?;
+        let access = self.config.s3.as_ref();
+        let content = place.open(access, &self.outbound, &self.random).await?;
         follow_content(&self.control, &content, &place, data).await?;
         let deployments = Arc::new(Deployments {
             control: self.control.clone(),

@@ -1,6 +1,7 @@
 //! Content: bytes named by their SHA-256, and the private files of one-time shares.
 
 mod artifact;
+mod bucket;
 mod claim;
 mod digest;
 mod held;
@@ -8,6 +9,8 @@ mod hold;
 mod local;
 mod once;
 mod place;
+mod reach;
+mod requests;
 mod shelf;
 mod store;
 
