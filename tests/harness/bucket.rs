@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -10,12 +11,15 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, Method, StatusCode, Uri};
+use serde_json::json;
 use svc::config::{S3, Settings};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 /// Key that the store takes.
 const KEY: (&str, &str) = ("AKIDOFTESTS", "secret-of-the-tests-key");
+/// Word of a container that is given the key.
+const TOKEN: &str = "word-of-the-container";
 /// How many objects a page of a list has.
 const PAGE: usize = 3;
 
@@ -85,6 +89,20 @@ impl Bucket {
         ]
     }
 
+    /// The environment of a container, which is given a key by an address beside it; `token` is a file for its word.
+    pub fn environment_of_container(&self, token: &Path) -> [(&'static str, String); 3] {
+        std::fs::write(token, TOKEN).unwrap();
+        let keys = format!("{}/keys", self.endpoint());
+        [
+            ("AWS_ENDPOINT_URL", self.endpoint()),
+            ("AWS_CONTAINER_CREDENTIALS_FULL_URI", keys),
+            (
+                "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+                token.to_str().unwrap().to_owned(),
+            ),
+        ]
+    }
+
     /// The secret part of the key.
     pub fn secret() -> &'static str {
         KEY.1
@@ -145,6 +163,10 @@ async fn answer(
         return error(503, "SlowDown", "");
     }
     let signed = headers["authorization"].to_str().unwrap();
+    if path == "keys" && signed == TOKEN {
+        let keys = json!({ "AccessKeyId": KEY.0, "SecretAccessKey": KEY.1, "Token": TOKEN, "Expiration": "2999-01-01T00:00:00Z" });
+        return keys.to_string().into_response();
+    }
     let key = signed.split(['=', '/']).nth(1).unwrap();
     if key != KEY.0 {
         return error(403, "InvalidAccessKeyId", key);

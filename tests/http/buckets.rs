@@ -134,6 +134,32 @@ async fn while_the_store_is_away_pages_in_memory_are_served_and_the_rest_waits()
     assert_eq!(found["errors"], json!([]));
 }
 
+/// A deletion that was never answered may come after what is put meanwhile.
+#[tokio::test]
+async fn what_may_still_be_deleted_is_not_put() {
+    let bucket = Bucket::start().await;
+    let server = serving(&bucket, "mine").await;
+    publish(&server, "one").await.expect(201);
+    let deployments = &server.server().app().deployments;
+    server.advance(7 * 24 * 3600);
+    deployments.sweep().await.unwrap();
+    server.advance(3600);
+    bucket.set(Mood::Down);
+    assert!(deployments.collect().await.is_err());
+    bucket.set(Mood::Well);
+    let other = async || (publish(&server, "two").await.status == 201).then_some(());
+    until("the store to be asked again", other).await;
+    publish(&server, "one")
+        .await
+        .problem(503, "capacity_reached");
+    deployments.collect().await.unwrap();
+    let found = server.command(&svc(), &["check", "--json"]).await.json();
+    assert_eq!(
+        (&found["errors"], &found["leftovers"]),
+        (&json!([]), &json!([]))
+    );
+}
+
 /// Starts a server that is to refuse, with the environment of the bucket and changes of it.
 async fn start(bucket: &Bucket, data: &TempDir, url: &str, changed: &[(&str, &str)]) -> Output {
     let mut command = svc().command();
@@ -145,6 +171,11 @@ async fn start(bucket: &Bucket, data: &TempDir, url: &str, changed: &[(&str, &st
         .env("SVC_CONTENT_URL", url);
     command.args(["serve", "--listen", "127.0.0.1:0"]);
     finish(command).await
+}
+
+fn borrowed<'e>(environment: &'e [(&'static str, String)]) -> Vec<(&'e str, &'e str)> {
+    let variables = environment.iter();
+    variables.map(|(name, value)| (*name, &**value)).collect()
 }
 
 #[track_caller]
@@ -279,9 +310,7 @@ async fn a_backup_has_what_is_in_a_bucket_and_restores_into_a_directory() {
     drop(server);
     bucket.objects(|objects| objects.remove("pages/mine/installation"));
     let environment = bucket.environment();
-    let environment = environment
-        .each_ref()
-        .map(|(name, value)| (*name, value.as_str()));
+    let environment = borrowed(&environment);
     let arguments = ["--content-url", "s3://pages/mine"];
     let process = svc()
         .serve_with(&environment, &[], data.path(), &arguments)
@@ -292,16 +321,32 @@ async fn a_backup_has_what_is_in_a_bucket_and_restores_into_a_directory() {
     process.kill().await;
 }
 
+/// Where no key is set, it is that of the machine's, the container's or the cluster's own role.
+#[tokio::test]
+async fn a_container_is_given_its_key() {
+    let bucket = Bucket::start().await;
+    let (data, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let environment = bucket.environment_of_container(&other.path().join("word"));
+    let environment = borrowed(&environment);
+    let arguments = ["--content-url", "s3://pages/mine"];
+    let process = svc()
+        .serve_with(&environment, &[], data.path(), &arguments)
+        .await;
+    bucket.objects(|objects| assert!(objects.contains_key("pages/mine/installation")));
+    let asked = bucket.asked();
+    let keys = asked.iter().filter(|asked| *asked == "GET keys").count();
+    assert_eq!(keys, 1, "it is kept: {asked:?}");
+    process.kill().await;
+}
+
 #[tokio::test]
 async fn nothing_tells_the_secret_of_the_bucket() {
     let bucket = Bucket::start().await;
     let data = TempDir::new().unwrap();
     let environment = bucket.environment();
-    let environment = environment
-        .each_ref()
-        .map(|(name, value)| (*name, value.as_str()));
+    let environment = borrowed(&environment);
     let arguments = ["--content-url", "s3://pages/mine"];
-    let mut with = environment.to_vec();
+    let mut with = environment.clone();
     with.push(("SVC_LOG", "trace"));
     let process = svc().serve_with(&with, &[], data.path(), &arguments).await;
     let page = json!({ "type": "html", "content": "<p>x", "name": "one" });

@@ -8,7 +8,7 @@ use url::Url;
 ///
 /// # Errors
 /// The text for the operator, without the URL, which may hold a credential.
-pub(super) fn checked(url: Url) -> anyhow::Result<Url> {
+pub(super) fn checked(mut url: Url) -> anyhow::Result<Url> {
     let plain = url.query().is_none() && url.fragment().is_none();
     if url.scheme() == "s3" {
         if !(plain && is_bucket(&url)) {
@@ -16,6 +16,9 @@ pub(super) fn checked(url: Url) -> anyhow::Result<Url> {
                 "content_url: a bucket is named as s3://bucket, or s3://bucket/prefix, and nothing else is in that URL: keys are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the endpoint is AWS_ENDPOINT_URL, or they stand in [s3]"
             );
         }
+        // One place has one name, by which a later start knows it.
+        let prefix = url.path().trim_matches('/').to_owned();
+        url.set_path(&prefix);
         return Ok(url);
     }
     let taken = match ObjectStoreScheme::parse(&url).map(|(scheme, _)| scheme) {
@@ -46,6 +49,19 @@ fn is_bucket(url: &Url) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bucket_has_one_name() {
+        for (url, name) in [
+            ("s3://bucket", "s3://bucket"),
+            ("s3://bucket/", "s3://bucket"),
+            ("s3://bucket/a/b", "s3://bucket/a/b"),
+            ("s3://bucket/a/b/", "s3://bucket/a/b"),
+        ] {
+            let checked = checked(url.parse().unwrap()).unwrap();
+            assert_eq!(checked.as_str(), name);
+        }
+    }
 
     #[test]
     fn only_stores_that_are_there_are_taken() {

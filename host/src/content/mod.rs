@@ -4,6 +4,7 @@ mod artifact;
 mod bucket;
 mod claim;
 mod digest;
+mod error;
 mod held;
 mod hold;
 mod local;
@@ -16,8 +17,9 @@ mod store;
 
 pub use artifact::{Artifact, Encoding, Variant, encoded_quickly};
 pub use digest::Digest;
+pub use error::Error;
 pub use hold::Hold;
 pub use once::OnceFiles;
 pub use place::Place;
 pub use shelf::{PutError, Shelf};
-pub use store::{Content, Error, Pin};
+pub use store::{Content, Pin};

@@ -16,8 +16,9 @@ use url::Url;
 
 use crate::outbound::{Outbound, OutboundError};
 
-/// How long one request may take, with its answer.
+/// How long one request may take, with its answer; one that writes takes a second more for each so many bytes.
 const TIME: Duration = Duration::from_secs(20);
+const BYTES_A_SECOND: usize = 256 << 10;
 /// The most bytes of an answer: many times what an object may have by the default limits.
 const BYTES: usize = 256 << 20;
 /// The most characters of an error that are told.
@@ -62,7 +63,8 @@ impl Requests {
         let url = url.map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
         let mut request = reqwest::Request::new(parts.method, url);
         *request.headers_mut() = parts.headers;
-        *request.timeout_mut() = Some(TIME);
+        let seconds = Duration::from_secs((body.len() / BYTES_A_SECOND) as u64);
+        *request.timeout_mut() = Some(TIME + seconds);
         if !body.is_empty() || *request.method() == Method::PUT {
             *request.body_mut() = Some(body.into());
         }

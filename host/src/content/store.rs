@@ -11,39 +11,11 @@ use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutPayload};
 
-use super::Digest;
 use super::claim::{Claim, OWNER};
 use super::held::Held;
 use super::local::{Local, MARKER};
 use super::reach::Reach;
-
-/// An error of the content store.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The disk is full: nothing was stored.
-    #[error("the disk is full")]
-    Full,
-    /// A store of other machines does not answer as it should, for the log.
-    #[error("the store of content is not reached: {0}")]
-    Unreachable(String),
-    /// Everything else, for the log.
-    #[error("content store: {0}")]
-    Store(object_store::Error),
-}
-
-impl From<object_store::Error> for Error {
-    fn from(error: object_store::Error) -> Self {
-        let mut source: Option<&(dyn std::error::Error + 'static)> = Some(&error);
-        while let Some(cause) = source {
-            let io = cause.downcast_ref::<std::io::Error>();
-            if io.is_some_and(|io| io.kind() == std::io::ErrorKind::StorageFull) {
-                return Self::Full;
-            }
-            source = cause.source();
-        }
-        Self::Store(error)
-    }
-}
+use super::{Digest, Error};
 
 /// A handle to the content store; clones share it.
 #[derive(Clone, Debug)]
@@ -159,6 +131,16 @@ impl Content {
     pub async fn put_as(&self, digest: Digest, bytes: Bytes) -> Result<Pin, Error> {
         let pin = self.pin(digest);
         let _turn = self.turn(&digest).await;
+        if self
+            .0
+            .reach
+            .as_ref()
+            .is_some_and(|it| it.may_delete(&digest))
+        {
+            return Err(Error::Unreachable(
+                "a deletion of it may be under way".to_owned(),
+            ));
+        }
         // Elsewhere what is written again is the same, can be sent again, and asks the store for nothing special.
         let mode = match self.0.reach {
             None => PutMode::Create,
@@ -248,7 +230,12 @@ impl Content {
         }
         match self.ask(self.0.store.delete(&path(digest))).await? {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(true),
-            Err(error) => Err(self.failed(error).into()),
+            Err(error) => {
+                if let Some(reach) = &self.0.reach {
+                    reach.left_deleting(*digest);
+                }
+                Err(self.failed(error).into())
+            }
         }
     }
 
