@@ -31,6 +31,8 @@ pub enum Mood {
     Well,
     /// With 503 to everything.
     Down,
+    /// With 500 to every other request.
+    Stumbling,
     /// With 501 to writes with a condition.
     Plain,
 }
@@ -153,12 +155,13 @@ async fn answer(
     let query = url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
     let query: BTreeMap<String, String> = query.into_owned().collect();
     let path = uri.path().trim_start_matches('/').to_owned();
-    shared
-        .asked
-        .lock()
-        .unwrap()
-        .push(format!("{method} {path}"));
     let mood = *shared.mood.lock().unwrap();
+    let mut asked = shared.asked.lock().unwrap();
+    asked.push(format!("{method} {path}"));
+    if mood == Mood::Stumbling && asked.len() % 2 == 1 {
+        return error(500, "InternalError", "");
+    }
+    drop(asked);
     if mood == Mood::Down {
         return error(503, "SlowDown", "");
     }

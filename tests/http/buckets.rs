@@ -134,6 +134,20 @@ async fn while_the_store_is_away_pages_in_memory_are_served_and_the_rest_waits()
     assert_eq!(found["errors"], json!([]));
 }
 
+#[tokio::test]
+async fn what_fails_for_a_moment_is_tried_again() {
+    let bucket = Bucket::start().await;
+    let server = serving(&bucket, "mine").await;
+    bucket.asked();
+    bucket.set(Mood::Stumbling);
+    publish(&server, "one").await.expect(201);
+    view(&server, "one").await.expect(200);
+    forget(&server, "one");
+    bucket.asked();
+    view(&server, "one").await.expect(200);
+    assert_eq!(bucket.asked().len(), 2);
+}
+
 /// A deletion that was never answered may come after what is put meanwhile.
 #[tokio::test]
 async fn what_may_still_be_deleted_is_not_put() {
