@@ -382,6 +382,7 @@ async fn nothing_tells_the_secret_of_the_bucket() {
         config.stdout.contains("secret_access_key = \"********\""),
         "{config:?}"
     );
+    assert_eq!(status.json()["content"], "in s3://pages/mine");
     let log = process.stderr();
     assert!(log.contains("the store of content is not reached"), "{log}");
     for text in [&log, &status.stdout, &status.stderr, &config.stdout] {
