@@ -76,6 +76,13 @@ stripe *arguments:
     target/localstripe/bin/pip install --quiet --requirement tests/stripe/requirements.txt
     cd tests/stripe && npm ci --no-audit --no-fund && LOCALSTRIPE_PYTHON=../../target/localstripe/bin/python npm test -- {{arguments}}
 
+# Keep content in a bucket of moto's, which checks every signature, and run the storage part of the suite there (needs Python 3.10 or newer)
+s3:
+    cargo build --locked --bin svc
+    python3 -m venv target/s3-python
+    target/s3-python/bin/pip install --quiet --requirement tests/s3/requirements.txt
+    target/s3-python/bin/python tests/s3/run.py
+
 # Hold the server to its OpenAPI description by schemathesis; SVC_SEED chooses the cases (needs Python 3.10 or newer)
 schemathesis *arguments:
     cargo build --locked --bin svc

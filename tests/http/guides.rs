@@ -29,7 +29,7 @@ use tempfile::TempDir;
 use crate::svc;
 
 /// Commands that no test can run, each with the reason.
-const SHOWN: [(&str, &str); 11] = [
+const SHOWN: [(&str, &str); 12] = [
     (
         "cargo run --release -- serve --dev\n",
         "builds for minutes; the harness starts the same command",
@@ -54,6 +54,10 @@ const SHOWN: [(&str, &str); 11] = [
     (
         "systemctl enable --now svc-backup.timer\n",
         "changes the machine; `packages.rs` has the unit verified",
+    ),
+    (
+        "aws s3 sync /var/lib/svc/content s3://my-pages/svc\n",
+        "is another program, with a bucket of its own; `tests/s3` puts the same objects there",
     ),
     (
         "svc serve --config /etc/svc.toml\n",

@@ -13,6 +13,7 @@ mod before;
 mod bindings;
 mod bounds;
 mod breadth;
+mod buckets;
 mod client;
 mod commands;
 mod commit_crashes;

@@ -67,7 +67,7 @@ impl Claim {
 }
 
 /// The name under which an installation claims, made when it is first needed.
-fn own(data: &Path, random: &Random) -> anyhow::Result<String> {
+pub(super) fn own(data: &Path, random: &Random) -> anyhow::Result<String> {
     let path = data.join(OWN);
     match fs::read_to_string(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
