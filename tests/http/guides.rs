@@ -29,10 +29,14 @@ use tempfile::TempDir;
 use crate::svc;
 
 /// Commands that no test can run, each with the reason.
-const SHOWN: [(&str, &str); 11] = [
+const SHOWN: [(&str, &str); 12] = [
     (
         "cargo run --release -- serve --dev\n",
-        "builds for minutes; the harness starts the same command",
+        "builds for minutes; the harness starts the same command, and `packaging/try-source` this one",
+    ),
+    (
+        "echo '# Hello' | target/release/svc publish -\n",
+        "needs the build before it; `packaging/try-source` runs both on a clean machine",
     ),
     ("cargo test\n", "is what runs this"),
     (
