@@ -155,6 +155,19 @@ async fn changes_are_made_and_nothing_is_taken_away() {
     let refused = desk.fails(1, &["apply", "--yes"]).await;
     assert!(refused.contains("0004_drop.sql"), "{refused}");
     std::fs::remove_file(desk.at("migrations/0004_drop.sql")).unwrap();
+    assert_eq!(state(&desk).await, before);
+    // An action of a table that is still to come cannot be tried before: it is said that something was done.
+    desk.write(
+        "migrations/0004_more.sql",
+        "CREATE TABLE more (id INTEGER PRIMARY KEY);\n",
+    );
+    desk.write("actions/bad.sql", "SELECT * FROM nowhere");
+    let refused = desk.fails(1, &["apply", "--yes"]).await;
+    assert!(refused.contains("What was done stays"), "{refused}");
+    std::fs::remove_file(desk.at("actions/bad.sql")).unwrap();
+    desk.said(&["apply", "--yes"]).await;
+    assert!(desk.said(&["apply"]).await.starts_with("nothing to do"));
+    let before = state(&desk).await;
     // A migration is never changed after the fact.
     desk.write(
         "migrations/0001_notes.sql",

@@ -18,6 +18,9 @@ use crate::client::push::NewSource;
 use crate::client::{Common, Out, calls, confirm, interruptible};
 use svc_base::fault;
 
+/// What is said when a plan ends in its middle.
+const GOES_ON: &str = "What was done stays; `svc apply` goes on from there.";
+
 /// Makes the server like the folder: what is not in the folder stays.
 #[derive(Debug, clap::Args)]
 pub struct Apply {
@@ -69,9 +72,9 @@ impl Apply {
             out,
             message: self.message.as_deref(),
             bar: Progress::steps("apply", plan.steps.len()),
+            then: GOES_ON,
         };
-        let then = "What was done stays; `svc apply` goes on from there.";
-        interruptible(applying.run(state, &plan), then).await?;
+        interruptible(applying.run(state, &plan), GOES_ON).await?;
         drop(applying);
         self.done(&plan, true, &format!("done: {} changes", plan.lines.len()))
     }
@@ -90,20 +93,31 @@ pub(super) struct Applying<'a> {
     pub(super) out: Out,
     pub(super) message: Option<&'a str>,
     pub(super) bar: Progress,
+    /// What is said when a step fails after others were done.
+    pub(super) then: &'static str,
 }
 
 impl Applying<'_> {
     /// Does what is planned, on the project as it was planned for.
     pub(super) async fn run(&self, state: Option<State>, plan: &Plan) -> Result<()> {
         let mut project = state.map(|state| state.project);
-        for step in &plan.steps {
-            match (step, &project) {
-                (Step::Project, _) => project = Some(self.project().await?),
-                (step, Some(project)) => self.step(step, project).await?,
-                (_, None) => return Err(Failure::here("The plan has no project.")),
-            }
+        for (number, step) in plan.steps.iter().enumerate() {
+            let done = self.one(step, &mut project).await;
+            done.map_err(|failure| match number {
+                0 => failure,
+                _ => failure.hint(self.then),
+            })?;
             fault::point(step.done());
             self.bar.add(1);
+        }
+        Ok(())
+    }
+
+    async fn one(&self, step: &Step, project: &mut Option<Project>) -> Result<()> {
+        match (step, &project) {
+            (Step::Project, _) => *project = Some(self.project().await?),
+            (step, Some(project)) => self.step(step, project).await?,
+            (_, None) => return Err(Failure::here("The plan has no project.")),
         }
         Ok(())
     }
