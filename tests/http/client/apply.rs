@@ -1,24 +1,15 @@
 //! `svc apply` and `svc pull`.
 
-use std::net::SocketAddr;
-use std::process::Command;
-use std::sync::{Arc, Mutex};
-
-use axum::Router;
-use axum::body::to_bytes;
-use axum::extract::Request;
-use axum::routing::any;
 use serde_json::json;
 use svc_tests::finish;
 
 use super::Desk;
-use super::failures::stub;
 
 const MANIFEST: &str = "project = \"Guest book\"\ndescription = \"Who was here\"\nhome = \"book\"\nrealtime = true\nagents = true\n\n[pages]\nbook = \"book.html\"\nabout = { file = \"about.md\", title = \"About us\" }\n";
 const NOTES: &str = "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL);\n";
 
 /// A desk with a folder that has something of everything.
-async fn book() -> Desk {
+pub(super) async fn book() -> Desk {
     let desk = Desk::new().await;
     write(&desk);
     desk
@@ -234,50 +225,6 @@ async fn a_slug_that_is_taken_gets_a_suffix_and_keeps_it() {
         desk.raw("book-2").await,
         "<!doctype html><title>New</title>\n"
     );
-}
-
-#[tokio::test]
-async fn somebody_elses_release_is_not_overwritten_unseen() {
-    let desk = book().await;
-    desk.said(&["apply", "--yes"]).await;
-    desk.write("about.md", "# About all of us\n");
-    desk.write("theirs.md", "# About them\n");
-    // Between the plan and the release somebody else publishes.
-    let meanwhile = desk.command(&["push", "theirs.md", "--slug", "about"]);
-    let between = between(desk.url(), "/about/revisions", meanwhile).await;
-    let mut command = desk.command(&["apply", "--yes"]);
-    command.env("SVC_SERVER", format!("http://{between}"));
-    let output = finish(command).await;
-    assert_eq!(output.code, Some(5), "{output:?}");
-    assert!(output.stderr.contains("`about`"), "{output:?}");
-    assert_eq!(desk.raw("about").await, "# About them\n");
-}
-
-/// Something that passes requests on to a server, and runs a command before the first whose path ends so.
-async fn between(server: String, end: &'static str, command: Command) -> SocketAddr {
-    let command = Arc::new(Mutex::new(Some(command)));
-    let client = svc_tests::http_client().no_proxy().build().unwrap();
-    let pass = move |request: Request| {
-        let (command, client, server) = (Arc::clone(&command), client.clone(), server.clone());
-        async move {
-            let (parts, body) = request.into_parts();
-            let due = parts.uri.path().ends_with(end);
-            let due = due.then(|| command.lock().unwrap().take()).flatten();
-            if let Some(command) = due {
-                let output = finish(command).await;
-                assert!(output.success, "{output:?}");
-            }
-            let mut headers = parts.headers;
-            headers.remove("host");
-            let sent = client
-                .request(parts.method, format!("{server}{}", parts.uri))
-                .headers(headers)
-                .body(to_bytes(body, 1 << 20).await.unwrap());
-            let answer = sent.send().await.unwrap();
-            (answer.status(), answer.bytes().await.unwrap())
-        }
-    };
-    stub(Router::new().fallback(any(pass))).await
 }
 
 #[tokio::test]

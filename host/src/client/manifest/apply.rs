@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::Folder;
+use super::once::make;
 use super::plan::{Plan, batches, home};
 use super::state::State;
 use super::steps::Step;
@@ -129,11 +130,9 @@ impl Applying<'_> {
             "description": manifest.description,
             "workspace": manifest.workspace,
         });
-        self.api
-            .call(&calls::CREATE_PROJECT, &[])
-            .body(body)
-            .read()
-            .await
+        let made = make(self.api, &calls::CREATE_PROJECT, &[], body, &calls::PROJECT).await?;
+        serde_json::from_value(made)
+            .map_err(|error| Failure::here(format!("The server made a project, and says: {error}")))
     }
 
     async fn step(&self, step: &Step, project: &Project) -> Result<()> {
@@ -143,11 +142,8 @@ impl Applying<'_> {
             Step::Backend => {
                 let first = self.folder.migrations.first();
                 let first = first.ok_or_else(|| Failure::here("The plan has no migration."))?;
-                let asked = self.api.call(&calls::CREATE_BACKEND, &at);
                 let body = json!({ "ddl": first.sql });
-                asked
-                    .body(body)
-                    .answer()
+                make(self.api, &calls::CREATE_BACKEND, &at, body, &calls::BACKEND)
                     .await
                     .map_err(|failure| failure.about(&first.name))
                     .map(drop)
@@ -202,8 +198,15 @@ impl Applying<'_> {
             "requested_slug": page.slug,
             "title": page.title.as_ref().or(page.source.title.as_ref()),
         });
-        let asked = self.api.call(&calls::CREATE_FRONTEND, &[&project.id]);
-        let made = asked.body(body).answer().await;
+        let at = [project.id.as_str()];
+        let made = make(
+            self.api,
+            &calls::CREATE_FRONTEND,
+            &at,
+            body,
+            &calls::FRONTEND,
+        )
+        .await;
         let made = made.map_err(|failure| failure.about(&name_of(&page.source.path)))?;
         self.warn(&page.source.path, &made);
         let slug = member(&made, "slug");
