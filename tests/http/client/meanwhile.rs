@@ -1,4 +1,4 @@
-//! What happens on the server between the plan of `svc apply` and what it does.
+//! Changes on the server between the plan of `svc apply` and its work.
 
 use std::net::SocketAddr;
 use std::process::Command;

@@ -19,7 +19,7 @@ use crate::client::push::NewSource;
 use crate::client::{Common, Out, calls, confirm, interruptible};
 use svc_base::fault;
 
-/// What is said when a plan ends in its middle.
+/// Advice where a plan ends in its middle.
 const GOES_ON: &str = "What was done stays; `svc apply` goes on from there.";
 
 /// Makes the server like the folder: what is not in the folder stays.
@@ -94,7 +94,7 @@ pub(super) struct Applying<'a> {
     pub(super) out: Out,
     pub(super) message: Option<&'a str>,
     pub(super) bar: Progress,
-    /// What is said when a step fails after others were done.
+    /// Advice where a step fails after others were done.
     pub(super) then: &'static str,
 }
 
