@@ -113,6 +113,14 @@ deb: static
 try-deb:
     packaging/try-deb target/packages/svc_*.deb
 
+# Try the Debian package over an older one: restarted, healthy, nothing asked, nothing lost, and back (needs the same)
+try-upgrade older: guests
+    packaging/try-upgrade target/packages/svc_*.deb {{older}} target/guests/wasm32-wasip2/guest/guest_render.wasm
+
+# Try the source on a clean machine: cloned, built, served, published with (needs root, debootstrap, a mirror of Debian and a network)
+try-source port="8080":
+    packaging/try-source {{port}}
+
 # Make the container image of the static program, and try it (needs buildah; without root, `buildah unshare just image`)
 image name="svc": static
     packaging/image target/x86_64-unknown-linux-musl/dist/svc {{name}}

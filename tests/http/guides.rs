@@ -32,7 +32,11 @@ use crate::svc;
 const SHOWN: [(&str, &str); 12] = [
     (
         "cargo run --release -- serve --dev\n",
-        "builds for minutes; the harness starts the same command",
+        "builds for minutes; the harness starts the same command, and `packaging/try-source` this one",
+    ),
+    (
+        "echo '# Hello' | target/release/svc publish -\n",
+        "needs the build before it; `packaging/try-source` runs both on a clean machine",
     ),
     ("cargo test\n", "is what runs this"),
     (
