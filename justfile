@@ -17,8 +17,8 @@ test *arguments:
 # Run the tests that take minutes, too
 slow:
     cargo test --locked
-    cargo test --release --locked --package svc-tests --test slow
-    SQL_TIME_ALL=1 cargo test --release --locked --package svc-database --lib no_function_runs -- --nocapture
+    cargo test --profile dist --locked --package svc-tests --test slow
+    SQL_TIME_ALL=1 cargo test --profile dist --locked --package svc-database --lib no_function_runs -- --nocapture
 
 # Fuzz the guests natively and the decoder of frames for so many seconds each (needs cargo-fuzz and a nightly compiler), and all targets by count with so many texts made of each seed
 fuzz seconds="300" rounds="200":
