@@ -5,6 +5,7 @@
 mod advice;
 mod alone;
 mod batch;
+mod columns;
 mod committed;
 mod copy;
 #[cfg(test)]

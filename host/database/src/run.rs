@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use rusqlite::{CachedStatement, Connection, ErrorCode, Row, Rows, Statement, StatementStatus};
 
+use super::columns::Columns;
 use super::cost::Cost;
 use super::error::RunError;
 use super::handle::{Failure, Handle};
 use super::meter::{Deadline, Watch};
-use super::place;
 use super::values::{self, Params, Value};
 use super::walls::Role;
 
@@ -112,12 +112,10 @@ fn run_watched(
         );
         let written = written.map_err(|failure| as_it_ran(connection, &call.sql, failure))?;
         // Only now: a statement that was prepared before a migration learns its columns when it runs.
-        let names = names_of(&statement);
-        if written.rows == 0 {
-            check_columns(&call.sql, &names)?;
-        }
+        let columns = written.columns;
+        let columns = columns.map_or_else(|| Columns::of(&call.sql, &statement), Ok)?;
         out.extend_from_slice(b"],\"columns\":");
-        values::write_json(&mut out, &names);
+        columns.write(&mut out);
         if is_large(&statement) {
             statement.discard();
         }
@@ -161,7 +159,8 @@ pub(super) fn prepare(
     let role = if writes { Role::Write } else { Role::Read };
     let prepared = handle.tenant(role, budget, |connection| {
         let statement = connection.prepare(sql)?;
-        Ok(check_columns(sql, &names_of(&statement))?)
+        Columns::of(sql, &statement)?;
+        Ok(())
     });
     prepared.map_err(|error| error.located(sql))
 }
@@ -179,44 +178,10 @@ fn bind(statement: &mut CachedStatement<'_>, params: &[(String, Value)]) -> rusq
     Ok(())
 }
 
-/// JSON key prefixes (`,"name":`), one a column. Two columns of one name are an error.
-fn keys(sql: &str, statement: &Statement<'_>) -> Result<Vec<Vec<u8>>, RunError> {
-    let names = names_of(statement);
-    check_columns(sql, &names)?;
-    let mut keys = Vec::with_capacity(names.len());
-    for (number, name) in names.iter().enumerate() {
-        let mut key = Vec::with_capacity(name.len() + 4);
-        key.push(if number == 0 { b'{' } else { b',' });
-        values::write_json(&mut key, *name);
-        key.push(b':');
-        keys.push(key);
-    }
-    Ok(keys)
-}
-
-fn names_of<'s>(statement: &'s Statement<'_>) -> Vec<&'s str> {
-    statement.column_names().collect()
-}
-
-fn check_columns(sql: &str, names: &[&str]) -> Result<(), RunError> {
-    let mut sorted = names.to_vec();
-    sorted.sort_unstable();
-    let twice = sorted.windows(2).find(|pair| pair[0] == pair[1]);
-    match twice {
-        Some(pair) => Err(RunError::Refused {
-            reason: format!(
-                "two columns of the result are named {}: give one another name with AS",
-                pair[0]
-            ),
-            offset: place::second(sql, pair[0]),
-        }),
-        None => Ok(()),
-    }
-}
-
-/// How many rows were written.
+/// The rows that were written.
 struct Written {
-    rows: u64,
+    /// Their columns, if there was a row.
+    columns: Option<Columns>,
     /// Whether there are more.
     truncated: bool,
 }
@@ -232,22 +197,21 @@ fn write_rows(
 ) -> Result<Written, Failure> {
     let mut work = deadline.work()?;
     let mut written = 0;
-    let mut names = Vec::new();
+    let (mut columns, mut truncated) = (None, false);
     while let Some(row) = rows.next()? {
-        if names.is_empty() {
-            names = keys(sql, row.as_ref())?;
-        }
+        let columns = match &mut columns {
+            Some(columns) => columns,
+            none => none.insert(Columns::of(sql, row.as_ref())?),
+        };
         if written == limits.rows {
-            return Ok(Written {
-                rows: written,
-                truncated: true,
-            });
+            truncated = true;
+            break;
         }
         if written > 0 {
             out.push(b',');
         }
         let before = out.len();
-        for (index, key) in names.iter().enumerate() {
+        for (index, key) in columns.keys().enumerate() {
             out.extend_from_slice(key);
             values::write(out, row.get_ref(index)?);
             if out.len() > limits.bytes {
@@ -263,10 +227,7 @@ fn write_rows(
         }
         written += 1;
     }
-    Ok(Written {
-        rows: written,
-        truncated: false,
-    })
+    Ok(Written { columns, truncated })
 }
 
 fn first_row(row: &Row<'_>) -> rusqlite::Result<FirstRow> {
