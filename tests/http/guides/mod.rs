@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 use svc::config::Settings;
 use svc::guides::{GUIDES, Guide};
+use svc_sandbox::ContentType;
 
 /// A document: its path from the root of the project, and its text.
 struct Document {
@@ -142,6 +143,17 @@ fn every_setting_is_explained() {
             !is_setting || guide.contains(&format!("| `{key}` |")),
             "docs/operate.md has no row of `{key}`"
         );
+    }
+}
+
+#[test]
+fn every_type_of_content_is_explained() {
+    let guide = std::fs::read_to_string(root().join("docs/share.md")).unwrap();
+    for kind in ContentType::ALL {
+        for word in kind.extensions().iter().chain([&kind.as_str()]) {
+            let said = guide.contains(&format!("`{word}`"));
+            assert!(said, "docs/share.md does not say `{word}`");
+        }
     }
 }
 
