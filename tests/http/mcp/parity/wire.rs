@@ -172,7 +172,7 @@ impl Route {
 }
 
 /// The names of a path's parameter as an argument.
-fn in_path<'a>(parameter: &'a str) -> Vec<&'a str> {
+fn in_path(parameter: &str) -> Vec<&str> {
     let other = IN_PATHS.iter().find(|(name, _)| *name == parameter);
     other.map_or(vec![parameter], |(_, names)| names.to_vec())
 }
