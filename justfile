@@ -17,8 +17,8 @@ test *arguments:
 # Run the tests that take minutes, too
 slow:
     cargo test --locked
-    cargo test --release --locked --package svc-tests --test slow
-    SQL_TIME_ALL=1 cargo test --release --locked --package svc-database --lib no_function_runs -- --nocapture
+    cargo test --profile dist --locked --package svc-tests --test slow
+    SQL_TIME_ALL=1 cargo test --profile dist --locked --package svc-database --lib no_function_runs -- --nocapture
 
 # Fuzz the guests natively and the decoder of frames for so many seconds each (needs cargo-fuzz and a nightly compiler), and all targets by count with so many texts made of each seed
 fuzz seconds="300" rounds="200":
@@ -76,6 +76,13 @@ stripe *arguments:
     target/localstripe/bin/pip install --quiet --requirement tests/stripe/requirements.txt
     cd tests/stripe && npm ci --no-audit --no-fund && LOCALSTRIPE_PYTHON=../../target/localstripe/bin/python npm test -- {{arguments}}
 
+# Keep content in a bucket of moto's, which checks every signature, and run the storage part of the suite there (needs Python 3.10 or newer)
+s3:
+    cargo build --locked --bin svc
+    python3 -m venv target/s3-python
+    target/s3-python/bin/pip install --quiet --requirement tests/s3/requirements.txt
+    target/s3-python/bin/python tests/s3/run.py
+
 # Hold the server to its OpenAPI description by schemathesis; SVC_SEED chooses the cases (needs Python 3.10 or newer)
 schemathesis *arguments:
     cargo build --locked --bin svc
@@ -105,6 +112,14 @@ deb: static
 # Try the Debian package on a clean machine, in a container with systemd (needs root, debootstrap and a mirror of Debian)
 try-deb:
     packaging/try-deb target/packages/svc_*.deb
+
+# Try the Debian package over an older one: restarted, healthy, nothing asked, nothing lost, and back (needs the same)
+try-upgrade older: guests
+    packaging/try-upgrade target/packages/svc_*.deb {{older}} target/guests/wasm32-wasip2/guest/guest_render.wasm
+
+# Try the source on a clean machine: cloned, built, served, published with (needs root, debootstrap, a mirror of Debian and a network)
+try-source port="8080":
+    packaging/try-source {{port}}
 
 # Make the container image of the static program, and try it (needs buildah; without root, `buildah unshare just image`)
 image name="svc": static

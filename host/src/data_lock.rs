@@ -1,13 +1,15 @@
 //! The data directory belongs to one server, or to a command that replaces it, at a time.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::net::SocketAddr;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+
+use svc_base::file_lock::FileLock;
 
 const FILE: &str = "lock";
 /// How the words of a holder begin that is a restore.
@@ -21,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// Holds the data directory until it is dropped, or the process ends.
 #[derive(Debug)]
-pub struct DataLock(File);
+pub struct DataLock(FileLock);
 
 impl DataLock {
     /// Takes the directory, which is made if it is missing.
@@ -46,41 +48,28 @@ impl DataLock {
         make_private(data)
             .with_context(|| format!("making the data directory {}", data.display()))?;
         let path = data.join(FILE);
-        let mut options = OpenOptions::new();
-        let mut file = options
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
-            .with_context(|| format!("opening {}", path.display()))?;
-        match file.try_lock() {
-            Ok(()) => {
-                // What the last holder said of itself does not hold for this one.
-                file.set_len(0)
-                    .with_context(|| format!("writing {}", path.display()))?;
-                Ok(Self(file))
-            }
-            Err(TryLockError::WouldBlock) => {
-                let mut holder = String::new();
-                // What the holder has not written yet cannot be told.
-                let _ = file.read_to_string(&mut holder);
-                let holder = holder.trim();
-                let holder = if holder.is_empty() {
-                    "another server"
-                } else {
-                    holder
-                };
-                bail!(
-                    "the data directory {} is in use by {holder}",
-                    data.display()
-                )
-            }
-            Err(TryLockError::Error(error)) => {
-                Err(error).with_context(|| format!("locking {}", path.display()))
-            }
+        let file = FileLock::file(&path).with_context(|| format!("opening {}", path.display()))?;
+        let locked =
+            FileLock::alone(file).with_context(|| format!("locking {}", path.display()))?;
+        if let Some(locked) = locked {
+            // What the last holder said of itself does not hold for this one.
+            locked
+                .set_len(0)
+                .with_context(|| format!("writing {}", path.display()))?;
+            return Ok(Self(locked));
         }
+        // What the holder has not written yet cannot be told.
+        let holder = std::fs::read_to_string(&path).unwrap_or_default();
+        let holder = holder.trim();
+        let holder = if holder.is_empty() {
+            "another server"
+        } else {
+            holder
+        };
+        bail!(
+            "the data directory {} is in use by {holder}",
+            data.display()
+        )
     }
 
     /// Takes the directory for a command, which has no server to ask; a server that starts meanwhile waits for it.
@@ -112,18 +101,11 @@ impl DataLock {
     }
 
     fn write_down(&self, holder: &str) -> anyhow::Result<()> {
-        let mut file = &self.0;
+        let mut file = &*self.0;
         file.set_len(0)?;
         file.rewind()?;
         writeln!(file, "{holder}")?;
         Ok(())
-    }
-}
-
-impl Drop for DataLock {
-    fn drop(&mut self) {
-        // Closing alone would not do where a process that is just being started has the file, too, for a moment.
-        let _ = self.0.unlock();
     }
 }
 
@@ -148,9 +130,7 @@ pub fn refuse_restore(data: &Path) -> anyhow::Result<()> {
     file.read_to_string(&mut holder)
         .with_context(|| format!("reading {}", path.display()))?;
     // The words of one that has ended stay; only then is the lock free for this moment.
-    if holder.starts_with(RESTORE)
-        && matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
-    {
+    if holder.starts_with(RESTORE) && matches!(FileLock::shared(file), Ok(None)) {
         bail!(
             "{} has the data directory {}: run this again when it is done",
             holder.trim(),

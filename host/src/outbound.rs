@@ -15,7 +15,7 @@ use reqwest::{Certificate, ClientBuilder};
 
 /// How long a connection may take to be made.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
-/// The most bytes of an answer's body.
+/// The most bytes of an answer's body, unless a caller says otherwise.
 const BODY_BYTES: usize = 1 << 20;
 
 /// This machine's own addresses; a port of 0 stands for that of the URL.
@@ -52,7 +52,7 @@ pub enum OutboundError {
     #[error("no answer in time")]
     Timeout,
     /// The answer is larger than an answer may be.
-    #[error("an answer of more than {BODY_BYTES} bytes")]
+    #[error("an answer of more bytes than it may have")]
     TooLarge,
     /// The connection or the transfer failed.
     #[error("{0}")]
@@ -141,13 +141,25 @@ impl Outbound {
         call: impl FnOnce(&reqwest::Client) -> reqwest::RequestBuilder,
     ) -> Result<Answer, OutboundError> {
         let request = call(&self.client).timeout(time).build()?;
+        self.send(request, BODY_BYTES).await
+    }
+
+    /// Sends a request that bounds its own time, and reads an answer of at most so many bytes.
+    ///
+    /// # Errors
+    /// [`OutboundError`]; whether the other side acted is not known then.
+    pub async fn send(
+        &self,
+        request: reqwest::Request,
+        most: usize,
+    ) -> Result<Answer, OutboundError> {
         if !self.is_believing && request.url().scheme() == "https" {
             return Err(OutboundError::Failed(NO_AUTHORITIES.to_owned()));
         }
         let mut response = self.client.execute(request).await?;
         let mut body = BytesMut::new();
         while let Some(part) = response.chunk().await? {
-            if body.len() + part.len() > BODY_BYTES {
+            if body.len() + part.len() > most {
                 return Err(OutboundError::TooLarge);
             }
             body.extend_from_slice(&part);

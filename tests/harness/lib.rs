@@ -2,6 +2,7 @@
 
 mod answer;
 pub mod browser;
+pub mod bucket;
 pub mod disk;
 pub mod guests;
 mod hall;

@@ -81,6 +81,17 @@ impl Binary {
         data: &Path,
         arguments: &[&str],
     ) -> Process {
+        let process = self.serve_or_die(fault, data, arguments).await;
+        process.unwrap_or_else(|said| panic!("not ready: {said}"))
+    }
+
+    /// Starts a server that dies at a fault point, of those on the way of its start, too: then there is what it said.
+    pub async fn serve_or_die(
+        &self,
+        fault: Option<&str>,
+        data: &Path,
+        arguments: &[&str],
+    ) -> Result<Process, String> {
         let mut command = self.command();
         command.envs(fault.map(|point| ("SVC_FAULT", point)));
         Self::start(command, data, arguments).await
@@ -99,10 +110,15 @@ impl Binary {
             command.env_remove(name);
         }
         command.envs(with.iter().copied());
-        Self::start(command, data, arguments).await
+        let process = Self::start(command, data, arguments).await;
+        process.unwrap_or_else(|said| panic!("not ready: {said}"))
     }
 
-    async fn start(mut command: Command, data: &Path, arguments: &[&str]) -> Process {
+    async fn start(
+        mut command: Command,
+        data: &Path,
+        arguments: &[&str],
+    ) -> Result<Process, String> {
         command
             .env("SVC_DATA", data)
             .env("SVC_LISTEN", "127.0.0.1:0")
@@ -135,12 +151,12 @@ pub struct Process {
 }
 
 impl Process {
-    async fn start(mut command: Command) -> Self {
+    async fn start(mut command: Command) -> Result<Self, String> {
         command.stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let stderr = listen(child.stderr.take().unwrap());
+        let (stderr, listening) = listen(child.stderr.take().unwrap());
         let first = move || {
             let mut line = String::new();
             stdout.read_line(&mut line).unwrap();
@@ -155,7 +171,9 @@ impl Process {
             // It is ending or it is not ours to leave running.
             let _ = child.kill();
             let _ = child.wait();
-            panic!("not ready: {line:?} {}", stderr.lock().unwrap());
+            listening.join().unwrap();
+            let said = stderr.lock().unwrap();
+            return Err(format!("{line:?} {said}"));
         };
         let stdout = std::thread::spawn(move || {
             let mut all = line;
@@ -168,13 +186,13 @@ impl Process {
             .no_proxy()
             .build()
             .unwrap();
-        Self {
+        Ok(Self {
             child,
             address,
             stdout,
             stderr,
             client,
-        }
+        })
     }
 
     /// Where it listens.
@@ -242,15 +260,15 @@ impl Drop for Process {
 }
 
 /// Collects what a process says, so that it never waits for a reader.
-fn listen(pipe: impl Read + Send + 'static) -> Arc<Mutex<String>> {
+fn listen(pipe: impl Read + Send + 'static) -> (Arc<Mutex<String>>, JoinHandle<()>) {
     let heard = Arc::new(Mutex::new(String::new()));
     let said = Arc::clone(&heard);
-    std::thread::spawn(move || {
+    let listening = std::thread::spawn(move || {
         for line in BufReader::new(pipe).lines().map_while(Result::ok) {
             let mut said = said.lock().unwrap();
             said.push_str(&line);
             said.push('\n');
         }
     });
-    heard
+    (heard, listening)
 }

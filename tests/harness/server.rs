@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::Method;
@@ -14,6 +15,7 @@ use svc_base::clock::{Clock, Timestamp};
 use svc_base::random::Random;
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
+use url::Url;
 
 use crate::answer::{Answer, Ask, exchange};
 use crate::process::{Binary, Output};
@@ -39,6 +41,17 @@ pub fn cache() -> PathBuf {
         .create(&cache)
         .unwrap();
     cache
+}
+
+/// The store of content that the environment names; of a bucket a prefix of the server's own, because servers share none.
+fn content() -> Option<Url> {
+    static SERVERS: AtomicUsize = AtomicUsize::new(0);
+    let mut url: Url = std::env::var(CONTENT).ok()?.parse().unwrap();
+    if url.scheme() == "s3" {
+        let (process, server) = (std::process::id(), SERVERS.fetch_add(1, Ordering::Relaxed));
+        url.set_path(&format!("{}/{process}-{server}", url.path()));
+    }
+    Some(url)
 }
 
 /// Settings of a server under test.
@@ -151,7 +164,7 @@ impl TestServer {
         let settings = Settings {
             listen: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
             cache: Some(cache()),
-            content_url: std::env::var(CONTENT).ok().map(|url| url.parse().unwrap()),
+            content_url: content(),
             limits,
             ..Settings::default()
         };

@@ -11,8 +11,8 @@ use tempfile::TempDir;
 use crate::account::text;
 use crate::svc;
 use crate::{
-    audit, backend_crashes, backup_crashes, before, commands, guest_crashes, live, members,
-    payments, sharing_crashes, visitors,
+    audit, backend_crashes, backup_crashes, before, commands, commit_crashes, guest_crashes, live,
+    members, payments, sharing_crashes, visitors,
 };
 
 /// A server process, and the credential of the owner who calls it.
@@ -171,6 +171,7 @@ async fn whatever_the_point_of_death_what_follows_is_whole() {
         &backup_crashes::DEEDS,
         &before::DEEDS,
         &commands::DEEDS,
+        &commit_crashes::DEEDS,
         &guest_crashes::DEEDS,
         &sharing_crashes::DEEDS,
         &members::crashes::DEEDS,

@@ -253,6 +253,23 @@ async fn a_guest_that_fails_leaves_the_text() {
     assert_eq!(kind.as_deref(), Some("text/markdown; charset=utf-8"));
 }
 
+/// Addresses become the server's, also where a default of the reader's own machine is meant: those stand without one.
+#[tokio::test]
+async fn a_readers_own_machine_is_not_the_server() {
+    let server = start(TestServer::builder()).await;
+    for (guide, said) in [
+        (
+            "install.md",
+            "a service of the user `svc`, on port 8080 of this machine",
+        ),
+        ("client.md", "else on port 8080 of this machine"),
+    ] {
+        let path = format!("{AT}{guide}");
+        let answer = server.get(&path).answer().await.expect(200);
+        assert!(answer.text().contains(said), "{guide}");
+    }
+}
+
 #[tokio::test]
 async fn they_take_no_address_of_an_owner() {
     let server = start(TestServer::builder()).await;

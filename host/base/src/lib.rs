@@ -8,6 +8,7 @@
 pub mod clock;
 pub mod disk;
 pub mod fault;
+pub mod file_lock;
 pub mod ids;
 pub mod memory_cache;
 pub mod names;

@@ -99,7 +99,7 @@ pub(super) fn run_group(writer: &mut Writer, writes: Vec<Write>, limits: &Result
             }
         }
     }
-    // Their changes were rolled back, so they run again. Callers that gave up see their channel close.
+    // A rollback took the changes of these back, so they run again. Callers that gave up see their channel close.
     left.long.retain(|write| write.turn.wait_again(WAIT));
     left.rest.retain(|write| write.turn.wait_again(WAIT));
     left

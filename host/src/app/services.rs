@@ -116,8 +116,12 @@ impl Ground {
             }
         });
         let place = Place::new(data, self.config.content_url.as_ref());
-        let content = place.open(&self.random)?;
-        follow_content(&self.control, &content, &place, data).await?;
+        let before = Place::noted(data)?;
+        let access = self.config.s3.as_ref();
+        let content = place
+            .open(&before, access, &self.outbound, &self.random)
+            .await?;
+        follow_content(&self.control, &content, &place, &before).await?;
         let deployments = Arc::new(Deployments {
             control: self.control.clone(),
             content,

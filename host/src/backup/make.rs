@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 
 use super::manifest::{Entry, FORMAT, Manifest};
-use super::objects::Objects;
+use super::objects::{Objects, Source};
 use super::outcome::{Copied, Made};
 use super::place::{Place, check_apart};
 use super::{Stage, Watch, millis};
@@ -31,14 +31,14 @@ pub(super) const BACKENDS: &str = "backends";
 /// The directory of objects, likewise.
 pub(super) const CONTENT: &str = "content";
 
-/// Makes a backup of a data directory in `place`, beside a server that may be at work. Until it is complete, the backup
-/// that was there before is; from then on, this one. Blocks, beside what it awaits: it has a thread to itself.
+/// Makes a backup of a data directory in `place`, beside a server that may be at work, whose content is `served`. Until it is
+/// complete, the backup that was there before is; from then on, this one. Blocks, beside what it awaits: it has a thread to itself.
 ///
 /// # Errors
 /// When something cannot be read or written; the earlier backup is whole then.
 pub async fn make(
-    data: &Path,
-    control: &Control,
+    (data, control): (&Path, &Control),
+    served: Option<Content>,
     place: &Path,
     clock: &Clock,
     watch: Watch<'_>,
@@ -57,7 +57,7 @@ pub async fn make(
         );
     }
     let state = place.new_state()?;
-    let mut done = copy((data, control), &place, &state, clock, watch).await;
+    let mut done = copy((data, control), served, &place, &state, clock, watch).await;
     if let Ok(made) = &mut done {
         made.duration_ms = millis(started.elapsed());
     }
@@ -94,28 +94,45 @@ impl Moment {
     }
 }
 
+/// Where the content of an installation is copied from: a store that is no directory is the server's alone.
+async fn source(data: &Path, served: Option<Content>) -> anyhow::Result<Source> {
+    let stored = Stored::noted(data)?;
+    match (stored.directory(), served) {
+        (None, Some(content)) if stored.lasts() => {
+            let sizes = content.sizes().await?;
+            Ok(Source::Store(content, sizes))
+        }
+        _ => {
+            let directory = stored.require_directory()?;
+            // An installation that never served has none.
+            std::fs::create_dir_all(&directory)?;
+            Ok(Source::Directory(Shelf::new(disk::open(&directory)?)))
+        }
+    }
+}
+
 async fn copy(
     (data, control): (&Path, &Control),
+    served: Option<Content>,
     place: &Place,
     state: &str,
     clock: &Clock,
     watch: Watch<'_>,
 ) -> anyhow::Result<Made> {
     let directory = place.state(state);
-    let content = Stored::noted(data)?.require_directory()?;
-    // An installation that never served has none.
-    std::fs::create_dir_all(&content)?;
+    let from = source(data, served).await?;
     let (at, ids) = copy_databases((data, control), place, state, clock, watch)?;
     fault::point("backup.databases");
     let control = Control::open(&directory)?;
     let one_time_left_out = operators::forget_one_time(&control, at).await?;
     let wanted = operators::contents(&control).await?;
     let source = Objects {
-        from: Shelf::new(disk::open(&content)?),
+        from,
         wanted: &wanted,
     };
-    let mut made = Made::begun(at, one_time_left_out);
-    let damaged = source.copy_to(&mut place.content()?, &mut made.content, false, watch)?;
+    let (mut content, mut made) = (place.content()?, Made::begun(at, one_time_left_out));
+    let copying = source.copy_to(&mut content, &mut made.content, false, watch);
+    let damaged = copying.await?;
     fault::point("backup.content");
     let guests = copy_guests(&data.join("guests"), &mut place.guests()?, &mut made.guests)?;
     let parts = Parts {
@@ -127,7 +144,8 @@ async fn copy(
     let mut found = check(&parts, damaged, watch).await?;
     if !found.errors.is_empty() {
         // What an earlier backup left may have been damaged since: then another copy mends it.
-        let damaged = source.copy_to(&mut place.content()?, &mut made.content, true, watch)?;
+        let copying = source.copy_to(&mut content, &mut made.content, true, watch);
+        let damaged = copying.await?;
         found = check(&parts, damaged, watch).await?;
     }
     (made.errors, made.notes) = (found.errors, found.notes);

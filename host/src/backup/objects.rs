@@ -1,16 +1,34 @@
 //! Copying objects between a data directory and a backup.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::io;
 
 use super::outcome::Copied;
 use super::{Stage, Watch};
-use crate::content::{Digest, PutError, Shelf};
+use crate::content::{Content, Digest, PutError, Shelf};
 use svc_base::fault;
+
+/// Where objects are copied from.
+pub(super) enum Source {
+    /// A directory.
+    Directory(Shelf),
+    /// Another store, with the sizes of its objects.
+    Store(Content, HashMap<Digest, u64>),
+}
+
+impl Source {
+    fn bytes(&self, digest: &Digest) -> io::Result<Option<u64>> {
+        match self {
+            Self::Directory(shelf) => shelf.bytes(digest),
+            Self::Store(_, sizes) => Ok(sizes.get(digest).copied()),
+        }
+    }
+}
 
 /// Objects to copy.
 pub(super) struct Objects<'o> {
     /// Where they are.
-    pub(super) from: Shelf,
+    pub(super) from: Source,
     /// Digests to copy.
     pub(super) wanted: &'o BTreeSet<Digest>,
 }
@@ -18,7 +36,7 @@ pub(super) struct Objects<'o> {
 impl Objects<'_> {
     /// Copies what is not there yet, and if `thorough` what is there and not whole; answers of which there is
     /// no whole one.
-    pub(super) fn copy_to(
+    pub(super) async fn copy_to(
         &self,
         to: &mut Shelf,
         copied: &mut Copied,
@@ -33,7 +51,7 @@ impl Objects<'_> {
         }
         watch(Stage::Content, 0, all);
         for digest in self.wanted {
-            match self.copy_one(digest, to, thorough)? {
+            match self.copy_one(digest, to, thorough).await? {
                 Some((bytes, now)) => copied.count(bytes, now),
                 None => damaged.push(format!(
                     "object {digest} is missing or damaged at its source"
@@ -47,7 +65,7 @@ impl Objects<'_> {
     }
 
     /// Answers how many bytes an object has and whether they were copied now; `None` if there is no whole one.
-    fn copy_one(
+    async fn copy_one(
         &self,
         digest: &Digest,
         to: &mut Shelf,
@@ -59,10 +77,17 @@ impl Objects<'_> {
             to.rely_on(digest);
             return Ok(there.map(|bytes| (bytes, false)));
         }
-        let Some(object) = self.from.get(digest)? else {
+        let put = match &self.from {
+            Source::Directory(shelf) => shelf.get(digest)?.map(|file| to.put(digest, file)),
+            Source::Store(content, _) => {
+                let object = content.get(digest).await?;
+                object.map(|bytes| to.put(digest, &*bytes))
+            }
+        };
+        let Some(put) = put else {
             return Ok(None);
         };
-        match to.put(digest, object) {
+        match put {
             Ok(bytes) => Ok(Some((bytes, true))),
             // Damage at the source need not be damage here.
             Err(PutError::Damaged) if to.is_whole(digest)? => {

@@ -9,9 +9,8 @@
 //! ```
 
 use std::collections::BTreeSet;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -22,6 +21,7 @@ use super::manifest::{Entry, Manifest};
 use crate::content::{Digest, Shelf};
 use crate::data_lock::make_private;
 use crate::private::{self, Layout};
+use svc_base::file_lock::FileLock;
 use svc_base::{disk, fault};
 
 const MANIFEST: &str = "backup.json";
@@ -41,7 +41,7 @@ pub(super) const LAYOUT: Layout = Layout {
 pub(super) struct Place {
     pub(super) path: PathBuf,
     pub(super) dir: Dir,
-    _lock: Option<File>,
+    _lock: Option<FileLock>,
 }
 
 /// Whether a directory is that of a backup.
@@ -89,15 +89,9 @@ impl Place {
             );
         }
         private::close(&path, &LAYOUT)?;
-        let mut options = OpenOptions::new();
-        let options = options.write(true).create(true).truncate(false).mode(0o600);
-        let lock = options.open(path.join(LOCK))?;
-        let lock = held(
-            lock.try_lock(),
-            lock,
-            &path,
-            "is being written by another backup",
-        )?;
+        let lock = FileLock::alone(FileLock::file(&path.join(LOCK))?)?;
+        let lock =
+            lock.with_context(|| format!("{} is being written by another backup", path.display()))?;
         let place = Self {
             path,
             dir,
@@ -123,15 +117,18 @@ impl Place {
         }
         let path = path.canonicalize()?;
         let dir = disk::open(&path)?;
-        let lock = match File::open(path.join(LOCK)) {
-            Ok(lock) => {
-                let shared = lock.try_lock_shared();
-                Some(held(shared, lock, &path, "is being written by a backup")?)
-            }
-            // A copy of a backup need not have it.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(error.into()),
-        };
+        let lock =
+            match File::open(path.join(LOCK)) {
+                Ok(file) => {
+                    let lock = FileLock::shared(file)?;
+                    Some(lock.with_context(|| {
+                        format!("{} is being written by a backup", path.display())
+                    })?)
+                }
+                // A copy of a backup need not have it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                Err(error) => return Err(error.into()),
+            };
         Ok(Self {
             path,
             dir,
@@ -224,19 +221,6 @@ impl Place {
         self.content()?.keep_only(content)?;
         let guests = manifest.guests.iter().filter_map(Entry::digest).collect();
         self.guests()?.keep_only(&guests)
-    }
-}
-
-fn held(
-    locked: Result<(), TryLockError>,
-    file: File,
-    path: &Path,
-    why: &str,
-) -> anyhow::Result<File> {
-    match locked {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => bail!("{} {why}", path.display()),
-        Err(TryLockError::Error(error)) => Err(error.into()),
     }
 }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::make::{BACKENDS, CONTENT, CONTROL, check};
 use super::manifest::{Entry, Manifest};
-use super::objects::Objects;
+use super::objects::{Objects, Source};
 use super::outcome::Copied;
 use super::place::{Place, check_apart};
 use super::{Stage, Watch, millis, switch};
@@ -130,11 +130,13 @@ async fn stage(
     let control = Control::open(directory)?;
     let wanted = operators::contents(&control).await?;
     let objects = Objects {
-        from: place.content()?,
+        from: Source::Directory(place.content()?),
         wanted: &wanted,
     };
     let mut content = Shelf::new(disk::subdirectory(new, CONTENT)?);
-    let damaged = objects.copy_to(&mut content, &mut restored.content, false, watch)?;
+    let damaged = objects
+        .copy_to(&mut content, &mut restored.content, false, watch)
+        .await?;
     fault::point("restore.content");
     let parts = Parts {
         control,

@@ -54,7 +54,7 @@ async fn alone(data: &Path, directory: &Path, progress: &Progress) -> anyhow::Re
     let clock = Clock::system();
     let control = Control::open(data).with_context(|| format!("opening {}", data.display()))?;
     let watch = |stage, done, all| progress.show(stage, done, all);
-    let made = backup::make(data, &control, directory, &clock, &watch).await;
+    let made = backup::make((data, &control), None, directory, &clock, &watch).await;
     if let Err(error) = last::note(data, directory, made.as_ref().ok(), clock.now()) {
         super::say(&format!("`svc status` does not know of this: {error}"));
     }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::OperatorArgs;
 use crate::backup::last::{self, Last};
 use crate::config::Limits;
+use crate::content::Place;
 use crate::guests::status::{is_served, read as read_guests};
 use crate::log::Logged;
 use crate::operators::{Operation, ShowCounts};
@@ -29,6 +30,8 @@ struct Answer {
     version: &'static str,
     /// The data directory.
     data: String,
+    /// Place of sources and pages.
+    content: String,
     /// Whether a server has it.
     server_running: bool,
     /// That server, or the last one.
@@ -81,6 +84,7 @@ impl Status {
         let answer = Answer {
             version: env!("CARGO_PKG_VERSION"),
             data: std::path::absolute(&data)?.display().to_string(),
+            content: Place::noted(&data)?.to_string(),
             server_running: is_served(&data)?,
             server: said.as_ref().map(server),
             counts,
@@ -123,7 +127,11 @@ fn guests(data: &std::path::Path) -> anyhow::Result<BTreeMap<&'static str, Guest
 }
 
 fn text(answer: &Answer) -> String {
-    let mut lines = vec![("data", answer.data.clone()), ("server", process(answer))];
+    let mut lines = vec![
+        ("data", answer.data.clone()),
+        ("content", answer.content.clone()),
+        ("server", process(answer)),
+    ];
     lines.extend(holdings(answer));
     for (name, guest) in &answer.guests {
         let digest = guest.digest.as_deref().unwrap_or("being loaded");

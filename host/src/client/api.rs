@@ -51,6 +51,8 @@ pub(super) struct Asking<'a> {
     url: Url,
     body: Option<Value>,
     bearer: Option<String>,
+    /// Key of its own, under which the answer is kept.
+    key: Option<String>,
 }
 
 impl Api {
@@ -120,6 +122,7 @@ impl Api {
             url,
             body: None,
             bearer: self.target.credential.clone(),
+            key: None,
         }
     }
 
@@ -207,22 +210,25 @@ impl Asking<'_> {
         self
     }
 
+    /// The answer to a request with this key: also to one that was sent before, which `true` says.
+    ///
+    /// # Errors
+    /// As of `answer`.
+    pub(super) async fn once(mut self, key: String) -> Result<(Value, bool)> {
+        let (api, call) = (self.api, self.call);
+        self.key = Some(key);
+        let response = self.send().await?;
+        let is_replayed = response.headers().contains_key("idempotency-replayed");
+        Ok((document(api, call, response).await?, is_replayed))
+    }
+
     /// The document that the server answers; null where it answers none.
     ///
     /// # Errors
     /// The server's problem, or that there is no answer.
     pub(super) async fn answer(self) -> Result<Value> {
         let (api, call) = (self.api, self.call);
-        let response = self.send().await?;
-        let status = response.status();
-        let bytes = response
-            .bytes()
-            .await
-            .map_err(|error| api.unreachable(&error))?;
-        if bytes.is_empty() {
-            return Ok(Value::Null);
-        }
-        serde_json::from_slice(&bytes).map_err(|_| foreign(api, call, status))
+        document(api, call, self.send().await?).await
     }
 
     /// The answer as a type.
@@ -240,9 +246,10 @@ impl Asking<'_> {
     /// # Errors
     /// As of `answer`.
     pub(super) async fn send(self) -> Result<reqwest::Response> {
-        let key = match self.call.creates {
-            true => Some(key()?),
-            false => None,
+        let key = match &self.key {
+            Some(key) => Some(key.clone()),
+            None if self.call.creates => Some(key()?),
+            None => None,
         };
         let (mut busy, mut broken) = (0, 0);
         loop {
@@ -266,11 +273,14 @@ impl Asking<'_> {
             }
             let wait = wait(&response);
             let failure = self.problem(response).await;
-            if !(self.api.patient && failure.exit == Exit::Busy && busy < PATIENCE) {
+            let is_busy = self.api.patient && failure.exit == Exit::Busy;
+            // The one before it is still being answered.
+            let is_under_way = self.key.is_some() && failure.code() == "idempotency_conflict";
+            if busy == PATIENCE || !(is_busy || is_under_way) {
                 return Err(failure);
             }
             busy += 1;
-            if !asks_for_json() {
+            if is_busy && !asks_for_json() {
                 say(&format!(
                     "the server has no room just now: waiting for {wait} s"
                 ));
@@ -347,6 +357,17 @@ impl Asking<'_> {
             ),
         )
     }
+}
+
+/// The document of an answer that succeeded; null where there is none.
+async fn document(api: &Api, call: &Call, response: reqwest::Response) -> Result<Value> {
+    let status = response.status();
+    let bytes = response.bytes().await;
+    let bytes = bytes.map_err(|error| api.unreachable(&error))?;
+    if bytes.is_empty() {
+        return Ok(Value::Null);
+    }
+    serde_json::from_slice(&bytes).map_err(|_| foreign(api, call, status))
 }
 
 /// The failure of an answer that no server of ours gives.

@@ -62,7 +62,7 @@ impl Failure {
             std::io::ErrorKind::NotFound => Exit::NotFound,
             _ => Exit::Failed,
         };
-        let detail = format!("{doing} {}: {error}", path.display());
+        let detail = format!("{doing} {}: {error}.", path.display());
         Self::new(exit, "The file cannot be used", detail)
     }
 
@@ -119,11 +119,22 @@ impl Failure {
 
     /// Every line that a person is told.
     pub(super) fn text(&self) -> String {
-        let mut lines = vec![format!("error: {}: {}", self.title, self.detail)];
+        let mut lines = vec![format!("error: {}: {}", self.title, self.detail.trim_end())];
         if let Some(position) = self.problem.as_ref().and_then(|p| p.get("position"))
             && let (Some(line), Some(column)) = (position.get("line"), position.get("column"))
         {
             lines.push(format!("  at line {line}, column {column}"));
+        }
+        for which in ["missing", "extra"] {
+            let names = self.problem.as_ref().and_then(|p| p.get(which)?.as_array());
+            let names: Vec<_> = names
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect();
+            if !names.is_empty() {
+                lines.push(format!("  {which}: {}", names.join(", ")));
+            }
         }
         let several = self.problem.as_ref().and_then(|p| p.get("errors"));
         for one in several.and_then(Value::as_array).into_iter().flatten() {
@@ -184,6 +195,11 @@ mod tests {
         assert_eq!(
             failure.about("0002.sql").text(),
             "error: Script refused: 0002.sql: No DROP.\n  at line 2, column 7\n  add: bad\\u{1b}[2J\n  request id: r1"
+        );
+        let differ = json!({"title": "Params differ", "detail": "See `missing` and `extra`.", "missing": ["text", "by"], "extra": []});
+        assert_eq!(
+            problem(400, differ).text(),
+            "error: Params differ: See `missing` and `extra`.\n  missing: text, by"
         );
     }
 }

@@ -13,9 +13,9 @@ use super::{Out, calls, secret};
 pub struct Login {
     /// The server, such as https://svc.example
     url: String,
-    /// Name for the profile
-    #[arg(long, value_name = "NAME", default_value = DEFAULT)]
-    profile: String,
+    /// Name for the profile [default: default]
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
     /// Send the credential although it can be read on the way
     #[arg(long)]
     insecure: bool,
@@ -78,12 +78,13 @@ impl Login {
             ),
             _ => failure,
         })?;
-        let document = json!({ "profile": self.profile, "server": server });
-        let text = format!("logged in to {server} as the profile `{}`", self.profile);
-        profiles.current = Some(self.profile.clone());
-        profiles
-            .profiles
-            .insert(self.profile, Profile { server, credential });
+        let name = self.profile.or_else(wanted);
+        let name = name.unwrap_or_else(|| DEFAULT.to_owned());
+        let document = json!({ "profile": name, "server": server });
+        let text = format!("logged in to {server} as the profile `{name}`");
+        profiles.current = Some(name.clone());
+        let profile = Profile { server, credential };
+        profiles.profiles.insert(name, profile);
         profiles.write()?;
         Out { json: self.json }.answer(&document, &text)
     }
@@ -92,7 +93,8 @@ impl Login {
 impl Logout {
     pub(super) fn run(self) -> Result<()> {
         let mut profiles = Profiles::read()?;
-        let name = self.profile.or_else(|| profiles.current.clone());
+        let name = self.profile.or_else(wanted);
+        let name = name.or_else(|| profiles.current.clone());
         let name = name.unwrap_or_else(|| DEFAULT.to_owned());
         if profiles.profiles.remove(&name).is_none() {
             return Err(missing(&name));
@@ -126,11 +128,14 @@ impl Profiling {
     }
 }
 
+/// The profile that the environment names.
+fn wanted() -> Option<String> {
+    Remote::default().profile()
+}
+
 fn list(out: Out) -> Result<()> {
     let profiles = Profiles::read()?;
-    let used = Remote::default()
-        .profile()
-        .or_else(|| profiles.current.clone());
+    let used = wanted().or_else(|| profiles.current.clone());
     let is_used = |name: &String| used.as_ref() == Some(name);
     let all: Vec<_> = profiles
         .profiles

@@ -61,11 +61,13 @@ pub(super) fn say(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
-/// Names and values, one pair a line.
+/// Names and values, one pair a line, the values below each other.
 pub(super) fn pairs(lines: &[(&str, String)]) -> String {
+    let longest = lines.iter().map(|(name, _)| name.len()).max();
+    let width = longest.unwrap_or_default().max(10);
     let shown = lines
         .iter()
-        .map(|(name, value)| format!("{name:11} {value}"));
+        .map(|(name, value)| format!("{name:width$}  {value}"));
     shown.collect::<Vec<_>>().join("\n")
 }
 
@@ -108,5 +110,7 @@ mod tests {
             "slug    n\nlönger  1\na\\nb\\r  -"
         );
         assert_eq!(listed(&json!([]), &["slug"]), "");
+        let one = [("id", "1".to_owned()), ("content_sha256", "2".to_owned())];
+        assert_eq!(pairs(&one), "id              1\ncontent_sha256  2");
     }
 }

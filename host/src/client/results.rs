@@ -16,7 +16,8 @@ pub(super) fn show(out: Out, result: &Value) -> Result<()> {
         .collect();
     let affected = result["rows_affected"].as_u64().unwrap_or(0);
     if affected > 0 || columns.is_empty() {
-        out.note(&format!("{affected} rows changed"));
+        let rows = if affected == 1 { "row" } else { "rows" };
+        out.note(&format!("{affected} {rows} changed"));
     }
     if result["truncated"] == true {
         out.note(&format!(

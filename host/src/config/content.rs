@@ -8,20 +8,42 @@ use url::Url;
 ///
 /// # Errors
 /// The text for the operator, without the URL, which may hold a credential.
-pub(super) fn checked(url: Url) -> anyhow::Result<Url> {
+pub(super) fn checked(mut url: Url) -> anyhow::Result<Url> {
+    let plain = url.query().is_none() && url.fragment().is_none();
+    if url.scheme() == "s3" {
+        if !(plain && is_bucket(&url)) {
+            bail!(
+                "content_url: a bucket is named as s3://bucket, or s3://bucket/prefix, and nothing else is in that URL: keys are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the endpoint is AWS_ENDPOINT_URL, or they stand in [s3]"
+            );
+        }
+        // One place has one name, by which a later start knows it.
+        let prefix = url.path().trim_matches('/').to_owned();
+        url.set_path(&prefix);
+        return Ok(url);
+    }
     let taken = match ObjectStoreScheme::parse(&url).map(|(scheme, _)| scheme) {
         Ok(ObjectStoreScheme::Local) => url.to_file_path().is_ok_and(|path| path.is_absolute()),
         Ok(ObjectStoreScheme::Memory) => true,
         _ => false,
     };
-    let plain = url.query().is_none() && url.fragment().is_none();
     if !taken || !plain {
         bail!(
-            "content_url: this program has no store for such a `{}:` URL: name a directory as file:///srv/content, or memory:/// to try things out",
+            "content_url: this program has no store for such a `{}:` URL: name a directory as file:///srv/content, a bucket as s3://bucket/prefix, or memory:/// to try things out",
             url.scheme()
         );
     }
     Ok(url)
+}
+
+/// Whether a URL names a bucket, with a prefix or without, and no more.
+fn is_bucket(url: &Url) -> bool {
+    let named = |c: u8| c.is_ascii_alphanumeric() || b"-._".contains(&c);
+    let bucket = url.host_str().unwrap_or_default();
+    let alone = url.username().is_empty() && url.password().is_none() && url.port().is_none();
+    alone
+        && (3..=63).contains(&bucket.len())
+        && bucket.bytes().all(named)
+        && ObjectStoreScheme::parse(url).is_ok()
 }
 
 #[cfg(test)]
@@ -29,12 +51,36 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_bucket_has_one_name() {
+        for (url, name) in [
+            ("s3://bucket", "s3://bucket"),
+            ("s3://bucket/", "s3://bucket"),
+            ("s3://bucket/a/b", "s3://bucket/a/b"),
+            ("s3://bucket/a/b/", "s3://bucket/a/b"),
+        ] {
+            let checked = checked(url.parse().unwrap()).unwrap();
+            assert_eq!(checked.as_str(), name);
+        }
+    }
+
+    #[test]
     fn only_stores_that_are_there_are_taken() {
         for (url, taken) in [
             ("file:///srv/content", true),
             ("memory:///", true),
             ("memory:/below", true),
-            ("s3://bucket/secret", false),
+            ("s3://bucket", true),
+            ("s3://bucket/", true),
+            ("s3://bucket.of-mine/a/prefix/", true),
+            ("s3://secret@bucket/", false),
+            ("s3://user:secret@bucket/", false),
+            ("s3://bucket:9000/secret", false),
+            ("s3://bucket/a?X-Amz-Signature=secret", false),
+            ("s3://bucket/a#secret", false),
+            ("s3://bucket//secret", false),
+            ("s3:///secret", false),
+            ("s3:secret", false),
+            ("s3a://bucket/secret", false),
             ("https://user:secret@bucket.s3.amazonaws.com/", false),
             ("file://host/secret", false),
             ("memory:///?secret", false),

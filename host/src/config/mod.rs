@@ -15,7 +15,10 @@ pub use https::{Acme, Certificates};
 pub use limits::Limits;
 pub use oauth::Oauth;
 pub use providers::{Provider, ProviderKind};
+pub use s3::S3;
 pub use said::{lifetime, number};
+pub use shown::LogFormat;
+use shown::masked;
 pub use stripe::{Secrets as WebhookSecrets, Stripe};
 pub use written::authority;
 use written::{host, origin};
@@ -30,7 +33,9 @@ mod limits;
 mod listen;
 mod oauth;
 mod providers;
+mod s3;
 mod said;
+mod shown;
 mod stripe;
 mod written;
 
@@ -50,7 +55,7 @@ pub struct Settings {
     #[arg(long, env = "SVC_DATA")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<PathBuf>,
-    /// Store of content as a URL: file:///srv/content, or memory:/// to try things out [default: <data>/content]
+    /// Store of content as a URL: file:///srv/content, s3://bucket/prefix, or memory:/// to try things out [default: <data>/content]
     #[arg(long, env = "SVC_CONTENT_URL")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_url: Option<Url>,
@@ -136,6 +141,9 @@ pub struct Settings {
     /// Issuer whose access tokens identify users; the file only.
     #[arg(skip)]
     pub oauth: Option<Oauth>,
+    /// Access to a bucket of content; the file, and the variables of the environment that tools for S3 know.
+    #[arg(skip)]
+    pub s3: Option<S3>,
     /// Sign-in providers; the file only, but for their secrets.
     #[arg(skip)]
     #[serde(default)]
@@ -147,21 +155,6 @@ pub struct Settings {
     #[arg(skip)]
     #[serde(skip)]
     pub dev: bool,
-}
-
-/// Shows that there is a secret, and nothing of it.
-fn masked<S: serde::Serializer>(secret: &str, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(if secret.is_empty() { "" } else { "********" })
-}
-
-/// How log lines look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LogFormat {
-    /// For people.
-    Text,
-    /// One JSON object a line.
-    Json,
 }
 
 impl Settings {
@@ -206,6 +199,7 @@ impl Settings {
             acme: file.acme,
             edge: file.edge,
             oauth: file.oauth,
+            s3: file.s3,
             stripe: file.stripe,
             providers: file.providers,
             dev: self.dev,
@@ -263,6 +257,8 @@ impl Settings {
             None if base.host_str() == Some("localhost") => Some(authority(&base)),
             None => None,
         };
+        let content_url = self.content_url.map(content::checked).transpose()?;
+        let s3 = S3::of(content_url.as_ref(), self.s3)?;
         let cache = self.cache.unwrap_or_else(|| cache::default_cache(&data));
         let mut providers = providers::checked(self.providers)?;
         if self.dev && providers.is_empty() && is_loopback(&base) {
@@ -272,7 +268,7 @@ impl Settings {
             listen: address,
             scheme: base.scheme().to_owned(),
             secure: base.scheme() == "https",
-            content_url: self.content_url.map(content::checked).transpose()?,
+            content_url,
             base_url,
             sites_url,
             sites_domain,
@@ -299,6 +295,7 @@ impl Settings {
             certificates,
             edge: self.edge.map(edge::with_token).transpose()?,
             oauth: self.oauth.map(Oauth::checked).transpose()?,
+            s3,
             stripe: self.stripe.map(Stripe::complete).transpose()?,
             dev: self.dev && stripe::is_loopback(&base),
             providers,
@@ -357,6 +354,8 @@ pub struct Config {
     pub edge: Option<Edge>,
     /// Issuer whose access tokens identify users.
     pub oauth: Option<Oauth>,
+    /// Access to the bucket that content lies in, if it lies in one.
+    pub s3: Option<S3>,
     /// The payment provider.
     pub stripe: Option<Stripe>,
     /// Whether somebody tries things out on this machine, with stand-ins for what is not configured.

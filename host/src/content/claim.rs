@@ -1,9 +1,9 @@
 //! Claim of an installation on a directory of content outside of its data. Two that shared one would each delete what only the
 //! other knows, and one that is not mounted must not be taken for one that is new.
 
-use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
+use std::fs::{self, Permissions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
@@ -11,6 +11,7 @@ use anyhow::{Context as _, bail};
 use super::local::MARKER;
 use crate::data_lock::make_private;
 use svc_base::disk;
+use svc_base::file_lock::FileLock;
 use svc_base::random::Random;
 
 /// File of the data directory with the name under which it claims.
@@ -20,7 +21,9 @@ pub(super) const OWNER: &str = "installation";
 
 /// A claim, held until it is dropped.
 #[derive(Debug)]
-pub(super) struct Claim(File);
+pub(super) struct Claim {
+    _locked: FileLock,
+}
 
 impl Claim {
     /// Claims `directory` for the installation in `data`. One that `is_known` has its content already; another is new, or has
@@ -43,15 +46,9 @@ impl Claim {
             make_private(directory)?;
             check_is_for_content(directory)?;
         }
-        let mut options = OpenOptions::new();
-        let options = options.read(true).write(true).create(true).truncate(false);
-        let mut file = options.mode(0o600).open(&path)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => bail!("{shown} is in use by another server"),
-            Err(TryLockError::Error(error)) => return Err(error.into()),
-        }
-        let mut owner = String::new();
+        let locked = FileLock::alone(FileLock::file(&path)?)?;
+        let locked = locked.with_context(|| format!("{shown} is in use by another server"))?;
+        let (mut file, mut owner) = (&*locked, String::new());
         file.read_to_string(&mut owner)?;
         if owner.is_empty() {
             file.write_all(own.as_bytes())?;
@@ -65,19 +62,12 @@ impl Claim {
         }
         // What is copied by hand may be open to others.
         fs::set_permissions(directory, Permissions::from_mode(0o700))?;
-        Ok(Self(file))
-    }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        // Closing alone would not do where a process that is just being started has the file, too, for a moment.
-        let _ = self.0.unlock();
+        Ok(Self { _locked: locked })
     }
 }
 
 /// The name under which an installation claims, made when it is first needed.
-fn own(data: &Path, random: &Random) -> anyhow::Result<String> {
+pub(super) fn own(data: &Path, random: &Random) -> anyhow::Result<String> {
     let path = data.join(OWN);
     match fs::read_to_string(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

@@ -1,20 +1,25 @@
 //! Content: bytes named by their SHA-256, and the private files of one-time shares.
 
 mod artifact;
+mod bucket;
 mod claim;
 mod digest;
+mod error;
 mod held;
 mod hold;
 mod local;
 mod once;
 mod place;
+mod reach;
+mod requests;
 mod shelf;
 mod store;
 
 pub use artifact::{Artifact, Encoding, Variant, encoded_quickly};
 pub use digest::Digest;
+pub use error::Error;
 pub use hold::Hold;
 pub use once::OnceFiles;
 pub use place::Place;
 pub use shelf::{PutError, Shelf};
-pub use store::{Content, Error, Pin};
+pub use store::{Content, Pin};

@@ -13,8 +13,10 @@ use object_store::prefix::PrefixStore;
 use object_store::{ObjectStoreScheme, parse_url};
 use url::Url;
 
-use super::Content;
 use super::claim::Claim;
+use super::{Content, bucket};
+use crate::config::S3;
+use crate::outbound::Outbound;
 use svc_base::disk;
 use svc_base::random::Random;
 
@@ -91,33 +93,47 @@ impl Place {
     pub fn require_directory(&self) -> anyhow::Result<PathBuf> {
         match self.directory() {
             Some(directory) => Ok(directory),
+            None if self.lasts() => bail!(
+                "this needs content in a directory, and this installation has it {self}, which only its server reads: `svc backup` and `svc check` work while that runs"
+            ),
             None => bail!("this needs content in a directory, and this installation has it {self}"),
         }
     }
 
-    /// Opens it, for the server that it belongs to. A directory outside of the data is claimed.
+    /// Opens it, for the server that it belongs to and whose content was at `before`. What lies outside of the data is claimed; a
+    /// bucket needs `access`.
     ///
     /// # Errors
-    /// A store that cannot be opened, and [`Claim::take`]'s.
-    pub fn open(&self, random: &Random) -> anyhow::Result<Content> {
-        match (&self.url, self.directory()) {
-            (None, Some(directory)) => Content::open(&directory),
-            (Some(_), Some(directory)) => {
-                let is_known = Self::noted(&self.data)? == *self;
-                let claimed = Claim::take(&self.data, &directory, is_known, random);
-                let claimed = claimed.and_then(|claim| Content::claimed(&directory, claim));
-                claimed.with_context(|| format!("content_url: opening what is {self}"))
-            }
-            (url, None) => self.open_elsewhere(url.as_ref()),
-        }
+    /// A store that cannot be opened, and what [`Claim::take`] and [`bucket::claim`] refuse.
+    pub async fn open(
+        &self,
+        before: &Self,
+        access: Option<&S3>,
+        outbound: &Outbound,
+        random: &Random,
+    ) -> anyhow::Result<Content> {
+        let Some(url) = &self.url else {
+            return Content::open(&self.data.join(BELOW));
+        };
+        let is_known = self == before;
+        let opened = if let Some(directory) = self.directory() {
+            let claimed = Claim::take(&self.data, &directory, is_known, random);
+            claimed.and_then(|claim| Content::claimed(&directory, claim))
+        } else if is_bucket(url) {
+            let access = access.context("there is no access to it")?;
+            let store = bucket::open(url, access, outbound.clone())?;
+            let claimed = bucket::claim(&store, &self.data, is_known, random).await;
+            claimed.map(|()| Content::remote(Arc::new(store)))
+        } else {
+            let (store, below) = parse_url(url)?;
+            Ok(Content::over(Arc::new(PrefixStore::new(store, below))))
+        };
+        opened.with_context(|| format!("content_url: opening what is {self}"))
     }
+}
 
-    fn open_elsewhere(&self, url: Option<&Url>) -> anyhow::Result<Content> {
-        let url = url.context("content is nowhere")?;
-        let (store, below) =
-            parse_url(url).with_context(|| format!("content_url: opening what is {self}"))?;
-        Ok(Content::over(Arc::new(PrefixStore::new(store, below))))
-    }
+fn is_bucket(url: &Url) -> bool {
+    url.scheme() == "s3"
 }
 
 impl std::fmt::Display for Place {
@@ -125,6 +141,14 @@ impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.directory(), &self.url) {
             (Some(directory), _) => write!(f, "in {}", directory.display()),
+            (None, Some(url)) if is_bucket(url) => {
+                write!(
+                    f,
+                    "in s3://{}{}",
+                    url.host_str().unwrap_or_default(),
+                    url.path()
+                )
+            }
             (None, Some(url)) => write!(f, "behind `{}:`", url.scheme()),
             (None, None) => f.write_str("nowhere"),
         }
@@ -147,13 +171,14 @@ mod tests {
         for (url, directory) in [
             ("file:///srv/content", Some("/srv/content")),
             ("memory:///", None),
+            ("s3://bucket/prefix", None),
         ] {
             let place = Place::new(data.path(), Some(&url.parse().unwrap()));
             place.note().unwrap();
             assert_eq!(noted(), place);
             assert_eq!(place.directory(), directory.map(PathBuf::from));
             assert_eq!(place.require_directory().is_ok(), directory.is_some());
-            assert_eq!(place.lasts(), directory.is_some());
+            assert_eq!(place.lasts(), !url.starts_with("memory:"));
         }
         let below = Place::new(data.path(), None);
         below.note().unwrap();

@@ -11,35 +11,11 @@ use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutPayload};
 
-use super::Digest;
 use super::claim::{Claim, OWNER};
 use super::held::Held;
 use super::local::{Local, MARKER};
-
-/// An error of the content store.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The disk is full: nothing was stored.
-    #[error("the disk is full")]
-    Full,
-    /// Everything else, for the log.
-    #[error("content store: {0}")]
-    Store(object_store::Error),
-}
-
-impl From<object_store::Error> for Error {
-    fn from(error: object_store::Error) -> Self {
-        let mut source: Option<&(dyn std::error::Error + 'static)> = Some(&error);
-        while let Some(cause) = source {
-            let io = cause.downcast_ref::<std::io::Error>();
-            if io.is_some_and(|io| io.kind() == std::io::ErrorKind::StorageFull) {
-                return Self::Full;
-            }
-            source = cause.source();
-        }
-        Self::Store(error)
-    }
-}
+use super::reach::Reach;
+use super::{Digest, Error};
 
 /// A handle to the content store; clones share it.
 #[derive(Clone, Debug)]
@@ -52,6 +28,8 @@ struct Inner {
     local: Option<Local>,
     /// Claim on that directory, if it lies outside of the data.
     _claim: Option<Claim>,
+    /// Reach of a store that other machines have.
+    reach: Option<Reach>,
     /// How many publishes rely on an object that no committed row may refer to yet.
     pins: Mutex<HashMap<Digest, usize>>,
     /// Writers and the collector of one object take turns, so that "it is there" means "it is durable".
@@ -98,7 +76,7 @@ impl Content {
     /// When the directory cannot be made or read.
     pub fn open(directory: &Path) -> anyhow::Result<Self> {
         let (store, local) = Local::open(directory)?;
-        Ok(Self::of(Arc::new(store), Some(local), None))
+        Ok(Self::of(Arc::new(store), Some(local), None, None))
     }
 
     /// Opens the store in a claimed directory, and holds the claim.
@@ -107,19 +85,30 @@ impl Content {
     /// When the directory cannot be read.
     pub(super) fn claimed(directory: &Path, claim: Claim) -> anyhow::Result<Self> {
         let (store, local) = Local::open(directory)?;
-        Ok(Self::of(Arc::new(store), Some(local), Some(claim)))
+        Ok(Self::of(Arc::new(store), Some(local), Some(claim), None))
     }
 
     /// Opens a store that is no directory of this machine.
     pub fn over(store: Arc<dyn ObjectStore>) -> Self {
-        Self::of(store, None, None)
+        Self::of(store, None, None, None)
     }
 
-    fn of(store: Arc<dyn ObjectStore>, local: Option<Local>, claim: Option<Claim>) -> Self {
+    /// Opens a store of other machines, which may be out of reach for a while.
+    pub(super) fn remote(store: Arc<dyn ObjectStore>) -> Self {
+        Self::of(store, None, None, Some(Reach::default()))
+    }
+
+    fn of(
+        store: Arc<dyn ObjectStore>,
+        local: Option<Local>,
+        claim: Option<Claim>,
+        reach: Option<Reach>,
+    ) -> Self {
         Self(Arc::new(Inner {
             store,
             local,
             _claim: claim,
+            reach,
             pins: Mutex::default(),
             turns: std::array::from_fn(|_| tokio::sync::Mutex::default()),
             held: Held::default(),
@@ -142,15 +131,51 @@ impl Content {
     pub async fn put_as(&self, digest: Digest, bytes: Bytes) -> Result<Pin, Error> {
         let pin = self.pin(digest);
         let _turn = self.turn(&digest).await;
-        let mode = PutMode::Create.into();
-        match self
+        if self
             .0
-            .store
-            .put_opts(&path(&digest), PutPayload::from(bytes), mode)
-            .await
+            .reach
+            .as_ref()
+            .is_some_and(|it| it.may_delete(&digest))
+        {
+            return Err(Error::Unreachable(
+                "a deletion of it may be under way".to_owned(),
+            ));
+        }
+        // Elsewhere what is written again is the same, can be sent again, and asks the store for nothing special.
+        let mode = match self.0.reach {
+            None => PutMode::Create,
+            Some(_) => PutMode::Overwrite,
+        };
+        let (path, payload) = (path(&digest), PutPayload::from(bytes));
+        match self
+            .ask(self.0.store.put_opts(&path, payload, mode.into()))
+            .await?
         {
             Ok(_) | Err(object_store::Error::AlreadyExists { .. }) => Ok(pin),
-            Err(error) => Err(error.into()),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    /// Asks the store, unless it is one of other machines that has failed a moment ago.
+    async fn ask<T>(
+        &self,
+        asking: impl Future<Output = object_store::Result<T>>,
+    ) -> Result<object_store::Result<T>, Error> {
+        let Some(reach) = &self.0.reach else {
+            return Ok(asking.await);
+        };
+        if reach.rests() {
+            return Err(Error::Unreachable("it has failed a moment ago".to_owned()));
+        }
+        let answer = asking.await;
+        reach.note(&answer);
+        Ok(answer)
+    }
+
+    fn failed(&self, error: object_store::Error) -> Error {
+        match &self.0.reach {
+            None => error.into(),
+            Some(_) => Error::Unreachable(error.to_string()),
         }
     }
 
@@ -159,10 +184,12 @@ impl Content {
     /// # Errors
     /// When the store cannot be read.
     pub async fn get(&self, digest: &Digest) -> Result<Option<Bytes>, Error> {
-        match self.0.store.get(&path(digest)).await {
-            Ok(object) => Ok(Some(object.bytes().await?)),
+        let path = path(digest);
+        let getting = async { self.0.store.get(&path).await?.bytes().await };
+        match self.ask(getting).await? {
+            Ok(object) => Ok(Some(object)),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
+            Err(error) => Err(self.failed(error)),
         }
     }
 
@@ -201,9 +228,14 @@ impl Content {
         if pinned(&self.0) || referenced.await? || pinned(&self.0) {
             return Ok(false);
         }
-        match self.0.store.delete(&path(digest)).await {
+        match self.ask(self.0.store.delete(&path(digest))).await? {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(true),
-            Err(error) => Err(Error::from(error).into()),
+            Err(error) => {
+                if let Some(reach) = &self.0.reach {
+                    reach.left_deleting(*digest);
+                }
+                Err(self.failed(error).into())
+            }
         }
     }
 
@@ -213,18 +245,38 @@ impl Content {
     /// When the store cannot be read.
     pub async fn list(&self) -> Result<(Vec<Digest>, Vec<String>), Error> {
         let (mut digests, mut strangers) = (Vec::new(), Vec::new());
+        let sort = |name: String, _| match digest_at(&name) {
+            Some(digest) => digests.push(digest),
+            None => strangers.push(name),
+        };
+        self.each(sort).await?;
+        Ok((digests, strangers))
+    }
+
+    /// How many bytes each object has.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn sizes(&self) -> Result<HashMap<Digest, u64>, Error> {
+        let mut sizes = HashMap::new();
+        let size = |name: String, bytes| sizes.extend(digest_at(&name).map(|it| (it, bytes)));
+        self.each(size).await?;
+        Ok(sizes)
+    }
+
+    /// Lists what is there, with its bytes.
+    async fn each(&self, mut on: impl FnMut(String, u64)) -> Result<(), Error> {
         let mut objects = self.0.store.list(None).boxed();
-        while let Some(object) = objects.try_next().await? {
+        loop {
+            let next = self.ask(objects.try_next()).await?;
+            let Some(object) = next.map_err(|error| self.failed(error))? else {
+                return Ok(());
+            };
             let name = object.location.to_string();
-            if name == MARKER || name == OWNER {
-                continue;
-            }
-            match Digest::from_hex(&name.replacen('/', "", 1)) {
-                Some(digest) => digests.push(digest),
-                None => strangers.push(name),
+            if name != MARKER && name != OWNER {
+                on(name, object.size);
             }
         }
-        Ok((digests, strangers))
     }
 
     /// Returns the free bytes where it is; a store that is no directory has room.
@@ -262,6 +314,11 @@ impl Content {
 fn path(digest: &Digest) -> object_store::path::Path {
     let (shard, rest) = digest.names();
     object_store::path::Path::from_iter([shard, rest])
+}
+
+/// Digest of the object at a path, if an object of ours can be there.
+pub(super) fn digest_at(path: &str) -> Option<Digest> {
+    Digest::from_hex(&path.replacen('/', "", 1))
 }
 
 #[cfg(test)]

@@ -3,7 +3,24 @@
 use super::publish::PublishError;
 use super::reports::ReportError;
 use super::serve::{LookupError, UnlockError};
+use crate::content;
 use crate::http::problem::{Code, Problem};
+
+/// The problem of a failure of ours. If the store of content is out of reach, it is one for a while.
+pub(super) fn failed(error: &anyhow::Error) -> Problem {
+    let unreachable = |cause: &(dyn std::error::Error + 'static)| {
+        matches!(cause.downcast_ref(), Some(content::Error::Unreachable(_)))
+    };
+    let internal = Problem::internal(&format!("{error:#}"));
+    if !error.chain().any(unreachable) {
+        return internal;
+    }
+    let detail = "The server cannot reach its storage. Nothing was changed; try again in a minute.";
+    Problem {
+        cause: internal.cause,
+        ..Problem::new(Code::CapacityReached, detail)
+    }
+}
 
 impl From<PublishError> for Problem {
     fn from(error: PublishError) -> Self {
@@ -22,7 +39,7 @@ impl From<PublishError> for Problem {
             )
             .with("budget", budget.as_str()),
             PublishError::Capacity(detail) => Self::new(Code::CapacityReached, detail),
-            PublishError::Internal(error) => Self::internal(&format!("{error:#}")),
+            PublishError::Internal(error) => failed(&error),
         }
     }
 }
@@ -36,7 +53,7 @@ impl From<LookupError> for Problem {
                 "The operator of this service has disabled this page for safety.",
             ),
             LookupError::Render(error) => error.into(),
-            LookupError::Internal(error) => Self::internal(&format!("{error:#}")),
+            LookupError::Internal(error) => failed(&error),
         }
     }
 }

@@ -67,7 +67,7 @@ pub async fn deploy(
         (status = 304, description = "The page has not changed."),
         (status = 401, description = "The form of a protected page.", content_type = "text/html", body = String)
     ),
-    extensions(("x-problems" = json!("disabled origin_refused not_found range_not_satisfiable")))
+    extensions(("x-problems" = json!("disabled origin_refused not_found range_not_satisfiable capacity_reached")))
 )]
 pub async fn page(
     State(deployments): State<Arc<Deployments>>,
@@ -182,7 +182,7 @@ pub async fn reveal(
         (status = 206, description = "The range that was asked for.", content((String = "text/plain"), (String = "application/json", example = json!("[{\"day\":")), (String = "text/csv"))),
         (status = 304, description = "The source has not changed.")
     ),
-    extensions(("x-problems" = json!("unauthorized disabled origin_refused not_found range_not_satisfiable")))
+    extensions(("x-problems" = json!("unauthorized disabled origin_refused not_found range_not_satisfiable capacity_reached")))
 )]
 pub async fn raw(
     State(deployments): State<Arc<Deployments>>,
@@ -214,7 +214,7 @@ pub async fn raw(
     get, path = "/{slug}/", tag = "pages",
     params(("slug" = String, Path, description = "The page.")),
     responses((status = 308, description = "To the page.")),
-    extensions(("x-problems" = json!("disabled not_found")))
+    extensions(("x-problems" = json!("disabled not_found capacity_reached")))
 )]
 pub async fn without_slash(
     State(deployments): State<Arc<Deployments>>,

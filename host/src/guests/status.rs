@@ -1,9 +1,9 @@
 //! Status of a server's guests, for the commands beside it: a small file in the data directory, and a lock that tells
 //! whether a server runs at all.
 
-use std::fs::{File, OpenOptions, Permissions, TryLockError};
+use std::fs::{File, Permissions};
 use std::io;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use svc_base::clock::Timestamp;
 use svc_base::disk;
+use svc_base::file_lock::FileLock;
 use svc_sandbox::{GuestDigest, Usage, World};
 
 /// The name of the file; what is in it is of use while its server runs, and a look back after.
@@ -116,7 +117,7 @@ pub fn forget(data: &Path) -> io::Result<()> {
 /// Says that a server runs, until it is dropped.
 #[derive(Debug)]
 pub struct Presence {
-    _locked: File,
+    _locked: FileLock,
 }
 
 impl Presence {
@@ -125,16 +126,13 @@ impl Presence {
     /// # Errors
     /// The disk's, or somebody who keeps the lock.
     pub fn announce(data: &Path) -> io::Result<Self> {
-        let mut options = OpenOptions::new();
-        let options = options.write(true).create(true).truncate(false).mode(MODE);
-        let file = options.open(data.join(LOCK))?;
-        file.set_permissions(Permissions::from_mode(MODE))?;
         for _ in 0..TRIES {
-            match file.try_lock() {
-                Ok(()) => return Ok(Self { _locked: file }),
-                Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
-                Err(TryLockError::Error(error)) => return Err(error),
+            let file = FileLock::file(&data.join(LOCK))?;
+            file.set_permissions(Permissions::from_mode(MODE))?;
+            if let Some(_locked) = FileLock::alone(file)? {
+                return Ok(Self { _locked });
             }
+            std::thread::sleep(PAUSE);
         }
         let why = format!("another process keeps {} locked", data.join(LOCK).display());
         Err(io::Error::new(io::ErrorKind::WouldBlock, why))
@@ -148,11 +146,7 @@ pub fn is_served(data: &Path) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         file => file?,
     };
-    match file.try_lock_shared() {
-        Ok(()) => Ok(false),
-        Err(TryLockError::WouldBlock) => Ok(true),
-        Err(TryLockError::Error(error)) => Err(error),
-    }
+    Ok(FileLock::shared(file)?.is_none())
 }
 
 #[cfg(test)]

@@ -112,6 +112,15 @@ impl Watch {
         })
     }
 
+    /// Has the next look try again what failed where somebody asks: they may have mended it.
+    pub fn try_again(&mut self, asked: &Asked) {
+        for followed in &mut self.worlds {
+            if followed.world == asked.world && !followed.failures.is_empty() {
+                followed.seen = Seen::Never;
+            }
+        }
+    }
+
     /// Looks once, and does what has to be done; `fallen` are the guests that lost their places since the last look.
     ///
     /// # Errors

@@ -18,17 +18,17 @@ pub(super) fn whole(name: &str, text: &str) -> String {
     format!("---\nlang: en\n---\n{way_back}{text}")
 }
 
-/// The list of all pages.
+/// The list of all pages, which a phone shows without a table's columns.
 pub(super) fn index() -> String {
-    let mut text = String::from("# Guides\n\n| guide | for whom |\n|---|---|\n");
+    let mut text = String::from("# Guides\n\n");
     for guide in GUIDES {
         let (title, name, about) = (guide.title(), guide.name, guide.about);
         // Writing to a string does not fail.
-        let _ = writeln!(text, "| [{title}]({name}) | {about} |");
+        let _ = writeln!(text, "- [{title}]({name})\\\n  {about}");
     }
     let _ = writeln!(
         text,
-        "| [API reference]({REFERENCE}) | You look up a call: its path, its fields, its answers. |\n\n\
+        "- [API reference]({REFERENCE})\\\n  You look up a call: its path, its fields, its answers.\n\n\
          Each page is there as Markdown, too: `.md` behind its address.\n\
          `GET /api/v1/openapi.json` has the reference for programs, and `GET /llms.txt` is the guide for agents."
     );

@@ -86,7 +86,7 @@ codes! {
     DatabaseBusy "database_busy" 503 "Database busy" "The database did not get to the request in time, and nothing was done. Try again after Retry-After.";
     IdentityUnconfigured "identity_unconfigured" 503 "Sign-in is not set up" "The operator of this server has set up no sign-in provider that the page may offer, so its visitors stay anonymous.";
     PaymentsUnconfigured "payments_unconfigured" 503 "Payments are not configured" "The operator of this server has not configured a payment provider, so nothing can be bought here.";
-    CapacityReached "capacity_reached" 503 "Capacity reached" "The server has no room or no free worker for this just now. Try again after Retry-After.";
+    CapacityReached "capacity_reached" 503 "Capacity reached" "The server has no room or no free worker for this just now, or does not reach its storage. Try again after Retry-After.";
 }
 
 /// An error answer.

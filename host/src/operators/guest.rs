@@ -119,8 +119,10 @@ impl SwitchGuest {
             .control
             .write(move |tx| tx.did(Act::GuestSwitch, None, &world, now))
             .await;
-        noted?;
-        let (effect, failures) = followed(at, &folder, &changed).await?;
+        let (effect, mut failures) = followed(at, &folder, &changed).await;
+        // The change is made, whatever becomes of the entry.
+        let unnoted = noted.err();
+        failures.extend(unnoted.map(|error| format!("the audit log does not have it: {error}")));
         let outcome = Switched {
             world: Some(world),
             digest: changed.digest,
@@ -235,34 +237,33 @@ fn serves(record: &Record, world: World) -> GuestDigest {
 
 /// Has the server of this process follow the record, and waits until it has loaded what it is to serve; with why, where it
 /// cannot.
-async fn followed(
-    at: &Installation,
-    folder: &Folder,
-    change: &Changed,
-) -> anyhow::Result<(Effect, Vec<String>)> {
+async fn followed(at: &Installation, folder: &Folder, change: &Changed) -> (Effect, Vec<String>) {
     let Some(looks) = &at.looks else {
-        return Ok((Effect::NextStart, Vec::new()));
+        return (Effect::NextStart, Vec::new());
     };
     for _ in 0..LOOKS {
         let Some(said) = looks.look(change.world).await else {
             // It is stopping.
-            return Ok((Effect::NextStart, Vec::new()));
+            return (Effect::NextStart, Vec::new());
         };
-        let record = folder.read()?;
+        let record = match folder.read() {
+            Ok(record) => record,
+            Err(error) => return (Effect::Failed, vec![error.to_string()]),
+        };
         if serves(&record, change.world) != change.digest {
             let why = format!("changed again meanwhile: {}", record.told_latest());
-            return Ok((Effect::Failed, vec![why]));
+            return (Effect::Failed, vec![why]);
         }
         if let Some(done) = judged(change, record.sequence, &said) {
-            return Ok(done);
+            return done;
         }
         // It looks at every record at once, and says where it cannot.
         if !said.failures.is_empty() {
-            return Ok((Effect::Failed, said.failures));
+            return (Effect::Failed, said.failures);
         }
         tokio::time::sleep(LOOK).await;
     }
-    Ok((Effect::Pending, Vec::new()))
+    (Effect::Pending, Vec::new())
 }
 
 /// Returns the effect of `change` according to what the server says, where the record has come to the number `latest`

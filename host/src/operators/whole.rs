@@ -26,9 +26,11 @@ impl MakeBackup {
         let (data, control) = (at.data.clone(), at.control.clone());
         let (clock, progress) = (at.clock.clone(), at.progress.clone());
         let directory = self.directory.clone();
+        let served = at.server.as_ref();
+        let served = served.map(|app| app.deployments.content.clone());
         let made = aside(at, "backup", async move || {
             let watch = |stage, done, all| progress.tell(stage, done, all);
-            backup::make(&data, &control, &directory, &clock, &watch).await
+            backup::make((&data, &control), served, &directory, &clock, &watch).await
         })
         .await;
         let noted = last::note(

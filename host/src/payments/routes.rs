@@ -222,7 +222,7 @@ pub async fn checkout(
     get, path = "/{slug}/payments/status", tag = "visitors",
     params(("slug" = String, Path, description = "A project's frontend.")),
     responses((status = 200, description = "The payments.", body = PaymentList)),
-    extensions(("x-problems" = json!("disabled not_found")))
+    extensions(("x-problems" = json!("disabled not_found capacity_reached")))
 )]
 pub async fn status(
     State(till): State<Till>,

@@ -62,7 +62,7 @@ pub struct RoomPath {
         ("Upgrade" = String, Header, description = "`websocket`; a browser's `Origin` must be the page's own.")
     ),
     responses((status = 101, description = "The socket is open.")),
-    extensions(("x-problems" = json!("invalid_request invalid_room origin_refused disabled not_found rate_limited")))
+    extensions(("x-problems" = json!("invalid_request invalid_room origin_refused disabled not_found rate_limited capacity_reached")))
 )]
 pub async fn join(
     State(rooms): State<Rooms>,

@@ -196,6 +196,9 @@ async fn watch_guests(
         remade.extend(renderers.map(|one| one.guest));
         // Before the fall is written down, so that a crash between the two forgets neither.
         make_again(&app, &mut remade).await;
+        if let Some(asking) = &asking {
+            guests.try_again(asking);
+        }
         let looked = tokio::task::spawn_blocking(move || {
             let looked = guests.look(fallen);
             (guests, looked)

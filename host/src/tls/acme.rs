@@ -31,9 +31,6 @@ const ANSWER: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_secs(60);
 /// How long all of an order may take.
 const ORDER: Duration = Duration::from_secs(180);
-/// How often a request is sent that gets no answer: a connection that is used again may just be closing. What came through all the
-/// same is refused the second time for its nonce, and then asked for once more by the library.
-const SENDINGS: usize = 2;
 /// The most characters of what an authority says that are logged.
 const SAID: usize = 400;
 
@@ -310,10 +307,10 @@ impl HttpClient for Client {
                 request.headers(parts.headers.clone()).body(body.clone())
             };
             let mut answer = outbound.call(ANSWER, call).await;
-            for _ in 1..SENDINGS {
-                if matches!(answer, Err(OutboundError::Failed(_))) {
-                    answer = outbound.call(ANSWER, call).await;
-                }
+            // Once more: a connection that was used again may just have been closing. What came through all the same is refused the
+            // second time for its nonce, and then asked for once more by the library.
+            if matches!(answer, Err(OutboundError::Failed(_))) {
+                answer = outbound.call(ANSWER, call).await;
             }
             let answer = answer.map_err(|error| Error::Other(Box::new(error)))?;
             let mut response = Response::new(Full::new(answer.body));

@@ -43,7 +43,7 @@ const REFERRER_POLICY: HeaderName = HeaderName::from_static("referrer-policy");
         (status = 200, description = "The choice of providers.", content_type = "text/html", body = String),
         (status = 302, description = "To the provider; to the frontend's own origin, if it was asked elsewhere; or back with `auth_error`.")
     ),
-    extensions(("x-problems" = json!("invalid_request disabled not_found rate_limited identity_unconfigured")))
+    extensions(("x-problems" = json!("invalid_request disabled not_found rate_limited identity_unconfigured capacity_reached")))
 )]
 pub async fn login(
     State(visitors): State<Arc<Visitors>>,
@@ -90,7 +90,7 @@ pub async fn login(
         ("error" = Option<String>, Query, description = "What the provider says instead of a code.")
     ),
     responses((status = 302, description = "On to the frontend, to complete the sign-in; or back to it with `auth_error`.")),
-    extensions(("x-problems" = json!("invalid_request disabled not_found rate_limited")))
+    extensions(("x-problems" = json!("invalid_request disabled not_found rate_limited capacity_reached")))
 )]
 pub async fn callback(
     State(visitors): State<Arc<Visitors>>,
@@ -131,7 +131,7 @@ pub async fn callback(
         ("ticket" = String, Query, description = "What the callback gave; used once, within a minute, by the browser that began.")
     ),
     responses((status = 302, description = "Back to the page, signed in; or with `auth_error`.")),
-    extensions(("x-problems" = json!("invalid_request disabled not_found")))
+    extensions(("x-problems" = json!("invalid_request disabled not_found capacity_reached")))
 )]
 pub async fn complete(
     State(visitors): State<Arc<Visitors>>,
@@ -167,7 +167,7 @@ pub async fn complete(
     get, path = "/{slug}/auth/status", tag = "visitors",
     params(("slug" = String, Path, description = "A project's frontend.")),
     responses((status = 200, description = "The visitor, or null.", body = Status)),
-    extensions(("x-problems" = json!("disabled not_found")))
+    extensions(("x-problems" = json!("disabled not_found capacity_reached")))
 )]
 pub async fn status(
     State(visitors): State<Arc<Visitors>>,
@@ -187,7 +187,7 @@ pub async fn status(
     get, path = "/{slug}/auth/providers", tag = "visitors",
     params(("slug" = String, Path, description = "A project's frontend.")),
     responses((status = 200, description = "Those that its project offers.", body = ProviderList)),
-    extensions(("x-problems" = json!("disabled not_found")))
+    extensions(("x-problems" = json!("disabled not_found capacity_reached")))
 )]
 pub async fn providers(
     State(visitors): State<Arc<Visitors>>,
@@ -211,7 +211,7 @@ pub async fn providers(
     post, path = "/{slug}/auth/logout", tag = "visitors",
     params(("slug" = String, Path, description = "A project's frontend.")),
     responses((status = 204, description = "Nobody is signed in now.")),
-    extensions(("x-problems" = json!("origin_refused disabled not_found payload_too_large unsupported_media_type")))
+    extensions(("x-problems" = json!("origin_refused disabled not_found payload_too_large unsupported_media_type capacity_reached")))
 )]
 pub async fn logout(
     State(visitors): State<Arc<Visitors>>,

@@ -1,24 +1,15 @@
 //! `svc apply` and `svc pull`.
 
-use std::net::SocketAddr;
-use std::process::Command;
-use std::sync::{Arc, Mutex};
-
-use axum::Router;
-use axum::body::to_bytes;
-use axum::extract::Request;
-use axum::routing::any;
 use serde_json::json;
 use svc_tests::finish;
 
 use super::Desk;
-use super::failures::stub;
 
 const MANIFEST: &str = "project = \"Guest book\"\ndescription = \"Who was here\"\nhome = \"book\"\nrealtime = true\nagents = true\n\n[pages]\nbook = \"book.html\"\nabout = { file = \"about.md\", title = \"About us\" }\n";
 const NOTES: &str = "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL);\n";
 
 /// A desk with a folder that has something of everything.
-async fn book() -> Desk {
+pub(super) async fn book() -> Desk {
     let desk = Desk::new().await;
     write(&desk);
     desk
@@ -155,6 +146,19 @@ async fn changes_are_made_and_nothing_is_taken_away() {
     let refused = desk.fails(1, &["apply", "--yes"]).await;
     assert!(refused.contains("0004_drop.sql"), "{refused}");
     std::fs::remove_file(desk.at("migrations/0004_drop.sql")).unwrap();
+    assert_eq!(state(&desk).await, before);
+    // An action of a table that is still to come cannot be tried before: it is said that something was done.
+    desk.write(
+        "migrations/0004_more.sql",
+        "CREATE TABLE more (id INTEGER PRIMARY KEY);\n",
+    );
+    desk.write("actions/bad.sql", "SELECT * FROM nowhere");
+    let refused = desk.fails(1, &["apply", "--yes"]).await;
+    assert!(refused.contains("What was done stays"), "{refused}");
+    std::fs::remove_file(desk.at("actions/bad.sql")).unwrap();
+    desk.said(&["apply", "--yes"]).await;
+    assert!(desk.said(&["apply"]).await.starts_with("nothing to do"));
+    let before = state(&desk).await;
     // A migration is never changed after the fact.
     desk.write(
         "migrations/0001_notes.sql",
@@ -221,50 +225,6 @@ async fn a_slug_that_is_taken_gets_a_suffix_and_keeps_it() {
         desk.raw("book-2").await,
         "<!doctype html><title>New</title>\n"
     );
-}
-
-#[tokio::test]
-async fn somebody_elses_release_is_not_overwritten_unseen() {
-    let desk = book().await;
-    desk.said(&["apply", "--yes"]).await;
-    desk.write("about.md", "# About all of us\n");
-    desk.write("theirs.md", "# About them\n");
-    // Between the plan and the release somebody else publishes.
-    let meanwhile = desk.command(&["push", "theirs.md", "--slug", "about"]);
-    let between = between(desk.url(), "/about/revisions", meanwhile).await;
-    let mut command = desk.command(&["apply", "--yes"]);
-    command.env("SVC_SERVER", format!("http://{between}"));
-    let output = finish(command).await;
-    assert_eq!(output.code, Some(5), "{output:?}");
-    assert!(output.stderr.contains("`about`"), "{output:?}");
-    assert_eq!(desk.raw("about").await, "# About them\n");
-}
-
-/// Something that passes requests on to a server, and runs a command before the first whose path ends so.
-async fn between(server: String, end: &'static str, command: Command) -> SocketAddr {
-    let command = Arc::new(Mutex::new(Some(command)));
-    let client = svc_tests::http_client().no_proxy().build().unwrap();
-    let pass = move |request: Request| {
-        let (command, client, server) = (Arc::clone(&command), client.clone(), server.clone());
-        async move {
-            let (parts, body) = request.into_parts();
-            let due = parts.uri.path().ends_with(end);
-            let due = due.then(|| command.lock().unwrap().take()).flatten();
-            if let Some(command) = due {
-                let output = finish(command).await;
-                assert!(output.success, "{output:?}");
-            }
-            let mut headers = parts.headers;
-            headers.remove("host");
-            let sent = client
-                .request(parts.method, format!("{server}{}", parts.uri))
-                .headers(headers)
-                .body(to_bytes(body, 1 << 20).await.unwrap());
-            let answer = sent.send().await.unwrap();
-            (answer.status(), answer.bytes().await.unwrap())
-        }
-    };
-    stub(Router::new().fallback(any(pass))).await
 }
 
 #[tokio::test]

@@ -59,14 +59,16 @@ async fn a_database_is_made_asked_and_migrated() {
         "{refused}"
     );
     // Binds are texts, and JSON where it is said.
-    desk.said(&[
-        "backend",
-        "query",
-        "INSERT INTO notes (text, likes) VALUES (:text, :likes)",
-        "text=5",
-        "likes:=7",
-    ])
-    .await;
+    let inserted = desk
+        .run(&[
+            "backend",
+            "query",
+            "INSERT INTO notes (text, likes) VALUES (:text, :likes)",
+            "text=5",
+            "likes:=7",
+        ])
+        .await;
+    assert_eq!(inserted.stderr, "1 row changed\n", "{inserted:?}");
     let rows = desk
         .said(&[
             "backend",
@@ -122,7 +124,8 @@ async fn actions_are_defined_and_called() {
     assert_eq!(rows, "id  text\n1   Hi\n");
     let twice = desk.fails(5, &["action", "call", "sign", "text=Hi"]).await;
     assert!(twice.contains("UNIQUE constraint failed"), "{twice}");
-    desk.fails(1, &["action", "call", "sign"]).await;
+    let missing = desk.fails(1, &["action", "call", "sign"]).await;
+    assert!(missing.contains("missing: text"), "{missing}");
     // All or none, with every reason.
     desk.write("bad.sql", "SELECT * FROM nowhere");
     desk.write("worse.sql", "DROP TABLE notes");

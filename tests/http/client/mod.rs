@@ -7,6 +7,7 @@ mod dev;
 mod document;
 mod every;
 mod failures;
+mod meanwhile;
 mod pages;
 mod publish;
 mod session;

@@ -48,6 +48,17 @@ async fn profiles_are_chosen_and_forgotten() {
     assert!(list().await.contains("*  work"), "{}", list().await);
     assert!(finish(desk.bare(&["profile", "use", "home"])).await.success);
     assert!(list().await.contains("*  home"));
+    // The environment names one to make, and one to forget, as it names one to use.
+    let third = async |arguments: &[&str]| {
+        let mut command = desk.bare(arguments);
+        command.env("SVC_PROFILE", "third");
+        fed(command, &desk.credential).await
+    };
+    let made = third(&["login", &desk.url(), "--json"]).await;
+    assert_eq!(made.json()["profile"], "third");
+    assert!(finish(desk.bare(&["profile", "use", "home"])).await.success);
+    assert!(third(&["logout"]).await.success);
+    assert!(!list().await.contains("third") && list().await.contains("*  home"));
     assert!(
         finish(desk.bare(&["logout", "--profile", "work"]))
             .await

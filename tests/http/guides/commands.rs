@@ -12,10 +12,14 @@ use super::{Document, documents};
 use crate::svc;
 
 /// Commands that no test can run, each with the reason.
-const SHOWN: [(&str, &str); 11] = [
+const SHOWN: [(&str, &str); 13] = [
     (
         "cargo run --release -- serve --dev\n",
-        "builds for minutes; the harness starts the same command",
+        "builds for minutes; the harness starts the same command, and `packaging/try-source` this one",
+    ),
+    (
+        "echo '# Hello' | target/release/svc publish -\n",
+        "needs the build before it; `packaging/try-source` runs both on a clean machine",
     ),
     ("cargo test\n", "is what runs this"),
     (
@@ -37,6 +41,10 @@ const SHOWN: [(&str, &str); 11] = [
     (
         "systemctl enable --now svc-backup.timer\n",
         "changes the machine; `packages.rs` has the unit verified",
+    ),
+    (
+        "aws s3 sync /var/lib/svc/content s3://my-pages/svc\n",
+        "is another program, with a bucket of its own; `tests/s3` puts the same objects there",
     ),
     (
         "svc serve --config /etc/svc.toml\n",

@@ -38,6 +38,12 @@ impl History {
             .json()
     }
 
+    /// How many revisions there are.
+    async fn count(&self, server: &TestServer) -> usize {
+        let list = self.list(server).await;
+        list["revisions"].as_array().unwrap().len()
+    }
+
     async fn active(&self, server: &TestServer) -> String {
         text(&self.list(server).await["active_revision_id"])
     }
@@ -258,13 +264,7 @@ async fn drafts_deduplicate_by_content_and_title() {
         (base.clone(), true),
         "the baseline counts too"
     );
-    assert_eq!(
-        history.list(&server).await["revisions"]
-            .as_array()
-            .unwrap()
-            .len(),
-        3
-    );
+    assert_eq!(history.count(&server).await, 3);
 }
 
 #[tokio::test]
@@ -312,13 +312,7 @@ async fn edits_say_what_did_not_fit() {
         .post(&server, &path, &both)
         .await
         .problem(400, "invalid_request");
-    assert_eq!(
-        history.list(&server).await["revisions"]
-            .as_array()
-            .unwrap()
-            .len(),
-        2
-    );
+    assert_eq!(history.count(&server).await, 2);
 }
 
 #[tokio::test]

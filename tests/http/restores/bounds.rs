@@ -11,14 +11,7 @@ async fn seven_days_are_kept_and_no_more() {
     assert_eq!(house.moments().await.len(), 5);
     house.restored(&at(0.0)).await;
     house.server.advance(2 * 24 * 3600);
-    house
-        .server
-        .server()
-        .app()
-        .backends
-        .forget_old()
-        .await
-        .unwrap();
+    house.forget_old().await;
     let moments = house.moments().await;
     assert_eq!(
         moments.len(),
@@ -28,14 +21,7 @@ async fn seven_days_are_kept_and_no_more() {
     assert_eq!(moments[2], at(3.0), "it was so until Mary came");
     house.restore(&at(2.0)).await.problem(404, "not_found");
     house.server.advance(30 * 24 * 3600);
-    house
-        .server
-        .server()
-        .app()
-        .backends
-        .forget_old()
-        .await
-        .unwrap();
+    house.forget_old().await;
     assert_eq!(house.moments().await.len(), 1);
     assert!(
         house.guests().await.is_empty(),

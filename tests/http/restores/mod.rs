@@ -23,6 +23,12 @@ impl House {
             .await
     }
 
+    /// Has what is too old forgotten, as the server does now and then.
+    async fn forget_old(&self) {
+        let backends = &self.server.server().app().backends;
+        backends.forget_old().await.unwrap();
+    }
+
     async fn restored(&self, at: &str) -> Value {
         self.restore(at).await.expect(200).json()
     }

@@ -7,7 +7,6 @@
 use std::io;
 use std::mem;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread::{self, JoinHandle};
 
 use rusqlite::wal::CheckpointMode;
 
@@ -15,6 +14,7 @@ use super::{History, TooSmall};
 use crate::error::RunError;
 use crate::handle::{Handle, Settings, internal};
 use svc_base::fault;
+use svc_base::threads::Threads;
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -22,7 +22,7 @@ type Job = Box<dyn FnOnce() + Send>;
 #[derive(Debug)]
 pub(in super::super) struct Packer {
     jobs: Option<Sender<Job>>,
-    thread: Option<JoinHandle<()>>,
+    _threads: Threads,
 }
 
 /// A history that is lent out. Whoever lets go of it waits until it is given back: nobody else may add to it before.
@@ -60,10 +60,11 @@ impl Packer {
                 }
             }
         };
-        let thread = thread::Builder::new().name("sql-history".to_owned());
+        let mut threads = Threads::default();
+        threads.start("sql-history".to_owned(), None, work)?;
         Ok(Self {
             jobs: Some(jobs),
-            thread: Some(thread.spawn(work)?),
+            _threads: threads,
         })
     }
 }
@@ -71,10 +72,6 @@ impl Packer {
 impl Drop for Packer {
     fn drop(&mut self) {
         self.jobs = None;
-        if let Some(thread) = self.thread.take() {
-            // One that panicked has said so.
-            let _ = thread.join();
-        }
     }
 }
 

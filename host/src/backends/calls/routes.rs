@@ -237,7 +237,7 @@ pub async fn query(
     get, path = "/{slug}/api/schema", tag = "visitors",
     params(("slug" = String, Path, description = "A project's frontend.")),
     responses((status = 200, description = "The schema.", body = Schema)),
-    extensions(("x-problems" = json!("unauthorized rate_limited not_found disabled database_busy invalid_request"))),
+    extensions(("x-problems" = json!("unauthorized rate_limited not_found disabled database_busy invalid_request capacity_reached"))),
     security(("bearer" = []))
 )]
 pub async fn schema(

@@ -139,7 +139,7 @@ fn told(answer: &Switched, world: World) -> String {
         format!("guest {}", answer.digest)
     };
     let why = answer.failures.join("; ");
-    match answer.effect {
+    let told = match answer.effect {
         Effect::Switched => format!("{world}: {which} serves"),
         Effect::NextStart => {
             format!("{world}: {which} serves from the next start on; no server runs")
@@ -149,7 +149,12 @@ fn told(answer: &Switched, world: World) -> String {
                 "{world}: {which} was chosen, and the server has not said yet that it serves: see `svc guest status`"
             )
         }
-        Effect::Refused => format!("{world}: not rolled back: {why}"),
-        Effect::Failed => format!("{world}: {which} does not serve: {why}"),
+        Effect::Refused => return format!("{world}: not rolled back: {why}"),
+        Effect::Failed => return format!("{world}: {which} does not serve: {why}"),
+    };
+    if why.is_empty() {
+        told
+    } else {
+        format!("{told}; {why}")
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::Folder;
+use super::once::make;
 use super::plan::{Plan, batches, home};
 use super::state::State;
 use super::steps::Step;
@@ -17,6 +18,9 @@ use crate::client::projects::Project;
 use crate::client::push::NewSource;
 use crate::client::{Common, Out, calls, confirm, interruptible};
 use svc_base::fault;
+
+/// Advice where a plan ends in its middle.
+const GOES_ON: &str = "What was done stays; `svc apply` goes on from there.";
 
 /// Makes the server like the folder: what is not in the folder stays.
 #[derive(Debug, clap::Args)]
@@ -69,9 +73,9 @@ impl Apply {
             out,
             message: self.message.as_deref(),
             bar: Progress::steps("apply", plan.steps.len()),
+            then: GOES_ON,
         };
-        let then = "What was done stays; `svc apply` goes on from there.";
-        interruptible(applying.run(state, &plan), then).await?;
+        interruptible(applying.run(state, &plan), GOES_ON).await?;
         drop(applying);
         self.done(&plan, true, &format!("done: {} changes", plan.lines.len()))
     }
@@ -90,20 +94,31 @@ pub(super) struct Applying<'a> {
     pub(super) out: Out,
     pub(super) message: Option<&'a str>,
     pub(super) bar: Progress,
+    /// Advice where a step fails after others were done.
+    pub(super) then: &'static str,
 }
 
 impl Applying<'_> {
     /// Does what is planned, on the project as it was planned for.
     pub(super) async fn run(&self, state: Option<State>, plan: &Plan) -> Result<()> {
         let mut project = state.map(|state| state.project);
-        for step in &plan.steps {
-            match (step, &project) {
-                (Step::Project, _) => project = Some(self.project().await?),
-                (step, Some(project)) => self.step(step, project).await?,
-                (_, None) => return Err(Failure::here("The plan has no project.")),
-            }
+        for (number, step) in plan.steps.iter().enumerate() {
+            let done = self.one(step, &mut project).await;
+            done.map_err(|failure| match number {
+                0 => failure,
+                _ => failure.hint(self.then),
+            })?;
             fault::point(step.done());
             self.bar.add(1);
+        }
+        Ok(())
+    }
+
+    async fn one(&self, step: &Step, project: &mut Option<Project>) -> Result<()> {
+        match (step, &project) {
+            (Step::Project, _) => *project = Some(self.project().await?),
+            (step, Some(project)) => self.step(step, project).await?,
+            (_, None) => return Err(Failure::here("The plan has no project.")),
         }
         Ok(())
     }
@@ -115,11 +130,9 @@ impl Applying<'_> {
             "description": manifest.description,
             "workspace": manifest.workspace,
         });
-        self.api
-            .call(&calls::CREATE_PROJECT, &[])
-            .body(body)
-            .read()
-            .await
+        let made = make(self.api, &calls::CREATE_PROJECT, &[], body, &calls::PROJECT).await?;
+        serde_json::from_value(made)
+            .map_err(|error| Failure::here(format!("The server made a project, and says: {error}")))
     }
 
     async fn step(&self, step: &Step, project: &Project) -> Result<()> {
@@ -129,11 +142,8 @@ impl Applying<'_> {
             Step::Backend => {
                 let first = self.folder.migrations.first();
                 let first = first.ok_or_else(|| Failure::here("The plan has no migration."))?;
-                let asked = self.api.call(&calls::CREATE_BACKEND, &at);
                 let body = json!({ "ddl": first.sql });
-                asked
-                    .body(body)
-                    .answer()
+                make(self.api, &calls::CREATE_BACKEND, &at, body, &calls::BACKEND)
                     .await
                     .map_err(|failure| failure.about(&first.name))
                     .map(drop)
@@ -188,8 +198,15 @@ impl Applying<'_> {
             "requested_slug": page.slug,
             "title": page.title.as_ref().or(page.source.title.as_ref()),
         });
-        let asked = self.api.call(&calls::CREATE_FRONTEND, &[&project.id]);
-        let made = asked.body(body).answer().await;
+        let at = [project.id.as_str()];
+        let made = make(
+            self.api,
+            &calls::CREATE_FRONTEND,
+            &at,
+            body,
+            &calls::FRONTEND,
+        )
+        .await;
         let made = made.map_err(|failure| failure.about(&name_of(&page.source.path)))?;
         self.warn(&page.source.path, &made);
         let slug = member(&made, "slug");

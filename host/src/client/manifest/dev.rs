@@ -145,6 +145,7 @@ impl Dev {
             out: Out { json: true },
             message: None,
             bar: Progress::steps("apply", plan.steps.len()),
+            then: "The next save goes on.",
         };
         applying.run(state, &plan).await?;
         drop(applying);

@@ -2,6 +2,7 @@
 
 mod apply;
 mod dev;
+mod once;
 mod plan;
 mod pull;
 mod state;

@@ -142,14 +142,15 @@ fn environment() -> Environment {
     }
 }
 
-/// The address of a server as everybody writes it, without what follows the host.
+/// The address of a server as everybody writes it, without what follows the host. One without a scheme is meant with https, and on
+/// this machine without.
 ///
 /// # Errors
 /// When it is none.
 pub(super) fn address(text: &str) -> Result<Url> {
-    let whole = match text.contains("://") {
+    let written = |scheme: &str| match text.contains("://") {
         true => text.to_owned(),
-        false => format!("https://{text}"),
+        false => format!("{scheme}://{text}"),
     };
     let wrong = |why: &str| {
         let detail = format!(
@@ -157,7 +158,15 @@ pub(super) fn address(text: &str) -> Result<Url> {
         );
         Failure::new(Exit::Failed, "Not an address", detail)
     };
-    let url = Url::parse(&whole).map_err(|error| wrong(&error.to_string()))?;
+    let parsed = |scheme| {
+        let url = Url::parse(&written(scheme));
+        url.map_err(|error| wrong(&error.to_string()))
+    };
+    let plain = parsed("http")?;
+    let url = match is_local(&plain) {
+        true => plain,
+        false => parsed("https")?,
+    };
     if !matches!(url.scheme(), "http" | "https") {
         return Err(wrong("it must begin with http:// or https://"));
     }
@@ -172,15 +181,19 @@ pub(super) fn address(text: &str) -> Result<Url> {
     Ok(url)
 }
 
-/// Whether what is sent to a server can be read on the way.
-pub(super) fn is_open(server: &Url) -> bool {
-    let local = match server.host() {
+/// Whether a server is on this machine, by its name or address.
+fn is_local(server: &Url) -> bool {
+    match server.host() {
         Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
         Some(url::Host::Ipv4(address)) => address.is_loopback(),
         Some(url::Host::Ipv6(address)) => address.is_loopback(),
         None => false,
-    };
-    server.scheme() == "http" && !local
+    }
+}
+
+/// Whether what is sent to a server can be read on the way.
+pub(super) fn is_open(server: &Url) -> bool {
+    server.scheme() == "http" && !is_local(server)
 }
 
 /// The user's directory of settings.

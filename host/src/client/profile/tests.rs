@@ -104,10 +104,18 @@ fn addresses_are_those_of_servers() {
         address("svc.example").unwrap().as_str(),
         "https://svc.example/"
     );
-    assert_eq!(
-        address("http://[::1]:80/").unwrap().as_str(),
-        "http://[::1]/"
-    );
+    for (written, meant) in [
+        ("http://[::1]:80/", "http://[::1]/"),
+        // Nobody has a certificate for this machine.
+        ("localhost:8080", "http://localhost:8080/"),
+        ("shop.localhost", "http://shop.localhost/"),
+        ("127.0.0.1:8080", "http://127.0.0.1:8080/"),
+        ("https://localhost:8080", "https://localhost:8080/"),
+        ("10.0.0.1:80", "https://10.0.0.1:80/"),
+        ("localhost.example", "https://localhost.example/"),
+    ] {
+        assert_eq!(address(written).unwrap().as_str(), meant, "{written}");
+    }
     for wrong in [
         "",
         "https://",

@@ -9,6 +9,7 @@ use crate::control::change::{Change, Followers};
 #[cfg(debug_assertions)]
 use crate::control::crossing;
 use crate::control::residue::Residue;
+use svc_base::fault;
 use svc_base::positions::{Position, Unacknowledged};
 
 /// How many queued writes share one commit at most.
@@ -46,6 +47,7 @@ pub(super) fn write_loop(
         let written = run_group(connection, group, residue);
         if written.failure.is_none() {
             position = position.next();
+            fault::point("commit.made");
         }
         waiting.committed(position, written);
         // One machine has acknowledged a commit once it is synced: nothing is awaited. Where other machines follow this database,
@@ -53,6 +55,7 @@ pub(super) fn write_loop(
         let acknowledged = position;
         for written in waiting.acknowledged(acknowledged) {
             followers.deliver(&written.changes);
+            fault::point("commit.delivered");
             written.tell();
         }
     }

@@ -150,7 +150,7 @@ pub async fn delete(
         WhichContent
     ),
     responses((status = 200, description = "The source, or that it has not changed.", body = ContentView)),
-    extensions(("x-problems" = json!("owner forbidden not_found"))),
+    extensions(("x-problems" = json!("owner forbidden not_found capacity_reached"))),
     security(("bearer" = []))
 )]
 pub async fn content(

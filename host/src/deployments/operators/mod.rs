@@ -3,7 +3,6 @@
 mod store;
 
 use std::collections::{BTreeSet, HashSet};
-use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -115,10 +114,9 @@ pub async fn follow_content(
     control: &Control,
     content: &Content,
     place: &Place,
-    data: &Path,
+    before: &Place,
 ) -> anyhow::Result<()> {
-    let before = Place::noted(data)?;
-    if *place == before && place.lasts() {
+    if place == before && place.lasts() {
         return Ok(());
     }
     let mut missing = contents(control).await?;

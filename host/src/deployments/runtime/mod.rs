@@ -88,10 +88,8 @@ impl Deployments {
         let Some(digest) = self.control.read(move |c| store::runtime(c, &name)).await? else {
             return Ok(None);
         };
-        Ok(self
-            .content
-            .get(&digest)
-            .await?
-            .map(|bytes| (digest, bytes)))
+        let bytes = self.content.get(&digest).await?;
+        let bytes = bytes.ok_or_else(|| anyhow::anyhow!("runtime {digest} is missing"))?;
+        Ok(Some((digest, bytes)))
     }
 }

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, header};
 
 use super::TYPINGS;
-use crate::deployments::{Deployments, answer};
+use crate::deployments::{Deployments, answer, problems};
 use crate::http::problem::Problem;
 
 /// The script of a page
@@ -21,7 +21,7 @@ use crate::http::problem::Problem;
         (status = 206, description = "The range that was asked for.", content_type = "text/javascript", body = String),
         (status = 304, description = "It never changes.")
     ),
-    extensions(("x-problems" = json!("not_found range_not_satisfiable")))
+    extensions(("x-problems" = json!("not_found range_not_satisfiable capacity_reached")))
 )]
 pub async fn runtime(
     State(deployments): State<Arc<Deployments>>,
@@ -30,7 +30,7 @@ pub async fn runtime(
 ) -> Result<Response, Problem> {
     let name = file.strip_suffix(".js").ok_or_else(Problem::not_found)?;
     let found = deployments.runtime(name).await;
-    let found = found.map_err(|error| Problem::internal(&format!("{error:#}")))?;
+    let found = found.map_err(|error| problems::failed(&error))?;
     let (digest, bytes) = found.ok_or_else(Problem::not_found)?;
     answer::immutable("text/javascript; charset=utf-8", &digest, &bytes, &headers)
 }

@@ -28,7 +28,7 @@ fn the_oldest_goes_when_there_is_too_much_and_when_it_is_too_old() {
     let kept = history.past(None, usize::MAX).unwrap().moments;
     assert!(kept.len() > 20, "{}", kept.len());
 
-    // What is there still is never too old, and what it was before is.
+    // The present state is never too old, and the one before it is.
     site.terms
         .clock
         .advance(std::time::Duration::from_secs(6 * 24 * 3600));

@@ -201,7 +201,7 @@ fn a_crash_blurs_what_was_not_taken_and_loses_nothing_else() {
     history.take(&mut site.connection.borrow_mut()).unwrap();
     let lost = add(&site, &mut history, "second");
     add(&site, &mut history, "third");
-    // Nobody takes the two, and the process is another.
+    // Another process goes on, before the two are taken.
     drop(history);
     site.tick();
     let mut history = site.history();

@@ -57,7 +57,7 @@ fn commits_go_on_being_counted_where_another_chain_begins() {
     }
     history.take(&mut site.connection.borrow_mut()).unwrap();
     drop(history);
-    // Nobody has seen this, so that there is a gap.
+    // A commit that was never noted: there is a gap.
     site.copy_log("TRUNCATE");
     let mut history = site.history();
     history.take(&mut site.connection.borrow_mut()).unwrap();
@@ -104,7 +104,7 @@ fn a_record_that_leads_elsewhere_is_named_and_never_restored() {
     assert_eq!(site.at(&history, first), ["first"]);
     let refused = history.at(second).unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::InvalidData);
-    // Whoever opens it next does not go on with it.
+    // The next to open it does not go on with it.
     drop(history);
     let mut history = site.history();
     let third = add(&site, &mut history, "third");

@@ -1,0 +1,55 @@
+//! Creations of `svc apply` that an apply before it may have asked for: one that was killed while its request was under way.
+
+use serde_json::Value;
+
+use crate::client::api::Api;
+use crate::client::calls::Call;
+use crate::client::error::Result;
+use crate::content::Digest;
+
+/// How often the same may be made and deleted in a day until it is made without looking back.
+const TRIES: u32 = 4;
+
+/// Makes something below `at`, or returns what the same request has made already, as long as `look` still finds that.
+///
+/// # Errors
+/// The server's.
+pub(super) async fn make(
+    api: &Api,
+    call: &'static Call,
+    at: &[&str],
+    body: Value,
+    look: &'static Call,
+) -> Result<Value> {
+    let mut gone = String::new();
+    for _ in 0..TRIES {
+        let asked = api.call(call, at).body(body.clone());
+        let (made, is_replayed) = asked.once(key(call, &body, &gone)).await?;
+        if !is_replayed || is_there(api, look, at, &made).await? {
+            return Ok(made);
+        }
+        // Somebody has deleted it since, and it is wanted again: under the next key, for the same reason.
+        gone = id_of(&made);
+    }
+    api.call(call, at).body(body).answer().await
+}
+
+/// Key of what is asked for after something was deleted: the same for the same.
+fn key(call: &Call, body: &Value, gone: &str) -> String {
+    let asked = format!("{} {gone} {body}", call.path);
+    format!("apply-{}", Digest::of(asked.as_bytes()))
+}
+
+fn id_of(made: &Value) -> String {
+    made["id"].as_str().unwrap_or_default().to_owned()
+}
+
+async fn is_there(api: &Api, look: &'static Call, at: &[&str], made: &Value) -> Result<bool> {
+    let id = id_of(made);
+    let parts = [at, &[id.as_str()]].concat();
+    match api.call(look, &parts).answer().await {
+        Ok(found) => Ok(found["id"] == made["id"]),
+        Err(failure) if failure.is_missing() => Ok(false),
+        Err(failure) => Err(failure),
+    }
+}

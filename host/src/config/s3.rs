@@ -1,0 +1,226 @@
+//! Settings of a bucket that content lies in: `s3://` in `content_url`, at Amazon or at whoever speaks the same protocol.
+
+use anyhow::bail;
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+/// Access to a bucket. The variables of the environment that every tool for S3 knows beat the file.
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct S3 {
+    /// Where the protocol is spoken, without the bucket; Amazon's own place of the region if it is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<Url>,
+    /// Region of the bucket.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
+    /// Name of the key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub access_key_id: Option<String>,
+    /// The key itself.
+    #[serde(serialize_with = "super::masked")]
+    pub secret_access_key: String,
+    /// Settings of the environment alone, by their names in lower case.
+    #[serde(skip)]
+    more: Vec<(String, String)>,
+}
+
+impl std::fmt::Debug for S3 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("S3");
+        shown.field("endpoint", &self.endpoint.as_ref().map(Url::as_str));
+        shown.field("region", &self.region);
+        shown.finish_non_exhaustive()
+    }
+}
+
+/// Variable that allows plain HTTP to another machine.
+const ALLOW_HTTP: &str = "AWS_ALLOW_HTTP";
+/// Further variables of the environment: temporary keys, the role of a machine, a container or a cluster's account, and how
+/// the bucket is named in addresses.
+const MORE: &[&str] = &[
+    "AWS_SESSION_TOKEN",
+    "AWS_VIRTUAL_HOSTED_STYLE_REQUEST",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_ROLE_ARN",
+    "AWS_ROLE_SESSION_NAME",
+    "AWS_ENDPOINT_URL_STS",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+    "AWS_METADATA_ENDPOINT",
+];
+
+impl S3 {
+    /// Access to the bucket that content lies in, if it lies in one: the settings of the file with those of the environment.
+    ///
+    /// # Errors
+    /// When one of them cannot be used.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "secrets of tables come from the environment"
+    )]
+    pub(super) fn of(content: Option<&Url>, file: Option<Self>) -> anyhow::Result<Option<Self>> {
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let bucket = content.filter(|url| url.scheme() == "s3");
+        let access = bucket.map(|_| file.unwrap_or_default().with(variable));
+        access.transpose()
+    }
+
+    fn with(mut self, variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<Self> {
+        let first = |names: &[&str]| names.iter().find_map(|name| variable(name));
+        if let Some(url) = first(&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"]) {
+            let Ok(url) = url.parse() else {
+                bail!("AWS_ENDPOINT_URL is no URL: name one as https://s3.example.com");
+            };
+            self.endpoint = Some(url);
+        }
+        self.region = first(&["AWS_REGION", "AWS_DEFAULT_REGION"]).or(self.region);
+        // One of the two with the other of the file would be nobody's key.
+        if let Some(id) = variable("AWS_ACCESS_KEY_ID") {
+            self.access_key_id = Some(id);
+            self.secret_access_key = variable("AWS_SECRET_ACCESS_KEY").unwrap_or_default();
+        }
+        let named = MORE.iter().filter_map(|name| Some((name, variable(name)?)));
+        self.more = named.map(|(name, it)| (name.to_lowercase(), it)).collect();
+        if self.access_key_id.is_some() == self.secret_access_key.is_empty() {
+            bail!(
+                "s3: an access key has two parts: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or `access_key_id` and `secret_access_key` of [s3]"
+            );
+        }
+        self.check_endpoint(variable(ALLOW_HTTP).as_deref() == Some("true"))?;
+        Ok(self)
+    }
+
+    fn check_endpoint(&self, allow_http: bool) -> anyhow::Result<()> {
+        let Some(url) = &self.endpoint else {
+            return Ok(());
+        };
+        let plain = url.username().is_empty()
+            && url.password().is_none()
+            && url.query().is_none()
+            && url.fragment().is_none();
+        if !plain || !matches!(url.scheme(), "http" | "https") {
+            bail!(
+                "s3.endpoint must be a URL such as https://s3.example.com, without a user, a password or a query: keys have settings of their own"
+            );
+        }
+        if url.scheme() == "http" && !allow_http && !super::stripe::is_loopback(url) {
+            bail!(
+                "s3.endpoint is plain HTTP to another machine, where anybody on the way can read and change content: use https, or set {ALLOW_HTTP}=true if the network is yours alone"
+            );
+        }
+        Ok(())
+    }
+
+    /// The settings by the names that the store's library knows them by.
+    pub fn named(&self) -> impl Iterator<Item = (&str, &str)> {
+        let secret = Some(self.secret_access_key.as_str());
+        let own = [
+            ("aws_endpoint", self.endpoint.as_ref().map(Url::as_str)),
+            ("aws_region", self.region.as_deref()),
+            ("aws_access_key_id", self.access_key_id.as_deref()),
+            ("aws_secret_access_key", secret.filter(|it| !it.is_empty())),
+        ];
+        let own = own.into_iter();
+        let own = own.filter_map(|(name, value)| Some((name, value?)));
+        own.chain(self.more.iter().map(|(name, it)| (&**name, &**it)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(toml: &str, environment: &[(&str, &str)]) -> anyhow::Result<S3> {
+        let settings: S3 = toml::from_str(toml)?;
+        let value = |name: &str| environment.iter().find(|it| it.0 == name);
+        settings.with(|name| value(name).map(|it| it.1.to_owned()))
+    }
+
+    #[test]
+    fn the_environment_beats_the_file_and_secrets_stay_unseen() {
+        let toml = "endpoint = 'https://s3.example.com'\nregion = 'eu'\naccess_key_id = 'file'\nsecret_access_key = 'hush'";
+        let named = |s3: &S3| {
+            s3.named()
+                .map(|(n, v)| format!("{n}={v}"))
+                .collect::<Vec<_>>()
+        };
+        let file = read(toml, &[]).unwrap();
+        assert_eq!(
+            named(&file),
+            [
+                "aws_endpoint=https://s3.example.com/",
+                "aws_region=eu",
+                "aws_access_key_id=file",
+                "aws_secret_access_key=hush"
+            ]
+        );
+        let environment = [
+            ("AWS_ENDPOINT_URL", "http://127.0.0.1:9000"),
+            ("AWS_DEFAULT_REGION", "us"),
+            ("AWS_ACCESS_KEY_ID", "id"),
+            ("AWS_SECRET_ACCESS_KEY", "quiet"),
+            ("AWS_SESSION_TOKEN", "silent"),
+        ];
+        let both = read(toml, &environment).unwrap();
+        assert_eq!(
+            named(&both),
+            [
+                "aws_endpoint=http://127.0.0.1:9000/",
+                "aws_region=us",
+                "aws_access_key_id=id",
+                "aws_secret_access_key=quiet",
+                "aws_session_token=silent"
+            ]
+        );
+        let shown = format!("{both:?}{}", toml::to_string(&both).unwrap());
+        for secret in ["hush", "quiet", "silent"] {
+            assert!(!shown.contains(secret), "{shown}");
+        }
+        assert_eq!(named(&read("", &[]).unwrap()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_named() {
+        let key = "access_key_id = 'id'\nsecret_access_key = 'hush'\n";
+        for (toml, environment, says) in [
+            ("access_key_id = 'id'", None, "two parts"),
+            ("secret_access_key = 'hush'", None, "two parts"),
+            (key, Some(("AWS_ACCESS_KEY_ID", "other")), "two parts"),
+            ("", Some(("AWS_ENDPOINT_URL", "hush")), "is no URL"),
+            (
+                "endpoint = 'https://me:hush@s3.example.com'",
+                None,
+                "without a user",
+            ),
+            (
+                "endpoint = 'https://s3.example.com/?hush'",
+                None,
+                "without a user",
+            ),
+            (
+                "endpoint = 'ftp://hush.example.com'",
+                None,
+                "without a user",
+            ),
+            (
+                "endpoint = 'http://hush.example.com'",
+                None,
+                "AWS_ALLOW_HTTP",
+            ),
+            ("bucket = 'hush'", None, "unknown field"),
+        ] {
+            let environment = Vec::from_iter(environment);
+            let error = format!("{:#}", read(toml, &environment).unwrap_err());
+            assert!(error.contains(says), "{toml}: {error}");
+            assert!(
+                says == "unknown field" || !error.contains("hush"),
+                "{error}"
+            );
+        }
+        let allowed = [("AWS_ALLOW_HTTP", "true")];
+        assert!(read("endpoint = 'http://minio:9000'", &allowed).is_ok());
+        assert!(read("endpoint = 'http://localhost:9000'", &[]).is_ok());
+    }
+}

@@ -1,0 +1,188 @@
+//! Content in a bucket of a store that speaks S3's protocol: how it is opened, and an installation's claim on it.
+//!
+//! The claim is an object with the installation's name, written where there is none. Two that shared a prefix would each delete
+//! what only the other knows, and one that is another's or was emptied must not be taken for one that is new.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, bail};
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use object_store::aws::AmazonS3Builder;
+use object_store::prefix::PrefixStore;
+use object_store::{
+    BackoffConfig, Error, ObjectStore, ObjectStoreExt as _, ObjectStoreScheme, PutMode, RetryConfig,
+};
+use url::Url;
+
+use super::claim::{self, OWNER};
+use super::local::MARKER;
+use super::requests::Connector;
+use super::store::digest_at;
+use crate::config::S3;
+use crate::outbound::Outbound;
+use svc_base::random::Random;
+
+/// How often what fails for a moment is tried again, and until when such a trial may begin.
+const RETRIES: usize = 3;
+const RETRY_TIME: Duration = Duration::from_secs(10);
+
+const REFUSED: &str = "the store refuses these keys: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or those of [s3], and that they may get, put, delete and list there";
+const NO_BUCKET: &str = "there is no such bucket: make it, or check its name, the endpoint (AWS_ENDPOINT_URL) and the region (AWS_REGION)";
+const FAILING: &str = "the store does not answer as it should: check the endpoint (AWS_ENDPOINT_URL), the region (AWS_REGION), and, if this machine has no role of its own, that keys are set (AWS_ACCESS_KEY_ID)";
+
+/// A bucket with the prefix below which content lies.
+pub(super) type Bucket = PrefixStore<object_store::aws::AmazonS3>;
+
+/// Opens the bucket that a URL names. Nothing is asked of it yet.
+///
+/// # Errors
+/// Settings that name no store.
+pub(super) fn open(url: &Url, access: &S3, outbound: Outbound) -> anyhow::Result<Bucket> {
+    let (_, below) = ObjectStoreScheme::parse(url)?;
+    let retry = RetryConfig {
+        backoff: BackoffConfig {
+            max_backoff: Duration::from_secs(1),
+            ..BackoffConfig::default()
+        },
+        max_retries: RETRIES,
+        retry_timeout: RETRY_TIME,
+    };
+    let mut builder = AmazonS3Builder::new()
+        .with_bucket_name(url.host_str().context("the URL names no bucket")?)
+        .with_http_connector(Connector(outbound))
+        .with_retry(retry)
+        // Not every store takes the deletion of many at once, and content goes one by one.
+        .with_disable_bulk_delete(true);
+    for (name, value) in access.named() {
+        builder = builder.with_config(name.parse()?, value);
+    }
+    Ok(PrefixStore::new(builder.build()?, below))
+}
+
+/// Claims a bucket for the installation in `data`. One that `is_known` has its content already; another is new, or has nothing
+/// but what was copied from where content was before.
+///
+/// # Errors
+/// A bucket that is another's, that is not as it was left, that has other objects, or that does not answer.
+pub(super) async fn claim(
+    store: &dyn ObjectStore,
+    data: &Path,
+    is_known: bool,
+    random: &Random,
+) -> anyhow::Result<()> {
+    let own = claim::own(data, random)?;
+    let owner = match owner(store).await? {
+        Some(owner) => owner,
+        None if is_known => bail!(
+            "it is not as this installation has left it: are the bucket, the prefix and the endpoint those of before?"
+        ),
+        None => {
+            check_is_for_content(store).await?;
+            put_owner(store, &own).await?;
+            let written = owner(store).await?;
+            written.context("it does not have what was just written to it")?
+        }
+    };
+    if owner != own.as_bytes() {
+        bail!(
+            "it belongs to another installation: name a bucket or a prefix of this one's own, or delete the object `{OWNER}` there, if that installation is no more"
+        );
+    }
+    Ok(())
+}
+
+/// Name of the installation that a bucket belongs to, if there is one.
+async fn owner(store: &dyn ObjectStore) -> anyhow::Result<Option<bytes::Bytes>> {
+    let found = async { store.get(&OWNER.into()).await?.bytes().await };
+    match found.await {
+        Ok(owner) => Ok(Some(owner)),
+        Err(Error::NotFound { .. }) => Ok(None),
+        Err(error) => Err(why(error)),
+    }
+}
+
+/// Writes the name of the installation, unless another was quicker.
+async fn put_owner(store: &dyn ObjectStore, own: &str) -> anyhow::Result<()> {
+    let path = OWNER.into();
+    let name = || own.to_owned().into();
+    let put = store.put_opts(&path, name(), PutMode::Create.into());
+    match put.await {
+        Ok(_) | Err(Error::AlreadyExists { .. }) => Ok(()),
+        // Some stores do not know the condition and say so. Then what is read afterwards has to do.
+        Err(error) if error.to_string().contains("NotImplemented") => {
+            let put = store.put(&path, name()).await;
+            put.map(|_| ()).map_err(why)
+        }
+        Err(error) => Err(why(error)),
+    }
+}
+
+/// Refuses a bucket with anything else than content.
+async fn check_is_for_content(store: &dyn ObjectStore) -> anyhow::Result<()> {
+    let mut objects = store.list(None).boxed();
+    while let Some(object) = objects.try_next().await.map_err(why)? {
+        let name = object.location.as_ref();
+        if name != MARKER && digest_at(name).is_none() {
+            bail!("it has other objects, such as {name}: name a prefix for content alone");
+        }
+    }
+    Ok(())
+}
+
+/// An error with what to do.
+#[allow(clippy::needless_pass_by_value, reason = "of `map_err`")]
+fn why(error: Error) -> anyhow::Error {
+    // Its text holds those of its causes, which is all that is told where a list fails.
+    let told = error.to_string();
+    let advice = match error {
+        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => REFUSED,
+        Error::NotFound { .. } => NO_BUCKET,
+        _ if told.contains("403 Forbidden") => REFUSED,
+        _ if told.contains("NoSuchBucket") => NO_BUCKET,
+        _ => FAILING,
+    };
+    anyhow!(told).context(advice)
+}
+
+#[cfg(test)]
+mod tests {
+    use object_store::memory::InMemory;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_bucket_is_one_installations_and_for_content_alone() {
+        let root = tempfile::tempdir().unwrap();
+        let [one, other] = ["one", "other"].map(|name| root.path().join(name));
+        for data in [&one, &other] {
+            std::fs::create_dir(data).unwrap();
+        }
+        let store = InMemory::new();
+        let take = async |data: &Path, is_known| {
+            let random = Random::system();
+            let taken = claim(&store, data, is_known, &random).await;
+            taken.map_err(|error| error.to_string())
+        };
+        let refused = async |data: &Path, is_known, says: &str| {
+            let error = take(data, is_known).await.unwrap_err();
+            assert!(error.contains(says), "{error}");
+        };
+        refused(&one, true, "not as this installation has left it").await;
+        for is_known in [false, true] {
+            take(&one, is_known).await.unwrap();
+            refused(&other, is_known, "belongs to another installation").await;
+        }
+        // What was copied from below the data is taken, and nothing else.
+        store.delete(&OWNER.into()).await.unwrap();
+        let object = format!("0f/{}", "a".repeat(62));
+        for name in [MARKER, &object] {
+            store.put(&name.into(), "x".into()).await.unwrap();
+        }
+        take(&other, false).await.unwrap();
+        store.delete(&OWNER.into()).await.unwrap();
+        store.put(&"letters".into(), "x".into()).await.unwrap();
+        refused(&one, false, "such as letters").await;
+        assert!(store.get(&OWNER.into()).await.is_err());
+    }
+}

@@ -1,0 +1,234 @@
+//! A store that speaks S3's protocol, in this process: as much of it as a bucket of content needs, and whatever can go wrong.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, Method, StatusCode, Uri};
+use serde_json::json;
+use svc::config::{S3, Settings};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+/// Key that the store takes.
+const KEY: (&str, &str) = ("AKIDOFTESTS", "secret-of-the-tests-key");
+/// Word of a container that is given the key.
+const TOKEN: &str = "word-of-the-container";
+/// How many objects a page of a list has.
+const PAGE: usize = 3;
+
+/// How the store answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mood {
+    /// As it should.
+    #[default]
+    Well,
+    /// With 503 to everything.
+    Down,
+    /// With 500 to every other request.
+    Stumbling,
+    /// With 501 to writes with a condition.
+    Plain,
+}
+
+/// A store with a bucket `pages`. Dropping it ends it.
+#[derive(Debug)]
+pub struct Bucket {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    objects: Mutex<BTreeMap<String, Bytes>>,
+    mood: Mutex<Mood>,
+    asked: Mutex<Vec<String>>,
+}
+
+impl Bucket {
+    /// Starts one on a free port.
+    pub async fn start() -> Self {
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let listener = TcpListener::bind(address).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let shared = Arc::<Shared>::default();
+        let app = Router::new().fallback(answer);
+        let app = app.with_state(Arc::clone(&shared));
+        let task = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+        Self {
+            shared,
+            address,
+            task,
+        }
+    }
+
+    /// Has a server keep its content here, below a prefix.
+    pub fn settings(&self, prefix: &str, settings: &mut Settings) {
+        let url = format!("s3://pages/{prefix}");
+        settings.content_url = Some(url.parse().unwrap());
+        let mut s3 = S3::default();
+        s3.endpoint = Some(self.endpoint().parse().unwrap());
+        s3.region = Some("eu-test-1".to_owned());
+        s3.access_key_id = Some(KEY.0.to_owned());
+        s3.secret_access_key = KEY.1.to_owned();
+        settings.s3 = Some(s3);
+    }
+
+    /// The environment of a process that keeps its content here.
+    pub fn environment(&self) -> [(&'static str, String); 4] {
+        [
+            ("AWS_ENDPOINT_URL", self.endpoint()),
+            ("AWS_REGION", "eu-test-1".to_owned()),
+            ("AWS_ACCESS_KEY_ID", KEY.0.to_owned()),
+            ("AWS_SECRET_ACCESS_KEY", KEY.1.to_owned()),
+        ]
+    }
+
+    /// The environment of a container, which is given a key by an address beside it; `token` is a file for its word.
+    pub fn environment_of_container(&self, token: &Path) -> [(&'static str, String); 3] {
+        std::fs::write(token, TOKEN).unwrap();
+        let keys = format!("{}/keys", self.endpoint());
+        [
+            ("AWS_ENDPOINT_URL", self.endpoint()),
+            ("AWS_CONTAINER_CREDENTIALS_FULL_URI", keys),
+            (
+                "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+                token.to_str().unwrap().to_owned(),
+            ),
+        ]
+    }
+
+    /// The secret part of the key.
+    pub fn secret() -> &'static str {
+        KEY.1
+    }
+
+    fn endpoint(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Changes how it answers.
+    pub fn set(&self, mood: Mood) {
+        *self.shared.mood.lock().unwrap() = mood;
+    }
+
+    /// Changes its objects, which are known by their bucket and their name.
+    pub fn objects<T>(&self, change: impl FnOnce(&mut BTreeMap<String, Bytes>) -> T) -> T {
+        change(&mut self.shared.objects.lock().unwrap())
+    }
+
+    /// Methods and paths of the requests since it was last asked.
+    pub fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut self.shared.asked.lock().unwrap())
+    }
+}
+
+impl Drop for Bucket {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// An error as the protocol writes it, with what a log should not have.
+fn error(status: u16, code: &str, key: &str) -> Response {
+    let document = format!(
+        "<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>It is so.</Message><AWSAccessKeyId>{key}</AWSAccessKeyId></Error>"
+    );
+    let status = StatusCode::from_u16(status).unwrap();
+    (status, document).into_response()
+}
+
+async fn answer(
+    State(shared): State<Arc<Shared>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let query = url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+    let query: BTreeMap<String, String> = query.into_owned().collect();
+    let path = uri.path().trim_start_matches('/').to_owned();
+    let mood = *shared.mood.lock().unwrap();
+    let mut asked = shared.asked.lock().unwrap();
+    asked.push(format!("{method} {path}"));
+    if mood == Mood::Stumbling && asked.len() % 2 == 1 {
+        return error(500, "InternalError", "");
+    }
+    drop(asked);
+    if mood == Mood::Down {
+        return error(503, "SlowDown", "");
+    }
+    let signed = headers["authorization"].to_str().unwrap();
+    if path == "keys" && signed == TOKEN {
+        let keys = json!({ "AccessKeyId": KEY.0, "SecretAccessKey": KEY.1, "Token": TOKEN, "Expiration": "2999-01-01T00:00:00Z" });
+        return keys.to_string().into_response();
+    }
+    let key = signed.split(['=', '/']).nth(1).unwrap();
+    if key != KEY.0 {
+        return error(403, "InvalidAccessKeyId", key);
+    }
+    if !path.starts_with("pages") {
+        return error(404, "NoSuchBucket", "");
+    }
+    let mut objects = shared.objects.lock().unwrap();
+    let conditional = headers.contains_key("if-none-match");
+    match (method, objects.get(&path)) {
+        (Method::GET, _) if query.contains_key("list-type") => list(&objects, &query),
+        (Method::GET, Some(object)) => {
+            let seen = [
+                ("last-modified", "Fri, 20 Nov 2026 12:00:00 GMT"),
+                ("etag", "\"1\""),
+            ];
+            (seen, object.clone()).into_response()
+        }
+        (Method::GET, None) => error(404, "NoSuchKey", ""),
+        (Method::PUT, _) if conditional && mood == Mood::Plain => error(501, "NotImplemented", ""),
+        (Method::PUT, Some(_)) if conditional => error(412, "PreconditionFailed", ""),
+        (Method::PUT, _) => {
+            objects.insert(path, body);
+            [("etag", "\"1\"")].into_response()
+        }
+        (Method::DELETE, _) => {
+            objects.remove(&path);
+            StatusCode::NO_CONTENT.into_response()
+        }
+        (method, _) => panic!("{method} is not spoken here"),
+    }
+}
+
+/// One page of a list; where the next begins is the name before it.
+fn list(objects: &BTreeMap<String, Bytes>, query: &BTreeMap<String, String>) -> Response {
+    let prefix = query.get("prefix").map_or("", String::as_str);
+    let after = query.get("continuation-token").map_or("", String::as_str);
+    let names = objects.iter().filter_map(|(path, object)| {
+        let name = path.strip_prefix("pages/")?;
+        (name.starts_with(prefix) && name > after).then_some((name, object.len()))
+    });
+    let mut names: Vec<_> = names.collect();
+    let more = names.len() > PAGE;
+    names.truncate(PAGE);
+    let mut document = format!("<ListBucketResult><IsTruncated>{more}</IsTruncated>");
+    if let Some((last, _)) = names.last().filter(|_| more) {
+        write!(
+            document,
+            "<NextContinuationToken>{last}</NextContinuationToken>"
+        )
+        .unwrap();
+    }
+    for (name, bytes) in names {
+        write!(
+            document,
+            "<Contents><Key>{name}</Key><LastModified>2026-11-20T12:00:00.000Z</LastModified><ETag>\"1\"</ETag><Size>{bytes}</Size></Contents>"
+        )
+        .unwrap();
+    }
+    document.push_str("</ListBucketResult>");
+    document.into_response()
+}
