@@ -1,11 +1,10 @@
 // Pages of one backend in a room, in a real browser: the guide's chat, and connections that are lost.
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import { connect, createServer } from 'node:net';
 import { after, before, test } from 'node:test';
 import { openPage, startBrowser } from './lib/browser.mjs';
 import { startSvc } from './lib/svc.mjs';
+import { byWay, hasten, startWay } from './lib/way.mjs';
 
 const ddl = 'CREATE TABLE notes (id INTEGER PRIMARY KEY);';
 const blank = '<!doctype html><html lang="en"><title>Blank</title><link rel="icon" href="data:,"><p>Blank</p></html>';
@@ -59,74 +58,6 @@ const until = (tab, name, count = 1) =>
     [name, count],
     { timeout: 90_000 },
   );
-
-/** Every wait of a page's is written down, and over at once; a socket's own time is not touched. */
-async function hasten(tab) {
-  await tab.addInitScript(() => {
-    window.waits = [];
-    const wait = window.setTimeout;
-    Math.random = () => 0.999999;
-    window.setTimeout = (work, time = 0) => {
-      if (time > 0) window.waits.push(Math.round(time / 1000));
-      return wait(work, Math.min(time, 20));
-    };
-  });
-}
-
-/** A way to the server that can be cut, and mended; pages that come by it have its address. */
-async function startWay() {
-  const { port } = new URL(svc.url);
-  const through = new Set();
-  let whole = true;
-  let attempts = 0;
-  const server = createServer((client) => {
-    attempts += 1;
-    const peer = whole && connect({ port, host: '127.0.0.1' });
-    if (!peer) return client.destroy();
-    for (const [from, to] of [[client, peer], [peer, client]]) {
-      through.add(from);
-      from.on('error', () => to.destroy());
-      from.on('close', () => (through.delete(from), to.destroy()));
-    }
-    // The server is told the address that the page has: what is tested is the way, not the host.
-    client.once('data', (head) => {
-      peer.write(head.toString('latin1').replace(/(\r\nHost: [^:]+):\d+/i, `$1:${port}`), 'latin1');
-      client.pipe(peer);
-    });
-    peer.pipe(client);
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return {
-    port: server.address().port,
-    cut() {
-      whole = false;
-      for (const socket of through) socket.destroy();
-    },
-    mend() {
-      whole = true;
-    },
-    attempts: () => attempts,
-    stop() {
-      for (const socket of through) socket.destroy();
-      server.close();
-    },
-  };
-}
-
-/** Has a page's sockets, and them alone, go another way: browsers connect to the host of the page. */
-async function byWay(tab, way) {
-  await tab.addInitScript((port) => {
-    const Real = window.WebSocket;
-    window.WebSocket = class extends Real {
-      constructor(url) {
-        const other = new URL(url);
-        other.port = port;
-        super(other.href);
-      }
-    };
-  }, way.port);
-}
 
 test('two pages chat with the page of the guide', async () => {
   const [one, two] = [await open(chat.url), await open(chat.url)];
@@ -212,7 +143,7 @@ test('what is wrong is said at once', async () => {
 });
 
 test('a lost connection is opened again, after longer and longer waits', async () => {
-  const way = await startWay();
+  const way = await startWay(svc.url);
   const { page: tab, context } = await open(page.url, async (tab) => {
     await hasten(tab);
     await byWay(tab, way);
@@ -248,7 +179,7 @@ test('a lost connection is opened again, after longer and longer waits', async (
 });
 
 test('waits are random, up to their step', async () => {
-  const way = await startWay();
+  const way = await startWay(svc.url);
   const { page: tab, context } = await open(page.url, async (tab) => {
     await byWay(tab, way);
     await tab.addInitScript(() => {
@@ -271,7 +202,7 @@ test('waits are random, up to their step', async () => {
 });
 
 test('a page that comes back to the foreground does not wait', async () => {
-  const way = await startWay();
+  const way = await startWay(svc.url);
   const { page: tab, context } = await open(page.url, async (tab) => {
     await byWay(tab, way);
     await tab.addInitScript(() => {

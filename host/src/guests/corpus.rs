@@ -227,6 +227,14 @@ mod tests {
     }
 
     #[test]
+    fn every_type_of_content_is_asked_about() {
+        for kind in ContentType::ALL {
+            let asked = RENDER.iter().any(|case| case.content_type == kind);
+            assert!(asked, "no source of {kind}");
+        }
+    }
+
+    #[test]
     fn pieces_are_read_with_their_headers() {
         let cases = gate();
         assert!(cases.len() > 700, "{}", cases.len());

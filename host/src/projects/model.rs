@@ -42,6 +42,26 @@ pub struct Project {
     pub expires_at: Option<Timestamp>,
 }
 
+impl Project {
+    /// A project to be made, which has no host label yet.
+    pub fn new(id: ProjectId, workspace: WorkspaceRef, new: NewProject, now: Timestamp) -> Self {
+        let seconds = |ttl| i64::try_from(ttl).unwrap_or(i64::MAX);
+        Self {
+            id,
+            workspace,
+            name: new.name,
+            description: new.description.filter(|text| !text.is_empty()),
+            host_label: String::new(),
+            allowed_providers: None,
+            home: None,
+            created_at: now,
+            updated_at: now,
+            backend: None,
+            expires_at: new.ttl_seconds.map(|ttl| now.plus_seconds(seconds(ttl))),
+        }
+    }
+}
+
 /// Project to make; its fields are within their bounds.
 #[derive(Clone, Debug)]
 pub struct NewProject {

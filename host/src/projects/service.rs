@@ -79,23 +79,12 @@ impl Projects {
             .ok_or(ProjectError::Forbidden)?;
         let most = owner.plan.projects(&self.config.limits);
         let now = self.clock.now();
-        let seconds = |ttl| i64::try_from(ttl).unwrap_or(i64::MAX);
-        let mut project = Project {
-            id: ProjectId::new(&self.clock, &self.random)?,
-            workspace: WorkspaceRef {
-                id: owner.id,
-                slug: owner.slug,
-            },
-            name: new.name,
-            description: new.description.filter(|text| !text.is_empty()),
-            host_label: String::new(),
-            allowed_providers: None,
-            home: None,
-            backend: None,
-            created_at: now,
-            updated_at: now,
-            expires_at: new.ttl_seconds.map(|ttl| now.plus_seconds(seconds(ttl))),
+        let workspace = WorkspaceRef {
+            id: owner.id,
+            slug: owner.slug,
         };
+        let id = ProjectId::new(&self.clock, &self.random)?;
+        let mut project = Project::new(id, workspace, new, now);
         let spare = self.random.slug(6)?;
         self.control
             .write(move |tx| {

@@ -93,6 +93,7 @@ fn table() -> Vec<Bad> {
         bad(DEPLOY, json!({}), "content"),
         bad(DEPLOY, json!({ "content": null }), "content"),
         bad(DEPLOY, json!({ "content": "" }), "content"),
+        bad(DEPLOY, json!({ "content": " \n" }), "content"),
         bad(DEPLOY, json!({ "type": "html" }), "content"),
         bad(DEPLOY, deploy("type", json!("HTML")), "type"),
         bad(DEPLOY, deploy("type", json!("")), "type"),

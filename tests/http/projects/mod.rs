@@ -135,6 +135,10 @@ async fn what_is_wrong_is_named_and_makes_nothing() {
             "nothing_to_update",
         ),
         (json!({ "name": "" }), "invalid_request"),
+        (
+            json!({ "description": "x".repeat(2001) }),
+            "invalid_request",
+        ),
         (json!({ "ttl_seconds": 60 }), "invalid_request"),
         (
             json!({ "allowed_providers": ["nobody"] }),

@@ -171,6 +171,20 @@ async fn every_transition_is_as_the_table_says() {
         let conflict = stale.problem(409, "revision_conflict");
         assert_eq!(conflict["active_revision_id"], three);
     }
+    let long = "m".repeat(1001);
+    let release =
+        json!({ "revision_id": four, "expected_active_revision_id": three, "message": long });
+    let draft = json!({ "base_revision_id": three, "content": "# Five", "message": long });
+    for (action, body) in [
+        ("promote", &release),
+        ("rollback", &release),
+        ("revisions", &draft),
+    ] {
+        let path = format!("{}/{action}", history.path);
+        let refused = history.owner.post(&server, &path, body).await;
+        let problem = refused.problem(400, "invalid_request");
+        assert!(text(&problem["detail"]).contains("`message`"), "{problem}");
+    }
     check(&four, "draft", "draft").await;
 
     let releases = history

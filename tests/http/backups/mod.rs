@@ -1,0 +1,299 @@
+//! Backups: made while the server runs, of one moment, put back whole.
+
+mod meanwhile;
+mod refusals;
+mod restores;
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use svc_tests::{Ask, Output, Process, TestServer, disk};
+use tempfile::TempDir;
+
+use crate::account::text;
+use crate::house::{GUESTS, House};
+use crate::svc;
+
+/// A directory for backups, and what is done with them.
+struct Vault {
+    directory: TempDir,
+}
+
+impl Vault {
+    fn new() -> Self {
+        Self {
+            directory: TempDir::new().unwrap(),
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    async fn run(&self, data: &Path, command: &str) -> Output {
+        let dir = self.path("backup");
+        svc()
+            .run(data, &[command, dir.to_str().unwrap(), "--json"])
+            .await
+    }
+
+    async fn back_up(&self, data: &Path) -> Value {
+        self.run(data, "backup").await.json()
+    }
+
+    /// Restores into a new directory and finds it whole.
+    async fn restore(&self, name: &str) -> PathBuf {
+        let data = self.path(name);
+        let restored = self.run(&data, "restore").await.json();
+        assert_eq!(restored["restored"], true);
+        whole(&data).await;
+        data
+    }
+
+    /// Fails to restore; returns the directory.
+    async fn restore_refused(&self, name: &str) -> PathBuf {
+        let data = self.path(name);
+        let refused = self.run(&data, "restore").await;
+        assert!(!refused.success, "{refused:?}");
+        data
+    }
+}
+
+/// That everything in a directory is there and nothing else.
+async fn whole(directory: &Path) -> Value {
+    let found = svc().run(directory, &["check", "--json"]).await.json();
+    assert_eq!(
+        (&found["errors"], &found["leftovers"]),
+        (&json!([]), &json!([]))
+    );
+    found
+}
+
+async fn page(process: &Process, slug: &str) -> String {
+    process
+        .get(&format!("/{slug}/raw"))
+        .await
+        .expect(200)
+        .text()
+        .to_owned()
+}
+
+async fn guests(process: &Process) -> Value {
+    let call = json!({ "action": "guests", "params": {} });
+    process.json("/room/api/op", &call).await.expect(200).json()["rows"].take()
+}
+
+/// A house with a guest in its book, two revisions of its page, shares of every kind, and an installed guest.
+async fn furnished() -> House {
+    let house = House::on(TestServer::builder().system_clock().start().await, GUESTS).await;
+    house
+        .define(&[
+            ("add", "INSERT INTO guests (name) VALUES (:name)"),
+            ("guests", "SELECT name FROM guests ORDER BY id"),
+        ])
+        .await;
+    house.done("add", &json!({ "name": "Ada" })).await;
+    for body in [
+        json!({ "content": "plain", "name": "plain" }),
+        json!({ "content": "locked", "name": "locked", "password": "p" }),
+        json!({ "content": "read-me-once", "name": "once", "one_time": true }),
+        json!({ "content": "taken down", "name": "down" }),
+    ] {
+        house.server.slug(&body).await;
+    }
+    let disable = ["deployment", "disable", "down"];
+    assert!(house.server.command(&svc(), &disable).await.success);
+    let folder = house.server.data().join("guests/render");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("000001-own.wasm"), "no component").unwrap();
+    std::fs::write(folder.join(".half"), "being installed").unwrap();
+    house
+}
+
+#[tokio::test]
+async fn everything_comes_back_as_it_was_but_for_what_is_read_once() {
+    let (house, vault) = (furnished().await, Vault::new());
+    house.server.get("/room").answer().await.expect(200);
+    let views = house.server.visits("room").await;
+    assert!(views > 0);
+    let made = vault.back_up(house.server.data()).await;
+    assert_eq!(
+        (&made["complete"], &made["one_time_left_out"]),
+        (&json!(true), &json!(1))
+    );
+    assert_eq!(
+        (&made["databases"]["files"], &made["guests"]["files"]),
+        (&json!(3), &json!(1))
+    );
+    assert_eq!(made["content"]["copied_files"], made["content"]["files"]);
+    assert!(made["content"]["bytes"].as_u64().unwrap() > 0 && made["moment"].is_string());
+    let backup = vault.path("backup");
+    assert_eq!(disk::holding(&backup, "read-me-once"), Vec::<String>::new());
+    let served = svc().run(&backup, &["serve"]).await;
+    assert!(
+        !served.success && served.stderr.contains("is a backup"),
+        "{served:?}"
+    );
+    whole(&backup).await;
+    // What comes later is not in it.
+    house.done("add", &json!({ "name": "Grace" })).await;
+    house.server.post("/once").answer().await.expect(200);
+
+    let data = vault.restore("data").await;
+    let guest = data.join("guests/render/000001-own.wasm");
+    assert_eq!(std::fs::read_to_string(guest).unwrap(), "no component");
+    assert!(!data.join("guests/render/.half").exists());
+    let shown = ["deployment", "show", "room", "--json"];
+    let shown = svc().run(&data, &shown).await.json();
+    assert_eq!(shown["visits"], views);
+    let process = svc().serve(&data, &[]).await;
+    assert_eq!(page(&process, "plain").await, "plain");
+    assert_eq!(page(&process, "room").await, "# One");
+    assert_eq!(process.get("/locked").await.status, 401);
+    assert_eq!(process.get("/down").await.status, 403);
+    process.get("/once").await.problem(404, "not_found");
+    assert_eq!(guests(&process).await, json!([{ "name": "Ada" }]));
+    // The owner's credential and the page's history are there, and everything goes on.
+    let url = process.url(&format!("/api/v1/projects/{}/backend", house.project));
+    let owner = process
+        .client()
+        .get(url)
+        .bearer_auth(&house.owner.credential);
+    let detail = owner.answer().await.expect(200).json();
+    assert_eq!(detail["migrations"][0]["sql"], GUESTS);
+    let add = json!({ "action": "add", "params": { "name": "Joan" } });
+    process.json("/room/api/op", &add).await.expect(200);
+    process
+        .json("/api/v1/deploy", &json!({ "content": "new" }))
+        .await
+        .expect(201);
+    process.kill().await;
+    let process = svc().serve(&data, &[]).await;
+    assert_eq!(
+        guests(&process).await,
+        json!([{ "name": "Ada" }, { "name": "Joan" }])
+    );
+    process.kill().await;
+}
+
+#[tokio::test]
+async fn what_has_not_changed_is_not_copied_again_and_what_is_gone_goes() {
+    let (house, vault) = (furnished().await, Vault::new());
+    let first = vault.back_up(house.server.data()).await;
+    let objects = first["content"]["files"].as_u64().unwrap();
+    let again = vault.back_up(house.server.data()).await;
+    assert_eq!(again["content"]["files"], objects);
+    assert_eq!(
+        (
+            &again["content"]["copied_files"],
+            &again["guests"]["copied_files"]
+        ),
+        (&json!(0), &json!(0))
+    );
+    house.server.slug(&json!({ "content": "one more" })).await;
+    let path = format!("/{}/frontends/room", house.project);
+    house.owner.delete(&house.server, &path).await.expect(204);
+    let more = vault.back_up(house.server.data()).await;
+    assert_eq!(more["content"]["copied_files"], 2, "a source and its page");
+    let backup = vault.path("backup");
+    let found = whole(&backup).await;
+    assert_eq!(more["content"]["files"], found["objects"]);
+    // One state at a time, and everything is for the operator alone.
+    let states = std::fs::read_dir(&backup)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    let states: Vec<_> = states
+        .filter(|name| name.to_str().unwrap().starts_with("state-"))
+        .collect();
+    assert_eq!(states, ["state-3"]);
+    let mut open = vec![backup];
+    while let Some(path) = open.pop() {
+        let mode = path.metadata().unwrap().permissions().mode() & 0o777;
+        let expected = if path.is_dir() { 0o700 } else { 0o600 };
+        assert_eq!(mode, expected, "{path:?}");
+        if path.is_dir() {
+            open.extend(
+                std::fs::read_dir(&path)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path()),
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn damage_is_found_and_mended_by_the_next_backup() {
+    let (house, vault) = (furnished().await, Vault::new());
+    vault.back_up(house.server.data()).await;
+    let backup = vault.path("backup");
+    let damage = |needle: &str| {
+        let name = disk::holding(&backup.join("content"), needle).remove(0);
+        let path = backup.join("content").join(name);
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::write(path, vec![b'x'; bytes.len()]).unwrap();
+    };
+    damage("plain");
+    let checked = svc().run(&backup, &["check"]).await;
+    assert!(
+        !checked.success && checked.stdout.contains("damaged"),
+        "{checked:?}"
+    );
+    // A restore of it changes nothing.
+    let data = vault.restore_refused("data").await;
+    assert!(!data.join("control.db").exists() && !data.join("restoring").exists());
+    let mended = vault.back_up(house.server.data()).await;
+    assert_eq!(
+        (&mended["complete"], &mended["content"]["copied_files"]),
+        (&json!(true), &json!(1))
+    );
+    whole(&backup).await;
+    // What is damaged where it comes from is still whole in the backup.
+    let own = house.server.data().join("content");
+    let name = disk::holding(&own, "taken down").remove(0);
+    std::fs::write(own.join(name), "taken  own").unwrap();
+    assert_eq!(vault.back_up(house.server.data()).await["complete"], true);
+    // Without that, no backup is made of it, and the last one stays.
+    damage("taken down");
+    let refused = vault.run(house.server.data(), "backup").await;
+    let said: Value = serde_json::from_str(&refused.stdout).unwrap();
+    assert!(!refused.success && said["complete"] == false);
+    assert!(!said["errors"].as_array().unwrap().is_empty());
+    let state = std::fs::read_to_string(backup.join("backup.json")).unwrap();
+    assert!(state.contains("state-3"), "{state}");
+}
+
+#[tokio::test]
+async fn what_a_tenant_declares_keeps_nobody_from_a_backup() {
+    let (house, vault) = (furnished().await, Vault::new());
+    for ddl in [
+        "CREATE TABLE p (a UNIQUE); CREATE TABLE c (b REFERENCES p (a))",
+        "CREATE TABLE odd (a CHECK (random() % 2))",
+        "CREATE TABLE n (a)",
+    ] {
+        house.migrate(ddl).await.expect(200);
+    }
+    house
+        .define(&[
+            ("add_p", "INSERT INTO p VALUES (1)"),
+            (
+                "add_odd",
+                "INSERT OR IGNORE INTO odd SELECT value FROM json_each(:values)",
+            ),
+            ("add_n", "INSERT INTO n VALUES (-9223372036854775808)"),
+        ])
+        .await;
+    house.done("add_p", &json!({})).await;
+    house.done("add_n", &json!({})).await;
+    let values = serde_json::to_string(&vec![1; 200]).unwrap();
+    house.done("add_odd", &json!({ "values": values })).await;
+    // A column that cannot be evaluated for the row that is there.
+    let overflow = "ALTER TABLE n ADD COLUMN b INTEGER AS (abs(a))";
+    house.migrate(overflow).await.expect(200);
+    let made = vault.back_up(house.server.data()).await;
+    assert_eq!(made["complete"], true);
+    let note = text(&made["notes"][0]);
+    assert!(note.contains("integer overflow"), "{note}");
+    let found = whole(&vault.restore("data").await).await;
+    assert_eq!(found["notes"], made["notes"]);
+}

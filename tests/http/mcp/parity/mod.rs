@@ -1,0 +1,193 @@
+//! Parity: each operation is called by REST and as a tool's action, on two servers that live alike, and answers the same
+//! but for the differences that `wire` declares.
+//!
+//! Which operations there are says `host/src/operations.rs`; `calls` has calls of each. Beside them, each is called with an
+//! argument that it does not take: in a place that is not there, in one that is another's, and in its own.
+
+mod calls;
+mod wire;
+mod world;
+
+use std::collections::BTreeSet;
+
+use http::Method;
+use serde_json::{Value, json};
+use svc_tests::{Answer, TestServer};
+
+use self::calls::CALLS;
+use self::wire::{actions, arguments, differing};
+use self::world::World;
+use super::client::{Called, Client};
+use super::listing::tools;
+use crate::account::Owner;
+
+/// A call of the table.
+struct Call {
+    id: &'static str,
+    status: u16,
+    arguments: Value,
+    keep: Vec<&'static str>,
+}
+
+fn calls() -> impl Iterator<Item = Call> {
+    CALLS.lines().filter(|line| !line.is_empty()).map(|line| {
+        let (id, line) = line.split_once(' ').unwrap();
+        let (status, line) = line.split_once(' ').unwrap();
+        let end = line.rfind('}').unwrap() + 1;
+        Call {
+            id,
+            status: status.parse().unwrap(),
+            arguments: serde_json::from_str(&line[..end]).unwrap(),
+            keep: line[end..].split_whitespace().collect(),
+        }
+    })
+}
+
+/// Two servers, of which one is asked by REST, the other by tools.
+struct Walk {
+    rest: World,
+    tools: World,
+    /// Operations that were called.
+    walked: BTreeSet<&'static str>,
+    /// Operations whose tools have answered otherwise.
+    differed: BTreeSet<&'static str>,
+}
+
+impl Walk {
+    /// Calls through both doors; the answers must be equal but for what is declared.
+    async fn call(&mut self, call: &Call) {
+        let Call { id, arguments, .. } = call;
+        let first = self.walked.insert(id);
+        if first {
+            assert!(call.status < 300, "{id}: its first call succeeds");
+            self.probe(call).await;
+        }
+        let keyed = first && self.rest.routes[*id].keyed;
+        let answer = self
+            .rest
+            .rest_keyed(id, arguments, keyed.then_some(*id))
+            .await;
+        let called = self.tools.tool(id, arguments).await;
+        let name = format!("{id} {arguments}");
+        assert_eq!(answer.status, call.status, "{name}: {}", answer.text());
+        if keyed {
+            let again = self.rest.rest_keyed(id, arguments, Some(id)).await;
+            assert_eq!(again.header("idempotency-replayed"), Some("true"), "{name}");
+            assert_eq!((again.status, &again.body), (answer.status, &answer.body));
+        }
+        let filled = self.rest.filled(arguments);
+        let expected = self.rest.expected((id, &filled), &answer, &called.document);
+        let expected = expected.await;
+        if answer.status < 300
+            && serde_json::from_slice(&answer.body).ok() != Some(expected.clone())
+        {
+            self.differed.insert(id);
+        }
+        self.compare(&name, &answer, &expected, &called);
+        for wanted in &call.keep {
+            self.rest.keep(wanted, &expected);
+            self.tools.keep(wanted, &called.document);
+        }
+    }
+
+    fn compare(&mut self, name: &str, answer: &Answer, expected: &Value, called: &Called) {
+        let expected = self.rest.comparable(expected);
+        let document = self.tools.comparable(&called.document);
+        assert_eq!(called.refused, answer.status >= 400, "{name}: {document}");
+        assert_eq!(document, expected, "{name}");
+    }
+
+    /// Calls with an argument too many, which is told last: whether something is there, and whose, comes first.
+    async fn probe(&mut self, call: &Call) {
+        let (id, path) = (call.id, self.rest.routes[call.id].path.clone());
+        let mut places = Vec::new();
+        if path.starts_with("/api/v1/projects/{id}") {
+            // Gone is what a deletion wants.
+            let gone = if id == "delete_project" { 204 } else { 404 };
+            places.extend([
+                ("project_id", "$nobody", gone),
+                ("project_id", "$free", 403),
+            ]);
+        }
+        if path.starts_with("/api/v1/workspaces/{id}") {
+            places.extend([("workspace", "nowhere", 404), ("workspace", "zeta", 403)]);
+        }
+        if path.contains("{target}") && id != "delete_frontend" {
+            places.push(("slug", "nowhere", 404));
+        }
+        if path.contains("/backend") && !["create_backend", "delete_backend"].contains(&id) {
+            places.push(("project_id", "$bare", 404));
+        }
+        let mut arguments = call.arguments.clone();
+        arguments["nonsense"] = "1".into();
+        for (argument, value, status) in places {
+            let mut elsewhere = arguments.clone();
+            elsewhere[argument] = value.into();
+            let answer = self.rest.rest(id, &elsewhere).await;
+            let called = self.tools.tool(id, &elsewhere).await;
+            let name = format!("{id} {elsewhere}");
+            assert_eq!(answer.status, status, "{name}: {}", answer.text());
+            let filled = self.rest.filled(&elsewhere);
+            let expected = self.rest.expected((id, &filled), &answer, &called.document);
+            let expected = expected.await;
+            self.compare(&name, &answer, &expected, &called);
+        }
+        let answer = self.rest.rest(id, &arguments).await;
+        let called = self.tools.tool(id, &arguments).await;
+        for problem in [answer.problem(400, "invalid_request"), called.document] {
+            assert_eq!(problem["code"], "invalid_request", "{id}: {problem}");
+            let detail = problem["detail"].as_str().unwrap();
+            assert!(detail.contains("`nonsense`"), "{id}: {problem}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_operation_answers_alike_through_both_doors() {
+    let (rest, tools) = (World::new().await, World::new().await);
+    let mut walk = Walk {
+        rest,
+        tools,
+        walked: BTreeSet::new(),
+        differed: BTreeSet::new(),
+    };
+    for call in calls() {
+        walk.call(&call).await;
+    }
+    let all: BTreeSet<_> = actions().into_keys().collect();
+    assert_eq!(walk.walked, all, "each operation has its row");
+    assert_eq!(walk.differed, differing(), "each difference is there");
+}
+
+#[tokio::test]
+async fn tools_take_what_rest_takes() {
+    let world = World::new().await;
+    let mut expected = arguments(&world.routes);
+    for tool in tools(&Client::anonymous(&world.server)).await {
+        let schema = tool["inputSchema"]["properties"].as_object().unwrap();
+        let offered: BTreeSet<_> = schema.keys().cloned().collect();
+        let expected = expected.remove(tool["name"].as_str().unwrap());
+        assert_eq!(Some(offered), expected, "{}", tool["name"]);
+    }
+    assert!(expected.is_empty(), "{expected:?}");
+}
+
+#[tokio::test]
+async fn a_null_clears_the_list_of_providers_and_elsewhere_is_an_absence() {
+    let server = TestServer::start().await;
+    let owner = Owner::new(&server, "acme").await;
+    let client = Client::of(&server, &owner.credential);
+    let project = owner.project(&server, "House").await;
+    let clear = json!({ "action": "update", "project_id": project, "allowed_providers": null });
+    let cleared = client.done("manage_project", clear).await;
+    assert_eq!(cleared["allowed_providers"], Value::Null);
+    let nothing = json!({ "action": "update", "project_id": project, "name": null });
+    client
+        .refused("manage_project", nothing, "nothing_to_update")
+        .await;
+    let body = json!({ "allowed_providers": null });
+    let answer = owner
+        .send(&server, Method::PATCH, &format!("/{project}"), &body)
+        .await;
+    answer.problem(400, "nothing_to_update");
+}
