@@ -106,8 +106,13 @@ async fn owner(store: &dyn ObjectStore) -> anyhow::Result<Option<bytes::Bytes>> 
 async fn put_owner(store: &dyn ObjectStore, own: &str) -> anyhow::Result<()> {
     let path = OWNER.into();
     let name = || own.to_owned().into();
-    let put = store.put_opts(&path, name(), PutMode::Create.into());
-    match put.await {
+    let create = || store.put_opts(&path, name(), PutMode::Create.into());
+    let mut put = create().await;
+    if matches!(put, Err(Error::Generic { .. })) {
+        // The library does not try again what has a condition. If the first has arrived, the second finds it there.
+        put = create().await;
+    }
+    match put {
         Ok(_) | Err(Error::AlreadyExists { .. }) => Ok(()),
         // Some stores do not know the condition and say so. Then what is read afterwards has to do.
         Err(error) if error.to_string().contains("NotImplemented") => {
