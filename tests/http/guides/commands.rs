@@ -23,7 +23,7 @@ const SHOWN: [(&str, &str); 13] = [
     ),
     ("cargo test\n", "is what runs this"),
     (
-        "cargo build --release\n",
+        "cargo build --profile dist\n",
         "builds for minutes; a debug build is what is tested",
     ),
     (
