@@ -35,6 +35,8 @@ pub enum Mood {
     Stumbling,
     /// With 501 to writes with a condition.
     Plain,
+    /// With 409 to writes, as while another change of the object is under way.
+    Conflicting,
 }
 
 /// A store with a bucket `pages`. Dropping it ends it.
@@ -190,6 +192,7 @@ async fn answer(
         }
         (Method::GET, None) => error(404, "NoSuchKey", ""),
         (Method::PUT, _) if conditional && mood == Mood::Plain => error(501, "NotImplemented", ""),
+        (Method::PUT, _) if mood == Mood::Conflicting => error(409, "OperationAborted", ""),
         (Method::PUT, Some(_)) if conditional => error(412, "PreconditionFailed", ""),
         (Method::PUT, _) => {
             objects.insert(path, body);

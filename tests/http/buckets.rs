@@ -148,6 +148,22 @@ async fn what_fails_for_a_moment_is_tried_again() {
     assert_eq!(bucket.asked().len(), 2);
 }
 
+/// A write is done when the store says so, and a conflict says nothing of the kind.
+#[tokio::test]
+async fn what_the_store_did_not_take_is_not_published() {
+    let bucket = Bucket::start().await;
+    let server = serving(&bucket, "mine").await;
+    bucket.set(Mood::Conflicting);
+    publish(&server, "one")
+        .await
+        .problem(503, "capacity_reached");
+    assert_eq!(bucket.objects(|objects| objects.len()), 1, "the claim");
+    bucket.set(Mood::Well);
+    let taken = async || (publish(&server, "one").await.status == 201).then_some(());
+    until("the store to be asked again", taken).await;
+    view(&server, "one").await.expect(200);
+}
+
 /// A deletion that was never answered may come after what is put meanwhile.
 #[tokio::test]
 async fn what_may_still_be_deleted_is_not_put() {

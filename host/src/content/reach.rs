@@ -34,7 +34,7 @@ impl Reach {
     /// Notes how it has answered; that an object is there or is not is an answer.
     pub(super) fn note<T>(&self, answer: &Result<T, Error>) {
         *held(&self.failed) = match answer {
-            Ok(_) | Err(Error::NotFound { .. } | Error::AlreadyExists { .. }) => None,
+            Ok(_) | Err(Error::NotFound { .. }) => None,
             Err(_) => Some(Stopwatch::start()),
         };
     }

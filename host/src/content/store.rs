@@ -151,7 +151,9 @@ impl Content {
             .ask(self.0.store.put_opts(&path, payload, mode.into()))
             .await?
         {
-            Ok(_) | Err(object_store::Error::AlreadyExists { .. }) => Ok(pin),
+            Ok(_) => Ok(pin),
+            // Elsewhere it is any conflict, and what was put may not be there.
+            Err(object_store::Error::AlreadyExists { .. }) if self.0.reach.is_none() => Ok(pin),
             Err(error) => Err(self.failed(error)),
         }
     }
