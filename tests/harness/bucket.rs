@@ -37,6 +37,10 @@ pub enum Mood {
     Plain,
     /// With 409 to writes, as while another change of the object is under way.
     Conflicting,
+    /// With 403 to deletions, as by a key that may not delete.
+    Keeping,
+    /// With 500 to deletions.
+    Failing,
 }
 
 /// A store with a bucket `pages`. Dropping it ends it.
@@ -198,6 +202,8 @@ async fn answer(
             objects.insert(path, body);
             [("etag", "\"1\"")].into_response()
         }
+        (Method::DELETE, _) if mood == Mood::Keeping => error(403, "AccessDenied", key),
+        (Method::DELETE, _) if mood == Mood::Failing => error(500, "InternalError", ""),
         (Method::DELETE, _) => {
             objects.remove(&path);
             StatusCode::NO_CONTENT.into_response()

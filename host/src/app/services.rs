@@ -137,6 +137,8 @@ impl Ground {
             pages,
             visits: Visits::new(u64::from_le_bytes(self.random.bytes()?)),
         });
+        let deleting = deployments.remember_deletions().await;
+        deleting.context("looking for content that may be under deletion")?;
         let burnt = deployments.finish_burning().await;
         burnt.context("removing burnt shares")?;
         let ended = deployments.end_unfinished().await;

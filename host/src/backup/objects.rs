@@ -5,7 +5,7 @@ use std::io;
 
 use super::outcome::Copied;
 use super::{Stage, Watch};
-use crate::content::{Content, Digest, PutError, Shelf};
+use crate::content::{self, Content, Digest, PutError, Shelf};
 use svc_base::fault;
 
 /// Where objects are copied from.
@@ -79,10 +79,10 @@ impl Objects<'_> {
         }
         let put = match &self.from {
             Source::Directory(shelf) => shelf.get(digest)?.map(|file| to.put(digest, file)),
-            Source::Store(content, _) => {
-                let object = content.get(digest).await?;
-                object.map(|bytes| to.put(digest, &*bytes))
-            }
+            Source::Store(content, _) => match content.get(digest).await {
+                Err(content::Error::Damaged(_)) => Some(Err(PutError::Damaged)),
+                object => object?.map(|bytes| to.put(digest, &*bytes)),
+            },
         };
         let Some(put) = put else {
             return Ok(None);

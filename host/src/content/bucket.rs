@@ -34,23 +34,35 @@ const FAILING: &str = "the store does not answer as it should: check the endpoin
 /// A bucket with the prefix below which content lies.
 pub(super) type Bucket = PrefixStore<object_store::aws::AmazonS3>;
 
-/// Opens the bucket that a URL names. Nothing is asked of it yet.
+/// Opens the bucket that a URL names, and once more for what is sent once, whatever comes of it. Nothing is asked of it yet.
 ///
 /// # Errors
 /// Settings that name no store.
-pub(super) fn open(url: &Url, access: &S3, outbound: Outbound) -> anyhow::Result<Bucket> {
+pub(super) fn open(url: &Url, access: &S3, outbound: &Outbound) -> anyhow::Result<[Bucket; 2]> {
+    Ok([
+        open_to_try(url, access, outbound, RETRIES)?,
+        open_to_try(url, access, outbound, 0)?,
+    ])
+}
+
+fn open_to_try(
+    url: &Url,
+    access: &S3,
+    outbound: &Outbound,
+    max_retries: usize,
+) -> anyhow::Result<Bucket> {
     let (_, below) = ObjectStoreScheme::parse(url)?;
     let retry = RetryConfig {
         backoff: BackoffConfig {
             max_backoff: Duration::from_secs(1),
             ..BackoffConfig::default()
         },
-        max_retries: RETRIES,
+        max_retries,
         retry_timeout: RETRY_TIME,
     };
     let mut builder = AmazonS3Builder::new()
         .with_bucket_name(url.host_str().context("the URL names no bucket")?)
-        .with_http_connector(Connector(outbound))
+        .with_http_connector(Connector(outbound.clone()))
         .with_retry(retry)
         // Not every store takes the deletion of many at once, and content goes one by one.
         .with_disable_bulk_delete(true);

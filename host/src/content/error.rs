@@ -1,5 +1,7 @@
 //! Errors of the content store.
 
+use super::Digest;
+
 /// An error of the content store.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -9,6 +11,9 @@ pub enum Error {
     /// A store of other machines does not answer as it should, for the log.
     #[error("the store of content is not reached: {0}")]
     Unreachable(String),
+    /// What the store gave is not what was put.
+    #[error("object {0} is damaged: the store gave other bytes than those that were put")]
+    Damaged(Digest),
     /// Everything else, for the log.
     #[error("content store: {0}")]
     Store(object_store::Error),

@@ -121,9 +121,9 @@ impl Place {
             claimed.and_then(|claim| Content::claimed(&directory, claim))
         } else if is_bucket(url) {
             let access = access.context("there is no access to it")?;
-            let store = bucket::open(url, access, outbound.clone())?;
+            let [store, deleting] = bucket::open(url, access, outbound)?;
             let claimed = bucket::claim(&store, &self.data, is_known, random).await;
-            claimed.map(|()| Content::remote(Arc::new(store)))
+            claimed.map(|()| Content::remote(Arc::new(store), Arc::new(deleting)))
         } else {
             let (store, below) = parse_url(url)?;
             Ok(Content::over(Arc::new(PrefixStore::new(store, below))))

@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use object_store::Error;
+use object_store::client::{HttpError, HttpErrorKind};
 
 use super::Digest;
 use svc_base::Stopwatch;
@@ -31,19 +32,20 @@ impl Reach {
         failed.as_ref().is_some_and(|it| it.elapsed() < REST)
     }
 
-    /// Notes how it has answered; that an object is there or is not is an answer.
+    /// Notes whether it has answered; that it refuses something is an answer.
     pub(super) fn note<T>(&self, answer: &Result<T, Error>) {
         *held(&self.failed) = match answer {
-            Ok(_) | Err(Error::NotFound { .. }) => None,
-            Err(_) => Some(Stopwatch::start()),
+            Err(error) if is_away(error) => Some(Stopwatch::start()),
+            _ => None,
         };
     }
 
-    /// Notes that the deletion of an object has failed, and may be done yet.
-    pub(super) fn left_deleting(&self, digest: Digest) {
+    /// Notes deletions that may be done yet.
+    pub(super) fn left_deleting(&self, digests: impl IntoIterator<Item = Digest>) {
         let mut deleting = held(&self.deleting);
         deleting.retain(|_, since| since.elapsed() < LATE);
-        deleting.insert(digest, Stopwatch::start());
+        let digests = digests.into_iter();
+        deleting.extend(digests.map(|digest| (digest, Stopwatch::start())));
     }
 
     /// Whether a deletion of an object that has failed may be done yet.
@@ -52,6 +54,36 @@ impl Reach {
         let since = deleting.get(digest);
         since.is_some_and(|since| since.elapsed() < LATE)
     }
+}
+
+/// Whether an error says that the store does not answer, or not as it should.
+fn is_away(error: &Error) -> bool {
+    match error {
+        Error::NotFound { .. }
+        | Error::AlreadyExists { .. }
+        | Error::Precondition { .. }
+        | Error::NotModified { .. }
+        | Error::PermissionDenied { .. }
+        | Error::Unauthenticated { .. } => false,
+        error => transport(error) != Some(HttpErrorKind::Decode),
+    }
+}
+
+/// Whether what was asked for with this error may be done yet: it was sent, and not refused.
+pub(super) fn may_be_done(error: &Error) -> bool {
+    is_away(error) && transport(error) != Some(HttpErrorKind::Connect)
+}
+
+/// What has gone wrong with a request, if it was not a status that said so.
+fn transport(error: &Error) -> Option<HttpErrorKind> {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<HttpError>() {
+            return Some(error.kind());
+        }
+        cause = error.source();
+    }
+    None
 }
 
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Method;
+use http::{Method, StatusCode};
 use http_body_util::BodyExt as _;
 use object_store::ClientOptions;
 use object_store::client::{
@@ -73,11 +73,36 @@ impl Requests {
             true => Bytes::from(told(&answer.body)),
             false => answer.body,
         };
+        if is_refusal(answer.status) {
+            let said = String::from_utf8_lossy(&body).into_owned();
+            let refused = Refused(answer.status, said);
+            return Err(HttpError::new(HttpErrorKind::Decode, refused));
+        }
         let mut response = HttpResponse::new(body.into());
         *response.status_mut() = answer.status;
         *response.headers_mut() = answer.headers;
         Ok(response)
     }
+}
+
+/// A status by which the store has answered and done nothing.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}: {1}")]
+struct Refused(StatusCode, String);
+
+/// Whether the library has no error of its own for a status that says no. It has one for each of these, or sends them again.
+fn is_refusal(status: StatusCode) -> bool {
+    let known = matches!(
+        status,
+        StatusCode::UNAUTHORIZED
+            | StatusCode::FORBIDDEN
+            | StatusCode::NOT_FOUND
+            | StatusCode::REQUEST_TIMEOUT
+            | StatusCode::CONFLICT
+            | StatusCode::PRECONDITION_FAILED
+            | StatusCode::TOO_MANY_REQUESTS
+    );
+    status.is_client_error() && !known
 }
 
 fn failed(error: OutboundError) -> HttpError {

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
@@ -14,8 +14,12 @@ use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutPayload};
 use super::claim::{Claim, OWNER};
 use super::held::Held;
 use super::local::{Local, MARKER};
-use super::reach::Reach;
+use super::pins::{Pin, Pins};
+use super::reach::{Reach, may_be_done};
 use super::{Digest, Error};
+
+/// From this many bytes on the digest of what was read occupies a thread of its own.
+const LARGE: usize = 256 << 10;
 
 /// A handle to the content store; clones share it.
 #[derive(Clone, Debug)]
@@ -24,14 +28,15 @@ pub struct Content(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     store: Arc<dyn ObjectStore>,
+    /// The same store for deletions, which nothing but the collector tries again.
+    deleting: Arc<dyn ObjectStore>,
     /// The directory that the store is, if it is one.
     local: Option<Local>,
     /// Claim on that directory, if it lies outside of the data.
     _claim: Option<Claim>,
     /// Reach of a store that other machines have.
     reach: Option<Reach>,
-    /// How many publishes rely on an object that no committed row may refer to yet.
-    pins: Mutex<HashMap<Digest, usize>>,
+    pins: Arc<Pins>,
     /// Writers and the collector of one object take turns, so that "it is there" means "it is durable".
     turns: [tokio::sync::Mutex<()>; 64],
     held: Held,
@@ -39,32 +44,23 @@ struct Inner {
     reading: [tokio::sync::Mutex<()>; 64],
 }
 
-/// Keeps an object from the collector until the row that refers to it is committed.
-#[derive(Debug)]
-pub struct Pin {
-    inner: Arc<Inner>,
-    digest: Digest,
-}
-
-impl Pin {
-    /// The name of the pinned object.
-    pub fn digest(&self) -> Digest {
-        self.digest
-    }
-}
-
-impl Drop for Pin {
-    fn drop(&mut self) {
-        let mut pins = self
-            .inner
-            .pins
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = pins.get_mut(&self.digest) {
-            *count -= 1;
-            if *count == 0 {
-                pins.remove(&self.digest);
-            }
+impl Inner {
+    fn of(
+        store: Arc<dyn ObjectStore>,
+        local: Option<Local>,
+        claim: Option<Claim>,
+        reach: Option<Reach>,
+    ) -> Self {
+        Self {
+            deleting: Arc::clone(&store),
+            store,
+            local,
+            _claim: claim,
+            reach,
+            pins: Arc::default(),
+            turns: std::array::from_fn(|_| tokio::sync::Mutex::default()),
+            held: Held::default(),
+            reading: std::array::from_fn(|_| tokio::sync::Mutex::default()),
         }
     }
 }
@@ -76,7 +72,7 @@ impl Content {
     /// When the directory cannot be made or read.
     pub fn open(directory: &Path) -> anyhow::Result<Self> {
         let (store, local) = Local::open(directory)?;
-        Ok(Self::of(Arc::new(store), Some(local), None, None))
+        Ok(Self::on(Arc::new(store), Some(local), None))
     }
 
     /// Opens the store in a claimed directory, and holds the claim.
@@ -85,35 +81,24 @@ impl Content {
     /// When the directory cannot be read.
     pub(super) fn claimed(directory: &Path, claim: Claim) -> anyhow::Result<Self> {
         let (store, local) = Local::open(directory)?;
-        Ok(Self::of(Arc::new(store), Some(local), Some(claim), None))
+        Ok(Self::on(Arc::new(store), Some(local), Some(claim)))
     }
 
     /// Opens a store that is no directory of this machine.
     pub fn over(store: Arc<dyn ObjectStore>) -> Self {
-        Self::of(store, None, None, None)
+        Self::on(store, None, None)
     }
 
-    /// Opens a store of other machines, which may be out of reach for a while.
-    pub(super) fn remote(store: Arc<dyn ObjectStore>) -> Self {
-        Self::of(store, None, None, Some(Reach::default()))
-    }
-
-    fn of(
-        store: Arc<dyn ObjectStore>,
-        local: Option<Local>,
-        claim: Option<Claim>,
-        reach: Option<Reach>,
-    ) -> Self {
+    /// Opens a store of other machines, which may be out of reach for a while; by `deleting`, a deletion is sent once.
+    pub(super) fn remote(store: Arc<dyn ObjectStore>, deleting: Arc<dyn ObjectStore>) -> Self {
         Self(Arc::new(Inner {
-            store,
-            local,
-            _claim: claim,
-            reach,
-            pins: Mutex::default(),
-            turns: std::array::from_fn(|_| tokio::sync::Mutex::default()),
-            held: Held::default(),
-            reading: std::array::from_fn(|_| tokio::sync::Mutex::default()),
+            deleting,
+            ..Inner::of(store, None, None, Some(Reach::default()))
         }))
+    }
+
+    fn on(store: Arc<dyn ObjectStore>, local: Option<Local>, claim: Option<Claim>) -> Self {
+        Self(Arc::new(Inner::of(store, local, claim, None)))
     }
 
     /// Stores a few `bytes` and answers when they are durable. What is there already is not written again.
@@ -129,7 +114,7 @@ impl Content {
     /// # Errors
     /// [`Error::Full`] when there is no room.
     pub async fn put_as(&self, digest: Digest, bytes: Bytes) -> Result<Pin, Error> {
-        let pin = self.pin(digest);
+        let pin = self.0.pins.pin(digest);
         let _turn = self.turn(&digest).await;
         if self
             .0
@@ -184,15 +169,38 @@ impl Content {
     /// The object of that name, if there is one.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// When the store cannot be read; [`Error::Damaged`].
     pub async fn get(&self, digest: &Digest) -> Result<Option<Bytes>, Error> {
         let path = path(digest);
         let getting = async { self.0.store.get(&path).await?.bytes().await };
         match self.ask(getting).await? {
-            Ok(object) => Ok(Some(object)),
+            Ok(object) => self.whole(*digest, object).await.map(Some),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(self.failed(error)),
         }
+    }
+
+    /// An object as it was put: what other machines keep and networks carry is compared with its name.
+    async fn whole(&self, digest: Digest, object: Bytes) -> Result<Bytes, Error> {
+        if !self.is_remote() {
+            return Ok(object);
+        }
+        let found = if object.len() < LARGE {
+            Digest::of(&object)
+        } else {
+            let bytes = object.clone();
+            let taken = tokio::task::spawn_blocking(move || Digest::of(&bytes)).await;
+            taken.map_err(|source| Error::Store(object_store::Error::JoinError { source }))?
+        };
+        match found == digest {
+            true => Ok(object),
+            false => Err(Error::Damaged(digest)),
+        }
+    }
+
+    /// Whether other machines have it, which may be out of reach for a while.
+    pub fn is_remote(&self) -> bool {
+        self.0.reach.is_some()
     }
 
     /// Reads an object for those who serve it: a large object is in memory once, however many are reading it.
@@ -220,24 +228,25 @@ impl Content {
         F: Future<Output = Result<bool, E>>,
     {
         let _turn = self.turn(digest).await;
-        let pinned = |inner: &Inner| {
-            inner
-                .pins
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .contains_key(digest)
-        };
-        if pinned(&self.0) || referenced.await? || pinned(&self.0) {
+        let pinned = || self.0.pins.has(digest);
+        if pinned() || referenced.await? || pinned() {
             return Ok(false);
         }
-        match self.ask(self.0.store.delete(&path(digest))).await? {
+        match self.ask(self.0.deleting.delete(&path(digest))).await? {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(true),
             Err(error) => {
-                if let Some(reach) = &self.0.reach {
-                    reach.left_deleting(*digest);
+                if may_be_done(&error) {
+                    self.expect_deletions([*digest]);
                 }
                 Err(self.failed(error).into())
             }
+        }
+    }
+
+    /// Notes deletions that were begun and may be done yet: what they are of is not put for a while.
+    pub fn expect_deletions(&self, digests: impl IntoIterator<Item = Digest>) {
+        if let Some(reach) = &self.0.reach {
+            reach.left_deleting(digests);
         }
     }
 
@@ -296,15 +305,6 @@ impl Content {
         };
         let task = tokio::task::spawn_blocking(move || local.remove_stale_uploads());
         task.await.map_err(std::io::Error::other)?
-    }
-
-    fn pin(&self, digest: Digest) -> Pin {
-        let mut pins = self.0.pins.lock().unwrap_or_else(PoisonError::into_inner);
-        *pins.entry(digest).or_default() += 1;
-        Pin {
-            inner: Arc::clone(&self.0),
-            digest,
-        }
     }
 
     async fn turn(&self, digest: &Digest) -> tokio::sync::MutexGuard<'_, ()> {

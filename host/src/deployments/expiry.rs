@@ -141,6 +141,25 @@ impl Deployments {
         self.content.collect(&digest, referenced).await
     }
 
+    /// Remembers what a collector before this start may have begun to delete, in a store of other machines. Runs before serving.
+    pub async fn remember_deletions(&self) -> Result<(), control::Error> {
+        if !self.content.is_remote() {
+            return Ok(());
+        }
+        let before = self.clock.now().plus_seconds(-GRACE);
+        let begun = self.control.read(move |c| {
+            let mut begun = Vec::new();
+            for digest in store::garbage(c, before, u32::MAX)? {
+                if !store::is_referenced(c, &digest)? {
+                    begun.push(digest);
+                }
+            }
+            Ok(begun)
+        });
+        self.content.expect_deletions(begun.await?);
+        Ok(())
+    }
+
     /// Makes a project and its frontends stop resolving; durable when it answers. `act` is what somebody did, if not time.
     pub async fn begin_project_end(
         &self,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use store::Reference;
 
 use crate::config::Config;
-use crate::content::{Artifact, Content, Digest, OnceFiles, Place};
+use crate::content::{self, Artifact, Content, Digest, OnceFiles, Place};
 use crate::control::audit::Act;
 use crate::control::events::{self, Event};
 use crate::control::{Control, Error, answers};
@@ -247,9 +247,11 @@ async fn check_content(
         if !looked_at.insert(digest) {
             continue;
         }
-        let wrong = match content.get(&digest).await? {
-            None => "missing",
-            Some(bytes) => {
+        let wrong = match content.get(&digest).await {
+            Err(content::Error::Damaged(_)) => "damaged",
+            Err(error) => return Err(error.into()),
+            Ok(None) => "missing",
+            Ok(Some(bytes)) => {
                 found.bytes += bytes.len() as u64;
                 let broken = reference.is_page && Artifact::from_object(&bytes).is_none();
                 if !broken && Digest::of(&bytes) == digest {

@@ -1,5 +1,7 @@
 //! Content in a bucket, at a store of other machines: what is promised of a directory, and what is done while it is away.
 
+mod faults;
+
 use serde_json::{Value, json};
 use svc_tests::bucket::{Bucket, Mood};
 use svc_tests::{Answer, Ask, Output, TestServer, finish, until};
@@ -82,111 +84,6 @@ async fn content_in_a_bucket_outlives_restarts_and_is_checked_and_collected() {
     assert!(
         !found.success && found.stdout.contains("is missing"),
         "{found:?}"
-    );
-}
-
-#[tokio::test]
-async fn while_the_store_is_away_pages_in_memory_are_served_and_the_rest_waits() {
-    let bucket = Bucket::start().await;
-    let server = serving(&bucket, "").await;
-    for name in ["seen", "unseen"] {
-        publish(&server, name).await.expect(201);
-        view(&server, name).await.expect(200);
-    }
-    forget(&server, "unseen");
-    bucket.set(Mood::Down);
-    let refused = publish(&server, "new").await;
-    let problem = refused.problem(503, "capacity_reached");
-    assert!(
-        problem["detail"]
-            .as_str()
-            .unwrap()
-            .contains("cannot reach its storage")
-    );
-    assert_eq!(refused.header("retry-after"), Some("60"));
-    for path in ["/unseen", "/unseen/raw", "/seen/raw"] {
-        let answer = server.get(path).answer().await;
-        answer.problem(503, "capacity_reached");
-        assert_eq!(answer.header("cache-control"), Some("no-store"), "{path}");
-    }
-    assert!(
-        view(&server, "seen")
-            .await
-            .expect(200)
-            .text()
-            .contains("of seen")
-    );
-    view(&server, "new").await.problem(404, "not_found");
-    // Trials are few, and who comes together does not wait in turns.
-    bucket.asked();
-    let views = (0..20).map(|_| view(&server, "unseen"));
-    for answer in futures_util::future::join_all(views).await {
-        answer.problem(503, "capacity_reached");
-    }
-    let asked = bucket.asked();
-    assert!(asked.len() <= 4, "{asked:?}");
-    bucket.set(Mood::Well);
-    let back = async || (view(&server, "unseen").await.status == 200).then_some(());
-    until("the store to be asked again", back).await;
-    publish(&server, "new").await.expect(201);
-    view(&server, "new").await.expect(200);
-    let found = server.command(&svc(), &["check", "--json"]).await.json();
-    assert_eq!(found["errors"], json!([]));
-}
-
-#[tokio::test]
-async fn what_fails_for_a_moment_is_tried_again() {
-    let bucket = Bucket::start().await;
-    let server = serving(&bucket, "mine").await;
-    bucket.asked();
-    bucket.set(Mood::Stumbling);
-    publish(&server, "one").await.expect(201);
-    view(&server, "one").await.expect(200);
-    forget(&server, "one");
-    bucket.asked();
-    view(&server, "one").await.expect(200);
-    assert_eq!(bucket.asked().len(), 2);
-}
-
-/// A write is done when the store says so, and a conflict says nothing of the kind.
-#[tokio::test]
-async fn what_the_store_did_not_take_is_not_published() {
-    let bucket = Bucket::start().await;
-    let server = serving(&bucket, "mine").await;
-    bucket.set(Mood::Conflicting);
-    publish(&server, "one")
-        .await
-        .problem(503, "capacity_reached");
-    assert_eq!(bucket.objects(|objects| objects.len()), 1, "the claim");
-    bucket.set(Mood::Well);
-    let taken = async || (publish(&server, "one").await.status == 201).then_some(());
-    until("the store to be asked again", taken).await;
-    view(&server, "one").await.expect(200);
-}
-
-/// A deletion that was never answered may come after what is put meanwhile.
-#[tokio::test]
-async fn what_may_still_be_deleted_is_not_put() {
-    let bucket = Bucket::start().await;
-    let server = serving(&bucket, "mine").await;
-    publish(&server, "one").await.expect(201);
-    let deployments = &server.server().app().deployments;
-    server.advance(7 * 24 * 3600);
-    deployments.sweep().await.unwrap();
-    server.advance(3600);
-    bucket.set(Mood::Down);
-    assert!(deployments.collect().await.is_err());
-    bucket.set(Mood::Well);
-    let other = async || (publish(&server, "two").await.status == 201).then_some(());
-    until("the store to be asked again", other).await;
-    publish(&server, "one")
-        .await
-        .problem(503, "capacity_reached");
-    deployments.collect().await.unwrap();
-    let found = server.command(&svc(), &["check", "--json"]).await.json();
-    assert_eq!(
-        (&found["errors"], &found["leftovers"]),
-        (&json!([]), &json!([]))
     );
 }
 

@@ -1,0 +1,194 @@
+//! A store of other machines that is away, refuses, or gives what was never put there.
+
+use serde_json::json;
+use svc_tests::bucket::{Bucket, Mood};
+use svc_tests::{Ask, TestServer, until};
+use tempfile::TempDir;
+
+use super::{forget, publish, serving, view};
+use crate::svc;
+
+#[tokio::test]
+async fn while_the_store_is_away_pages_in_memory_are_served_and_the_rest_waits() {
+    let bucket = Bucket::start().await;
+    let server = serving(&bucket, "").await;
+    for name in ["seen", "unseen"] {
+        publish(&server, name).await.expect(201);
+        view(&server, name).await.expect(200);
+    }
+    forget(&server, "unseen");
+    bucket.set(Mood::Down);
+    let refused = publish(&server, "new").await;
+    let problem = refused.problem(503, "capacity_reached");
+    assert!(
+        problem["detail"]
+            .as_str()
+            .unwrap()
+            .contains("cannot reach its storage")
+    );
+    assert_eq!(refused.header("retry-after"), Some("60"));
+    for path in ["/unseen", "/unseen/raw", "/seen/raw"] {
+        let answer = server.get(path).answer().await;
+        answer.problem(503, "capacity_reached");
+        assert_eq!(answer.header("cache-control"), Some("no-store"), "{path}");
+    }
+    assert!(
+        view(&server, "seen")
+            .await
+            .expect(200)
+            .text()
+            .contains("of seen")
+    );
+    view(&server, "new").await.problem(404, "not_found");
+    // Trials are few, and who comes together does not wait in turns.
+    bucket.asked();
+    let views = (0..20).map(|_| view(&server, "unseen"));
+    for answer in futures_util::future::join_all(views).await {
+        answer.problem(503, "capacity_reached");
+    }
+    let asked = bucket.asked();
+    assert!(asked.len() <= 4, "{asked:?}");
+    bucket.set(Mood::Well);
+    let back = async || (view(&server, "unseen").await.status == 200).then_some(());
+    until("the store to be asked again", back).await;
+    publish(&server, "new").await.expect(201);
+    view(&server, "new").await.expect(200);
+    let found = server.command(&svc(), &["check", "--json"]).await.json();
+    assert_eq!(found["errors"], json!([]));
+}
+
+#[tokio::test]
+async fn what_fails_for_a_moment_is_tried_again() {
+    let bucket = Bucket::start().await;
+    let server = serving(&bucket, "mine").await;
+    bucket.asked();
+    bucket.set(Mood::Stumbling);
+    publish(&server, "one").await.expect(201);
+    view(&server, "one").await.expect(200);
+    forget(&server, "one");
+    bucket.asked();
+    view(&server, "one").await.expect(200);
+    assert_eq!(bucket.asked().len(), 2);
+}
+
+/// A write is done when the store says so, and a conflict says nothing of the kind.
+#[tokio::test]
+async fn what_the_store_did_not_take_is_not_published() {
+    let bucket = Bucket::start().await;
+    let server = serving(&bucket, "mine").await;
+    bucket.set(Mood::Conflicting);
+    publish(&server, "one")
+        .await
+        .problem(503, "capacity_reached");
+    assert_eq!(bucket.objects(|objects| objects.len()), 1, "the claim");
+    bucket.set(Mood::Well);
+    let taken = async || (publish(&server, "one").await.status == 201).then_some(());
+    until("the store to be asked again", taken).await;
+    view(&server, "one").await.expect(200);
+}
+
+/// What the store gives is compared with its name: damage is served to nobody, kept in no memory, and told.
+#[tokio::test]
+async fn what_the_store_has_damaged_is_not_served() {
+    let bucket = Bucket::start().await;
+    let server = serving(&bucket, "mine").await;
+    publish(&server, "one").await.expect(201);
+    forget(&server, "one");
+    let before = bucket.objects(|objects| {
+        let before = objects.clone();
+        let pages = objects.iter_mut();
+        for (_, object) in pages.filter(|(name, _)| !name.ends_with("installation")) {
+            let mut bytes = object.to_vec();
+            let last = bytes.len() - 1;
+            bytes[last] ^= 1;
+            *object = bytes.into();
+        }
+        before
+    });
+    for path in ["/one", "/one/raw"] {
+        server.get(path).answer().await.problem(500, "internal");
+    }
+    let found = server.command(&svc(), &["check", "--json"]).await;
+    assert!(
+        !found.success && found.stdout.contains("is damaged"),
+        "{found:?}"
+    );
+    let folder = TempDir::new().unwrap();
+    let to = folder.path().join("backup");
+    let arguments = ["backup", to.to_str().unwrap(), "--json"];
+    let made = server.command(&svc(), &arguments).await;
+    assert!(!made.success && made.stdout.contains("damaged"), "{made:?}");
+    bucket.objects(|objects| *objects = before);
+    view(&server, "one").await.expect(200);
+}
+
+/// Has what was published expire, and its content be due.
+async fn expire(server: &TestServer) {
+    let deployments = &server.server().app().deployments;
+    server.advance(7 * 24 * 3600);
+    deployments.sweep().await.unwrap();
+    server.advance(3600);
+}
+
+/// A deletion that was never answered may come after what is put meanwhile.
+#[tokio::test]
+async fn what_may_still_be_deleted_is_not_put() {
+    let bucket = Bucket::start().await;
+    let server = serving(&bucket, "mine").await;
+    publish(&server, "one").await.expect(201);
+    expire(&server).await;
+    let deployments = &server.server().app().deployments;
+    bucket.set(Mood::Down);
+    assert!(deployments.collect().await.is_err());
+    bucket.set(Mood::Well);
+    let other = async || (publish(&server, "two").await.status == 201).then_some(());
+    until("the store to be asked again", other).await;
+    publish(&server, "one")
+        .await
+        .problem(503, "capacity_reached");
+    deployments.collect().await.unwrap();
+    let found = server.command(&svc(), &["check", "--json"]).await.json();
+    assert_eq!(
+        (&found["errors"], &found["leftovers"]),
+        (&json!([]), &json!([]))
+    );
+}
+
+/// What was refused is not done later, and a store that refuses is not away.
+#[tokio::test]
+async fn what_the_store_refuses_to_delete_is_put_again() {
+    let bucket = Bucket::start().await;
+    let server = serving(&bucket, "mine").await;
+    publish(&server, "one").await.expect(201);
+    expire(&server).await;
+    bucket.set(Mood::Keeping);
+    let deployments = &server.server().app().deployments;
+    assert!(deployments.collect().await.is_err());
+    publish(&server, "one").await.expect(201);
+    view(&server, "one").await.expect(200);
+}
+
+/// A deletion that has failed is sent once, and a server that is started meanwhile remembers it.
+#[tokio::test]
+async fn what_may_still_be_deleted_is_not_put_after_a_restart() {
+    let bucket = Bucket::start().await;
+    let server = serving(&bucket, "mine").await;
+    publish(&server, "one").await.expect(201);
+    expire(&server).await;
+    bucket.set(Mood::Failing);
+    bucket.asked();
+    let deployments = &server.server().app().deployments;
+    assert!(deployments.collect().await.is_err());
+    let mut asked = bucket.asked();
+    asked.retain(|asked| asked.starts_with("DELETE"));
+    let sent = asked.len();
+    asked.sort_unstable();
+    asked.dedup();
+    assert_eq!(asked.len(), sent, "each once");
+    let server = server.restart().await;
+    bucket.set(Mood::Well);
+    publish(&server, "one")
+        .await
+        .problem(503, "capacity_reached");
+    publish(&server, "two").await.expect(201);
+}
