@@ -13,7 +13,6 @@ use crate::content::{Digest, Hold};
 use crate::control;
 use crate::control::audit::Act;
 use crate::projects;
-use svc_base::clock::Timestamp;
 use svc_base::ids::ProjectId;
 
 /// Rows handled in one step, so that no step holds the writer for long.
@@ -22,8 +21,22 @@ const STEP: u32 = 500;
 const GRACE: i64 = 60;
 /// Objects that are deleted at once: a store of other machines takes its time for each.
 const AT_ONCE: usize = 16;
+/// Objects that are deleted in one step at a store of other machines: a backup waits no longer than for one request.
+const FEW: u32 = 16;
 /// How long content is left alone between two steps, for a backup that waits for its turn.
 const REST: Duration = Duration::from_millis(50);
+
+/// Outcome of a step of the collector.
+#[derive(Default)]
+struct Step {
+    /// Content that needs no mark any more.
+    done: Vec<Digest>,
+    /// How many objects are gone.
+    gone: usize,
+    /// How many could not be looked at or deleted, and why the first could not.
+    failed: u32,
+    why: Option<anyhow::Error>,
+}
 
 impl Deployments {
     /// Removes what has expired; returns how many deployments that were.
@@ -89,47 +102,74 @@ impl Deployments {
     /// # Errors
     /// The database's or the store's; what is left comes with the next collection.
     pub async fn collect(&self) -> anyhow::Result<usize> {
-        self.collect_marked_before(self.clock.now().plus_seconds(-GRACE))
-            .await
+        self.collect_until(|| false).await
     }
 
-    async fn collect_marked_before(&self, before: Timestamp) -> anyhow::Result<usize> {
-        let mut collected = 0;
-        loop {
+    /// Collects, and leaves the rest for another time when the server `stops`.
+    ///
+    /// # Errors
+    /// The first of the database or the store, after what could be done in spite of it.
+    pub async fn collect_until(&self, stops: impl Fn() -> bool) -> anyhow::Result<usize> {
+        let before = self.clock.now().plus_seconds(-GRACE);
+        let most = match self.content.is_remote() {
+            true => FEW,
+            false => STEP,
+        };
+        let (mut collected, mut failed, mut why) = (0, 0, None);
+        while !stops() && failed < STEP {
             let marked = self
                 .control
-                .read(move |c| store::garbage(c, before, STEP))
+                .read(move |c| store::garbage(c, before, most, failed))
                 .await?;
             if marked.is_empty() {
-                return Ok(collected);
+                break;
             }
             // What a backup copies stays until it has; the next collection comes soon enough.
             let data = self.config.data.clone();
             let hold = tokio::task::spawn_blocking(move || Hold::take(&data)).await??;
             if hold.is_none() {
-                return Ok(collected);
+                break;
             }
-            for some in marked.chunks(AT_ONCE) {
-                let gone = some.iter().map(|digest| self.collect_one(*digest));
-                // Each goes on to its end: one that was left in the middle could come after what is put meanwhile.
-                for gone in join_all(gone).await {
-                    collected += usize::from(gone?);
-                }
-            }
+            let step = self.collect_these(&marked, &stops).await;
             drop(hold);
-            let step = marked.len();
+            collected += step.gone;
+            failed += step.failed;
+            why = why.or(step.why);
+            let done = step.done;
             self.control
-                .write(move |tx| {
-                    marked
-                        .iter()
-                        .try_for_each(|digest| store::unmark(tx, digest))
-                })
+                .write(move |tx| done.iter().try_for_each(|digest| store::unmark(tx, digest)))
                 .await?;
-            if step < STEP as usize {
-                return Ok(collected);
+            if marked.len() < most as usize {
+                break;
             }
             tokio::time::sleep(REST).await;
         }
+        why.map_or(Ok(collected), Err)
+    }
+
+    /// Collects some, each whatever becomes of the others.
+    async fn collect_these(&self, marked: &[Digest], stops: &impl Fn() -> bool) -> Step {
+        let mut step = Step::default();
+        for some in marked.chunks(AT_ONCE) {
+            if stops() {
+                break;
+            }
+            let gone = some.iter().map(|digest| self.collect_one(*digest));
+            // Each goes on to its end: one that was left in the middle could come after what is put meanwhile.
+            for (digest, gone) in some.iter().zip(join_all(gone).await) {
+                match gone {
+                    Ok(gone) => {
+                        step.done.push(*digest);
+                        step.gone += usize::from(gone);
+                    }
+                    Err(error) => {
+                        step.failed += 1;
+                        step.why.get_or_insert(error);
+                    }
+                }
+            }
+        }
+        step
     }
 
     /// Deletes an object that no row refers to; returns whether it is gone.
@@ -149,7 +189,7 @@ impl Deployments {
         let before = self.clock.now().plus_seconds(-GRACE);
         let begun = self.control.read(move |c| {
             let mut begun = Vec::new();
-            for digest in store::garbage(c, before, u32::MAX)? {
+            for digest in store::garbage(c, before, u32::MAX, 0)? {
                 if !store::is_referenced(c, &digest)? {
                     begun.push(digest);
                 }

@@ -206,15 +206,18 @@ pub(super) fn add_garbage(tx: &Tx<'_>, digest: &Digest, now: Timestamp) -> Resul
     Ok(())
 }
 
-/// Content marked before `before`, `most` at most.
+/// Content marked before `before`, `most` at most, behind the first `skipped`.
 pub(super) fn garbage(
     c: &Connection,
     before: Timestamp,
     most: u32,
+    skipped: u32,
 ) -> rusqlite::Result<Vec<Digest>> {
-    c.prepare_cached("SELECT digest FROM garbage WHERE since <= ?1 ORDER BY since LIMIT ?2")?
-        .query_map(params![before, most], |row| row.get(0))?
-        .collect()
+    c.prepare_cached(
+        "SELECT digest FROM garbage WHERE since <= ?1 ORDER BY since, digest LIMIT ?2 OFFSET ?3",
+    )?
+    .query_map(params![before, most, skipped], |row| row.get(0))?
+    .collect()
 }
 
 /// Takes a mark back: the content is gone, or still referred to.

@@ -38,6 +38,7 @@ pub(super) fn start(
     let mut tasks = periodic(&task);
     tasks.push(tokio::spawn(follow_operators(task())));
     tasks.push(tokio::spawn(mark_orphans(task())));
+    tasks.push(tokio::spawn(collect(task())));
     tasks.push(tokio::spawn(watch_guests(guests, task())));
     tasks.push(tokio::spawn(rerender(task())));
     tasks.push(tokio::spawn(say(said, task())));
@@ -66,7 +67,6 @@ fn periodic(task: &impl Fn() -> Task) -> Vec<JoinHandle<()>> {
     periodic! { task;
         FLUSH_VISITS "writing views down" async |app| Ok(app.deployments.flush_visits().await?);
         SWEEP "sweeping what has expired" async |app| app.deployments.sweep().await.map(|_| ());
-        COLLECT "collecting unused content" async |app| app.deployments.collect().await.map(|_| ());
         SWEEP "forgetting what was deleted" async |app| {
             let control = app.control.clone();
             Ok(tokio::task::spawn_blocking(move || control.forget_deleted()).await??)
@@ -119,14 +119,32 @@ where
     }
 }
 
+/// Collects content that nothing refers to; a server that stops does not wait for all of it.
+async fn collect((app, stop): Task) {
+    let stopping = stop.clone();
+    let collect = async move |app: &App| {
+        let stops = || *stopping.borrow();
+        app.deployments.collect_until(stops).await.map(|_| ())
+    };
+    every(COLLECT, (app, stop), "collecting unused content", collect).await;
+}
+
+/// Marks what no row refers to, once. A store that does not answer is asked again.
 async fn mark_orphans((app, mut stop): Task) {
-    tokio::select! {
-        marked = app.deployments.mark_orphans() => {
-            if let Err(error) = marked {
-                tracing::error!(error = format!("{error:#}"), "looking for orphaned content failed");
-            }
+    loop {
+        tokio::select! {
+            marked = app.deployments.mark_orphans() => match marked {
+                Ok(()) => return,
+                Err(error) => {
+                    tracing::error!(error = format!("{error:#}"), "looking for orphaned content failed: that is tried again");
+                }
+            },
+            _ = stop.wait_for(|stop| *stop) => return,
         }
-        _ = stop.wait_for(|stop| *stop) => {}
+        tokio::select! {
+            () = tokio::time::sleep(TIDY) => {}
+            _ = stop.wait_for(|stop| *stop) => return,
+        }
     }
 }
 
