@@ -54,14 +54,19 @@ pub enum OutboundError {
     /// The answer is larger than an answer may be.
     #[error("an answer of more bytes than it may have")]
     TooLarge,
-    /// The connection or the transfer failed.
+    /// There is no connection, so nothing was sent.
+    #[error("{0}")]
+    Unconnected(String),
+    /// The transfer failed.
     #[error("{0}")]
     Failed(String),
 }
 
 impl From<reqwest::Error> for OutboundError {
     fn from(error: reqwest::Error) -> Self {
-        if error.is_timeout() {
+        if error.is_connect() {
+            Self::Unconnected(error.without_url().to_string())
+        } else if error.is_timeout() {
             Self::Timeout
         } else {
             Self::Failed(error.without_url().to_string())
@@ -141,22 +146,23 @@ impl Outbound {
         call: impl FnOnce(&reqwest::Client) -> reqwest::RequestBuilder,
     ) -> Result<Answer, OutboundError> {
         let request = call(&self.client).timeout(time).build()?;
-        self.send(request, BODY_BYTES).await
+        self.send(request, |_| BODY_BYTES).await
     }
 
-    /// Sends a request that bounds its own time, and reads an answer of at most so many bytes.
+    /// Sends a request that bounds its own time, and reads an answer of as many bytes as one of its status may have.
     ///
     /// # Errors
     /// [`OutboundError`]; whether the other side acted is not known then.
     pub async fn send(
         &self,
         request: reqwest::Request,
-        most: usize,
+        most: impl Fn(StatusCode) -> usize + Send,
     ) -> Result<Answer, OutboundError> {
         if !self.is_believing && request.url().scheme() == "https" {
             return Err(OutboundError::Failed(NO_AUTHORITIES.to_owned()));
         }
         let mut response = self.client.execute(request).await?;
+        let most = most(response.status());
         let mut body = BytesMut::new();
         while let Some(part) = response.chunk().await? {
             if body.len() + part.len() > most {
@@ -239,6 +245,7 @@ mod tests {
         let error = get("http://127.0.0.1:1/secret".to_owned(), 30_000)
             .await
             .unwrap_err();
+        assert!(matches!(error, OutboundError::Unconnected(_)), "{error:?}");
         assert!(!error.to_string().contains("secret"), "{error}");
     }
 }

@@ -41,6 +41,8 @@ pub enum Mood {
     Keeping,
     /// With 500 to deletions.
     Failing,
+    /// As a gateway that has lost its store: with 404 and a page of its own.
+    Astray,
 }
 
 /// A store with a bucket `pages`. Dropping it ends it.
@@ -56,6 +58,7 @@ struct Shared {
     objects: Mutex<BTreeMap<String, Bytes>>,
     mood: Mutex<Mood>,
     asked: Mutex<Vec<String>>,
+    kept: Mutex<Option<String>>,
 }
 
 impl Bucket {
@@ -130,6 +133,11 @@ impl Bucket {
         change(&mut self.shared.objects.lock().unwrap())
     }
 
+    /// Refuses to delete one object, known by its bucket and its name, or none.
+    pub fn keep(&self, object: Option<&str>) {
+        *self.shared.kept.lock().unwrap() = object.map(str::to_owned);
+    }
+
     /// Methods and paths of the requests since it was last asked.
     pub fn asked(&self) -> Vec<String> {
         std::mem::take(&mut self.shared.asked.lock().unwrap())
@@ -171,6 +179,10 @@ async fn answer(
     if mood == Mood::Down {
         return error(503, "SlowDown", "");
     }
+    if mood == Mood::Astray {
+        return (StatusCode::NOT_FOUND, "<html>Nothing here").into_response();
+    }
+    let is_kept = shared.kept.lock().unwrap().as_ref() == Some(&path);
     let signed = headers["authorization"].to_str().unwrap();
     if path == "keys" && signed == TOKEN {
         let keys = json!({ "AccessKeyId": KEY.0, "SecretAccessKey": KEY.1, "Token": TOKEN, "Expiration": "2999-01-01T00:00:00Z" });
@@ -202,7 +214,7 @@ async fn answer(
             objects.insert(path, body);
             [("etag", "\"1\"")].into_response()
         }
-        (Method::DELETE, _) if mood == Mood::Keeping => error(403, "AccessDenied", key),
+        (Method::DELETE, _) if is_kept || mood == Mood::Keeping => error(403, "AccessDenied", key),
         (Method::DELETE, _) if mood == Mood::Failing => error(500, "InternalError", ""),
         (Method::DELETE, _) => {
             objects.remove(&path);

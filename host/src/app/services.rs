@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use tokio::sync::OnceCell;
 
 use crate::access::{Callers, Tokens};
 use crate::accounts::{Accounts, Billing, Plans};
 use crate::backends::Backends;
 use crate::backends::calls::routes::Calls;
 use crate::config::Config;
-use crate::content::{OnceFiles, Place};
+use crate::content::{Connector, OnceFiles, Place};
 use crate::control::{Change, Control, Secrets};
 use crate::deployments::Deployments;
 use crate::deployments::operators::follow_content;
 use crate::deployments::pages::Pages;
+use crate::deployments::runtime::Runtimes;
 use crate::deployments::timings::Timings;
 use crate::deployments::visits::Visits;
 use crate::edge::Purger;
@@ -118,8 +118,9 @@ impl Ground {
         let place = Place::new(data, self.config.content_url.as_ref());
         let before = Place::noted(data)?;
         let access = self.config.s3.as_ref();
+        let connector = Connector::new(self.outbound.clone(), limits.page_bytes);
         let content = place
-            .open(&before, access, &self.outbound, &self.random)
+            .open(&before, access, &connector, &self.random)
             .await?;
         follow_content(&self.control, &content, &place, &before).await?;
         let deployments = Arc::new(Deployments {
@@ -131,7 +132,7 @@ impl Ground {
             random: self.random.clone(),
             config: Arc::clone(&self.config),
             secrets: Secrets::load(&self.control, &self.random).await?,
-            runtime: OnceCell::new(),
+            runtimes: Runtimes::default(),
             reservations: Arc::default(),
             timings: Timings::default(),
             pages,

@@ -20,7 +20,6 @@ use super::local::MARKER;
 use super::requests::Connector;
 use super::store::digest_at;
 use crate::config::S3;
-use crate::outbound::Outbound;
 use svc_base::random::Random;
 
 /// How often what fails for a moment is tried again, and until when such a trial may begin.
@@ -38,17 +37,17 @@ pub(super) type Bucket = PrefixStore<object_store::aws::AmazonS3>;
 ///
 /// # Errors
 /// Settings that name no store.
-pub(super) fn open(url: &Url, access: &S3, outbound: &Outbound) -> anyhow::Result<[Bucket; 2]> {
+pub(super) fn open(url: &Url, access: &S3, connector: &Connector) -> anyhow::Result<[Bucket; 2]> {
     Ok([
-        open_to_try(url, access, outbound, RETRIES)?,
-        open_to_try(url, access, outbound, 0)?,
+        open_to_try(url, access, connector, RETRIES)?,
+        open_to_try(url, access, connector, 0)?,
     ])
 }
 
 fn open_to_try(
     url: &Url,
     access: &S3,
-    outbound: &Outbound,
+    connector: &Connector,
     max_retries: usize,
 ) -> anyhow::Result<Bucket> {
     let (_, below) = ObjectStoreScheme::parse(url)?;
@@ -62,7 +61,7 @@ fn open_to_try(
     };
     let mut builder = AmazonS3Builder::new()
         .with_bucket_name(url.host_str().context("the URL names no bucket")?)
-        .with_http_connector(Connector(outbound.clone()))
+        .with_http_connector(connector.clone())
         .with_retry(retry)
         // Not every store takes the deletion of many at once, and content goes one by one.
         .with_disable_bulk_delete(true);

@@ -11,7 +11,7 @@ pub enum Error {
     /// A store of other machines does not answer as it should, for the log.
     #[error("the store of content is not reached: {0}")]
     Unreachable(String),
-    /// What the store gave is not what was put.
+    /// Bytes of the store that are not those that were put.
     #[error("object {0} is damaged: the store gave other bytes than those that were put")]
     Damaged(Digest),
     /// Everything else, for the log.

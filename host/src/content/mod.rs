@@ -23,5 +23,6 @@ pub use hold::Hold;
 pub use once::OnceFiles;
 pub use pins::Pin;
 pub use place::Place;
+pub use requests::Connector;
 pub use shelf::{PutError, Shelf};
 pub use store::Content;

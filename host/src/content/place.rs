@@ -14,9 +14,9 @@ use object_store::{ObjectStoreScheme, parse_url};
 use url::Url;
 
 use super::claim::Claim;
+use super::requests::Connector;
 use super::{Content, bucket};
 use crate::config::S3;
-use crate::outbound::Outbound;
 use svc_base::disk;
 use svc_base::random::Random;
 
@@ -109,7 +109,7 @@ impl Place {
         &self,
         before: &Self,
         access: Option<&S3>,
-        outbound: &Outbound,
+        connector: &Connector,
         random: &Random,
     ) -> anyhow::Result<Content> {
         let Some(url) = &self.url else {
@@ -121,7 +121,7 @@ impl Place {
             claimed.and_then(|claim| Content::claimed(&directory, claim))
         } else if is_bucket(url) {
             let access = access.context("there is no access to it")?;
-            let [store, deleting] = bucket::open(url, access, outbound)?;
+            let [store, deleting] = bucket::open(url, access, connector)?;
             let claimed = bucket::claim(&store, &self.data, is_known, random).await;
             claimed.map(|()| Content::remote(Arc::new(store), Arc::new(deleting)))
         } else {

@@ -74,7 +74,7 @@ pub(super) fn may_be_done(error: &Error) -> bool {
     is_away(error) && transport(error) != Some(HttpErrorKind::Connect)
 }
 
-/// What has gone wrong with a request, if it was not a status that said so.
+/// Kind of what has gone wrong with a request, if it was not a status that said so.
 fn transport(error: &Error) -> Option<HttpErrorKind> {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {

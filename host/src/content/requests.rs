@@ -1,6 +1,7 @@
 //! Requests to a store of other machines, by the one client that asks other servers: bounded in time and in bytes.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,25 +13,44 @@ use object_store::client::{
     SpawnService,
 };
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 use url::Url;
 
-use crate::outbound::{Outbound, OutboundError};
+use crate::outbound::{Answer, Outbound, OutboundError};
 
 /// How long one request may take, with its answer; one that writes takes a second more for each so many bytes.
 const TIME: Duration = Duration::from_secs(20);
 const BYTES_A_SECOND: usize = 256 << 10;
-/// The most bytes of an answer: many times what an object may have by the default limits.
-const BYTES: usize = 256 << 20;
+/// The most bytes of an answer, however small pages may be by now; one that says no has a few words.
+const BYTES: usize = 64 << 20;
+const BYTES_OF_ERROR: usize = 64 << 10;
+/// How many requests are under way at once.
+const AT_ONCE: usize = 64;
+/// Code of an object that is not there.
+const NO_OBJECT: &str = "NoSuchKey";
 /// The most characters of an error that are told.
 const TOLD: usize = 200;
 
-/// Gives out the client.
-#[derive(Debug)]
-pub(super) struct Connector(pub(super) Outbound);
+/// Connector to a store of other machines.
+#[derive(Clone, Debug)]
+pub struct Connector(Requests);
+
+impl Connector {
+    /// A connector for a store of pages of at most so many bytes.
+    pub fn new(outbound: Outbound, page_bytes: u64) -> Self {
+        // An object has a page as it is and compressed.
+        let page_bytes = usize::try_from(page_bytes).unwrap_or(usize::MAX);
+        Self(Requests {
+            outbound,
+            bytes: page_bytes.saturating_mul(4).max(BYTES),
+            turns: Arc::new(Semaphore::new(AT_ONCE)),
+        })
+    }
+}
 
 impl HttpConnector for Connector {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
-        let service = Requests(self.0.clone());
+        let service = self.0.clone();
         // Connections live where they were made, and a command's thread with a runtime of its own ends before the server.
         Ok(HttpClient::new(SpawnService::new(
             service,
@@ -40,7 +60,12 @@ impl HttpConnector for Connector {
 }
 
 #[derive(Clone, Debug)]
-struct Requests(Outbound);
+struct Requests {
+    outbound: Outbound,
+    /// The most bytes of an answer.
+    bytes: usize,
+    turns: Arc<Semaphore>,
+}
 
 impl HttpService for Requests {
     fn call<'s, 'f>(
@@ -68,21 +93,45 @@ impl Requests {
         if !body.is_empty() || *request.method() == Method::PUT {
             *request.body_mut() = Some(body.into());
         }
-        let answer = self.0.send(request, BYTES).await.map_err(failed)?;
-        let body = match answer.status.is_client_error() || answer.status.is_server_error() {
+        let is_read = *request.method() == Method::GET;
+        let answer = self.ask(request).await?;
+        let is_error = is_error(answer.status);
+        let body = match is_error {
             true => Bytes::from(told(&answer.body)),
-            false => answer.body,
+            false => answer.body.clone(),
         };
-        if is_refusal(answer.status) {
+        // Not of an object that is not there, but of a bucket, or by somebody else on the way.
+        let is_lost = is_read
+            && answer.status == StatusCode::NOT_FOUND
+            && element(&answer.body, "Code").as_deref() != Some(NO_OBJECT);
+        if is_lost || is_refusal(answer.status) {
+            let kind = match is_lost {
+                true => HttpErrorKind::Unknown,
+                false => HttpErrorKind::Decode,
+            };
             let said = String::from_utf8_lossy(&body).into_owned();
-            let refused = Refused(answer.status, said);
-            return Err(HttpError::new(HttpErrorKind::Decode, refused));
+            return Err(HttpError::new(kind, Refused(answer.status, said)));
         }
         let mut response = HttpResponse::new(body.into());
         *response.status_mut() = answer.status;
         *response.headers_mut() = answer.headers;
         Ok(response)
     }
+
+    async fn ask(&self, request: reqwest::Request) -> Result<Answer, HttpError> {
+        let turn = self.turns.acquire().await;
+        let _turn = turn.map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
+        let most = |status| match is_error(status) {
+            true => BYTES_OF_ERROR,
+            false => self.bytes,
+        };
+        let answer = self.outbound.send(request, most).await;
+        answer.map_err(failed)
+    }
+}
+
+fn is_error(status: StatusCode) -> bool {
+    status.is_client_error() || status.is_server_error()
 }
 
 /// A status by which the store has answered and done nothing.
@@ -109,6 +158,7 @@ fn failed(error: OutboundError) -> HttpError {
     let kind = match error {
         OutboundError::Timeout => HttpErrorKind::Timeout,
         OutboundError::TooLarge => HttpErrorKind::Decode,
+        OutboundError::Unconnected(_) => HttpErrorKind::Connect,
         OutboundError::Failed(_) => HttpErrorKind::Interrupted,
     };
     HttpError::new(kind, error)
@@ -116,15 +166,18 @@ fn failed(error: OutboundError) -> HttpError {
 
 /// Code and message of an error as the protocol writes them. The rest of the document may name a key and what was signed by it.
 fn told(body: &[u8]) -> String {
-    let text = String::from_utf8_lossy(body);
-    let element = |name: &str| {
-        let (_, rest) = text.split_once(&format!("<{name}>"))?;
-        Some(rest.split_once(&format!("</{name}>"))?.0)
-    };
-    let said = ["Code", "Message"].into_iter().filter_map(element);
+    let names = ["Code", "Message"].into_iter();
+    let said = names.filter_map(|name| element(body, name));
     let said = said.collect::<Vec<_>>().join(": ");
     let printable = said.chars().filter(|c| !c.is_control());
     printable.take(TOLD).collect()
+}
+
+/// Text of an element of a document.
+fn element(body: &[u8], name: &str) -> Option<String> {
+    let text = String::from_utf8_lossy(body);
+    let (_, rest) = text.split_once(&format!("<{name}>"))?;
+    Some(rest.split_once(&format!("</{name}>"))?.0.to_owned())
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub struct Content(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     store: Arc<dyn ObjectStore>,
-    /// The same store for deletions, which nothing but the collector tries again.
+    /// Way to the same store for deletions, which nothing but the collector tries again.
     deleting: Arc<dyn ObjectStore>,
     /// The directory that the store is, if it is one.
     local: Option<Local>,

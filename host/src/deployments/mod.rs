@@ -53,7 +53,7 @@ pub struct Deployments {
     pub(crate) random: Random,
     pub(crate) config: Arc<Config>,
     pub(crate) secrets: Secrets,
-    pub(crate) runtime: tokio::sync::OnceCell<String>,
+    pub(crate) runtimes: runtime::Runtimes,
     pub(crate) reservations: publish::SlugReservations,
     /// How long the stages of publishes take.
     pub timings: timings::Timings,

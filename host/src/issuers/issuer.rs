@@ -45,7 +45,7 @@ impl From<OutboundError> for IssuerError {
     fn from(error: OutboundError) -> Self {
         match error {
             OutboundError::TooLarge => Self::Unusable(error.to_string()),
-            OutboundError::Timeout | OutboundError::Failed(_) => {
+            OutboundError::Timeout | OutboundError::Unconnected(_) | OutboundError::Failed(_) => {
                 Self::Unreachable(error.to_string())
             }
         }

@@ -185,7 +185,7 @@ impl Stripe {
         });
         let answer = call.await.map_err(|error| match error {
             OutboundError::TooLarge => StripeError::Failed(error.to_string()),
-            OutboundError::Timeout | OutboundError::Failed(_) => {
+            OutboundError::Timeout | OutboundError::Unconnected(_) | OutboundError::Failed(_) => {
                 StripeError::Silent(error.to_string())
             }
         })?;

@@ -309,7 +309,13 @@ impl HttpClient for Client {
             let mut answer = outbound.call(ANSWER, call).await;
             // Once more: a connection that was used again may just have been closing. What came through all the same is refused the
             // second time for its nonce, and then asked for once more by the library.
-            if matches!(answer, Err(OutboundError::Failed(_))) {
+            let is_broken = |error: &OutboundError| {
+                matches!(
+                    error,
+                    OutboundError::Unconnected(_) | OutboundError::Failed(_)
+                )
+            };
+            if answer.as_ref().is_err_and(is_broken) {
                 answer = outbound.call(ANSWER, call).await;
             }
             let answer = answer.map_err(|error| Error::Other(Box::new(error)))?;

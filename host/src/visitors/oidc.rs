@@ -54,7 +54,9 @@ impl From<OutboundError> for Failure {
     fn from(error: OutboundError) -> Self {
         let told = match error {
             OutboundError::TooLarge => AuthError::ProviderError,
-            OutboundError::Timeout | OutboundError::Failed(_) => AuthError::ProviderUnavailable,
+            OutboundError::Timeout | OutboundError::Unconnected(_) | OutboundError::Failed(_) => {
+                AuthError::ProviderUnavailable
+            }
         };
         Self::new(told, error.to_string())
     }

@@ -1,6 +1,7 @@
 //! A store of other machines that is away, refuses, or gives what was never put there.
 
 use serde_json::json;
+use svc::deployments::runtime::newest_path;
 use svc_tests::bucket::{Bucket, Mood};
 use svc_tests::{Ask, TestServer, until};
 use tempfile::TempDir;
@@ -87,7 +88,7 @@ async fn what_the_store_did_not_take_is_not_published() {
     view(&server, "one").await.expect(200);
 }
 
-/// What the store gives is compared with its name: damage is served to nobody, kept in no memory, and told.
+/// Damage in the store is served to nobody, kept in no memory, and told.
 #[tokio::test]
 async fn what_the_store_has_damaged_is_not_served() {
     let bucket = Bucket::start().await;
@@ -154,7 +155,7 @@ async fn what_may_still_be_deleted_is_not_put() {
     );
 }
 
-/// What was refused is not done later, and a store that refuses is not away.
+/// A deletion that was refused is not done later, and a store that refuses is not away.
 #[tokio::test]
 async fn what_the_store_refuses_to_delete_is_put_again() {
     let bucket = Bucket::start().await;
@@ -191,4 +192,69 @@ async fn what_may_still_be_deleted_is_not_put_after_a_restart() {
         .await
         .problem(503, "capacity_reached");
     publish(&server, "two").await.expect(201);
+}
+
+/// An object that cannot be deleted does not keep the rest.
+#[tokio::test]
+async fn one_deletion_that_fails_leaves_the_others_done() {
+    let bucket = Bucket::start().await;
+    let server = serving(&bucket, "mine").await;
+    for page in 0..12 {
+        publish(&server, &format!("page-{page}")).await.expect(201);
+    }
+    expire(&server).await;
+    bucket.set(Mood::Keeping);
+    bucket.asked();
+    let deployments = &server.server().app().deployments;
+    assert!(deployments.collect().await.is_err());
+    let asked = bucket.asked();
+    let mut due = asked.iter().filter_map(|it| it.strip_prefix("DELETE "));
+    let kept = due.next().unwrap();
+    assert!(due.count() > 16, "more than one step: {asked:?}");
+    bucket.set(Mood::Well);
+    bucket.keep(Some(kept));
+    assert!(deployments.collect().await.is_err());
+    let deleted = asked.iter().filter_map(|it| it.strip_prefix("DELETE "));
+    let left = bucket.objects(|objects| {
+        let left = deleted.filter(|it| objects.contains_key(*it));
+        left.collect::<Vec<_>>()
+    });
+    assert_eq!(left, [kept]);
+    bucket.keep(None);
+    assert_eq!(deployments.collect().await.unwrap(), 1);
+}
+
+/// Nobody's word but the store's says that an object is lost.
+#[tokio::test]
+async fn a_gateway_that_has_lost_the_store_has_lost_no_page() {
+    let bucket = Bucket::start().await;
+    let server = serving(&bucket, "mine").await;
+    publish(&server, "one").await.expect(201);
+    forget(&server, "one");
+    bucket.set(Mood::Astray);
+    view(&server, "one").await.problem(503, "capacity_reached");
+    bucket.set(Mood::Well);
+    let back = async || (view(&server, "one").await.status == 200).then_some(());
+    until("the store to be asked again", back).await;
+}
+
+/// The script of this program's pages is in the program, and one of an earlier program's is read once.
+#[tokio::test]
+async fn the_script_of_a_page_does_not_need_the_store() {
+    let bucket = Bucket::start().await;
+    let server = serving(&bucket, "mine").await;
+    publish(&server, "one").await.expect(201);
+    let control = rusqlite::Connection::open(server.data().join("control.db")).unwrap();
+    let older = "INSERT INTO runtimes (name, digest, since) SELECT 'older', source_digest, 0 FROM deployments";
+    control.execute(older, []).unwrap();
+    bucket.asked();
+    for _ in 0..3 {
+        let older = server.get("/_svc/runtime/older.js").answer().await;
+        assert!(older.expect(200).text().contains("of one"));
+    }
+    assert_eq!(bucket.asked().len(), 1);
+    bucket.set(Mood::Down);
+    let script = server.get(&newest_path()).answer().await;
+    assert!(script.expect(200).text().contains("/_svc/runtime/"));
+    assert_eq!(bucket.asked(), [] as [&str; 0]);
 }

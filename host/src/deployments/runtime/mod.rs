@@ -6,6 +6,8 @@ pub mod routes;
 use std::sync::LazyLock;
 
 use bytes::Bytes;
+use quick_cache::sync::Cache;
+use tokio::sync::OnceCell;
 
 use super::publish::PublishError;
 use super::{Deployments, store};
@@ -31,6 +33,31 @@ pub const TYPINGS: &str = include_str!("../../../assets/runtime.d.ts");
 /// How much of the digest names a runtime, in hexadecimal digits.
 const NAME: usize = 32;
 
+/// How many scripts of earlier programs are in memory, for pages that were made by those.
+const OLDER: usize = 8;
+
+/// The scripts that this program has, by their names.
+static OWN: LazyLock<[(String, Digest, &str); 2]> = LazyLock::new(|| {
+    let own: [&str; 2] = [&SCRIPT, LIVE];
+    own.map(|script| (name_of(script), Digest::of(script.as_bytes()), script))
+});
+
+/// The runtimes: the newest, kept or not yet, and older ones in memory.
+#[derive(Debug)]
+pub(crate) struct Runtimes {
+    newest: OnceCell<String>,
+    older: Cache<Digest, Bytes>,
+}
+
+impl Default for Runtimes {
+    fn default() -> Self {
+        Self {
+            newest: OnceCell::new(),
+            older: Cache::new(OLDER),
+        }
+    }
+}
+
 /// The URL path of a runtime.
 fn path(name: &str) -> String {
     format!("/_svc/runtime/{name}.js")
@@ -54,7 +81,11 @@ pub fn newest_path() -> String {
 impl Deployments {
     /// The path of the newest runtime, whose bytes are durable before any page names it.
     pub(super) async fn runtime_path(&self) -> Result<String, PublishError> {
-        let name = self.runtime.get_or_try_init(|| self.keep_runtime()).await?;
+        let name = self
+            .runtimes
+            .newest
+            .get_or_try_init(|| self.keep_runtime())
+            .await?;
         Ok(path(name))
     }
 
@@ -84,12 +115,19 @@ impl Deployments {
     /// # Errors
     /// The store's.
     pub async fn runtime(&self, name: &str) -> anyhow::Result<Option<(Digest, Bytes)>> {
+        if let Some((_, digest, script)) = OWN.iter().find(|own| own.0 == name) {
+            return Ok(Some((*digest, Bytes::from_static(script.as_bytes()))));
+        }
         let name = name.to_owned();
         let Some(digest) = self.control.read(move |c| store::runtime(c, &name)).await? else {
             return Ok(None);
         };
-        let bytes = self.content.get(&digest).await?;
-        let bytes = bytes.ok_or_else(|| anyhow::anyhow!("runtime {digest} is missing"))?;
+        let older = &self.runtimes.older;
+        let read = async {
+            let bytes = self.content.get(&digest).await?;
+            bytes.ok_or_else(|| anyhow::anyhow!("runtime {digest} is missing"))
+        };
+        let bytes = older.get_or_insert_async(&digest, read).await?;
         Ok(Some((digest, bytes)))
     }
 }
