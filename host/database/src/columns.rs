@@ -45,7 +45,7 @@ impl Columns {
         }
     }
 
-    /// What stands before each value of a row: `{"id":`, then `,"name":`.
+    /// Text before each value of a row: `{"id":`, then `,"name":`.
     pub(super) fn keys(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(&0).chain(&self.ends);
         let each = starts.zip(&self.ends);

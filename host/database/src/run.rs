@@ -180,7 +180,7 @@ fn bind(statement: &mut CachedStatement<'_>, params: &[(String, Value)]) -> rusq
 
 /// The rows that were written.
 struct Written {
-    /// Their columns, if there was a row.
+    /// Columns of the rows, if there was one.
     columns: Option<Columns>,
     /// Whether there are more.
     truncated: bool,

@@ -61,6 +61,12 @@ async fn what_was_under_way_is_not_made_twice() {
     desk.said(&["apply", "--yes"]).await;
     assert_eq!(desk.json(&["apply"]).await["plan"], json!([]));
     assert_eq!(desk.raw("about").await, "# About\n");
+    // Under another name it is another project, which the folder's is made beside.
+    desk.said(&["project", "update", "Guest book", "--name", "Kept"])
+        .await;
+    desk.said(&["apply", "--yes"]).await;
+    let projects = desk.json(&["project", "list"]).await;
+    assert_eq!(projects["projects"].as_array().unwrap().len(), 2);
 }
 
 /// Something that passes requests on to a server, and runs a command before the first of a method whose path ends so.

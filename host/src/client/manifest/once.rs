@@ -48,7 +48,10 @@ async fn is_there(api: &Api, look: &'static Call, at: &[&str], made: &Value) -> 
     let id = id_of(made);
     let parts = [at, &[id.as_str()]].concat();
     match api.call(look, &parts).answer().await {
-        Ok(found) => Ok(found["id"] == made["id"]),
+        // One that has another name now is somebody's for another end.
+        Ok(found) => Ok(["id", "name", "slug"]
+            .iter()
+            .all(|field| found[field] == made[field])),
         Err(failure) if failure.is_missing() => Ok(false),
         Err(failure) => Err(failure),
     }

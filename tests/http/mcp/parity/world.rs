@@ -126,7 +126,7 @@ impl World {
             let number = self.ids.iter().position(|known| *known == id).unwrap();
             text = text.replace(&id, &format!("<id {number}>"));
         }
-        for prefix in ["svcd_", "\"price_"] {
+        for prefix in ["svcd_", ":\"price_"] {
             text = without_secrets(text, prefix);
         }
         for part in ["In the body: ", "In the query: "] {
@@ -158,8 +158,8 @@ fn without_secrets(mut text: String, prefix: &str) -> String {
         .filter(|(_, rest)| rest.starts_with(alphanumeric))
     {
         let rest = secret.trim_start_matches(alphanumeric);
-        let quote = if prefix.starts_with('"') { "\"" } else { "" };
-        text = format!("{before}{quote}<token>{rest}");
+        let kept = prefix.rfind('"').map_or("", |quote| &prefix[..=quote]);
+        text = format!("{before}{kept}<token>{rest}");
     }
     text
 }
