@@ -15,6 +15,7 @@ mod reach;
 mod requests;
 mod shelf;
 mod store;
+mod turns;
 
 pub use artifact::{Artifact, Encoding, Variant, encoded_quickly};
 pub use digest::Digest;

@@ -16,6 +16,7 @@ use super::held::Held;
 use super::local::{Local, MARKER};
 use super::pins::{Pin, Pins};
 use super::reach::{Reach, may_be_done};
+use super::turns::Turns;
 use super::{Digest, Error};
 
 /// From this many bytes on the digest of what was read occupies a thread of its own.
@@ -38,10 +39,10 @@ struct Inner {
     reach: Option<Reach>,
     pins: Arc<Pins>,
     /// Writers and the collector of one object take turns, so that "it is there" means "it is durable".
-    turns: [tokio::sync::Mutex<()>; 64],
+    turns: Turns,
     held: Held,
     /// Readers of one object take turns, so that those who come together read it once.
-    reading: [tokio::sync::Mutex<()>; 64],
+    reading: Turns,
 }
 
 impl Inner {
@@ -58,9 +59,9 @@ impl Inner {
             _claim: claim,
             reach,
             pins: Arc::default(),
-            turns: std::array::from_fn(|_| tokio::sync::Mutex::default()),
+            turns: Turns::default(),
             held: Held::default(),
-            reading: std::array::from_fn(|_| tokio::sync::Mutex::default()),
+            reading: Turns::default(),
         }
     }
 }
@@ -115,7 +116,7 @@ impl Content {
     /// [`Error::Full`] when there is no room.
     pub async fn put_as(&self, digest: Digest, bytes: Bytes) -> Result<Pin, Error> {
         let pin = self.0.pins.pin(digest);
-        let _turn = self.turn(&digest).await;
+        let _turn = self.0.turns.take(&digest).await;
         if self
             .0
             .reach
@@ -208,8 +209,7 @@ impl Content {
     /// # Errors
     /// When the store cannot be read.
     pub async fn serve(&self, digest: &Digest) -> Result<Option<Bytes>, Error> {
-        let shard = usize::from(digest.first_byte()) % self.0.reading.len();
-        let _turn = self.0.reading[shard].lock().await;
+        let _turn = self.0.reading.take(digest).await;
         if let Some(object) = self.0.held.get(digest) {
             return Ok(Some(object));
         }
@@ -227,7 +227,7 @@ impl Content {
         E: From<Error>,
         F: Future<Output = Result<bool, E>>,
     {
-        let _turn = self.turn(digest).await;
+        let _turn = self.0.turns.take(digest).await;
         let pinned = || self.0.pins.has(digest);
         if pinned() || referenced.await? || pinned() {
             return Ok(false);
@@ -305,11 +305,6 @@ impl Content {
         };
         let task = tokio::task::spawn_blocking(move || local.remove_stale_uploads());
         task.await.map_err(std::io::Error::other)?
-    }
-
-    async fn turn(&self, digest: &Digest) -> tokio::sync::MutexGuard<'_, ()> {
-        let shard = usize::from(digest.first_byte()) % self.0.turns.len();
-        self.0.turns[shard].lock().await
     }
 }
 
