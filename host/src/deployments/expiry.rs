@@ -137,7 +137,10 @@ impl Deployments {
             why = why.or(step.why);
             let done = step.done;
             self.control
-                .write(move |tx| done.iter().try_for_each(|digest| store::unmark(tx, digest)))
+                .write(move |tx| {
+                    done.iter()
+                        .try_for_each(|digest| store::unmark(tx, digest, before))
+                })
                 .await?;
             if marked.len() < most as usize {
                 break;
@@ -302,7 +305,7 @@ impl Deployments {
                     .write(move |tx| {
                         orphans
                             .iter()
-                            .try_for_each(|digest| store::add_garbage(tx, digest, now))
+                            .try_for_each(|digest| store::add_orphan(tx, digest, now))
                     })
                     .await?;
             }

@@ -199,8 +199,18 @@ pub(super) fn one_time_ids(c: &Connection) -> rusqlite::Result<Vec<DeploymentId>
         .collect()
 }
 
-/// Marks content that may have lost its last reference.
+/// Marks content that may have lost its last reference; a mark that was there is of a moment that is over.
 pub(super) fn add_garbage(tx: &Tx<'_>, digest: &Digest, now: Timestamp) -> Result<(), Error> {
+    tx.prepare_cached(
+        "INSERT INTO garbage (digest, since) VALUES (?1, ?2)
+         ON CONFLICT (digest) DO UPDATE SET since = excluded.since",
+    )?
+    .execute(params![digest, now])?;
+    Ok(())
+}
+
+/// Marks content that never had a reference, unless it is marked.
+pub(super) fn add_orphan(tx: &Tx<'_>, digest: &Digest, now: Timestamp) -> Result<(), Error> {
     tx.prepare_cached("INSERT OR IGNORE INTO garbage (digest, since) VALUES (?1, ?2)")?
         .execute(params![digest, now])?;
     Ok(())
@@ -220,10 +230,10 @@ pub(super) fn garbage(
     .collect()
 }
 
-/// Takes a mark back: the content is gone, or still referred to.
-pub(super) fn unmark(tx: &Tx<'_>, digest: &Digest) -> Result<(), Error> {
-    tx.prepare_cached("DELETE FROM garbage WHERE digest = ?1")?
-        .execute([digest])?;
+/// Takes back a mark made before `before`: the content is gone, or was still referred to. A newer one tells of more.
+pub(super) fn unmark(tx: &Tx<'_>, digest: &Digest, before: Timestamp) -> Result<(), Error> {
+    tx.prepare_cached("DELETE FROM garbage WHERE digest = ?1 AND since <= ?2")?
+        .execute(params![digest, before])?;
     Ok(())
 }
 
