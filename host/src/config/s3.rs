@@ -1,5 +1,7 @@
 //! Settings of a bucket that content lies in: `s3://` in `content_url`, at Amazon or at whoever speaks the same protocol.
 
+use std::net::Ipv6Addr;
+
 use anyhow::bail;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -36,10 +38,11 @@ impl std::fmt::Debug for S3 {
 
 /// Variable that allows plain HTTP to another machine.
 const ALLOW_HTTP: &str = "AWS_ALLOW_HTTP";
-/// Further variables of the environment: temporary keys, the role of a machine, a container or a cluster's account, and how
+/// Rest of a temporary key.
+const SESSION: &str = "AWS_SESSION_TOKEN";
+/// Further variables of the environment: the role of a machine, a container or a cluster's account, and how
 /// the bucket is named in addresses.
 const MORE: &[&str] = &[
-    "AWS_SESSION_TOKEN",
     "AWS_VIRTUAL_HOSTED_STYLE_REQUEST",
     "AWS_WEB_IDENTITY_TOKEN_FILE",
     "AWS_ROLE_ARN",
@@ -49,6 +52,18 @@ const MORE: &[&str] = &[
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
     "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
     "AWS_METADATA_ENDPOINT",
+];
+
+/// Addresses in IPv6 that a machine and a container of Amazon's are told their keys at.
+const OF_LINK: [Ipv6Addr; 2] = [
+    Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254),
+    Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23),
+];
+/// Those of them that say where keys are given out.
+const PLACES_OF_KEYS: &[&str] = &[
+    "aws_endpoint_url_sts",
+    "aws_container_credentials_full_uri",
+    "aws_metadata_endpoint",
 ];
 
 impl S3 {
@@ -76,20 +91,45 @@ impl S3 {
             self.endpoint = Some(url);
         }
         self.region = first(&["AWS_REGION", "AWS_DEFAULT_REGION"]).or(self.region);
-        // One of the two with the other of the file would be nobody's key.
+        let mut names = MORE.to_vec();
+        // A part of the environment's with a part of the file's would be nobody's key.
         if let Some(id) = variable("AWS_ACCESS_KEY_ID") {
             self.access_key_id = Some(id);
             self.secret_access_key = variable("AWS_SECRET_ACCESS_KEY").unwrap_or_default();
+            names.push(SESSION);
         }
-        let named = MORE.iter().filter_map(|name| Some((name, variable(name)?)));
+        let named = names
+            .iter()
+            .filter_map(|name| Some((name, variable(name)?)));
         self.more = named.map(|(name, it)| (name.to_lowercase(), it)).collect();
         if self.access_key_id.is_some() == self.secret_access_key.is_empty() {
             bail!(
                 "s3: an access key has two parts: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or `access_key_id` and `secret_access_key` of [s3]"
             );
         }
-        self.check_endpoint(variable(ALLOW_HTTP).as_deref() == Some("true"))?;
+        let allow_http = variable(ALLOW_HTTP).as_deref() == Some("true");
+        self.check_endpoint(allow_http)?;
+        self.check_places_of_keys(allow_http)?;
         Ok(self)
+    }
+
+    /// Refuses to ask another machine for keys where anybody on the way can read them. A container's and a machine's own role
+    /// are told at addresses of the link.
+    fn check_places_of_keys(&self, allow_http: bool) -> anyhow::Result<()> {
+        let places = self.more.iter();
+        for (name, place) in places.filter(|it| PLACES_OF_KEYS.contains(&&*it.0)) {
+            let name = name.to_uppercase();
+            let Ok(url) = place.parse::<Url>() else {
+                bail!("{name} is no URL");
+            };
+            let near = super::stripe::is_loopback(&url) || is_of_link(&url);
+            if url.scheme() != "https" && !near && !allow_http {
+                bail!(
+                    "{name} is plain HTTP to another machine, where anybody on the way can read keys: use https, or set {ALLOW_HTTP}=true if the network is yours alone"
+                );
+            }
+        }
+        Ok(())
     }
 
     fn check_endpoint(&self, allow_http: bool) -> anyhow::Result<()> {
@@ -125,6 +165,17 @@ impl S3 {
         let own = own.into_iter();
         let own = own.filter_map(|(name, value)| Some((name, value?)));
         own.chain(self.more.iter().map(|(name, it)| (&**name, &**it)))
+    }
+}
+
+/// Whether a URL is of the link, or of the address by which Amazon's machines have it in IPv6.
+fn is_of_link(url: &Url) -> bool {
+    match url.host() {
+        Some(url::Host::Ipv4(address)) => address.is_link_local(),
+        Some(url::Host::Ipv6(address)) => {
+            address.is_unicast_link_local() || OF_LINK.contains(&address)
+        }
+        _ => false,
     }
 }
 
@@ -210,6 +261,20 @@ mod tests {
                 "AWS_ALLOW_HTTP",
             ),
             ("bucket = 'hush'", None, "unknown field"),
+            (
+                "",
+                Some((
+                    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+                    "http://hush.example.com/",
+                )),
+                "AWS_CONTAINER_CREDENTIALS_FULL_URI is plain HTTP",
+            ),
+            (
+                "",
+                Some(("AWS_ENDPOINT_URL_STS", "http://10.0.0.1/hush")),
+                "AWS_ENDPOINT_URL_STS is plain HTTP",
+            ),
+            ("", Some(("AWS_METADATA_ENDPOINT", "hush")), "is no URL"),
         ] {
             let environment = Vec::from_iter(environment);
             let error = format!("{:#}", read(toml, &environment).unwrap_err());
@@ -219,6 +284,21 @@ mod tests {
                 "{error}"
             );
         }
+        for place in [
+            "http://169.254.170.2/",
+            "http://[fd00:ec2::254]",
+            "https://sts.example.com",
+        ] {
+            for name in [
+                "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+                "AWS_METADATA_ENDPOINT",
+            ] {
+                assert!(read("", &[(name, place)]).is_ok(), "{name} {place}");
+            }
+        }
+        let rest = [("AWS_SESSION_TOKEN", "of another key")];
+        let of_file = read(key, &rest).unwrap();
+        assert!(of_file.named().all(|(name, _)| name != "aws_session_token"));
         let allowed = [("AWS_ALLOW_HTTP", "true")];
         assert!(read("endpoint = 'http://minio:9000'", &allowed).is_ok());
         assert!(read("endpoint = 'http://localhost:9000'", &[]).is_ok());
