@@ -53,11 +53,6 @@ impl Digest {
         self.0.ct_eq(&Self::of(bytes).0).into()
     }
 
-    /// Returns the first byte, for spreading objects over shards.
-    pub fn first_byte(&self) -> u8 {
-        self.0[0]
-    }
-
     /// Reads the 64 hexadecimal digits that [`fmt::Display`] writes.
     pub fn from_hex(text: &str) -> Option<Self> {
         let (mut value, text) = ([0; 32], text.as_bytes());
