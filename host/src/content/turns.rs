@@ -42,7 +42,7 @@ mod tests {
         let turns = Turns::default();
         let one = Digest::of(b"one");
         let turn = turns.take(&one).await;
-        for byte in 0..=255 {
+        for byte in 0..64 {
             let other = turns.take(&Digest::of(&[byte])).now_or_never();
             assert!(other.is_some());
         }
