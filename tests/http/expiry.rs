@@ -124,3 +124,18 @@ async fn publishing_again_what_is_about_to_go_keeps_it() {
     let page = server.get("/again").answer().await.expect(200);
     assert_eq!(page.text(), "words-that-expire");
 }
+
+#[tokio::test]
+async fn content_that_was_needed_again_has_its_grace_again() {
+    let server = with_page().await;
+    let deployments = &server.server().app().deployments;
+    server.advance(WEEK);
+    deployments.sweep().await.unwrap();
+    let body = json!({ "content": "words-that-expire", "name": "again" });
+    server.slug(&body).await;
+    server.advance(WEEK);
+    deployments.sweep().await.unwrap();
+    assert_eq!(deployments.collect().await.unwrap(), 0);
+    server.advance(3600);
+    assert_ne!(deployments.collect().await.unwrap(), 0);
+}
