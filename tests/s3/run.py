@@ -270,6 +270,8 @@ def main():
                 *["--", "--exact", "stores::the_storage_part_of_the_suite_passes_on_another_store"],
             ]
             environment = {**os.environ, **store.environment, "SVC_TESTS_STORE_URL": f"s3://{BUCKET}/suite"}
+            # Tests run in a folder of their own, where a path from here leads elsewhere.
+            environment["SVC_BIN"] = str(BINARY)
             subprocess.run(suite, check=True, cwd=ROOT, env=environment)
             servers = {name.split("/")[1] for name in store.names("suite/")}
             print(f"the storage part of the suite passes there, with {len(servers)} servers")
