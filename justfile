@@ -81,7 +81,7 @@ s3:
     cargo build --locked --bin svc
     python3 -m venv target/s3-python
     target/s3-python/bin/pip install --quiet --requirement tests/s3/requirements.txt
-    target/s3-python/bin/python tests/s3/run.py
+    target/s3-python/bin/python tests/s3/run.py --suite
 
 # Hold the server to its OpenAPI description by schemathesis; SVC_SEED chooses the cases (needs Python 3.10 or newer)
 schemathesis *arguments:

@@ -1,6 +1,6 @@
 """Content in a bucket of a store that others wrote: moto's S3, which checks every signature by botocore's rules.
 
-Takes the server's binary from SVC_BIN. The last part runs the suite's own tests of storage there, by cargo.
+Takes the server's binary from SVC_BIN. With `--suite` it runs the suite's own tests of storage there, too, by cargo.
 """
 
 import concurrent.futures
@@ -236,6 +236,21 @@ def moves_there(store, directory):
     server.end()
 
 
+def passes_the_suite(store):
+    """Runs the suite's tests of storage, each with a server whose content is there."""
+    suite = [
+        *["cargo", "test", "--locked", "--package", "svc-tests", "--test", "http"],
+        *["--", "--exact", "stores::the_storage_part_of_the_suite_passes_on_another_store"],
+    ]
+    environment = {**os.environ, **store.environment, "SVC_TESTS_STORE_URL": f"s3://{BUCKET}/suite"}
+    # Tests run in a folder of their own, where a path from here leads elsewhere.
+    environment["SVC_BIN"] = str(BINARY)
+    subprocess.run(suite, check=True, cwd=ROOT, env=environment)
+    servers = {name.split("/")[1] for name in store.names("suite/")}
+    print(f"the storage part of the suite passes there, with {len(servers)} servers")
+    assert len(servers) > 60, servers
+
+
 def main():
     store = Store()
     try:
@@ -265,17 +280,8 @@ def main():
             assert emptied == ["mine/installation"]
             store.s3.delete_object(Bucket=BUCKET, Key=emptied[0])
             refused("not as this installation has left it", store, data, "mine")
-            suite = [
-                *["cargo", "test", "--locked", "--package", "svc-tests", "--test", "http"],
-                *["--", "--exact", "stores::the_storage_part_of_the_suite_passes_on_another_store"],
-            ]
-            environment = {**os.environ, **store.environment, "SVC_TESTS_STORE_URL": f"s3://{BUCKET}/suite"}
-            # Tests run in a folder of their own, where a path from here leads elsewhere.
-            environment["SVC_BIN"] = str(BINARY)
-            subprocess.run(suite, check=True, cwd=ROOT, env=environment)
-            servers = {name.split("/")[1] for name in store.names("suite/")}
-            print(f"the storage part of the suite passes there, with {len(servers)} servers")
-            assert len(servers) > 60, servers
+            if "--suite" in sys.argv[1:]:
+                passes_the_suite(store)
     finally:
         store.process.kill()
 
