@@ -1,4 +1,4 @@
-// What is typed.
+// Text that is typed.
 
 /** A number of bytes as people say it. */
 function size(bytes) {

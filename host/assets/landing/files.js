@@ -1,4 +1,4 @@
-// What it is: chosen, named by a file, or guessed from the text.
+// Type of the content: chosen, named by a file, or guessed from the text.
 
 const known = [...field('type')].map(({ value, dataset }) => ({ value, ...dataset }));
 const names = Object.fromEntries(known.map(({ value, phrase }) => [value, phrase]));

@@ -25,14 +25,14 @@ async function problem(answer) {
 const unreachable = 'The server cannot be reached. What you have typed is still here: try again.';
 const say = (words) => (element('said').textContent = words);
 
-// What stays in this browser, where no page of somebody else's is in the same origin; else it is this tab's alone.
+// Keeps shares in this browser, where no page of somebody else's is in the same origin; else it is this tab's alone.
 
 /** A value that is kept as JSON in a storage; a browser without one has it until the tab is closed. */
 function kept(storage, name, empty) {
   let held = empty;
   const store = () => window[storage];
   if (!keeps) {
-    // What was kept while the origin was nobody else's must not be theirs.
+    // Shares that were kept while the origin was nobody else's must not be theirs.
     try {
       store().removeItem(name);
     } catch {}

@@ -27,7 +27,7 @@ for (const button of document.querySelectorAll('.snippet button')) {
   button.addEventListener('click', () => copy(area.textContent.trimEnd(), button, area));
 }
 
-// What was typed before a reload, or kept by a browser that comes back to the page.
+// Text that was typed before a reload, or kept by a browser that comes back to the page.
 const draft = drafts.get();
 if (draft && !field('content').value) {
   for (const [name, value] of Object.entries(draft)) {
