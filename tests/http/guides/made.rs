@@ -12,58 +12,22 @@ use super::{documents, root};
 /// Files that a guide shows whole: `<!-- file: PATH -->` names one, and `<!-- file end -->` ends it.
 #[test]
 fn files_are_shown_as_they_are() {
-    let mut stale = Vec::new();
-    let mut seen = 0;
-    for document in documents() {
-        let mut parts = document.text.split("<!-- file: ");
-        let mut expected = parts.next().unwrap().to_owned();
-        for part in parts {
-            let (path, rest) = part.split_once(" -->\n").unwrap();
-            let language = rest.lines().next().unwrap();
-            let (_, rest) = rest.split_once("<!-- file end -->").unwrap();
-            let file = std::fs::read_to_string(root().join(path)).unwrap();
-            let shown = format!("<!-- file: {path} -->\n{language}\n{file}```\n");
-            write!(expected, "{shown}<!-- file end -->{rest}").unwrap();
-            seen += 1;
-        }
-        if expected != document.text && std::env::var_os("UPDATE_GOLDEN").is_some() {
-            std::fs::write(root().join(&document.path), &expected).unwrap();
-        } else if expected != document.text {
-            stale.push(document.path.clone());
-        }
-    }
+    let (seen, stale) = remade("file", |path, shown| {
+        let language = shown.lines().next().unwrap();
+        let file = std::fs::read_to_string(root().join(path)).unwrap();
+        format!("{language}\n{file}```\n")
+    });
     assert!(
         stale.is_empty(),
         "{stale:?} show other files: run this with UPDATE_GOLDEN=1"
     );
-    assert_eq!(seen, 2);
+    assert_eq!(seen.len(), 2);
 }
 
 /// Tables that are made from the code: a document names one by `<!-- made: NAME -->` and `<!-- made end -->`.
 #[test]
 fn tables_are_as_the_code_makes_them() {
-    let mut made = Vec::new();
-    let mut stale = Vec::new();
-    for document in documents() {
-        let mut parts = document.text.split("<!-- made: ");
-        let mut expected = parts.next().unwrap().to_owned();
-        for part in parts {
-            let (name, rest) = part.split_once(" -->\n").unwrap();
-            let (_, rest) = rest.split_once("<!-- made end -->").unwrap();
-            let table = table(name);
-            write!(
-                expected,
-                "<!-- made: {name} -->\n{table}<!-- made end -->{rest}"
-            )
-            .unwrap();
-            made.push(name.to_owned());
-        }
-        if expected != document.text && std::env::var_os("UPDATE_GOLDEN").is_some() {
-            std::fs::write(root().join(&document.path), &expected).unwrap();
-        } else if expected != document.text {
-            stale.push(document.path.clone());
-        }
-    }
+    let (mut made, stale) = remade("made", |name, _| table(name));
     assert!(
         stale.is_empty(),
         "{stale:?} have stale tables: run this with UPDATE_GOLDEN=1"
@@ -71,6 +35,30 @@ fn tables_are_as_the_code_makes_them() {
     made.sort();
     let expected = ["acts", "client commands", "commands", "errors", "limits"];
     assert_eq!(made, expected);
+}
+
+/// Compares what stands in the documents between two marks of a kind with what `make` makes of its name and what stands there;
+/// returns the names, and the documents that have something else, unless these are to be written.
+fn remade(kind: &str, make: impl Fn(&str, &str) -> String) -> (Vec<String>, Vec<String>) {
+    let (mut names, mut stale) = (Vec::new(), Vec::new());
+    let (begin, end) = (format!("<!-- {kind}: "), format!("<!-- {kind} end -->"));
+    for document in documents() {
+        let mut parts = document.text.split(&begin);
+        let mut expected = parts.next().unwrap().to_owned();
+        for part in parts {
+            let (name, rest) = part.split_once(" -->\n").unwrap();
+            let (shown, rest) = rest.split_once(&end).unwrap();
+            let made = make(name, shown);
+            write!(expected, "{begin}{name} -->\n{made}{end}{rest}").unwrap();
+            names.push(name.to_owned());
+        }
+        if expected != document.text && std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(root().join(&document.path), &expected).unwrap();
+        } else if expected != document.text {
+            stale.push(document.path.clone());
+        }
+    }
+    (names, stale)
 }
 
 fn table(name: &str) -> String {
