@@ -6,7 +6,8 @@ use super::Inner;
 use super::bindings::gate::GatePre;
 use super::bindings::gate::exports::svc::gate::judge as wit;
 use super::bindings::gate::svc::gate::types;
-use super::engine::{self, CallFailure, Function};
+use super::engine::{self, Allowance, CallFailure, Function};
+use super::lane::{Busy, StopSignal};
 use super::metrics::Use;
 use super::renderer::shortened;
 use super::slot::{Guest, Unready};
@@ -15,7 +16,6 @@ use super::values::{
     Budget, GateFailure, Judged, NamedTable, Position, Purpose, Refusal, Statement, StatementKind,
 };
 use super::wasi::CallState;
-use super::workers::Busy;
 
 /// The longest SQL of an action or a query, in bytes.
 pub const STATEMENT_BYTES: usize = 64 << 10;
@@ -33,6 +33,7 @@ impl From<CallFailure> for GateFailure {
     fn from(failure: CallFailure) -> Self {
         match failure {
             CallFailure::Budget(budget) => Self::Budget(budget),
+            CallFailure::Abandoned => Self::Busy,
             CallFailure::Broken(error) => Self::Broken(error),
         }
     }
@@ -77,16 +78,18 @@ async fn attempt(
     let engine = Arc::clone(&inner.engine);
     let span = engine::span(Function::Check, guest.digest);
     let (asked, judge) = (Arc::clone(&sql), Arc::clone(&guest));
-    let job = move || {
+    let job = move |stop: &StopSignal| {
         let purpose = sent(purpose);
+        let function = Function::Check;
+        let allowance = Allowance::from(*engine.limits(function.world()));
         span.in_scope(|| {
-            engine.call(Function::Check, &judge.tally, |store| {
+            engine.call((function, &judge.tally), allowance, stop, |store| {
                 let world = judge.world.instantiate(&mut *store)?;
                 world.svc_gate_judge().call_check(store, &asked, purpose)
             })
         })
     };
-    let called = match inner.workers.run(job).await {
+    let called = match inner.checks.run(job).await {
         Ok(called) => called,
         Err(busy) => {
             return Attempt {

@@ -86,7 +86,8 @@ impl Tally {
     pub(super) fn count<T>(&self, outcome: &Result<T, CallFailure>, used: &Use) {
         let mut counts = self.lock();
         match outcome {
-            Ok(_) => {}
+            // An end that the caller caused says nothing about the guest.
+            Ok(_) | Err(CallFailure::Abandoned) => {}
             Err(CallFailure::Budget(_)) => counts.exhausted += 1,
             Err(CallFailure::Broken(_)) => counts.traps += 1,
         }
@@ -151,6 +152,7 @@ mod tests {
                 fuel: number * 1_000_000,
                 memory: 65_536,
                 duration: Duration::from_micros(number),
+                ..Use::default()
             };
             let outcome = match number {
                 100 => Err(CallFailure::Budget(Budget::Fuel)),

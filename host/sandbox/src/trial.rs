@@ -32,7 +32,7 @@ pub(super) enum End {
     Broken,
     /// Without fuel, memory, time or stack.
     Exhausted(Budget),
-    /// Not at all: there was no thread.
+    /// Not at all: there was no thread, or nobody waited for the answer any more.
     Busy,
 }
 
@@ -41,6 +41,7 @@ impl From<&CallFailure> for End {
         match failure {
             CallFailure::Budget(budget) => Self::Exhausted(*budget),
             CallFailure::Broken(_) => Self::Broken,
+            CallFailure::Abandoned => Self::Busy,
         }
     }
 }
@@ -220,7 +221,7 @@ mod tests {
         let used = |fuel, memory| Use {
             fuel,
             memory,
-            duration: Duration::ZERO,
+            ..Use::default()
         };
         let spent = used(limits.fuel, limits.memory_bytes);
         let (half, more) = (

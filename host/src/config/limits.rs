@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::bail;
 use serde::{Deserialize, Serialize};
 
-use svc_sandbox::{self, GuestLimits};
+use svc_sandbox::{self, GuestLimits, PageLimits};
 
 macro_rules! limits {
     ($(#[doc = $about:literal] $name:ident = $default:expr, $least:expr;)+) => {
@@ -143,6 +143,12 @@ limits! {
     render_memory_bytes = 134_217_728, 65_536;
     /// Wall time of a render call, in milliseconds.
     render_ms = 5_000, 10;
+    /// Fuel of a page with all its drawings; of a preview a quarter of it.
+    page_fuel = 8_000_000_000, 1;
+    /// Processor time of a page with all its drawings, in milliseconds; of a preview a quarter of it.
+    page_processor_ms = 1_500, 10;
+    /// Wall time of a page with all its drawings, in milliseconds, without what it waits for threads.
+    page_ms = 10_000, 10;
     /// Fuel of a gate call.
     gate_fuel = 500_000_000, 1;
     /// Memory of a gate call, in bytes.
@@ -174,6 +180,11 @@ impl Limits {
         GuestLimits {
             render: of(self.render_fuel, self.render_memory_bytes, self.render_ms),
             gate: of(self.gate_fuel, self.gate_memory_bytes, self.gate_ms),
+            page: PageLimits {
+                fuel: self.page_fuel,
+                processor: Duration::from_millis(self.page_processor_ms),
+                wall: Duration::from_millis(self.page_ms),
+            },
         }
     }
 }

@@ -13,13 +13,14 @@ pub(super) use super::page_source::Placement;
 use super::timings::Stage;
 use super::views::Warning;
 use super::{Deployments, runtime, store};
+use crate::access::{Abandoned, while_awaited};
 use crate::content::{self, Artifact, Digest, Pin};
 use crate::control;
 use svc_base::clock::Timestamp;
 use svc_base::disk;
 use svc_base::random::NoRandomness;
 use svc_sandbox::{
-    Budget, Busy, Foot, GuestDigest, Malformed, RenderFailure, RuntimeScript, Source,
+    Budget, Busy, Foot, GuestDigest, Malformed, RenderFailure, RuntimeScript, Source, StopSignal,
 };
 
 /// How long a slug is that the service chooses.
@@ -41,6 +42,9 @@ pub enum PublishError {
     /// The server has no room for it.
     #[error("{0}")]
     Capacity(&'static str),
+    /// Nobody waits for the page any more, and nothing was stored.
+    #[error(transparent)]
+    Abandoned(#[from] Abandoned),
     /// Everything else, for the log.
     #[error(transparent)]
     Internal(anyhow::Error),
@@ -323,8 +327,8 @@ impl Deployments {
         };
         let name = source.runtime.as_ref().map(|_| runtime::newest());
         // Its future is large, and part of those of many routes.
-        let rendering = Box::pin(self.sandbox.render(source));
-        let rendered = self.timings.time(Stage::Render, rendering).await?;
+        let rendering = Box::pin(while_awaited(self.sandbox.render(source)));
+        let rendered = self.timings.time(Stage::Render, rendering).await??;
         Ok(Made {
             html: rendered.html,
             title: rendered.title.unwrap_or_default(),
@@ -349,13 +353,13 @@ impl Deployments {
         source: Bytes,
         page: Bytes,
     ) -> Result<(Pin, Pin), PublishError> {
-        let work = move || {
+        let work = move |_: &StopSignal| {
             let object = Artifact::compress(page)?.to_object()?;
             let digests = (Digest::of(&source), Digest::of(&object));
             Ok::<_, std::io::Error>((digests, source, object))
         };
-        let compressing = self.sandbox.workers().run(work);
-        let compressed = self.timings.time(Stage::Compress, compressing).await?;
+        let compressing = while_awaited(self.sandbox.pages().run(work));
+        let compressed = self.timings.time(Stage::Compress, compressing).await??;
         let (digests, source, object) = compressed?;
         let storing = async {
             tokio::try_join!(

@@ -9,6 +9,7 @@ use super::sharing::DeleteToken;
 use super::timings::Stage;
 use super::views::{Deployed, Warning};
 use super::{Deployments, store};
+use crate::access::while_awaited;
 use crate::control::answers::Keep;
 use crate::control::{self, Change, Tx};
 use svc_base::clock::Timestamp;
@@ -162,11 +163,11 @@ impl Deployments {
 
     async fn hash_password(&self, password: String) -> Result<String, PublishError> {
         let salt = self.random.bytes()?;
-        let hash = self
+        let hashing = self
             .sandbox
-            .workers()
-            .run(move || password::hash(&password, &salt))
-            .await?;
+            .checks()
+            .run(move |_| password::hash(&password, &salt));
+        let hash = while_awaited(hashing).await??;
         hash.map_err(PublishError::Internal)
     }
 

@@ -212,7 +212,9 @@ impl Guides {
             foot: None,
             is_private: false,
         };
-        Ok(self.sandbox.render(source).await?.html)
+        // It is ours, whoever is the first to look at it.
+        let rendering = Flow::Server.scope(self.sandbox.render(source));
+        Ok(rendering.await?.html)
     }
 }
 

@@ -27,6 +27,11 @@ fn config() -> SandboxConfig {
                 wall: Duration::from_secs(60),
                 ..Limits::GATE
             },
+            page: PageLimits {
+                processor: Duration::from_secs(60),
+                wall: Duration::from_secs(60),
+                ..PageLimits::HOUSE
+            },
         },
         threads: 2,
         ..SandboxConfig::new(cache_dir())
@@ -274,22 +279,22 @@ async fn sql_is_judged() {
 
 #[tokio::test]
 async fn without_a_thread_in_time_a_call_is_busy() {
-    let workers = WorkersConfig {
-        threads: 1,
-        queue: 8,
-        wait: Duration::from_millis(500),
+    let wait = Duration::from_millis(500);
+    let checks = LaneConfig {
+        wait,
+        ..LaneConfig::checks(1)
     };
-    let sandbox = Sandbox::start_with(config(), workers).unwrap();
+    let sandbox = Sandbox::start_with(config(), [LaneConfig::pages(1), checks]).unwrap();
     assert!(sandbox.check_sql("SELECT 1", Purpose::Query).await.is_ok());
     let (release, released) = std::sync::mpsc::channel::<()>();
     let (started, start) = tokio::sync::oneshot::channel();
-    let pool = sandbox.workers().clone();
+    let lane = sandbox.checks().clone();
     let occupied = tokio::spawn(async move {
-        let job = move || {
+        let job = move |_: &StopSignal| {
             let _ = started.send(());
             let _ = released.recv();
         };
-        pool.run(job).await
+        lane.run(job).await
     });
     start.await.unwrap();
     let busy = sandbox.check_sql("SELECT 1", Purpose::Query).await;

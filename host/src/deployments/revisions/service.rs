@@ -8,6 +8,7 @@ use super::model::{
     RevisionKind, StoredSource, WantedSource,
 };
 use super::store;
+use crate::access::while_awaited;
 use crate::content::Digest;
 use crate::control::answers::Keep;
 use crate::control::audit::Act;
@@ -283,8 +284,8 @@ impl Deployments {
     async fn edited(&self, base: Digest, edits: Vec<Edit>) -> Result<String, FrontendError> {
         let most = usize::try_from(self.config.limits.body_bytes).unwrap_or(usize::MAX);
         let text = self.text_of(base).await?;
-        let work = move || apply(text, &edits, most);
-        let edited = self.sandbox.workers().run(work).await;
+        let editing = self.sandbox.pages().run(move |_| apply(text, &edits, most));
+        let edited = while_awaited(editing).await.map_err(PublishError::from)?;
         edited.map_err(PublishError::from)?
     }
 }
