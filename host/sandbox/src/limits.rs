@@ -68,7 +68,7 @@ impl PageLimits {
     /// The house's.
     pub const HOUSE: Self = Self {
         fuel: 8_000_000_000,
-        processor: Duration::from_millis(1_500),
+        processor: Duration::from_millis(1_800),
         wall: Duration::from_secs(10),
     };
 

@@ -146,7 +146,7 @@ limits! {
     /// Fuel of a page with all its drawings; of a preview a quarter of it.
     page_fuel = 8_000_000_000, 1;
     /// Processor time of a page with all its drawings, in milliseconds; of a preview a quarter of it.
-    page_processor_ms = 1_500, 10;
+    page_processor_ms = 1_800, 10;
     /// Wall time of a page with all its drawings, in milliseconds, without what it waits for threads.
     page_ms = 10_000, 10;
     /// Fuel of a gate call.

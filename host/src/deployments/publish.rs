@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -16,6 +17,7 @@ use super::{Deployments, runtime, store};
 use crate::access::{Abandoned, while_awaited};
 use crate::content::{self, Artifact, Digest, Pin};
 use crate::control;
+use svc_base::ProcessorStopwatch;
 use svc_base::clock::Timestamp;
 use svc_base::disk;
 use svc_base::random::NoRandomness;
@@ -29,6 +31,9 @@ const CHOSEN_LENGTH: usize = 10;
 const SUFFIX_LENGTH: usize = 6;
 /// How many random names are tried: only a fault could find them taken.
 const RANDOM: u32 = 4;
+
+/// The most processor time that the encodings of a page take. One of 16 MB takes less, unless it was made to take more.
+const COMPRESSING: Duration = Duration::from_millis(800);
 
 /// Why nothing was published.
 #[derive(Debug, thiserror::Error)]
@@ -353,8 +358,10 @@ impl Deployments {
         source: Bytes,
         page: Bytes,
     ) -> Result<(Pin, Pin), PublishError> {
-        let work = move |_: &StopSignal| {
-            let object = Artifact::compress(page)?.to_object()?;
+        let work = move |stop: &StopSignal| {
+            let spent = ProcessorStopwatch::start();
+            let goes_on = || !stop.is_set() && spent.elapsed() < COMPRESSING;
+            let object = Artifact::compress(page, goes_on)?.to_object()?;
             let digests = (Digest::of(&source), Digest::of(&object));
             Ok::<_, std::io::Error>((digests, source, object))
         };

@@ -18,7 +18,7 @@ use tokio::sync::{Mutex, OnceCell};
 use crate::config::Config;
 use crate::http::document::{Document, REVALIDATE};
 use crate::openapi::Description;
-use svc_sandbox::{ContentType, GuestDigest, RenderFailure, Sandbox, Source};
+use svc_sandbox::{ContentType, Flow, GuestDigest, RenderFailure, Sandbox, Source};
 
 /// The name of the page that describes every call.
 const REFERENCE: &str = "api-reference";

@@ -372,3 +372,27 @@ async fn callers_wait_for_a_guest_past_those_that_cannot_serve() {
     assert!(sandbox.check_sql("SELECT 1", Purpose::Query).await.is_ok());
     drop(guests);
 }
+
+#[tokio::test]
+async fn adhoc_memory() {
+    let sandbox = sandbox();
+    for (content_type, text) in [
+        (ContentType::Html, "<!doctype html><p>hello"),
+        (
+            ContentType::Markdown,
+            "# hello\n\n*world*\n\n```rust\nfn a() {}\n```\n\n$x^2$ :tada:\n\n| a | b |\n|--|--|\n| 1 | 2 |\n",
+        ),
+        (ContentType::Json, r#"{"hello": [1, 2]}"#),
+        (ContentType::Csv, "hello,b\n1,2\n"),
+        (ContentType::Mermaid, "flowchart TD\n  A --> B\n"),
+    ] {
+        sandbox.render(source(content_type, text)).await.unwrap();
+        eprintln!(
+            "ADHOC {content_type} {:?}",
+            sandbox.usage(World::Render).unwrap().1.memory_bytes
+        );
+    }
+    let sql = "CREATE TABLE a (id INTEGER PRIMARY KEY, b TEXT NOT NULL);";
+    sandbox.check_sql(sql, Purpose::Schema).await.unwrap();
+    eprintln!("ADHOC gate {:?}", sandbox.usage(World::Gate).unwrap().1);
+}
