@@ -53,7 +53,7 @@ pub use content_type::{ContentType, UnknownContentType};
 pub use flow::{Class, Flow};
 pub use gate::{SCRIPT_BYTES, STATEMENT_BYTES};
 pub use lane::{Busy, Lane, StopSignal};
-pub use limits::{GuestLimits, Limits, PageLimits};
+pub use limits::{GuestLimits, LEAST_GATE_MEMORY, LEAST_RENDER_MEMORY, Limits, PageLimits};
 pub use metrics::Metrics;
 pub use registry::{Applied, built_in};
 pub use renderer::{DIAGRAM_BYTES, DIAGRAMS};

@@ -21,6 +21,12 @@ const IDLE_TICKS: u32 = 100;
 /// Tables hold a guest's functions, a few thousand of them; nothing grows one at run time.
 pub(super) const TABLE_ELEMENTS: usize = 100_000;
 
+/// The least memory of a call that renders, in bytes: the guest begins with 3 MB, and draws a small diagram with 5 MB.
+pub const LEAST_RENDER_MEMORY: u64 = 8 << 20;
+
+/// The least memory of a call that judges, in bytes: the guest begins with 1 MB.
+pub const LEAST_GATE_MEMORY: u64 = 2 << 20;
+
 /// The part of a page's budget that a preview may use, as a divisor.
 const PREVIEW: u32 = 4;
 

@@ -374,25 +374,24 @@ async fn callers_wait_for_a_guest_past_those_that_cannot_serve() {
 }
 
 #[tokio::test]
-async fn adhoc_memory() {
-    let sandbox = sandbox();
+async fn the_least_memory_suffices_for_what_is_small() {
+    let mut config = config();
+    config.limits.render.memory_bytes = usize::try_from(LEAST_RENDER_MEMORY).unwrap();
+    config.limits.gate.memory_bytes = usize::try_from(LEAST_GATE_MEMORY).unwrap();
+    let sandbox = Sandbox::start(config).unwrap();
+    let markdown =
+        "# hello\n\n```rust\nfn a() {}\n```\n\n$x^2$ :tada:\n\n| a | b |\n|--|--|\n| 1 | 2 |\n";
     for (content_type, text) in [
         (ContentType::Html, "<!doctype html><p>hello"),
-        (
-            ContentType::Markdown,
-            "# hello\n\n*world*\n\n```rust\nfn a() {}\n```\n\n$x^2$ :tada:\n\n| a | b |\n|--|--|\n| 1 | 2 |\n",
-        ),
+        (ContentType::Markdown, markdown),
+        (ContentType::Mermaid, "flowchart TD\n  A --> B\n"),
         (ContentType::Json, r#"{"hello": [1, 2]}"#),
         (ContentType::Csv, "hello,b\n1,2\n"),
-        (ContentType::Mermaid, "flowchart TD\n  A --> B\n"),
     ] {
-        sandbox.render(source(content_type, text)).await.unwrap();
-        eprintln!(
-            "ADHOC {content_type} {:?}",
-            sandbox.usage(World::Render).unwrap().1.memory_bytes
-        );
+        let page = sandbox.render(source(content_type, text)).await;
+        assert!(page.is_ok(), "{content_type}: {page:?}");
     }
-    let sql = "CREATE TABLE a (id INTEGER PRIMARY KEY, b TEXT NOT NULL);";
-    sandbox.check_sql(sql, Purpose::Schema).await.unwrap();
-    eprintln!("ADHOC gate {:?}", sandbox.usage(World::Gate).unwrap().1);
+    let schema = "CREATE TABLE a (id INTEGER PRIMARY KEY, b TEXT NOT NULL);";
+    let verdict = sandbox.check_sql(schema, Purpose::Schema).await;
+    assert!(verdict.is_ok(), "{verdict:?}");
 }
