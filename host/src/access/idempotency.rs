@@ -13,7 +13,6 @@ use http::{HeaderName, HeaderValue, StatusCode, header};
 use ring::hmac;
 use serde::{Deserialize, Serialize};
 
-use super::operation::to_the_end;
 use crate::control::answers::{self, AnswerKey, Keep, KeptAnswer};
 use crate::control::{self, Control};
 use crate::http::context::Context;
@@ -118,8 +117,7 @@ pub struct Route<'a> {
 }
 
 impl Repeatable {
-    /// Answers what the first request with the key did, or does `work`, to its end whatever becomes of the client, and answers
-    /// what it made with `status`.
+    /// Answers what the first request with the key did, or does `work` and answers what it made with `status`.
     ///
     /// A key belongs to `by`, else to the client's address, and to a route. `work` is given what keeps its answer, in the
     /// transaction of its effect.
@@ -136,15 +134,14 @@ impl Repeatable {
         work: impl FnOnce(Keep<T>) -> W,
     ) -> Result<Response, Problem>
     where
-        T: Serialize + Send + 'static,
-        E: Send + 'static,
-        W: Future<Output = Result<T, E>> + Send + 'static,
+        T: Serialize,
+        W: Future<Output = Result<T, E>>,
         Problem: From<E>,
     {
         // A caller with a credential waits as an owner, on routes that take anybody, too.
         let flow = by.map_or_else(Flow::current, Caller::flow);
         let Some(key) = self.key()? else {
-            let made = flow.scope(to_the_end(work(Keep::nothing())));
+            let made = flow.scope(work(Keep::nothing()));
             return respond(status, &made.await?);
         };
         let idempotency = self.idempotency;
@@ -156,11 +153,9 @@ impl Repeatable {
             return replay(kept, &idempotency.secret, body);
         }
         let work = work(Keep::under(key, status.as_u16(), idempotency.clock.now()));
-        let made = to_the_end(async move {
-            let _running = running;
-            work.await
-        });
-        respond(status, &flow.scope(made).await?)
+        let made = flow.scope(work).await;
+        drop(running);
+        respond(status, &made?)
     }
 
     fn key(&self) -> Result<Option<String>, Problem> {

@@ -8,17 +8,13 @@
 //! ```
 //!
 //! One that a client may repeat with an `Idempotency-Key` also takes a [`Keep`](crate::control::answers::Keep), which keeps its
-//! answer in the transaction of its effect. A door reads the input, calls the function through [`to_the_end`] if it changes
-//! something, and writes the answer. What comes before the first change stands in [`while_awaited`]: nobody pays for what nobody waits for. [`Row`]s list all of them: tests, the description and the documents read the list.
-
-use tokio::sync::watch;
-use tracing::Instrument;
+//! answer in the transaction of its effect. A door reads the input, calls the function and writes the answer. That what changes
+//! something runs to its end is no door's to remember: `completion.rs` is around all of them. [`Row`]s list the operations: the
+//! runner of tools, tests, the description and the documents read the list.
 
 use super::authority::HasFloor;
-use crate::control::audit::{self, Act};
-use crate::http::problem::{Code, Problem};
+use crate::control::audit::Act;
 use crate::workspaces::Role;
-use svc_sandbox::Flow;
 
 /// An operation in the list of all.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +25,9 @@ pub struct Row {
     pub tool: Option<(&'static str, &'static str)>,
     /// The least role that it takes.
     pub floor: Role,
-    /// Entries that it leaves in the audit: one of these for each change, and none if it only reads.
+    /// Whether it changes something, or only reads.
+    pub changes: bool,
+    /// Entries that it leaves in the audit: one of these for each change.
     pub acts: &'static [Act],
 }
 
@@ -44,124 +42,19 @@ pub trait Floored<Arguments> {
     const ROLE: Role;
 }
 
-impl<O, S, A: HasFloor, T> Floored<(S, A)> for O
-where
-    O: Fn(S, A) -> T,
-{
-    const ROLE: Role = A::ROLE;
-}
-
-impl<O, S, A: HasFloor, I, T> Floored<(S, A, I)> for O
-where
-    O: Fn(S, A, I) -> T,
-{
-    const ROLE: Role = A::ROLE;
-}
-
-impl<O, S, A: HasFloor, I, K, T> Floored<(S, A, I, K)> for O
-where
-    O: Fn(S, A, I, K) -> T,
-{
-    const ROLE: Role = A::ROLE;
-}
-
-/// Nobody waits for the outcome of an operation any more, and it has changed nothing yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("nobody waits for the answer any more")]
-pub struct Abandoned;
-
-impl From<Abandoned> for Problem {
-    fn from(_: Abandoned) -> Self {
-        Self::new(
-            Code::Timeout,
-            "The client has hung up. Nothing was changed: send the request again.",
-        )
-    }
-}
-
-tokio::task_local! {
-    /// Closed once the client of the operation that this task does has hung up.
-    static CLIENT: watch::Receiver<()>;
-}
-
-/// Does work to its end, on behalf of who asked for it, even if that client hangs up, which drops the handler half-way. Only what stands
-/// in [`while_awaited`] stops then.
-///
-/// # Errors
-/// The work's, or that it panicked.
-pub async fn to_the_end<T: Send + 'static, E: Send + 'static>(
-    work: impl Future<Output = Result<T, E>> + Send + 'static,
-) -> Result<T, Problem>
-where
-    Problem: From<E>,
-{
-    let work = audit::carried(audit::doer(), work);
-    let work = Flow::current().scope(work);
-    let (waits, client) = watch::channel(());
-    let work = CLIENT.scope(client, work);
-    let done = tokio::spawn(work.in_current_span()).await;
-    // Dropped earlier where the handler is.
-    drop(waits);
-    Ok(done.map_err(|error| Problem::internal(&error))??)
-}
-
-/// Does a part of an operation that comes before anything is changed, such as rendering: it ends early where the client has hung up.
-///
-/// # Errors
-/// [`Abandoned`], then.
-pub async fn while_awaited<T>(work: impl Future<Output = T>) -> Result<T, Abandoned> {
-    let Ok(mut client) = CLIENT.try_with(Clone::clone) else {
-        // A handler's own work ends with the handler.
-        return Ok(work.await);
-    };
-    tokio::select! {
-        biased;
-        done = work => Ok(done),
-        // Nothing is ever sent: it is an error, once the other end is gone.
-        _ = client.changed() => Err(Abandoned),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use tokio::sync::Notify;
-
-    use super::*;
-
-    /// Begins an operation, tells when its part has begun, and hangs up; returns what becomes of the part.
-    async fn hung_up(part: impl Future<Output = ()> + Send + 'static) -> Result<(), Abandoned> {
-        let (begun, ended) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-        let (tells, outcome) = tokio::sync::oneshot::channel();
-        let handler = to_the_end({
-            let (begun, ended) = (Arc::clone(&begun), Arc::clone(&ended));
-            async move {
-                let part = while_awaited(async {
-                    begun.notify_one();
-                    part.await;
-                });
-                let _ = tells.send(part.await);
-                ended.notify_one();
-                Ok::<_, Problem>(())
-            }
-        });
-        tokio::select! {
-            _ = handler => {}
-            () = begun.notified() => {}
+macro_rules! floored {
+    ($($input:ident)*) => {
+        impl<O, S, A: HasFloor, $($input,)* T> Floored<(S, A, $($input,)*)> for O
+        where
+            O: Fn(S, A, $($input,)*) -> T,
+        {
+            const ROLE: Role = A::ROLE;
         }
-        ended.notified().await;
-        outcome.await.unwrap()
-    }
-
-    #[tokio::test]
-    async fn what_nobody_waits_for_ends_early_and_the_rest_does_not() {
-        assert_eq!(hung_up(std::future::pending()).await, Err(Abandoned));
-        assert_eq!(hung_up(async {}).await, Ok(()));
-    }
-
-    #[tokio::test]
-    async fn work_of_a_handler_has_no_client_of_its_own() {
-        assert_eq!(while_awaited(async { 1 }).await, Ok(1));
-    }
+    };
 }
+
+floored!();
+floored!(B);
+floored!(B C);
+floored!(B C D);
+floored!(B C D E);

@@ -15,7 +15,7 @@ use super::views::{
 };
 use super::{Accounts, operations};
 use crate::access::idempotency::{Repeatable, Route};
-use crate::access::{Admin, Asking, Owner, Viewer, to_the_end};
+use crate::access::{Admin, Asking, Owner, Viewer};
 use crate::http::extract::{DeclaredLength, NoQuery, Query, UnreadBody, UnreadQuery};
 use crate::http::problem::Problem;
 
@@ -124,8 +124,7 @@ pub async fn update(
     body: UnreadBody,
 ) -> Result<Json<WorkspaceView>, Problem> {
     let input = body.json().await?.value;
-    let updating = operations::update(accounts, at, input);
-    to_the_end(updating).await.map(Json)
+    operations::update(accounts, at, input).await.map(Json)
 }
 
 /// Delete a workspace
@@ -145,7 +144,7 @@ pub async fn delete(
     at: WorkspaceScope<Owner>,
     _: NoQuery,
 ) -> Result<StatusCode, Problem> {
-    to_the_end(operations::delete(accounts, at)).await?;
+    operations::delete(accounts, at).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -230,8 +229,9 @@ pub async fn set_role(
     body: UnreadBody,
 ) -> Result<Json<MemberView>, Problem> {
     let input = body.json().await?.value;
-    let setting = operations::set_role(accounts, at, (member.name, input));
-    to_the_end(setting).await.map(Json)
+    operations::set_role(accounts, at, (member.name, input))
+        .await
+        .map(Json)
 }
 
 /// Remove a member
@@ -255,7 +255,7 @@ pub async fn remove_member(
     query: UnreadQuery,
 ) -> Result<StatusCode, Problem> {
     query.none()?;
-    to_the_end(operations::remove_member(accounts, at, member.name)).await?;
+    operations::remove_member(accounts, at, member.name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -297,7 +297,7 @@ pub async fn create_key(
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let input = body.json_or_nothing().await?;
-    let made = to_the_end(operations::create_key(accounts, at, input)).await?;
+    let made = operations::create_key(accounts, at, input).await?;
     Ok(secret(StatusCode::CREATED, made))
 }
 
@@ -329,6 +329,6 @@ pub async fn revoke_key(
     query: UnreadQuery,
 ) -> Result<StatusCode, Problem> {
     query.none()?;
-    to_the_end(operations::revoke_key(accounts, at, key.name)).await?;
+    operations::revoke_key(accounts, at, key.name).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -12,7 +12,7 @@ use super::scope::BackendScope;
 use super::views::{BackendView, Defined, Updated};
 use super::{Backends, operations};
 use crate::access::idempotency::{Repeatable, Route};
-use crate::access::{Editor, Viewer, to_the_end};
+use crate::access::{Editor, Viewer};
 use crate::http::extract::{NoQuery, UnreadBody, UnreadQuery};
 use crate::http::problem::Problem;
 use crate::projects::scope::ProjectScope;
@@ -95,7 +95,7 @@ pub async fn update(
     body: UnreadBody,
 ) -> Result<Json<Updated>, Problem> {
     let (body, how) = body.json_and_query().await?;
-    to_the_end(operations::update(backends, at, (body.value, how)))
+    operations::update(backends, at, (body.value, how))
         .await
         .map(Json)
 }
@@ -117,7 +117,7 @@ pub async fn delete(
     at: ProjectScope<Editor>,
     _: NoQuery,
 ) -> Result<StatusCode, Problem> {
-    to_the_end(operations::delete(backends, at)).await?;
+    operations::delete(backends, at).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -142,7 +142,7 @@ pub async fn define(
     body: UnreadBody,
 ) -> Result<Json<Defined>, Problem> {
     let (body, how) = body.json_and_query().await?;
-    to_the_end(operations::define(backends, at, (body.value, how)))
+    operations::define(backends, at, (body.value, how))
         .await
         .map(Json)
 }

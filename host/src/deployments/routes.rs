@@ -15,8 +15,8 @@ use super::requests::DeployRequest;
 use super::serve::LookupError;
 use super::views::Deployed;
 use super::{Deployments, forms};
+use crate::access::MaybeCaller;
 use crate::access::idempotency::{Repeatable, Route};
-use crate::access::{MaybeCaller, to_the_end};
 use crate::http::context::Context;
 use crate::http::extract::UnreadBody;
 use crate::http::hosts::Host;
@@ -161,8 +161,10 @@ pub async fn reveal(
         ));
     }
     let id = page.id;
-    let burning = async move { deployments.burn(&slug, id).await };
-    let content = to_the_end(burning).await?.ok_or_else(Problem::not_found)?;
+    let content = deployments
+        .burn(&slug, id)
+        .await?
+        .ok_or_else(Problem::not_found)?;
     let mut headers = pages::headers(&Kind::Share, true, true);
     headers.insert(
         header::CONTENT_TYPE,

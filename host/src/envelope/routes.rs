@@ -6,7 +6,7 @@ use http::StatusCode;
 
 use super::views::ProjectDetail;
 use super::{Teardown, operations};
-use crate::access::{Authenticated, Viewer, to_the_end};
+use crate::access::{Authenticated, Viewer};
 use crate::http::extract::{DeclaredLength, NoQuery, UnreadQuery};
 use crate::http::problem::Problem;
 use crate::projects::scope::ProjectScope;
@@ -53,6 +53,6 @@ pub async fn delete(
     if at.is_some() {
         query.none()?;
     }
-    to_the_end(operations::delete(envelope, at)).await?;
+    operations::delete(envelope, at).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -16,7 +16,7 @@ use super::views::{CatalogView, CheckoutView, PaymentList, PricedView, SessionLi
 use super::visitor::{Visitor, cookie_name};
 use super::{Payments, operations};
 use crate::access::idempotency::{Repeatable, Route};
-use crate::access::{Editor, Viewer, to_the_end};
+use crate::access::{Editor, Viewer};
 use crate::config::Config;
 use crate::deployments::Deployments;
 use crate::deployments::pages::{self, Page};
@@ -120,8 +120,9 @@ pub async fn deactivate_price(
     query: UnreadQuery,
 ) -> Result<Json<PricedView>, Problem> {
     query.none()?;
-    let work = operations::deactivate_price(payments, at, path.pid);
-    to_the_end(work).await.map(Json)
+    operations::deactivate_price(payments, at, path.pid)
+        .await
+        .map(Json)
 }
 
 /// List the latest sessions
@@ -193,7 +194,7 @@ pub async fn checkout(
     };
     let visitor = Visitor::of(&till.visitors, &context.host, &page, &headers).await?;
     let beginning = Arc::clone(&till.payments).begin(Arc::clone(&page), visitor, wanted);
-    let begun = to_the_end(beginning).await?;
+    let begun = beginning.await?;
     let cookie = Cookie::build((cookie_name(&page.id), begun.token))
         .path(format!("/{slug}"))
         .http_only(true)

@@ -10,7 +10,7 @@ use super::scope::ProjectScope;
 use super::views::{ProjectList, ProjectView};
 use super::{Projects, operations};
 use crate::access::idempotency::{Repeatable, Route};
-use crate::access::{Asking, Editor, Viewer, to_the_end};
+use crate::access::{Asking, Editor, Viewer};
 use crate::http::extract::{DeclaredLength, Query, UnreadBody};
 use crate::http::problem::Problem;
 use crate::workspaces::WorkspaceError;
@@ -85,6 +85,5 @@ pub async fn update(
     body: UnreadBody,
 ) -> Result<Json<ProjectView>, Problem> {
     let input = body.json().await?.value;
-    let updating = operations::update(projects, at, input);
-    to_the_end(updating).await.map(Json)
+    operations::update(projects, at, input).await.map(Json)
 }

@@ -19,7 +19,7 @@ use svc_base::names::is_slug;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt};
 use utoipa_axum::routes;
 
-use crate::access::{Admission, admit};
+use crate::access::{Admission, admit, finish_changes};
 use crate::accounts::audit::routes as audit;
 use crate::accounts::metadata::routes as metadata;
 use crate::accounts::plans::routes as plans;
@@ -166,7 +166,6 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
         .route("/{slug}/api/op", post(calls::op))
         .route("/{slug}/api/query", called(post(calls::query), app))
         .route("/{slug}/api/schema", called(get(calls::schema), app))
-        .route("/{slug}/mcp", post(app_tools::serve))
         .route("/{slug}/ws", get(rooms::join))
         .route("/{slug}/api/live", get(live::listen))
         .route(
@@ -188,6 +187,8 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
         .route("/{slug}", get(deployments::page))
         .route("/{slug}/", get(deployments::without_slash))
         .route("/{slug}/raw", get(deployments::raw))
+        .route_layer(middleware::from_fn(finish_changes))
+        .route("/{slug}/mcp", post(app_tools::serve))
 }
 
 /// The routes of the landing host: the landing page, the files that belong to it, and what its form needs without scripts. With
@@ -206,6 +207,7 @@ fn landing(app: &SharedApp) -> Router<SharedApp> {
         .route("/robots.txt", get(landing::robots))
         .route("/favicon.svg", get(landing::icon_svg))
         .route("/favicon.ico", get(landing::icon_ico))
+        .route_layer(middleware::from_fn(finish_changes))
 }
 
 /// The layer of a rule, for routes that the description does not describe.
@@ -306,9 +308,7 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(plans::portal).map(&owned))
         .routes(routes!(metadata::resource))
         .routes(routes!(metadata::tools))
-        .routes(routes!(mcp::serve).map(limited(Rule::Mcp)))
         .routes(routes!(calls::op))
-        .routes(routes!(app_tools::serve))
         .routes(routes!(calls::query).map(&called))
         .routes(routes!(calls::schema).map(&called))
         .routes(routes!(rooms::join))
@@ -349,6 +349,10 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(reports::report_form))
         .routes(routes!(reports::report_form_of_any))
         .routes(routes!(forms::security))
+        .route_layer(middleware::from_fn(finish_changes))
+        // Tools have a runner of their own, which knows what a call does.
+        .routes(routes!(mcp::serve).map(limited(Rule::Mcp)))
+        .routes(routes!(app_tools::serve))
 }
 
 /// Adds the layers that every router ends with.

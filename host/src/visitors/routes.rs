@@ -278,7 +278,7 @@ pub async fn forget(
     query: UnreadQuery,
 ) -> Result<StatusCode, Problem> {
     query.none()?;
-    to_the_end(operations::forget(visitors, at, path.user_id)).await?;
+    operations::forget(visitors, at, path.user_id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

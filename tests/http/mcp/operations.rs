@@ -40,28 +40,35 @@ const HIGHER: [(&str, &str); 12] = [
     ("manage_plan", "owner"),
 ];
 
-/// The operations of the description that need an owner's credential, with the roles that it names.
-async fn described(server: &TestServer) -> BTreeSet<(String, String)> {
+/// The operations of the description that need an owner's credential, with the roles that it names, and whether their methods may
+/// change something.
+async fn described(server: &TestServer) -> BTreeSet<(String, String, bool)> {
     let document = server.get("/api/v1/openapi.json").answer().await.json();
     let mut found = BTreeSet::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         let owners = ["/api/v1/projects", "/api/v1/workspaces", "/api/v1/me"];
         let owners = owners.iter().any(|prefix| path.starts_with(prefix));
-        for operation in item.as_object().unwrap().values().filter(|_| owners) {
+        for (method, operation) in item.as_object().unwrap().iter().filter(|_| owners) {
             let id = operation["operationId"].as_str().unwrap();
             let role = operation["x-role"].as_str().unwrap_or("none");
-            found.insert((id.to_owned(), role.to_owned()));
+            found.insert((id.to_owned(), role.to_owned(), method != "get"));
         }
     }
     found
 }
 
 #[tokio::test]
-async fn every_operation_is_a_route_with_its_floor() {
+async fn every_operation_is_a_route_with_its_floor_and_its_kind_of_method() {
     let server = TestServer::start().await;
     let listed: BTreeSet<_> = operations::all()
         .iter()
-        .map(|row| (row.id.to_owned(), row.floor.as_str().to_owned()))
+        .map(|row| {
+            (
+                row.id.to_owned(),
+                row.floor.as_str().to_owned(),
+                row.changes,
+            )
+        })
         .collect();
     assert_eq!(listed, described(&server).await);
 }

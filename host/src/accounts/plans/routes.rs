@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 
-use crate::access::{Owner, to_the_end};
+use crate::access::Owner;
 use crate::accounts::requests::BillingRequest;
 use crate::accounts::scope::WorkspaceScope;
 use crate::accounts::views::BillingView;
@@ -29,8 +29,7 @@ pub async fn checkout(
     body: UnreadBody,
 ) -> Result<Json<BillingView>, Problem> {
     let input = body.json_or_nothing().await?;
-    let opening = operations::checkout(accounts, at, input);
-    to_the_end(opening).await.map(Json)
+    operations::checkout(accounts, at, input).await.map(Json)
 }
 
 /// Manage the subscription
@@ -51,6 +50,5 @@ pub async fn portal(
     body: UnreadBody,
 ) -> Result<Json<BillingView>, Problem> {
     let input = body.json_or_nothing().await?;
-    let opening = operations::portal(accounts, at, input);
-    to_the_end(opening).await.map(Json)
+    operations::portal(accounts, at, input).await.map(Json)
 }

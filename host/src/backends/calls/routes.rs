@@ -226,7 +226,7 @@ pub async fn query(
         query.await
     };
     let doer = Doer::new(caller.principal(), &context.request_id);
-    let done = caller.flow().scope(done_by(doer, to_the_end(work)));
+    let done = caller.flow().scope(done_by(doer, work));
     Ok(json_answer(done.await?))
 }
 

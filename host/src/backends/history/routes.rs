@@ -7,7 +7,7 @@ use axum::extract::State;
 
 use super::requests::{RestoreBackend, WhichMoments};
 use super::views::{HistoryView, RestoredView};
-use crate::access::{Editor, Viewer, to_the_end};
+use crate::access::{Editor, Viewer};
 use crate::backends::scope::BackendScope;
 use crate::backends::{Backends, operations};
 use crate::http::extract::{Query, UnreadBody};
@@ -52,7 +52,5 @@ pub async fn restore(
     body: UnreadBody,
 ) -> Result<Json<RestoredView>, Problem> {
     let input = body.json().await?.value;
-    to_the_end(operations::restore(backends, at, input))
-        .await
-        .map(Json)
+    operations::restore(backends, at, input).await.map(Json)
 }

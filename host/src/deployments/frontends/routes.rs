@@ -12,7 +12,7 @@ use super::requests::{CreateFrontend, Republish, WhichContent};
 use super::scope::{FrontendScope, TargetPath};
 use super::views::{ContentView, FrontendList, FrontendView};
 use crate::access::idempotency::{Repeatable, Route};
-use crate::access::{Editor, Viewer, to_the_end};
+use crate::access::{Editor, Viewer};
 use crate::deployments::Deployments;
 use crate::http::context::Context;
 use crate::http::extract::{NoQuery, Query, UnreadBody};
@@ -110,8 +110,9 @@ pub async fn republish(
     body: UnreadBody,
 ) -> Result<Json<FrontendView>, Problem> {
     let input = body.json().await?.value;
-    let republishing = operations::republish(deployments, at, input);
-    to_the_end(republishing).await.map(Json)
+    operations::republish(deployments, at, input)
+        .await
+        .map(Json)
 }
 
 /// Delete a frontend
@@ -134,7 +135,7 @@ pub async fn delete(
     Path(path): Path<TargetPath>,
     _: NoQuery,
 ) -> Result<StatusCode, Problem> {
-    to_the_end(operations::delete(deployments, at, path.target())).await?;
+    operations::delete(deployments, at, path.target()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

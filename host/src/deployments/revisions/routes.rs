@@ -12,7 +12,7 @@ use super::operations;
 use super::requests::{CreateRevision, ReleaseRequest, WhichRevisions};
 use super::views::{ReleaseList, ReleaseView, RevisionCreated, RevisionList, RevisionView};
 use crate::access::idempotency::{Repeatable, Route};
-use crate::access::{Editor, Viewer, to_the_end};
+use crate::access::{Editor, Viewer};
 use crate::deployments::Deployments;
 use crate::deployments::answer::disabled_page;
 use crate::deployments::answer::{self, Place};
@@ -132,9 +132,7 @@ pub async fn promote(
     body: UnreadBody,
 ) -> Result<Json<ReleaseView>, Problem> {
     let input = body.json().await?.value;
-    to_the_end(operations::promote(deployments, at, input))
-        .await
-        .map(Json)
+    operations::promote(deployments, at, input).await.map(Json)
 }
 
 /// Roll back to a revision
@@ -158,9 +156,7 @@ pub async fn rollback(
     body: UnreadBody,
 ) -> Result<Json<ReleaseView>, Problem> {
     let input = body.json().await?.value;
-    to_the_end(operations::rollback(deployments, at, input))
-        .await
-        .map(Json)
+    operations::rollback(deployments, at, input).await.map(Json)
 }
 
 /// List releases

@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use super::operations;
 use super::requests::{ClaimRequest, UploadOptions};
 use super::scope::ShareToken;
-use crate::access::{Editor, MaybeCaller, to_the_end};
+use crate::access::{Editor, MaybeCaller};
 use crate::control::answers::Keep;
 use crate::deployments::Deployments;
 use crate::deployments::frontends::views::FrontendView;
@@ -76,8 +76,7 @@ async fn publish(
 ) -> Result<Response, Problem> {
     let (bytes, options) = body.bytes_and_query::<UploadOptions>().await?;
     let share = options.checked(&file, &bytes, &deployments.config.limits)?;
-    let publishing = async move { deployments.publish_share(share, Keep::nothing()).await };
-    let deployed = to_the_end(publishing).await?;
+    let deployed = deployments.publish_share(share, Keep::nothing()).await?;
     let location = HeaderValue::try_from(&deployed.url).map_err(|e| Problem::internal(&e))?;
     let answer = if negotiate::names(headers, "application/json") {
         Json(deployed).into_response()
@@ -107,7 +106,7 @@ pub async fn delete(
 ) -> Result<StatusCode, Problem> {
     let proven = deployments.prove_share(&id, &token).await?;
     query.none()?;
-    to_the_end(async move { deployments.delete_share(proven).await }).await?;
+    deployments.delete_share(proven).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -129,7 +128,7 @@ pub async fn claim(
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let input = body.json::<ClaimRequest>().await?.value;
-    let view = to_the_end(operations::claim(deployments, at, input)).await?;
+    let view = operations::claim(deployments, at, input).await?;
     let location = HeaderValue::try_from(&view.url).map_err(|e| Problem::internal(&e))?;
     let headers = [(header::LOCATION, location)];
     Ok((StatusCode::CREATED, headers, Json(view)).into_response())

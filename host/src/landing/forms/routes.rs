@@ -10,7 +10,6 @@ use svc_base::names::is_slug;
 use utoipa::ToSchema;
 
 use super::Shared;
-use crate::access::to_the_end;
 use crate::config::Config;
 use crate::control::answers::Keep;
 use crate::deployments::Deployments;
@@ -96,8 +95,7 @@ pub async fn share(
     let form = body.form_or_json::<ShareForm>().await?.value;
     let share = form.request()?.checked(&config.limits)?;
     let (password, one_time) = (share.password.clone(), share.one_time);
-    let publishing = async move { deployments.publish_share(share, Keep::nothing()).await };
-    let deployed = to_the_end(publishing).await?;
+    let deployed = deployments.publish_share(share, Keep::nothing()).await?;
     let shared = Shared {
         deployed: &deployed,
         password: password.as_deref(),
@@ -128,7 +126,7 @@ pub async fn delete(
     let share = deployments
         .prove_share(&form.id, &form.delete_token)
         .await?;
-    to_the_end(async move { deployments.delete_share(share).await }).await?;
+    deployments.delete_share(share).await?;
     Ok(platform_page(StatusCode::OK, &super::deleted()))
 }
 

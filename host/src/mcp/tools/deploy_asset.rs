@@ -4,7 +4,6 @@ use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
 use super::{Harm, answer, describe, string};
-use crate::access::to_the_end;
 use crate::control::answers::Keep;
 use crate::deployments::requests::DeployRequest;
 use crate::http::extract::invalid;
@@ -50,9 +49,6 @@ pub(super) async fn call(services: Tools, mut arguments: Arguments) -> Result<Va
     let share = arguments
         .rest::<DeployRequest>()?
         .checked_as("slug", &services.config.limits)?;
-    let publishing = async move {
-        let keep = Keep::nothing();
-        services.deployments.publish_share(share, keep).await
-    };
-    answer(to_the_end(publishing).await?)
+    let publishing = services.deployments.publish_share(share, Keep::nothing());
+    answer(publishing.await?)
 }

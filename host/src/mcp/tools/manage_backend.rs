@@ -7,8 +7,8 @@ use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
 use super::backend_parts::{Part, Wanted, check_table, part, tried_out, without_sql_of_others};
-use super::{Harm, Session, answer, describe, done, ended, string};
-use crate::access::{Viewer, to_the_end};
+use super::{Harm, Session, answer, deleted, describe, string};
+use crate::access::Viewer;
 use crate::backends::requests::{DefineActions, HowToChange};
 use crate::backends::scope::BackendScope;
 use crate::backends::views::{Defined, Updated};
@@ -107,14 +107,13 @@ pub(super) async fn call(
     match wanted {
         Action::Create => {
             let (at, keep) = (session.project(given).await?, Keep::nothing());
-            done(operations::create(backends, at, arguments.rest()?, keep)).await
+            answer(operations::create(backends, at, arguments.rest()?, keep).await?)
         }
         Action::Get => get(&session, arguments).await,
         Action::Update => update(&session, arguments).await,
         Action::Batch => {
             let at = session.backend(given).await?;
-            let batch = operations::batch(backends, at, arguments.rest()?);
-            let json = to_the_end(batch).await?;
+            let json = operations::batch(backends, at, arguments.rest()?).await?;
             serde_json::from_slice(&json).map_err(|error| Problem::internal(&error))
         }
         Action::History => {
@@ -123,12 +122,12 @@ pub(super) async fn call(
         }
         Action::Restore => {
             let at = session.backend(given).await?;
-            done(operations::restore(backends, at, arguments.rest()?)).await
+            answer(operations::restore(backends, at, arguments.rest()?).await?)
         }
         Action::Delete => {
             let at = session.project(given).await?;
             arguments.none()?;
-            ended(operations::delete(backends, at)).await
+            deleted(operations::delete(backends, at).await)
         }
         Action::Rooms => {
             let at = RoomsScope::find(session.backend(given).await?)?;
@@ -174,14 +173,14 @@ async fn update(session: &Session, mut arguments: Arguments) -> Result<Value, Pr
     if defines {
         let input = actions_of(arguments)?;
         let named: HashSet<String> = input.0.names().map(str::to_owned).collect();
-        return match to_the_end(operations::define(backends, at, input)).await? {
+        return match operations::define(backends, at, input).await? {
             Defined::Tried(run) => tried_out(*run),
             actions @ Defined::Actions(_) => Ok(without_sql_of_others(answer(actions)?, &named)),
         };
     }
     let how = how(&mut arguments)?;
     let input = (arguments.rest()?, how);
-    match to_the_end(operations::update(backends, at, input)).await? {
+    match operations::update(backends, at, input).await? {
         Updated::Tried(run) => tried_out(*run),
         done => answer(done),
     }

@@ -6,7 +6,7 @@ use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
 use super::find::Find;
-use super::{Harm, Session, answer, describe, done, ended, string};
+use super::{Harm, Session, answer, deleted, describe, string};
 use crate::access::Viewer;
 use crate::control::answers::Keep;
 use crate::deployments::Deployments;
@@ -99,11 +99,11 @@ pub(super) async fn call(
     match wanted {
         Action::Create => {
             let (at, keep) = (session.project(given).await?, Keep::nothing());
-            done(frontends::create(deployments, at, arguments.rest()?, keep)).await
+            answer(frontends::create(deployments, at, arguments.rest()?, keep).await?)
         }
         Action::Claim => {
             let at = session.project(given).await?;
-            done(sharing::claim(deployments, at, arguments.rest()?)).await
+            answer(sharing::claim(deployments, at, arguments.rest()?).await?)
         }
         Action::List => {
             let at = session.project(given).await?;
@@ -118,26 +118,26 @@ pub(super) async fn call(
         Action::Content => content(&session, arguments).await,
         Action::Update => {
             let at = session.frontend(given).await?;
-            done(frontends::republish(deployments, at, arguments.rest()?)).await
+            answer(frontends::republish(deployments, at, arguments.rest()?).await?)
         }
         Action::Delete => {
             let (at, target) = (session.project(given).await?, arguments.frontend()?);
             arguments.none()?;
-            ended(frontends::delete(deployments, at, target)).await
+            deleted(frontends::delete(deployments, at, target).await)
         }
         Action::CreateRevision => {
             let (at, keep) = (session.frontend(given).await?, Keep::nothing());
-            done(revisions::create(deployments, at, arguments.rest()?, keep)).await
+            answer(revisions::create(deployments, at, arguments.rest()?, keep).await?)
         }
         Action::ListRevisions => list_revisions(&session, arguments).await,
         Action::GetRevision => revision(&session, arguments).await,
         Action::Promote => {
             let at = session.frontend(given).await?;
-            done(revisions::promote(deployments, at, arguments.rest()?)).await
+            answer(revisions::promote(deployments, at, arguments.rest()?).await?)
         }
         Action::Rollback => {
             let at = session.frontend(given).await?;
-            done(revisions::rollback(deployments, at, arguments.rest()?)).await
+            answer(revisions::rollback(deployments, at, arguments.rest()?).await?)
         }
         Action::Releases => {
             let at = session.frontend(given).await?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
-use super::{Harm, Session, answer, describe, done, string};
+use super::{Harm, Session, answer, describe, string};
 use crate::control::answers::Keep;
 use crate::http::problem::Problem;
 use crate::mcp::arguments::{Action as _, Arguments, actions};
@@ -51,7 +51,7 @@ pub(super) async fn call(
         Action::AddPrice => {
             let at = session.project(&mut arguments).await?;
             let input = arguments.rest()?;
-            done(operations::add_price(payments, at, input, Keep::nothing())).await
+            answer(operations::add_price(payments, at, input, Keep::nothing()).await?)
         }
         Action::Catalog => {
             let at = session.project(&mut arguments).await?;
@@ -62,7 +62,7 @@ pub(super) async fn call(
             let at = session.project(&mut arguments).await?;
             let price = arguments.text("price_id")?;
             arguments.none()?;
-            done(operations::deactivate_price(payments, at, price)).await
+            answer(operations::deactivate_price(payments, at, price).await?)
         }
         Action::Sessions => {
             let at = session.project(&mut arguments).await?;

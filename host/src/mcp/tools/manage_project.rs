@@ -3,7 +3,7 @@
 use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
-use super::{Harm, Session, answer, describe, done, ended, string};
+use super::{Harm, Session, answer, deleted, describe, string};
 use crate::access::Asking;
 use crate::control::answers::Keep;
 use crate::envelope;
@@ -60,7 +60,7 @@ pub(super) async fn call(
     match wanted {
         Action::Create => {
             let (by, input) = (Asking::new(session.caller), arguments.rest()?);
-            done(operations::create(projects, by, input, Keep::nothing())).await
+            answer(operations::create(projects, by, input, Keep::nothing()).await?)
         }
         Action::List => {
             let (by, input) = (Asking::new(session.caller), arguments.rest()?);
@@ -77,7 +77,7 @@ pub(super) async fn call(
             if arguments.has_null("allowed_providers") {
                 arguments.give("allowed_providers", &[(); 0])?;
             }
-            done(operations::update(projects, at, arguments.rest()?)).await
+            answer(operations::update(projects, at, arguments.rest()?).await?)
         }
         Action::Delete => {
             let id = arguments.text("project_id")?;
@@ -85,7 +85,7 @@ pub(super) async fn call(
             if at.is_some() {
                 arguments.none()?;
             }
-            ended(envelope::operations::delete(envelope, at)).await
+            deleted(envelope::operations::delete(envelope, at).await)
         }
         Action::Visitors => {
             let at = session.project(&mut arguments).await?;
@@ -99,7 +99,7 @@ pub(super) async fn call(
                 arguments.text("user_id")?,
             );
             arguments.none()?;
-            ended(visitors::operations::forget(visitors, at, user_id)).await
+            deleted(visitors::operations::forget(visitors, at, user_id).await)
         }
     }
 }

@@ -3,7 +3,7 @@
 use rmcp::model::Tool as Description;
 use serde_json::{Value, json};
 
-use super::{Harm, Session, answer, describe, done, ended, string};
+use super::{Harm, Session, answer, deleted, describe, string};
 use crate::access::{Asking, Floor};
 use crate::accounts::operations;
 use crate::accounts::requests::ListWorkspaces;
@@ -64,7 +64,7 @@ pub(super) async fn call(
         }
         Action::Create => {
             let (by, input) = (Asking::new(session.caller), arguments.rest()?);
-            done(operations::create(accounts, by, input, Keep::nothing())).await
+            answer(operations::create(accounts, by, input, Keep::nothing()).await?)
         }
         Action::Get => {
             let at = session.workspace(given).await?;
@@ -73,12 +73,12 @@ pub(super) async fn call(
         }
         Action::Update => {
             let at = session.workspace(given).await?;
-            done(operations::update(accounts, at, arguments.rest()?)).await
+            answer(operations::update(accounts, at, arguments.rest()?).await?)
         }
         Action::Delete => {
             let at = session.workspace(given).await?;
             arguments.none()?;
-            ended(operations::delete(accounts, at)).await
+            deleted(operations::delete(accounts, at).await)
         }
         Action::Members => {
             let at = session.workspace(given).await?;
@@ -88,18 +88,18 @@ pub(super) async fn call(
         Action::AddMember => {
             let at = session.workspace(given).await?;
             let (input, keep) = (arguments.rest()?, Keep::nothing());
-            done(operations::add_member(accounts, at, input, keep)).await
+            answer(operations::add_member(accounts, at, input, keep).await?)
         }
         Action::SetRole => {
             let at = session.workspace(given).await?;
             let input = (arguments.text("user_id")?, arguments.rest()?);
-            done(operations::set_role(accounts, at, input)).await
+            answer(operations::set_role(accounts, at, input).await?)
         }
         Action::RemoveMember => {
             let at = session.workspace(given).await?;
             let member = arguments.text("user_id")?;
             arguments.none()?;
-            ended(operations::remove_member(accounts, at, member)).await
+            deleted(operations::remove_member(accounts, at, member).await)
         }
     }
 }

@@ -17,12 +17,13 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::arguments::{Action as _, Arguments};
-use super::{Tools, auth};
+use super::{Tools, answer, auth};
 use crate::access::{Floor, to_the_end};
 use crate::backends::scope::BackendScope;
 use crate::config::Limits;
 use crate::deployments::frontends::scope::FrontendScope;
 use crate::http::problem::Problem;
+use crate::operations;
 use crate::projects::scope::ProjectScope;
 use crate::workspaces::Caller;
 
@@ -68,7 +69,7 @@ macro_rules! tools {
                 match (self, caller) {
                     (Self::DeployAsset, _) => Outcome {
                         action: NO_ACTION,
-                        result: deploy_asset::call(services, arguments).await,
+                        result: to_the_end(deploy_asset::call(services, arguments)).await,
                     },
                     (_, None) => Outcome::refused(auth::anonymous(self.name())),
                     $((Self::$tool, Some(caller)) => {
@@ -77,9 +78,10 @@ macro_rules! tools {
                             Err(problem) => return Outcome::refused(problem),
                         };
                         let session = Session { services, caller };
+                        let call = $file::call(session, wanted, arguments);
                         Outcome {
                             action: wanted.name(),
-                            result: $file::call(session, wanted, arguments).await,
+                            result: run($name, wanted.name(), call).await,
                         }
                     })+
                 }
@@ -103,6 +105,18 @@ tools! {
 
 /// Action of a call that names none, for the metrics.
 const NO_ACTION: &str = "none";
+
+/// Runs a call: to its end, whatever becomes of the client, unless it only reads.
+async fn run(
+    tool: &str,
+    action: &str,
+    call: impl Future<Output = Result<Value, Problem>> + Send + 'static,
+) -> Result<Value, Problem> {
+    if operations::only_reads(tool, action) {
+        return call.await;
+    }
+    to_the_end(call).await
+}
 
 /// Outcome of a call.
 #[derive(Debug)]
@@ -213,25 +227,9 @@ fn answer(view: impl Serialize) -> Result<Value, Problem> {
     serde_json::to_value(view).map_err(|error| Problem::internal(&error))
 }
 
-/// Runs an operation to its end, though the client goes away, and answers its view.
-async fn done<T: Serialize + Send + 'static, E: Send + 'static>(
-    operation: impl Future<Output = Result<T, E>> + Send + 'static,
-) -> Result<Value, Problem>
-where
-    Problem: From<E>,
-{
-    answer(to_the_end(operation).await?)
-}
-
-/// Runs a deletion to its end, and answers it: it is a 204 in REST.
-async fn ended<E: Send + 'static>(
-    deletion: impl Future<Output = Result<(), E>> + Send + 'static,
-) -> Result<Value, Problem>
-where
-    Problem: From<E>,
-{
-    to_the_end(deletion).await?;
-    Ok(json!({ "deleted": true }))
+/// An answer to a deletion, which is a 204 in REST.
+fn deleted(deletion: Result<(), Problem>) -> Result<Value, Problem> {
+    deletion.map(|()| json!({ "deleted": true }))
 }
 
 /// A tool's description: a flat object of arguments, because models' APIs take no other.
