@@ -13,7 +13,7 @@ use wasmtime::{
 
 use super::lane::StopSignal;
 use super::limits::{GuestLimits, Limits, PageLimits, TABLE_ELEMENTS, Ticker};
-use super::metrics::{Metrics, Use};
+use super::metrics::{CallUsage, Metrics};
 use super::tally::Tally;
 use super::values::{Budget, GuestDigest, World};
 use super::wasi::{self, CallState};
@@ -103,7 +103,7 @@ pub(super) enum CallFailure {
 #[derive(Debug)]
 pub(super) struct Called<T> {
     pub(super) outcome: Result<T, CallFailure>,
-    pub(super) used: Use,
+    pub(super) used: CallUsage,
 }
 
 /// What one call may use.
@@ -240,13 +240,13 @@ impl GuestEngine {
             Err(error) => {
                 return Called {
                     outcome: Err(CallFailure::Broken(error.into())),
-                    used: Use::default(),
+                    used: CallUsage::default(),
                 };
             }
         };
         let result = body(&mut store);
 
-        let used = Use {
+        let used = CallUsage {
             fuel: allowance
                 .limits
                 .fuel

@@ -60,9 +60,9 @@ pub use renderer::{DIAGRAM_BYTES, DIAGRAMS};
 pub use tally::{Spread, Total, Usage};
 pub use trial::Fallen;
 pub use values::{
-    Budget, Foot, GateFailure, GuestDigest, Judged, Malformed, NamedTable, Position, Purpose,
-    Refusal, RenderFailure, Rendered, RuntimeScript, Source, SourcePlace, Statement, StatementKind,
-    Undrawn, World,
+    Budget, Foot, GateFailure, GuestDigest, Malformed, NamedTable, Position, Purpose, Refusal,
+    RenderFailure, Rendered, RuntimeScript, Source, SourcePlace, Statement, StatementKind,
+    UndrawnDiagram, Verdict, World,
 };
 
 /// Settings of a sandbox.
@@ -79,13 +79,13 @@ pub struct SandboxConfig {
 }
 
 impl SandboxConfig {
-    /// The house's limits, no installed guests, and a thread for each core.
+    /// The default limits, no installed guests, and a thread for each core.
     #[must_use]
     pub fn new(cache_dir: PathBuf) -> Self {
         Self {
             guests: Choices::default(),
             cache_dir,
-            limits: GuestLimits::HOUSE,
+            limits: GuestLimits::DEFAULT,
             threads: Self::default_threads(),
         }
     }
@@ -210,7 +210,7 @@ impl Sandbox {
         &self,
         sql: impl Into<String> + Send,
         purpose: Purpose,
-    ) -> Result<Judged, GateFailure> {
+    ) -> Result<Verdict, GateFailure> {
         gate::check(&self.inner, sql.into(), purpose).await
     }
 
@@ -242,7 +242,7 @@ impl Sandbox {
         total.unwrap_or_default()
     }
 
-    /// Guests that failed where the ones before them did not, and lost their places: since the last time that somebody asked.
+    /// Takes the guests that lost their places since the last call of this function: they failed where the ones before them did not.
     #[must_use]
     pub fn take_fallen(&self) -> Vec<Fallen> {
         self.inner.trials.take_fallen()

@@ -15,10 +15,12 @@ use super::engine::{self, CallFailure, Function};
 use super::flow::{Class, Flow};
 use super::lane::{Busy, StopSignal};
 use super::limits::PageLimits;
-use super::metrics::Use;
-use super::slot::{Guest, Unready};
+use super::metrics::CallUsage;
+use super::slot::{Guest, NotReady};
 use super::trial::{Attempt, End, settle};
-use super::values::{Budget, Malformed, RenderFailure, Rendered, Source, SourcePlace, Undrawn};
+use super::values::{
+    Budget, Malformed, RenderFailure, Rendered, Source, SourcePlace, UndrawnDiagram,
+};
 use super::wasi::CallState;
 
 /// How many diagrams of a page are drawn; further ones show their source.
@@ -51,11 +53,11 @@ impl From<CallFailure> for RenderFailure {
     }
 }
 
-impl From<Unready> for RenderFailure {
-    fn from(unready: Unready) -> Self {
+impl From<NotReady> for RenderFailure {
+    fn from(unready: NotReady) -> Self {
         match unready {
-            Unready::Loading => Self::Busy,
-            Unready::Failed(error) => Self::Broken(error),
+            NotReady::Loading => Self::Busy,
+            NotReady::Failed(error) => Self::Broken(error),
         }
     }
 }
@@ -88,7 +90,7 @@ async fn attempt(
             _ => page,
         },
         end: End::Answered,
-        used: Use::default(),
+        used: CallUsage::default(),
     };
     let outcome = calls.page(&source).await;
     if calls.end == End::Answered && matches!(outcome, Err(RenderFailure::Broken(_))) {
@@ -108,9 +110,9 @@ struct Calls<'a> {
     guest: RenderGuest,
     /// Rest of the page's budget.
     left: PageLimits,
-    /// How the first that failed ended. A page can be whole all the same, where it was a diagram's.
+    /// End of the first call that failed. The page can be whole all the same, where that call drew a diagram.
     end: End,
-    used: Use,
+    used: CallUsage,
 }
 
 impl Calls<'_> {
@@ -176,8 +178,8 @@ impl Calls<'_> {
         source: &Source,
         diagram: types::Diagram,
         number: usize,
-    ) -> Result<Result<String, Undrawn>, RenderFailure> {
-        let undrawn = |reason: String, line| Ok(Err(Undrawn { reason, line }));
+    ) -> Result<Result<String, UndrawnDiagram>, RenderFailure> {
+        let undrawn = |reason: String, line| Ok(Err(UndrawnDiagram { reason, line }));
         let first = diagram.line;
         let Some(number) = u32::try_from(number).ok().filter(|_| number < DIAGRAMS) else {
             return undrawn(

@@ -9,7 +9,7 @@
 //!
 //! One that a client may repeat with an `Idempotency-Key` also takes a [`Keep`](crate::control::answers::Keep), which keeps its
 //! answer in the transaction of its effect. A door reads the input, calls the function through [`to_the_end`] if it changes
-//! something, and writes the answer. What comes before the first change stands in [`while_awaited`]: nobody pays for what nobody waits for. [`Row`]s list all of them: tests, the description and the documents read the list.
+//! something, and writes the answer. What comes before the first change stands in [`while_awaited`], and stops where the client has hung up. [`Row`]s list all of them: tests, the description and the documents read the list.
 
 use tokio::sync::watch;
 use tracing::Instrument;
@@ -65,9 +65,9 @@ where
     const ROLE: Role = A::ROLE;
 }
 
-/// Nobody waits for the outcome of an operation any more, and it has changed nothing yet.
+/// The client of an operation has hung up, and nothing has been changed yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("nobody waits for the answer any more")]
+#[error("the client has hung up")]
 pub struct Abandoned;
 
 impl From<Abandoned> for Problem {
@@ -84,7 +84,7 @@ tokio::task_local! {
     static CLIENT: watch::Receiver<()>;
 }
 
-/// Does work to its end, on behalf of who asked for it, even if that client hangs up, which drops the handler half-way. Only what stands
+/// Does work to its end on behalf of its caller, even if the client hangs up, which drops the handler half-way. Only what stands
 /// in [`while_awaited`] stops then.
 ///
 /// # Errors
