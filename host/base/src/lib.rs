@@ -14,10 +14,12 @@ pub mod memory_cache;
 pub mod names;
 pub mod numbers;
 pub mod positions;
+mod processor;
 pub mod random;
 pub mod sqlite;
 mod stopwatch;
 pub mod threads;
 pub mod turns;
 
+pub use processor::ProcessorStopwatch;
 pub use stopwatch::Stopwatch;

@@ -11,6 +11,7 @@ use super::model::{
 };
 use super::service::Backends;
 use super::{store, verdicts};
+use crate::access::while_awaited;
 use crate::content::Digest;
 use crate::control;
 use crate::control::audit::Act;
@@ -60,7 +61,7 @@ impl Backends {
         batch: Vec<NewAction>,
     ) -> Result<Vec<ActionRow>, BackendError> {
         let id = self.required(project).await?.id;
-        let rows = self.judged_batch(id, batch).await?;
+        let rows = while_awaited(self.judged_batch(id, batch)).await??;
         self.check_disk()?;
         let (now, most) = (self.clock.now(), self.config.limits.definition_bytes);
         let actions = self

@@ -6,6 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::occupancy::Occupancy;
+use crate::access::Abandoned;
 use crate::control;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, ProjectId};
@@ -284,6 +285,9 @@ pub enum BackendError {
     /// The gate has no thread free.
     #[error("the gate is busy")]
     GateBusy,
+    /// Nobody waits for the answer any more, and nothing was changed.
+    #[error(transparent)]
+    Abandoned(#[from] Abandoned),
     /// The control database's.
     #[error(transparent)]
     Store(#[from] control::Error),
