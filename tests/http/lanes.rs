@@ -346,8 +346,8 @@ async fn nobody_holds_the_threads_of_others() {
     site.until_running("preview", share()).await;
     site.until_waiting("preview", 3).await;
     if threads() > share() {
-        let share = begun(site.share_of(2, HARMLESS));
-        share.await.unwrap().expect(201);
+        let published = begun(site.share_of(2, HARMLESS));
+        published.await.unwrap().expect(201);
         // All previews together hold no more than one client may.
         let other = begun(site.preview_of(2, ENDLESS));
         site.until_waiting("preview", 4).await;
