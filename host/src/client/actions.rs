@@ -55,6 +55,8 @@ pub enum Action {
 pub(super) struct ActionFile {
     pub(super) name: String,
     pub(super) sql: String,
+    /// The path of the file, as it is shown.
+    pub(super) path: PathBuf,
 }
 
 impl ActionFile {
@@ -63,11 +65,26 @@ impl ActionFile {
     /// # Errors
     /// When it cannot be read.
     pub(super) fn read(path: &Path) -> Result<Self> {
+        Ok(Self::new(path, script(path)?))
+    }
+
+    /// Makes one of the text of a file.
+    pub(super) fn new(path: &Path, sql: String) -> Self {
         let stem = path.file_stem().unwrap_or_default();
-        Ok(Self {
+        Self {
             name: stem.to_string_lossy().into_owned(),
-            sql: script(path)?,
-        })
+            sql,
+            path: path.to_owned(),
+        }
+    }
+
+    /// Names the files of actions in a failure.
+    pub(super) fn blamed<'a>(
+        failure: Failure,
+        files: impl IntoIterator<Item = &'a Self>,
+    ) -> Failure {
+        let files = files.into_iter();
+        failure.in_files(files.map(|file| (file.name.clone(), file.path.clone())))
     }
 
     /// The action as it is sent. A comment in its first line is its note.
@@ -143,7 +160,8 @@ async fn define(files: &[PathBuf], dry_run: bool, on: &On) -> Result<()> {
     let actions: Vec<_> = files.iter().map(ActionFile::body).collect();
     let asked = at.api.call(&calls::DEFINE_ACTIONS, &at.parts());
     let asked = asked.query("dry_run", dry_run.then_some(true));
-    let done = asked.body(json!({ "actions": actions })).answer().await?;
+    let done = asked.body(json!({ "actions": actions })).answer().await;
+    let done = done.map_err(|failure| ActionFile::blamed(failure, &files))?;
     let text = match dry_run {
         true => tried(&done),
         false => listed(&done["actions"], &["name", "version", "kind", "params"]),

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use url::Url;
 
+use super::answers::{self, Unread};
 use super::asks_for_json;
 use super::calls::{self, Call};
 use super::error::{Exit, Failure, Result};
@@ -21,6 +22,8 @@ use svc_base::random::Random;
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 /// How long a server may be silent.
 const SILENT_TIME: Duration = Duration::from_secs(60);
+/// How long a server may take for a whole answer that is read into memory: one that drips is given up.
+const WHOLE_TIME: Duration = Duration::from_secs(300);
 /// How long a look at the description may take, which only makes an error clearer.
 const LOOK_TIME: Duration = Duration::from_secs(5);
 /// How often a patient client comes again when the server has no room.
@@ -49,6 +52,8 @@ pub(super) struct Asking<'a> {
     api: &'a Api,
     call: &'static Call,
     url: Url,
+    /// A part of the path that names nothing, and would make it another path.
+    astray: Option<String>,
     body: Option<Value>,
     bearer: Option<String>,
     /// Key of its own, under which the answer is kept.
@@ -102,8 +107,16 @@ impl Api {
         &self.target.server
     }
 
+    /// The address of the server, for sentences.
+    pub(super) fn address(&self) -> &str {
+        self.target.server.as_str().trim_end_matches('/')
+    }
+
     /// A request whose path has these parts in place of its parameters.
     pub(super) fn call(&self, call: &'static Call, parts: &[&str]) -> Asking<'_> {
+        let is_astray = |part: &&&str| matches!(**part, "" | "." | "..");
+        let astray = parts.iter().find(is_astray);
+        let astray = astray.map(|part| (*part).to_owned());
         let mut parts = parts.iter();
         let segments = call.path.split('/').map(|segment| {
             if segment.starts_with('{') {
@@ -120,6 +133,7 @@ impl Api {
             api: self,
             call,
             url,
+            astray,
             body: None,
             bearer: self.target.credential.clone(),
             key: None,
@@ -131,7 +145,10 @@ impl Api {
         let look = async {
             let url = self.target.server.join(calls::DESCRIPTION.path).ok()?;
             let asked = self.client.get(url).timeout(LOOK_TIME).send().await.ok()?;
-            let description: Value = asked.json().await.ok()?;
+            let bytes = answers::body(asked, calls::DESCRIPTION.answer.bytes)
+                .await
+                .ok()?;
+            let description: Value = serde_json::from_slice(&bytes).ok()?;
             description.get("paths")?;
             Some(calls::unknown(&description, call, query, body))
         };
@@ -217,7 +234,7 @@ impl Asking<'_> {
     pub(super) async fn once(mut self, key: String) -> Result<(Value, bool)> {
         let (api, call) = (self.api, self.call);
         self.key = Some(key);
-        let response = self.send().await?;
+        let response = self.timed(Some(WHOLE_TIME)).await?;
         let is_replayed = response.headers().contains_key("idempotency-replayed");
         Ok((document(api, call, response).await?, is_replayed))
     }
@@ -228,7 +245,7 @@ impl Asking<'_> {
     /// The server's problem, or that there is no answer.
     pub(super) async fn answer(self) -> Result<Value> {
         let (api, call) = (self.api, self.call);
-        document(api, call, self.send().await?).await
+        document(api, call, self.timed(Some(WHOLE_TIME)).await?).await
     }
 
     /// The answer as a type.
@@ -241,11 +258,44 @@ impl Asking<'_> {
         serde_json::from_value(document).map_err(|_| foreign(api, call, StatusCode::OK))
     }
 
-    /// An answer that succeeded, whose body is for the caller to read.
+    /// Hands on the bytes of an answer that succeeded, at most so many, after `begin` was told how many are announced.
     ///
     /// # Errors
-    /// As of `answer`.
-    pub(super) async fn send(self) -> Result<reqwest::Response> {
+    /// As of `answer`, and those of `begin` and of `take`.
+    pub(super) async fn stream<T>(
+        self,
+        most: u64,
+        begin: impl FnOnce(Option<u64>) -> Result<T>,
+        mut take: impl FnMut(&mut T, &[u8]) -> Result<()>,
+    ) -> Result<(T, u64)> {
+        let (api, call) = (self.api, self.call);
+        let mut response = self.timed(None).await?;
+        let announced = response.content_length();
+        if announced.is_some_and(|announced| announced > most) {
+            return Err(too_large(api, call, most));
+        }
+        let mut to = begin(announced)?;
+        let read = answers::stream(&mut response, most, |part| {
+            take(&mut to, part).map_err(Part::Failed)
+        });
+        match read.await {
+            Ok(read) => Ok((to, read)),
+            Err(Part::Failed(failure)) => Err(failure),
+            Err(Part::Unread(Unread::TooLarge)) => Err(too_large(api, call, most)),
+            Err(Part::Unread(Unread::Broken(error))) => Err(Failure::new(
+                Exit::NoAnswer,
+                "The answer is not whole",
+                format!("The server ended before its end: {error}. Nothing is kept; try again."),
+            )),
+        }
+    }
+
+    /// Sends the request, and returns an answer that succeeded.
+    async fn timed(self, time: Option<Duration>) -> Result<reqwest::Response> {
+        if let Some(part) = &self.astray {
+            let detail = format!("`{part}` names nothing on a server.");
+            return Err(Failure::new(Exit::NotFound, "No such thing", detail));
+        }
         let key = match &self.key {
             Some(key) => Some(key.clone()),
             None if self.call.creates => Some(key()?),
@@ -253,7 +303,11 @@ impl Asking<'_> {
         };
         let (mut busy, mut broken) = (0, 0);
         loop {
-            let sent = self.request(key.as_deref()).send().await;
+            let mut request = self.request(key.as_deref());
+            if let Some(time) = time {
+                request = request.timeout(time);
+            }
+            let sent = request.send().await;
             let response = match sent {
                 Ok(response) => response,
                 // The first try may have been on a connection that the server was about to end.
@@ -313,7 +367,8 @@ impl Asking<'_> {
     /// The failure that an answer is, said as clearly as it can be.
     async fn problem(&self, response: reqwest::Response) -> Failure {
         let status = response.status();
-        let body = response.bytes().await.unwrap_or_default();
+        let body = answers::body(response, answers::PROBLEM).await;
+        let body = body.unwrap_or_default();
         let Ok(problem) = serde_json::from_slice::<Map<String, Value>>(&body) else {
             return foreign(self.api, self.call, status);
         };
@@ -359,15 +414,45 @@ impl Asking<'_> {
     }
 }
 
-/// The document of an answer that succeeded; null where there is none.
+/// The document of an answer that succeeded, judged as its kind is; null where there is none.
 async fn document(api: &Api, call: &Call, response: reqwest::Response) -> Result<Value> {
     let status = response.status();
-    let bytes = response.bytes().await;
-    let bytes = bytes.map_err(|error| api.unreachable(&error))?;
+    let most = call.answer.bytes;
+    let bytes = answers::body(response, most)
+        .await
+        .map_err(|unread| match unread {
+            Unread::TooLarge => too_large(api, call, most as u64),
+            Unread::Broken(error) => api.unreachable(&error),
+        })?;
     if bytes.is_empty() {
         return Ok(Value::Null);
     }
-    serde_json::from_slice(&bytes).map_err(|_| foreign(api, call, status))
+    let document = serde_json::from_slice(&bytes).map_err(|_| foreign(api, call, status))?;
+    match call.answer.broken(&document) {
+        None => Ok(document),
+        Some((member, value)) => Err(Failure::new(
+            Exit::NoAnswer,
+            "Not an answer",
+            format!(
+                "{} answered `{} {}` with the {member} `{value}`, which no svc server gives. Nothing was done with it.",
+                api.server(),
+                call.method,
+                call.path
+            ),
+        )),
+    }
+}
+
+/// The failure of an answer that is larger than one of its kind may be.
+fn too_large(api: &Api, call: &Call, most: u64) -> Failure {
+    let detail = format!(
+        "{} answered `{} {}` with more than {} MB, and so much is not read.",
+        api.server(),
+        call.method,
+        call.path,
+        most >> 20
+    );
+    Failure::new(Exit::NoAnswer, "The answer is too large", detail)
 }
 
 /// The failure of an answer that no server of ours gives.
@@ -379,6 +464,18 @@ fn foreign(api: &Api, call: &Call, status: StatusCode) -> Failure {
         call.path
     );
     Failure::new(Exit::NoAnswer, "Not an answer", detail)
+}
+
+/// Why the parts of a body were not all taken.
+enum Part {
+    Unread(Unread),
+    Failed(Failure),
+}
+
+impl From<Unread> for Part {
+    fn from(unread: Unread) -> Self {
+        Self::Unread(unread)
+    }
 }
 
 /// How many seconds a server asks to wait.

@@ -1,9 +1,18 @@
 //! Failures of a client's command: as a person, a program and a shell are told.
 
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use super::output::plain;
+use super::output::{line, plain, short};
+
+/// How many characters of a title, of a name and of a detail are shown, and how many entries of a list.
+const TITLE: usize = 200;
+const NAME: usize = 100;
+const DETAIL: usize = 4_000;
+const LISTED: usize = 50;
 
 /// Result of a client's command.
 pub(super) type Result<T> = std::result::Result<T, Failure>;
@@ -36,8 +45,19 @@ pub(super) struct Failure {
     pub(super) exit: Exit,
     title: String,
     detail: String,
+    /// Advice that follows the detail.
+    hints: Vec<String>,
+    /// Files whose texts were refused, by the names under which the problem lists them; of one that it does not name, by an empty name.
+    files: BTreeMap<String, PathBuf>,
     /// The problem as the server answered it.
     problem: Option<Map<String, Value>>,
+}
+
+/// Where in a text something is wrong, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Position {
+    line: u64,
+    column: u64,
 }
 
 impl Failure {
@@ -47,6 +67,8 @@ impl Failure {
             exit,
             title: title.into(),
             detail: detail.into(),
+            hints: Vec::new(),
+            files: BTreeMap::new(),
             problem: None,
         }
     }
@@ -57,7 +79,7 @@ impl Failure {
     }
 
     /// A failure of the file system.
-    pub(super) fn file(doing: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
+    pub(super) fn file(doing: &str, path: &Path, error: &std::io::Error) -> Self {
         let exit = match error.kind() {
             std::io::ErrorKind::NotFound => Exit::NotFound,
             _ => Exit::Failed,
@@ -75,23 +97,16 @@ impl Failure {
             429 | 503 => Exit::Busy,
             _ => Exit::Failed,
         };
-        let text = |name: &str| {
-            problem
-                .get(name)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-        };
-        Self {
-            exit,
-            title: text("title").to_owned(),
-            detail: text("detail").to_owned(),
-            problem: Some(problem),
-        }
+        let text = |name: &str| text_of(&problem, name).to_owned();
+        let (title, detail) = (text("title"), text("detail"));
+        let mut failure = Self::new(exit, title, detail);
+        failure.problem = Some(problem);
+        failure
     }
 
     /// The stable code of a server's problem; empty where the server did not answer.
     pub(super) fn code(&self) -> &str {
-        self.member("code").unwrap_or_default()
+        self.member("code")
     }
 
     /// Whether the server says that there is no such thing.
@@ -99,62 +114,193 @@ impl Failure {
         self.exit == Exit::NotFound
     }
 
-    /// Says more before the server's message.
+    /// Names the file whose text the server refused.
     #[must_use]
-    pub(super) fn about(mut self, what: &str) -> Self {
-        self.detail = format!("{what}: {}", self.detail);
+    pub(super) fn in_file(self, file: &Path) -> Self {
+        self.in_files([(String::new(), file.to_owned())])
+    }
+
+    /// Names the files of a batch, by the names under which the server lists what it refused.
+    #[must_use]
+    pub(super) fn in_files(mut self, files: impl IntoIterator<Item = (String, PathBuf)>) -> Self {
+        self.files.extend(files);
         self
     }
 
     /// Adds what else to do.
     #[must_use]
     pub(super) fn hint(mut self, hint: &str) -> Self {
-        self.detail = format!("{} {hint}", self.detail);
+        self.hints.push(hint.to_owned());
         self
     }
 
-    fn member(&self, name: &str) -> Option<&str> {
-        self.problem.as_ref()?.get(name)?.as_str()
+    fn member(&self, name: &str) -> &str {
+        let problem = self.problem.as_ref();
+        problem.map_or("", |problem| text_of(problem, name))
     }
 
-    /// Every line that a person is told.
+    /// The entries of a batch that the server refused.
+    fn entries(&self) -> Vec<&Map<String, Value>> {
+        let entries = self
+            .problem
+            .as_ref()
+            .and_then(|problem| problem.get("errors"));
+        let entries = entries.and_then(Value::as_array).into_iter().flatten();
+        entries.filter_map(Value::as_object).collect()
+    }
+
+    /// Every line that a person is told. Nothing is told twice, and what a server wrote does not steer the terminal.
     pub(super) fn text(&self) -> String {
-        let mut lines = vec![format!("error: {}: {}", self.title, self.detail.trim_end())];
-        if let Some(position) = self.problem.as_ref().and_then(|p| p.get("position"))
-            && let (Some(line), Some(column)) = (position.get("line"), position.get("column"))
-        {
-            lines.push(format!("  at line {line}, column {column}"));
+        let title = short(&self.title, TITLE);
+        let problem = self.problem.as_ref();
+        let position = problem.and_then(|problem| position(problem.get("position")?));
+        let entries = self.entries();
+        let mut lines = Vec::new();
+        match entries[..] {
+            [] => {
+                let file = self.files.get("").map(PathBuf::as_path);
+                lines.push(self.first(file, position, &title, &self.detail));
+            }
+            [one] => {
+                let (name, detail) = (text_of(one, "name"), text_of(one, "detail"));
+                let file = self.files.get(name).map(PathBuf::as_path);
+                let detail = match file {
+                    Some(_) => detail.to_owned(),
+                    None => format!("`{name}`: {detail}"),
+                };
+                lines.push(self.first(file, position, &title, &detail));
+            }
+            ref several => {
+                let all = format!("{} are refused, and so nothing was done.", several.len());
+                lines.push(format!("error: {title}: {all}"));
+                lines.extend(several.iter().take(LISTED).map(|one| self.entry(one)));
+                if several.len() > LISTED {
+                    lines.push(format!("  and {} more", several.len() - LISTED));
+                }
+            }
+        }
+        for hint in &self.hints {
+            match lines.as_mut_slice() {
+                [first] => first.push_str(&format!(" {hint}")),
+                _ => lines.push(format!("  {hint}")),
+            }
         }
         for which in ["missing", "extra"] {
-            let names = self.problem.as_ref().and_then(|p| p.get(which)?.as_array());
+            let names = problem.and_then(|problem| problem.get(which)?.as_array());
             let names: Vec<_> = names
                 .into_iter()
                 .flatten()
-                .filter_map(Value::as_str)
+                .filter_map(|name| Some(short(name.as_str()?, NAME)))
+                .take(LISTED)
                 .collect();
             if !names.is_empty() {
                 lines.push(format!("  {which}: {}", names.join(", ")));
             }
         }
-        let several = self.problem.as_ref().and_then(|p| p.get("errors"));
-        for one in several.and_then(Value::as_array).into_iter().flatten() {
-            let text = |name: &str| one.get(name).and_then(Value::as_str).unwrap_or_default();
-            lines.push(format!("  {}: {}", text("name"), text("detail")));
-        }
-        if let Some(id) = self.member("request_id") {
-            lines.push(format!("  request id: {id}"));
+        let id = self.member("request_id");
+        if !id.is_empty() {
+            lines.push(format!("  request id: {}", short(id, NAME)));
         }
         plain(&lines.join("\n"))
+    }
+
+    /// The line that says what is wrong, and where.
+    fn first(
+        &self,
+        file: Option<&Path>,
+        position: Option<Position>,
+        title: &str,
+        detail: &str,
+    ) -> String {
+        let reason = self.member("reason");
+        // With the place before it, the reason alone says the rest.
+        let detail = match (position, file) {
+            (Some(_), Some(_)) if !reason.is_empty() => reason,
+            _ => detail,
+        };
+        let detail = paragraph(detail);
+        match file {
+            Some(file) => format!("error: {}: {title}: {detail}", place(file, position)),
+            None => format!("error: {title}: {detail}"),
+        }
+    }
+
+    /// The line of one entry of a batch.
+    fn entry(&self, entry: &Map<String, Value>) -> String {
+        let (name, detail) = (text_of(entry, "name"), text_of(entry, "detail"));
+        match self.files.get(name) {
+            Some(file) => {
+                let (position, reason) = told_position(detail);
+                format!("  {}: {}", place(file, position), paragraph(reason))
+            }
+            None => format!("  {}: {}", short(name, NAME), paragraph(detail)),
+        }
     }
 
     /// Writes the failure for programs: the server's problem, if there is one, in `error`.
     pub(super) fn document(&self) -> Value {
         let mut error = self.problem.clone().unwrap_or_default();
+        let mut detail = vec![self.detail.as_str()];
+        detail.extend(self.hints.iter().map(String::as_str));
         error.insert("title".into(), self.title.clone().into());
-        error.insert("detail".into(), self.detail.clone().into());
+        error.insert("detail".into(), detail.join(" ").into());
         error.insert("exit".into(), (self.exit as u8).into());
+        if let Some(file) = self.files.get("") {
+            error.insert("file".into(), file.display().to_string().into());
+        }
+        if let Some(entries) = error.get_mut("errors").and_then(Value::as_array_mut) {
+            for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
+                let file = self.files.get(text_of(entry, "name"));
+                if let Some(file) = file {
+                    entry.insert("file".into(), file.display().to_string().into());
+                }
+            }
+        }
         json!({ "error": error })
     }
+}
+
+/// A member of a problem that is a text; empty where it is none.
+fn text_of<'a>(problem: &'a Map<String, Value>, name: &str) -> &'a str {
+    let member = problem.get(name).and_then(Value::as_str);
+    member.unwrap_or_default()
+}
+
+fn position(position: &Value) -> Option<Position> {
+    Some(Position {
+        line: position.get("line")?.as_u64()?,
+        column: position.get("column")?.as_u64()?,
+    })
+}
+
+/// Splits the place off a detail that begins with it, as an entry of a batch does: `Statement 1, line 2, column 7: …`.
+fn told_position(detail: &str) -> (Option<Position>, &str) {
+    let told = || {
+        let (head, reason) = detail.split_once(": ")?;
+        let (_, place) = head.strip_prefix("Statement ")?.split_once(", line ")?;
+        let (line, column) = place.split_once(", column ")?;
+        let (line, column) = (line.parse().ok()?, column.parse().ok()?);
+        Some((Position { line, column }, reason))
+    };
+    told().map_or((None, detail), |(position, reason)| {
+        (Some(position), reason)
+    })
+}
+
+/// A place in a file as editors and compilers write it.
+fn place(file: &Path, position: Option<Position>) -> String {
+    let file = line(&file.display().to_string());
+    match position {
+        Some(Position { line, column }) => format!("{file}:{line}:{column}"),
+        None => file,
+    }
+}
+
+/// A text of several lines, of which only the first begins a line.
+fn paragraph(text: &str) -> String {
+    let cut: String = text.chars().take(DETAIL).collect();
+    let more = if cut.len() < text.len() { "…" } else { "" };
+    format!("{}{more}", cut.trim_end().replace('\n', "\n  "))
 }
 
 #[cfg(test)]
@@ -186,20 +332,82 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_helps_is_said() {
-        let failure = problem(
+    fn everything_that_helps_is_said_once() {
+        let script = problem(
             400,
-            json!({"title": "Script refused", "detail": "No DROP.", "code": "ddl_refused", "request_id": "r1",
-                "position": {"line": 2, "column": 7}, "errors": [{"name": "add", "detail": "bad\u{1b}[2J"}]}),
+            json!({"title": "Script refused", "detail": "Statement 2, line 2, column 7: No DROP.", "code": "ddl_refused",
+                "reason": "No DROP.", "statement": 2, "position": {"line": 2, "column": 7}, "request_id": "r1"}),
         );
         assert_eq!(
-            failure.about("0002.sql").text(),
-            "error: Script refused: 0002.sql: No DROP.\n  at line 2, column 7\n  add: bad\\u{1b}[2J\n  request id: r1"
+            script
+                .clone()
+                .in_file(Path::new("migrations/0002.sql"))
+                .hint("Go on.")
+                .text(),
+            "error: migrations/0002.sql:2:7: Script refused: No DROP. Go on.\n  request id: r1"
+        );
+        // A statement of the command line has no file.
+        assert_eq!(
+            script.text(),
+            "error: Script refused: Statement 2, line 2, column 7: No DROP.\n  request id: r1"
         );
         let differ = json!({"title": "Params differ", "detail": "See `missing` and `extra`.", "missing": ["text", "by"], "extra": []});
         assert_eq!(
             problem(400, differ).text(),
             "error: Params differ: See `missing` and `extra`.\n  missing: text, by"
         );
+    }
+
+    #[test]
+    fn each_refused_entry_of_a_batch_is_told_with_its_place() {
+        let files =
+            || ["add", "bad"].map(|name| (name.to_owned(), format!("actions/{name}.sql").into()));
+        let entry = |name: &str, detail: &str| json!({"name": name, "code": "x", "detail": detail});
+        let first = entry(
+            "bad",
+            "Statement 1, line 1, column 15: no such table: nowhere",
+        );
+        let batch = |errors: &[Value]| {
+            problem(
+                400,
+                json!({"title": "Statement refused", "detail": "Action `bad`: Statement 1, line 1, column 15: no such table: nowhere",
+                    "reason": "no such table: nowhere", "position": {"line": 1, "column": 15}, "errors": errors}),
+            )
+        };
+        let one = batch(&[first.clone()]);
+        assert_eq!(
+            one.clone().in_files(files()).text(),
+            "error: actions/bad.sql:1:15: Statement refused: no such table: nowhere"
+        );
+        assert_eq!(
+            one.text(),
+            "error: Statement refused: `bad`: Statement 1, line 1, column 15: no such table: nowhere"
+        );
+        let two = batch(&[first, entry("add", "Params\nclash: yes.\u{1b}[2J")]).in_files(files());
+        assert_eq!(
+            two.text(),
+            "error: Statement refused: 2 are refused, and so nothing was done.\n  actions/bad.sql:1:15: no such table: nowhere\n  \
+             actions/add.sql: Params\n  clash: yes.\\u{1b}[2J"
+        );
+        assert_eq!(
+            two.document()["error"]["errors"][1]["file"],
+            "actions/add.sql"
+        );
+    }
+
+    #[test]
+    fn a_servers_text_is_bounded_and_passes_for_nothing_else() {
+        let hostile = problem(
+            500,
+            json!({"title": format!("A\nerror: {}", "b".repeat(1000)), "detail": format!("c\rd\u{9b}2J\n$ {}", "e".repeat(100_000)),
+                "code": 5, "position": {"line": -1, "column": "x"}, "errors": "none", "missing": {}, "request_id": "f\u{202e}\n"}),
+        );
+        let text = hostile.text();
+        assert!(text.len() < 5_000 && text.lines().count() == 3, "{text}");
+        assert!(
+            text.lines().skip(1).all(|line| line.starts_with("  ")),
+            "{text}"
+        );
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n') && !text.contains('\u{202e}'));
     }
 }

@@ -8,9 +8,10 @@ use serde_json::json;
 use super::api::Api;
 use super::difference::Difference;
 use super::error::{Failure, Result};
-use super::output::{listed, member, pairs, print};
+use super::files::Directory;
+use super::output::{listed, member, pairs, print_foreign};
 use super::projects::{self, OfProject, Project};
-use super::source::Source;
+use super::source::{STDIN, Source};
 use super::{Common, calls, confirm, secret};
 use svc_sandbox::ContentType;
 
@@ -38,6 +39,8 @@ pub enum Frontend {
         /// A revision in place of what is live
         #[arg(long, value_name = "ID")]
         revision: Option<String>,
+        #[command(flatten)]
+        to: To,
         #[command(flatten)]
         common: Common,
     },
@@ -90,6 +93,17 @@ pub struct Page {
     of: OfProject,
 }
 
+/// Where a source goes.
+#[derive(Clone, Debug, clap::Args)]
+pub struct To {
+    /// Write it into a file in place of standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace a file that is there
+    #[arg(long, requires = "output")]
+    force: bool,
+}
+
 /// A source with its revision.
 #[derive(Debug, Deserialize)]
 pub(super) struct Content {
@@ -140,8 +154,9 @@ impl Frontend {
             Self::Content {
                 page,
                 revision,
+                to,
                 common,
-            } => content(&page, revision, &common).await,
+            } => content(&page, revision, to, &common).await,
             Self::Diff { page, file, common } => diff(&page, &file, &common).await,
             Self::Releases { page, common } => releases(&page, &common).await,
             Self::Claim {
@@ -194,17 +209,21 @@ async fn show(page: &Page, common: &Common) -> Result<()> {
     common.out().answer(&shown, &text)
 }
 
-async fn content(page: &Page, revision: Option<String>, common: &Common) -> Result<()> {
+async fn content(page: &Page, revision: Option<String>, to: To, common: &Common) -> Result<()> {
     let found = page.find(common).await?;
     let asked = found.api.call(&calls::CONTENT, &found.parts());
     let content = asked.query("revision_id", revision).answer().await?;
-    match common.json {
-        true => common.out().answer(&content, ""),
+    let text = content["content"].as_str().unwrap_or_default();
+    match to.output {
+        Some(path) if path.as_os_str() != STDIN => {
+            let (folder, name) = Directory::of(&path)?;
+            folder.write(&name, text.as_bytes(), to.force)?;
+            let document = json!({ "file": path.display().to_string(), "bytes": text.len() });
+            common.out().answer(&document, &path.display().to_string())
+        }
+        _ if common.json => common.out().answer(&content, ""),
         // The author's own bytes, to be kept in a file.
-        false => print(
-            content["content"].as_str().unwrap_or_default().as_bytes(),
-            false,
-        ),
+        _ => print_foreign(text),
     }
 }
 
@@ -232,15 +251,15 @@ async fn claim(id: &str, token: Option<&Path>, of: &OfProject, common: &Common) 
 async fn delete(page: &Page, yes: bool, common: &Common) -> Result<()> {
     let found = page.find(common).await?;
     let (slug, project) = (&found.slug, &found.project.name);
-    let asked = format!("Delete `{slug}` of `{project}` with its history?");
-    confirm(common.out(), yes, &asked)?;
+    let what = format!("Delete `{slug}` of `{project}` with its history");
+    confirm(common.out(), yes, &found.api, &what)?;
     let deleting = found.api.call(&calls::DELETE_FRONTEND, &found.parts());
     deleting.answer().await?;
     let document = json!({ "slug": slug, "deleted": true });
     common.out().answer(&document, &format!("deleted {slug}"))
 }
 
-async fn diff(page: &Page, file: &std::path::Path, common: &Common) -> Result<()> {
+async fn diff(page: &Page, file: &Path, common: &Common) -> Result<()> {
     let found = page.find(common).await?;
     let live = found.content(None).await?;
     let source = as_type(file, live.content_type)?;
@@ -254,9 +273,9 @@ async fn diff(page: &Page, file: &std::path::Path, common: &Common) -> Result<()
 ///
 /// # Errors
 /// When its name says another type.
-pub(super) fn as_type(file: &std::path::Path, content_type: ContentType) -> Result<Source> {
+pub(super) fn as_type(file: &Path, content_type: ContentType) -> Result<Source> {
     let source = Source::read(file, None)?;
-    if file.as_os_str() == super::source::STDIN || source.content_type == content_type {
+    if file.as_os_str() == STDIN || source.content_type == content_type {
         return match source.content_type == content_type {
             true => Ok(source),
             false => Source::read(file, Some(content_type)),

@@ -4,12 +4,14 @@
 //! `--server`, by a profile of `svc login`, or by the environment, and starts nothing else.
 
 mod actions;
+mod answers;
 mod api;
 mod backends;
 pub mod calls;
 mod desktop;
 mod difference;
 mod error;
+mod files;
 mod frontends;
 mod login;
 mod manifest;
@@ -31,6 +33,7 @@ use std::process::ExitCode;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
+use self::api::Api;
 use self::error::{Exit, Failure, Result};
 use self::output::{Out, say};
 use svc_sandbox::ContentType;
@@ -161,8 +164,8 @@ fn tell(json: bool, failure: &Failure) {
     }
 }
 
-/// Asks before something is done that was not said with `--yes`.
-fn confirm(out: Out, yes: bool, what: &str) -> Result<()> {
+/// Asks before something is done that was not said with `--yes`: what, and on which server.
+fn confirm(out: Out, yes: bool, api: &Api, what: &str) -> Result<()> {
     if yes {
         return Ok(());
     }
@@ -171,7 +174,9 @@ fn confirm(out: Out, yes: bool, what: &str) -> Result<()> {
         return not_done("`--yes` does it without asking.");
     }
     let mut terminal = std::io::stderr();
-    let asked = write!(terminal, "{} [y/N] ", output::plain(what)).and_then(|()| terminal.flush());
+    let question = format!("{what} on {}?", api.address());
+    let asked =
+        write!(terminal, "{} [y/N] ", output::line(&question)).and_then(|()| terminal.flush());
     let mut answer = String::new();
     let read = asked.and_then(|()| std::io::stdin().read_line(&mut answer));
     match (read, answer.trim()) {

@@ -5,7 +5,8 @@ use std::io::{IsTerminal as _, Write as _};
 use serde_json::Value;
 
 use super::error::{Failure, Result};
-pub(super) use crate::terminal::{grid, plain};
+use crate::terminal;
+pub(super) use crate::terminal::{grid, line, plain, shell_word, short};
 
 /// Where answers go.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +19,7 @@ impl Out {
     /// Prints an answer on standard output: the document for programs, else the text.
     pub(super) fn answer(self, document: &Value, text: &str) -> Result<()> {
         let out = match self.json {
-            true => document.to_string(),
+            true => terminal::json(&document.to_string()).into_owned(),
             false => plain(text.trim_end()),
         };
         if out.is_empty() {
@@ -55,6 +56,19 @@ pub(super) fn print(bytes: &[u8], line: bool) -> Result<()> {
     }
 }
 
+/// Whether standard output is a terminal.
+pub(super) fn is_terminal() -> bool {
+    std::io::stdout().is_terminal()
+}
+
+/// Writes a text that somebody else wrote to standard output: its exact bytes to a file or a program, and harmless to a terminal.
+pub(super) fn print_foreign(text: &str) -> Result<()> {
+    match is_terminal() {
+        true => print(plain(text).as_bytes(), !text.ends_with('\n')),
+        false => print(text.as_bytes(), false),
+    }
+}
+
 /// Writes a line on standard error.
 pub(super) fn say(line: &str) {
     // There is nobody left to tell that standard error is closed.
@@ -67,7 +81,7 @@ pub(super) fn pairs(lines: &[(&str, String)]) -> String {
     let width = longest.unwrap_or_default().max(10);
     let shown = lines
         .iter()
-        .map(|(name, value)| format!("{name:width$}  {value}"));
+        .map(|(name, value)| format!("{name:width$}  {}", line(value)));
     shown.collect::<Vec<_>>().join("\n")
 }
 
@@ -112,5 +126,7 @@ mod tests {
         assert_eq!(listed(&json!([]), &["slug"]), "");
         let one = [("id", "1".to_owned()), ("content_sha256", "2".to_owned())];
         assert_eq!(pairs(&one), "id              1\ncontent_sha256  2");
+        let forged = [("title", "A\nurl         http://b".to_owned())];
+        assert_eq!(pairs(&forged), "title       A\\nurl         http://b");
     }
 }

@@ -6,9 +6,12 @@ use serde_json::{Value, json};
 use super::api::Api;
 use super::error::{Exit, Failure, Result};
 use super::manifest::Manifest;
-use super::output::{listed, member, pairs};
+use super::output::{line, listed, member, pairs};
 use super::profile::Remote;
 use super::{Common, calls, confirm};
+
+/// How many projects a message names.
+const NAMED: usize = 20;
 
 /// Parts of a project that are needed.
 #[derive(Clone, Debug, Deserialize)]
@@ -127,8 +130,8 @@ impl Change {
             } => {
                 let api = Api::new(&common.remote)?;
                 let project = find(&api, Some(&project)).await?;
-                let asked = format!("Delete `{}` with its pages and its database?", project.name);
-                confirm(common.out(), yes, &asked)?;
+                let what = format!("Delete `{}` with its pages and its database", project.name);
+                confirm(common.out(), yes, &api, &what)?;
                 api.call(&calls::DELETE_PROJECT, &[&project.id])
                     .answer()
                     .await?;
@@ -234,10 +237,13 @@ fn only(mut found: Vec<Project>) -> Result<Project> {
 
 /// A sentence with the labels of projects.
 fn names(found: &[Project]) -> String {
-    let labels: Vec<_> = found
-        .iter()
-        .map(|one| format!("`{}` ({})", one.host_label, one.name))
+    let named = found.iter().take(NAMED);
+    let mut labels: Vec<_> = named
+        .map(|one| format!("`{}` ({})", one.host_label, line(&one.name)))
         .collect();
+    if found.len() > NAMED {
+        labels.push(format!("{} more", found.len() - NAMED));
+    }
     match labels.is_empty() {
         true => "there is none.".to_owned(),
         false => format!("You have {}.", labels.join(", ")),

@@ -1,6 +1,6 @@
 //! `svc publish` and `svc unpublish`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
@@ -101,7 +101,11 @@ impl Publish {
                 None => self.share(&api, source, password.as_deref()).await,
             };
             drop(busy);
-            let published = published.map_err(|failure| failure.about(&name_of(&source.path)))?;
+            let published =
+                published.map_err(|failure| match source.path.as_os_str() == STDIN {
+                    true => failure,
+                    false => failure.in_file(&source.path),
+                })?;
             self.tell(&published)?;
             made.push(published);
         }
@@ -200,13 +204,5 @@ impl Unpublish {
         self.common
             .out()
             .answer(&document, &format!("deleted {}", self.id))
-    }
-}
-
-/// How a file is called in messages.
-fn name_of(path: &Path) -> String {
-    match path.as_os_str() == STDIN {
-        true => "standard input".to_owned(),
-        false => path.display().to_string(),
     }
 }

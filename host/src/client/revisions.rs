@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::difference::Difference;
 use super::error::Result;
 use super::frontends::{Found, Page};
-use super::output::{listed, member, pairs};
+use super::output::{listed, member, pairs, shell_word};
 use super::{Common, calls};
 
 /// How many revisions are listed unless the command says.
@@ -136,7 +136,7 @@ async fn list(page: &Page, limit: u32, cursor: Option<String>, common: &Common) 
     let list = asked.answer().await?;
     let members = ["revision_id", "state", "kind", "created_at", "message"];
     if let Some(next) = list["next_cursor"].as_str() {
-        let note = format!("There are more: --cursor {next}");
+        let note = format!("There are more: --cursor {}", shell_word(next));
         common.out().note(&note);
     }
     let text = listed(&list["revisions"], &members);

@@ -10,7 +10,7 @@ use svc_sandbox::ContentType;
 /// Name of standard input among files.
 pub(super) const STDIN: &str = "-";
 /// The most bytes that are read at all. How large a page may be is the server's to say; this is far above it.
-const MOST: u64 = 64 << 20;
+pub(super) const MOST: u64 = 64 << 20;
 /// The longest title, in characters.
 const TITLE: usize = 200;
 /// The longest slug that is made of a file's name.
@@ -35,9 +35,16 @@ impl Source {
     /// # Errors
     /// When it cannot be read, is no text, or is far too large.
     pub(super) fn read(path: &Path, wanted: Option<ContentType>) -> Result<Self> {
-        let bytes = bytes(path)?;
+        Self::of(path, &bytes(path)?, wanted)
+    }
+
+    /// Makes a source of the bytes of a file.
+    ///
+    /// # Errors
+    /// When they are no text.
+    pub(super) fn of(path: &Path, bytes: &[u8], wanted: Option<ContentType>) -> Result<Self> {
         let shown = path.display();
-        let text = upload::text(&bytes);
+        let text = upload::text(bytes);
         let text = text.map_err(|problem| Failure::here(format!("{shown}: {}", problem.detail)))?;
         let (name, wanted) = match path.as_os_str() == STDIN {
             // What comes without a name is most often a text that somebody wrote.
@@ -111,15 +118,16 @@ pub(super) fn bytes(path: &Path) -> Result<Vec<u8>> {
 /// # Errors
 /// When it cannot be read, is no text, or is far too large.
 pub(super) fn text(path: &Path) -> Result<String> {
-    let text = String::from_utf8(bytes(path)?);
-    text.map_err(|_| Failure::here(format!("{} is no text in UTF-8.", path.display())))
+    utf8(bytes(path)?, path)
 }
 
-/// Whether a file has exactly these bytes. A file of another length is not read.
-pub(super) fn has(path: &Path, bytes: &[u8]) -> bool {
-    let length = u64::try_from(bytes.len()).ok();
-    let found = std::fs::metadata(path).ok().map(|found| found.len());
-    found.is_some() && found == length && std::fs::read(path).is_ok_and(|there| there == bytes)
+/// Reads the bytes of a file as a text.
+///
+/// # Errors
+/// When they are none.
+pub(super) fn utf8(bytes: Vec<u8>, path: &Path) -> Result<String> {
+    let text = String::from_utf8(bytes);
+    text.map_err(|_| Failure::here(format!("{} is no text in UTF-8.", path.display())))
 }
 
 fn bounded(from: impl std::io::Read, path: &Path) -> Result<Vec<u8>> {
@@ -132,7 +140,8 @@ fn bounded(from: impl std::io::Read, path: &Path) -> Result<Vec<u8>> {
     }
 }
 
-fn too_large(path: &Path, bytes: u64) -> Failure {
+/// The refusal of a file that no server takes.
+pub(super) fn too_large(path: &Path, bytes: u64) -> Failure {
     Failure::here(format!(
         "{} has {} MB or more, and a server takes about one. Nothing was sent.",
         path.display(),

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::views::{about, tried, warnings};
 use super::{On, script};
-use crate::client::error::Result;
-use crate::client::output::member;
+use crate::client::error::{Failure, Result};
+use crate::client::output::{member, shell_word};
 use crate::client::params::params;
 use crate::client::source::STDIN;
 use crate::client::{calls, confirm, results};
@@ -22,7 +22,8 @@ pub(super) async fn create(file: &Path, realtime: bool, on: &On) -> Result<()> {
     let ddl = script(file)?;
     let at = on.find().await?;
     let body = json!({ "ddl": ddl, "realtime": realtime.then_some(true) });
-    let made = at.send(&calls::CREATE_BACKEND, body).await?;
+    let made = at.send(&calls::CREATE_BACKEND, body).await;
+    let made = made.map_err(|failure| refused(failure, file))?;
     on.out().answer(&made, &about(&made))
 }
 
@@ -41,7 +42,7 @@ pub(super) async fn migrate(
         .body(json!({ "ddl": ddl, "note": note }))
         .answer()
         .await;
-    let done = done.map_err(|failure| failure.about(&file.display().to_string()))?;
+    let done = done.map_err(|failure| refused(failure, file))?;
     let text = match dry_run {
         true => tried(&done),
         false => format!(
@@ -51,6 +52,14 @@ pub(super) async fn migrate(
         ),
     };
     on.out().answer(&done, &[text, warnings(&done)].join("\n"))
+}
+
+/// Names the file of a script that the server refused.
+fn refused(failure: Failure, file: &Path) -> Failure {
+    match file.as_os_str() == STDIN {
+        true => failure,
+        false => failure.in_file(file),
+    }
 }
 
 pub(super) async fn query(
@@ -85,7 +94,8 @@ pub(super) async fn history(limit: u32, before: Option<String>, on: &On) -> Resu
     let asked = asked.query("limit", Some(limit)).query("before", before);
     let history = asked.answer().await?;
     if let Some(next) = history["next_before"].as_str() {
-        on.out().note(&format!("There are more: --before {next}"));
+        on.out()
+            .note(&format!("There are more: --before {}", shell_word(next)));
     }
     let moments = history["moments"].as_array().into_iter().flatten();
     let moments: Vec<_> = moments.map(|moment| member(moment, "at")).collect();
@@ -95,21 +105,21 @@ pub(super) async fn history(limit: u32, before: Option<String>, on: &On) -> Resu
 pub(super) async fn restore(moment: &str, yes: bool, on: &On) -> Result<()> {
     let at = on.find().await?;
     let name = &at.project.name;
-    let asked = format!("Make every row of `{name}` what it was at {moment}?");
-    confirm(on.out(), yes, &asked)?;
+    let what = format!("Make every row of `{name}` what it was at {moment}");
+    confirm(on.out(), yes, &at.api, &what)?;
     let restored = at.send(&calls::RESTORE, json!({ "at": moment })).await?;
     let text = format!(
         "restored to {}\nto undo this: svc backend restore {}",
         member(&restored, "restored_to"),
-        member(&restored, "previous")
+        shell_word(&member(&restored, "previous"))
     );
     on.out().answer(&restored, &text)
 }
 
 pub(super) async fn delete(yes: bool, on: &On) -> Result<()> {
     let at = on.find().await?;
-    let asked = format!("Delete the database of `{}`?", at.project.name);
-    confirm(on.out(), yes, &asked)?;
+    let what = format!("Delete the database of `{}`", at.project.name);
+    confirm(on.out(), yes, &at.api, &what)?;
     at.api
         .call(&calls::DELETE_BACKEND, &at.parts())
         .answer()

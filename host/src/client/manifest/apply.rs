@@ -9,8 +9,10 @@ use super::once::make;
 use super::plan::{Plan, batches, home};
 use super::state::State;
 use super::steps::Step;
+use crate::client::actions::ActionFile;
 use crate::client::api::Api;
 use crate::client::error::{Exit, Failure, Result};
+use crate::client::files::Directory;
 use crate::client::frontends::Found;
 use crate::client::output::member;
 use crate::client::progress::Progress;
@@ -44,7 +46,7 @@ pub struct Apply {
 impl Apply {
     pub(in crate::client) async fn run(self) -> Result<()> {
         let out = self.common.out();
-        let folder = Folder::read(&self.folder)?;
+        let folder = Folder::read(&Directory::open(&self.folder)?)?;
         let api = Api::new(&self.common.remote)?.patient();
         let state = State::of(&api, &folder.manifest.project).await?;
         let plan = Plan::make(&api, &folder, state.as_ref()).await?;
@@ -62,7 +64,12 @@ impl Apply {
         if self.plan {
             return self.done(&plan, false, "");
         }
-        if let Err(failure) = confirm(out, self.yes, "Do this?") {
+        let what = match plan.lines.len() {
+            1 => "Make this change".to_owned(),
+            several => format!("Make these {several} changes"),
+        };
+        let what = format!("{what} to the project `{}`", folder.manifest.project);
+        if let Err(failure) = confirm(out, self.yes, &api, &what) {
             // Programs get the plan, and the number that says that it was not done.
             self.done(&plan, false, "")?;
             return Err(failure);
@@ -145,7 +152,7 @@ impl Applying<'_> {
                 let body = json!({ "ddl": first.sql });
                 make(self.api, &calls::CREATE_BACKEND, &at, body, &calls::BACKEND)
                     .await
-                    .map_err(|failure| failure.about(&first.name))
+                    .map_err(|failure| failure.in_file(&first.path))
                     .map(drop)
             }
             Step::Migrate(number) => {
@@ -157,7 +164,7 @@ impl Applying<'_> {
                     .body(body)
                     .answer()
                     .await
-                    .map_err(|failure| failure.about(&migration.name))
+                    .map_err(|failure| failure.in_file(&migration.path))
                     .map(drop)
             }
             Step::Actions(numbers) => {
@@ -166,7 +173,8 @@ impl Applying<'_> {
                         .call(&calls::DEFINE_ACTIONS, &at)
                         .body(batch)
                         .answer()
-                        .await?;
+                        .await
+                        .map_err(|failure| ActionFile::blamed(failure, &self.folder.actions))?;
                 }
                 Ok(())
             }
@@ -207,7 +215,7 @@ impl Applying<'_> {
             &calls::FRONTEND,
         )
         .await;
-        let made = made.map_err(|failure| failure.about(&name_of(&page.source.path)))?;
+        let made = made.map_err(|failure| failure.in_file(&page.source.path))?;
         self.warn(&page.source.path, &made);
         let slug = member(&made, "slug");
         if slug != page.slug {
@@ -252,7 +260,7 @@ impl Applying<'_> {
             message: self.message,
         };
         let draft = found.draft(&base, new).await;
-        let draft = draft.map_err(|failure| failure.about(&name_of(&page.source.path)))?;
+        let draft = draft.map_err(|failure| failure.in_file(&page.source.path))?;
         let done = found.promote(&base, &draft, self.message).await?;
         self.warn(&page.source.path, &done["frontend"]);
         Ok(())
@@ -285,8 +293,8 @@ impl Applying<'_> {
     fn warn(&self, file: &Path, made: &Value) {
         for warning in made["warnings"].as_array().into_iter().flatten() {
             self.note(&format!(
-                "warning: {}: line {}: {}",
-                name_of(file),
+                "warning: {}:{}: {}",
+                file.display(),
                 member(warning, "line"),
                 member(warning, "detail")
             ));
@@ -306,11 +314,4 @@ pub(super) async fn addresses(api: &Api, folder: &Folder) -> Result<Vec<(String,
         }
     }
     Ok(found)
-}
-
-fn name_of(path: &Path) -> String {
-    path.file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned()
 }

@@ -12,6 +12,7 @@ use super::state::State;
 use super::{FILE, Folder};
 use crate::client::api::Api;
 use crate::client::error::{Exit, Failure, Result};
+use crate::client::files::Directory;
 use crate::client::output::say;
 use crate::client::profile::{Target, address};
 use crate::client::progress::Progress;
@@ -47,7 +48,7 @@ impl Dev {
     pub(in crate::client) async fn run(self) -> Result<()> {
         let out = Out { json: self.json };
         // What cannot be read is said before anything is started.
-        Folder::read(&self.folder)?;
+        Folder::read(&Directory::open(&self.folder)?)?;
         let failed = |error: &dyn std::fmt::Display| {
             Failure::here(format!(
                 "The server for the folder does not start: {error}."
@@ -118,7 +119,7 @@ impl Dev {
 
     /// Makes the server like the folder; returns where its pages are.
     async fn apply(&self, api: &Api, out: Out) -> Result<Vec<(String, String)>> {
-        let folder = Folder::read(&self.folder)?;
+        let folder = Folder::read(&Directory::open(&self.folder)?)?;
         let name = &folder.manifest.project;
         let mut state = State::of(api, name).await?;
         let planned = match Plan::make(api, &folder, state.as_ref()).await {

@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::actions::ActionFile;
-use super::backends::script;
 use super::error::{Exit, Failure, Result};
-use super::source::{self, Source};
+use super::files::Directory;
+use super::source::Source;
 use crate::content::Digest;
 use svc_base::names::is_slug;
 
@@ -108,6 +108,8 @@ impl PageEntry {
 pub(super) struct Migration {
     /// The file's name.
     pub(super) name: String,
+    /// The path of the file, as it is shown.
+    pub(super) path: PathBuf,
     pub(super) sql: String,
     pub(super) checksum: String,
 }
@@ -136,9 +138,14 @@ impl Manifest {
     /// else's, such as a server's settings.
     ///
     /// # Errors
-    /// When it names a project and is no manifest.
+    /// When it names a project and is no manifest, or is no regular file.
     pub(super) fn project_here() -> Result<Option<String>> {
-        let Ok(text) = source::text(Path::new(FILE)) else {
+        let here = Directory::open(Path::new("."))?;
+        // A server's settings may be for others to read.
+        if !here.has(Path::new(FILE))? || here.is_denied(Path::new(FILE)) {
+            return Ok(None);
+        }
+        let Ok(text) = String::from_utf8(here.read(Path::new(FILE))?) else {
             return Ok(None);
         };
         let names_one =
@@ -153,12 +160,20 @@ impl Manifest {
     ///
     /// # Errors
     /// When there is none, or it says what no manifest can.
-    pub(super) fn read(folder: &Path) -> Result<Self> {
-        let path = folder.join(FILE);
-        let text = source::text(&path).map_err(|failure| {
-            failure.hint("`svc pull --project P` writes one for a project that is there.")
-        })?;
-        Self::parse(&text, &path)
+    pub(super) fn read(folder: &Directory) -> Result<Self> {
+        let name = Path::new(FILE);
+        let path = folder.shown(name);
+        match folder.has(name)? {
+            true => Self::parse(&folder.text(name)?, &path),
+            false => Err(Failure::new(
+                Exit::NotFound,
+                "No manifest",
+                format!(
+                    "{} is not there, which says what the project is. `svc dev --begin` writes one for the pages of the folder, `svc pull --project P` one for a project that is on a server.",
+                    path.display()
+                ),
+            )),
+        }
     }
 
     fn parse(text: &str, path: &Path) -> Result<Self> {
@@ -181,13 +196,13 @@ impl Manifest {
     }
 
     /// The folder of migrations.
-    pub(super) fn migrations_in(&self, folder: &Path) -> PathBuf {
-        folder.join(self.migrations.as_deref().unwrap_or(Path::new(MIGRATIONS)))
+    pub(super) fn migrations(&self) -> &Path {
+        self.migrations.as_deref().unwrap_or(Path::new(MIGRATIONS))
     }
 
     /// The folder of actions.
-    pub(super) fn actions_in(&self, folder: &Path) -> PathBuf {
-        folder.join(self.actions.as_deref().unwrap_or(Path::new(ACTIONS)))
+    pub(super) fn actions(&self) -> &Path {
+        self.actions.as_deref().unwrap_or(Path::new(ACTIONS))
     }
 }
 
@@ -195,22 +210,21 @@ impl Folder {
     /// Reads a folder with everything that its manifest names.
     ///
     /// # Errors
-    /// When something cannot be read, or lies outside of the folder.
-    pub(super) fn read(folder: &Path) -> Result<Self> {
+    /// When something cannot be read, is no regular file, or lies outside of the folder.
+    pub(super) fn read(folder: &Directory) -> Result<Self> {
         let manifest = Manifest::read(folder)?;
-        let migrations = manifest.migrations_in(folder);
-        let migrations = sql_files(folder, &migrations, manifest.migrations.is_some())?;
-        let migrations = migrations.iter().map(|path| migration(path));
-        let actions = manifest.actions_in(folder);
-        let actions = sql_files(folder, &actions, manifest.actions.is_some())?;
-        let actions = actions.iter().map(|path| ActionFile::read(path));
+        let migrations = sql_files(folder, manifest.migrations(), manifest.migrations.is_some())?;
+        let migrations = migrations.iter().map(|name| migration(folder, name));
+        let actions = sql_files(folder, manifest.actions(), manifest.actions.is_some())?;
+        let actions = actions
+            .iter()
+            .map(|name| Ok(ActionFile::new(&folder.shown(name), folder.text(name)?)));
         let pages = manifest.pages.iter().map(|(slug, entry)| {
-            let path = folder.join(entry.file());
-            within(folder, &path)?;
+            let bytes = folder.read(entry.file())?;
             Ok(LocalPage {
                 slug: slug.clone(),
                 title: entry.title().map(str::to_owned),
-                source: Source::read(&path, None)?,
+                source: Source::of(&folder.shown(entry.file()), &bytes, None)?,
             })
         });
         Ok(Self {
@@ -220,9 +234,7 @@ impl Folder {
             manifest,
         })
     }
-}
 
-impl Folder {
     /// Whether something in it has no place but in a database.
     fn needs_backend(&self) -> bool {
         let switched = [self.manifest.realtime, self.manifest.agents];
@@ -230,61 +242,28 @@ impl Folder {
     }
 }
 
-/// Refuses what leads out of a folder: a manifest that somebody else wrote must not publish the reader's other files.
-fn within(folder: &Path, path: &Path) -> Result<()> {
-    let failed = |error: std::io::Error| Failure::file("Reading", path, &error);
-    let (root, found) = (
-        folder.canonicalize().map_err(failed)?,
-        path.canonicalize().map_err(failed)?,
-    );
-    match found.starts_with(&root) {
-        true => Ok(()),
-        false => Err(outside(folder, path)),
-    }
-}
-
-fn outside(folder: &Path, path: &Path) -> Failure {
-    Failure::new(
-        Exit::Failed,
-        "Outside of the folder",
-        format!(
-            "{} is not in {}: a manifest names what lies beside it.",
-            path.display(),
-            folder.display()
-        ),
-    )
-}
-
 /// The files of SQL in a folder, in the order of their names; none where the folder is not there and nobody named it.
-fn sql_files(root: &Path, folder: &Path, named: bool) -> Result<Vec<PathBuf>> {
-    if !named && !folder.exists() {
-        return Ok(Vec::new());
+fn sql_files(folder: &Directory, below: &Path, is_named: bool) -> Result<Vec<PathBuf>> {
+    match folder.list(below, SQL)? {
+        Some(files) => Ok(files),
+        None if !is_named => Ok(Vec::new()),
+        None => Err(Failure::new(
+            Exit::NotFound,
+            "No such folder",
+            format!(
+                "{} is not there, and svc.toml names it.",
+                folder.shown(below).display()
+            ),
+        )),
     }
-    within(root, folder)?;
-    let entries =
-        std::fs::read_dir(folder).map_err(|error| Failure::file("Reading", folder, &error))?;
-    let mut files = Vec::new();
-    for entry in entries {
-        let path = entry
-            .map_err(|error| Failure::file("Reading", folder, &error))?
-            .path();
-        let hidden = path
-            .file_name()
-            .is_some_and(|name| name.to_string_lossy().starts_with('.'));
-        if path.extension().is_some_and(|extension| extension == SQL) && !hidden {
-            within(root, &path)?;
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
 }
 
-fn migration(path: &Path) -> Result<Migration> {
-    let sql = script(path)?;
-    let name = path.file_name().unwrap_or_default();
+fn migration(folder: &Directory, name: &Path) -> Result<Migration> {
+    let sql = folder.text(name)?;
+    let file = name.file_name().unwrap_or_default();
     Ok(Migration {
-        name: name.to_string_lossy().into_owned(),
+        name: file.to_string_lossy().into_owned(),
+        path: folder.shown(name),
         checksum: Digest::of(sql.as_bytes()).to_string(),
         sql,
     })
@@ -298,6 +277,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(FILE), manifest).unwrap();
         folder
+    }
+
+    fn read(folder: &tempfile::TempDir) -> Result<Folder> {
+        Folder::read(&Directory::open(folder.path())?)
     }
 
     #[test]
@@ -316,7 +299,7 @@ mod tests {
         ] {
             std::fs::write(at(name), text).unwrap();
         }
-        let read = Folder::read(folder.path()).unwrap();
+        let read = read(&folder).unwrap();
         let names: Vec<_> = read
             .migrations
             .iter()
@@ -339,17 +322,17 @@ mod tests {
             ("project = \"a\"\nactions = \"..\"", "Outside"),
             ("project = \"a\"\n[pages]\na = \"missing.md\"", "missing.md"),
         ] {
-            let refused = Folder::read(folder(text).path()).unwrap_err().text();
+            let refused = read(&folder(text)).unwrap_err().text();
             assert!(refused.contains(said), "{text}: {refused}");
         }
     }
 
     #[test]
-    fn a_link_that_leads_out_is_not_followed() {
+    fn a_link_is_not_followed() {
         let folder = folder("project = \"a\"\n[pages]\na = \"a.md\"");
         let outside = tempfile::NamedTempFile::new().unwrap();
         std::os::unix::fs::symlink(outside.path(), folder.path().join("a.md")).unwrap();
-        let refused = Folder::read(folder.path()).unwrap_err().text();
-        assert!(refused.contains("Outside"), "{refused}");
+        let refused = read(&folder).unwrap_err().text();
+        assert!(refused.contains("symbolic link"), "{refused}");
     }
 }

@@ -1,18 +1,21 @@
 //! `svc pull`: makes the folder like the server.
 
-use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use super::state::{Frontend, State};
-use super::{FILE, Manifest, PageEntry, SQL, outside, sql_files, within};
+use super::{FILE, Manifest, PageEntry, SQL, sql_files};
 use crate::client::api::Api;
 use crate::client::error::{Exit, Failure, Result};
-use crate::client::source::{self, Source};
+use crate::client::files::{Compared, Directory};
+use crate::client::source::Source;
 use crate::client::{Common, calls, confirm, projects};
 use crate::content::Digest;
+
+/// The most bytes of all that a pull writes, which it holds in memory until everything has come.
+const MOST: usize = 256 << 20;
 
 /// Makes the folder like the server: what is not on the server stays.
 #[derive(Debug, clap::Args)]
@@ -33,73 +36,79 @@ pub struct Pull {
 /// A file to write.
 #[derive(Debug)]
 struct File {
-    path: PathBuf,
+    /// Name of the file, below the folder.
+    name: PathBuf,
     text: String,
     /// Whether there is none yet.
-    new: bool,
+    is_new: bool,
 }
 
 /// Files that a folder lacks.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Files {
+    folder: Directory,
     files: Vec<File>,
+    /// Every name that the server's answers make.
+    names: BTreeSet<PathBuf>,
+    bytes: usize,
     notes: Vec<String>,
 }
 
 impl Pull {
     pub(in crate::client) async fn run(self) -> Result<()> {
-        let out = self.common.out();
         let api = Api::new(&self.common.remote)?.patient();
-        let there = self.folder.join(FILE).exists();
-        let (mut manifest, state) = match (there, &self.project) {
-            (true, None) => {
-                let manifest = Manifest::read(&self.folder)?;
-                let state = State::of(&api, &manifest.project)
-                    .await?
-                    .ok_or_else(|| missing(&manifest.project))?;
-                (manifest, state)
+        let manifest = match self.folder.exists() {
+            true => {
+                let folder = Directory::open(&self.folder)?;
+                let is_there = folder.has(Path::new(FILE))?;
+                is_there.then(|| Manifest::read(&folder)).transpose()?
             }
-            (false, wanted) => {
+            false => None,
+        };
+        let state = match (&manifest, &self.project) {
+            (Some(manifest), None) => State::of(&api, &manifest.project)
+                .await?
+                .ok_or_else(|| missing(&manifest.project))?,
+            (None, wanted) => {
                 let project = projects::find(&api, wanted.as_deref()).await?;
-                let state = State::read(&api, project).await?;
-                (Manifest::default(), state)
+                State::read(&api, project).await?
             }
-            (true, Some(_)) => {
+            (Some(_), Some(_)) => {
                 return Err(Failure::here(format!(
                     "{} names its project: leave `--project` out, or pull into another folder.",
                     self.folder.join(FILE).display()
                 )));
             }
         };
-        std::fs::create_dir_all(&self.folder)
-            .map_err(|error| Failure::file("Making", &self.folder, &error))?;
-        let mut files = Files::default();
-        files.manifest(&self.folder, &mut manifest, &state, there)?;
-        files.pages(&api, &self.folder, &manifest, &state).await?;
-        files.sql(&self.folder, &manifest, &state)?;
-        self.write(&files, out)
+        let mut files = Files {
+            folder: Directory::make(&self.folder)?,
+            files: Vec::new(),
+            names: BTreeSet::new(),
+            bytes: 0,
+            notes: Vec::new(),
+        };
+        let manifest = files.manifest(manifest, &state)?;
+        files.pages(&api, &manifest, &state).await?;
+        files.sql(&manifest, &state)?;
+        self.write(&files, &api, &state)
     }
 
-    fn write(&self, files: &Files, out: crate::client::Out) -> Result<()> {
-        for file in &files.files {
-            file.check(&self.folder)?;
-        }
+    fn write(&self, files: &Files, api: &Api, state: &State) -> Result<()> {
+        let out = self.common.out();
         for note in &files.notes {
             out.note(note);
         }
-        let lines = files.files.iter().map(|file| {
-            format!(
-                "{} {}",
-                if file.new { '+' } else { '~' },
-                file.path.display()
-            )
-        });
+        let shown = |file: &File| files.folder.shown(&file.name).display().to_string();
+        let lines = files
+            .files
+            .iter()
+            .map(|file| format!("{} {}", if file.is_new { '+' } else { '~' }, shown(file)));
         let text = lines.collect::<Vec<_>>().join("\n");
         let document = |written: bool| {
-            let names = |new: bool| {
-                let files = files.files.iter().filter(|file| file.new == new);
+            let names = |is_new: bool| {
+                let files = files.files.iter().filter(|file| file.is_new == is_new);
                 files
-                    .map(|file| Value::from(file.path.display().to_string()))
+                    .map(|file| Value::from(shown(file)))
                     .collect::<Vec<_>>()
             };
             json!({ "new": names(true), "changed": names(false), "written": written, "notes": files.notes })
@@ -110,140 +119,130 @@ impl Pull {
                 "nothing to do: the folder is as the server says",
             );
         }
-        if files.files.iter().any(|file| !file.new) {
+        let changed = files.files.iter().filter(|file| !file.is_new).count();
+        if changed > 0 {
             out.note(&text);
-            if let Err(failure) = confirm(out, self.yes, "Replace what differs (~) here?") {
+            let what = format!(
+                "Replace {changed} {} (~) in {} by what the project `{}` has",
+                if changed == 1 { "file" } else { "files" },
+                self.folder.display(),
+                state.project.name
+            );
+            if let Err(failure) = confirm(out, self.yes, api, &what) {
                 out.answer(&document(false), "")?;
                 return Err(failure);
             }
         }
         for file in &files.files {
-            file.write()?;
+            let bytes = file.text.as_bytes();
+            files.folder.write(&file.name, bytes, !file.is_new)?;
         }
         out.answer(&document(true), &text)
     }
 }
 
-impl File {
-    /// Refuses what would be written outside of the folder, be it by its name or through a link.
-    fn check(&self, folder: &Path) -> Result<()> {
-        let there = self.path.ancestors().find(|path| path.exists());
-        there.map_or_else(
-            || Err(outside(folder, &self.path)),
-            |there| within(folder, there),
-        )
-    }
-
-    /// Writes it in one step, with the user's own mode for new files.
-    fn write(&self) -> Result<()> {
-        let failed = |error: std::io::Error| Failure::file("Writing", &self.path, &error);
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        std::fs::create_dir_all(folder).map_err(failed)?;
-        let mut file = tempfile::Builder::new()
-            .permissions(std::fs::Permissions::from_mode(0o666))
-            .prefix(".svc-")
-            .tempfile_in(folder)
-            .map_err(failed)?;
-        file.write_all(self.text.as_bytes()).map_err(failed)?;
-        file.persist(&self.path)
-            .map_err(|error| failed(error.error))?;
-        Ok(())
-    }
-}
-
 impl Files {
-    fn add(&mut self, path: PathBuf, text: &str) {
-        if source::has(&path, text.as_bytes()) {
-            return;
+    /// Adds a file as the server has it, unless the folder's is the same.
+    ///
+    /// # Errors
+    /// When two have one name, the name leads elsewhere, or all is too much.
+    fn add(&mut self, name: PathBuf, text: &str) -> Result<()> {
+        if !self.names.insert(name.clone()) {
+            return Err(Failure::new(
+                Exit::NoAnswer,
+                "Not an answer",
+                format!(
+                    "The server has two things that would both be {}. Nothing was written.",
+                    self.folder.shown(&name).display()
+                ),
+            ));
         }
+        self.bytes += text.len();
+        if self.bytes > MOST {
+            return Err(Failure::new(
+                Exit::NoAnswer,
+                "The project is too large",
+                format!(
+                    "It has more than {} MB, and so much is not pulled at once. Nothing was written; `svc frontend content` has single pages.",
+                    MOST >> 20
+                ),
+            ));
+        }
+        let is_new = match self.folder.compare(&name, text.as_bytes())? {
+            Compared::Same => return Ok(()),
+            Compared::Missing => true,
+            Compared::Different => false,
+        };
         self.files.push(File {
-            new: !path.exists(),
-            path,
+            is_new,
+            name,
             text: text.to_owned(),
         });
+        Ok(())
     }
 
-    /// Adds what the manifest lacks. One that is there is only ever longer: what its author wrote stays.
-    fn manifest(
-        &mut self,
-        folder: &Path,
-        manifest: &mut Manifest,
-        state: &State,
-        there: bool,
-    ) -> Result<()> {
-        let mut missing = Vec::new();
+    /// Adds what the manifest lacks, and returns it with that. One that is there is only ever longer: what its author wrote stays.
+    fn manifest(&mut self, there: Option<Manifest>, state: &State) -> Result<Manifest> {
+        let is_there = there.is_some();
+        let manifest = there.unwrap_or_else(|| fresh(state));
+        let mut entries = Vec::new();
         for frontend in &state.frontends {
-            if !is_named(manifest, state, frontend)? {
-                missing.push(frontend);
+            // A new manifest has pages of these slugs alone, whatever they look like beside each other.
+            if !is_there || !is_named(&manifest, state, frontend)? {
+                let extension = frontend.content_type.extensions()[0];
+                let file = format!("{}.{extension}", frontend.slug);
+                entries.push((frontend.slug.clone(), PageEntry::File(file.into())));
             }
         }
-        let entries = missing.iter().map(|frontend| {
-            let file = PathBuf::from(format!(
-                "{}.{}",
-                frontend.slug,
-                frontend.content_type.extensions()[0]
-            ));
-            (frontend.slug.clone(), PageEntry::File(file))
-        });
-        let entries: Vec<_> = entries.collect();
-        if !there {
-            *manifest = fresh(state);
+        if !is_there {
+            let mut manifest = manifest;
             manifest.pages.extend(entries);
             let text =
-                toml::to_string(manifest).map_err(|error| Failure::here(error.to_string()))?;
-            self.add(folder.join(FILE), &text);
-            return Ok(());
+                toml::to_string(&manifest).map_err(|error| Failure::here(error.to_string()))?;
+            self.add(FILE.into(), &text)?;
+            return Ok(manifest);
         }
         if entries.is_empty() {
-            return Ok(());
+            return Ok(manifest);
         }
-        let path = folder.join(FILE);
-        let mut text = source::text(&path)?;
+        let path = self.folder.shown(Path::new(FILE));
+        let mut text = self.folder.text(Path::new(FILE))?;
         for (slug, entry) in &entries {
             text.push_str(&format!(
                 "\n[pages.{slug}]\nfile = \"{}\"\n",
                 entry.file().display()
             ));
         }
-        match Manifest::parse(&text, &path) {
-            Ok(longer) => {
-                *manifest = longer;
-                self.add(path, &text);
-            }
-            Err(_) => self.notes.push(format!(
-                "Name these pages in {} yourself, which has `pages` in one line: {}.",
-                path.display(),
-                entries
-                    .iter()
-                    .map(|(slug, _)| format!("`{slug}`"))
-                    .collect::<Vec<_>>()
-                    .join(", ")
-            )),
+        if let Ok(longer) = Manifest::parse(&text, &path) {
+            self.add(FILE.into(), &text)?;
+            return Ok(longer);
         }
-        Ok(())
+        let slugs: Vec<_> = entries
+            .iter()
+            .map(|(slug, _)| format!("`{slug}`"))
+            .collect();
+        self.notes.push(format!(
+            "Name these pages in {} yourself, which has `pages` in one line: {}.",
+            path.display(),
+            slugs.join(", ")
+        ));
+        Ok(manifest)
     }
 
-    async fn pages(
-        &mut self,
-        api: &Api,
-        folder: &Path,
-        manifest: &Manifest,
-        state: &State,
-    ) -> Result<()> {
+    async fn pages(&mut self, api: &Api, manifest: &Manifest, state: &State) -> Result<()> {
         for (slug, entry) in &manifest.pages {
             let is_other = |slug: &str| manifest.pages.contains_key(slug);
             let Some(frontend) = state.frontend_of(slug, is_other)? else {
                 continue;
             };
-            let path = folder.join(entry.file());
-            if path.exists() {
-                within(folder, &path)?;
-                let source = Source::read(&path, None)?;
+            let path = self.folder.shown(entry.file());
+            if let Some(bytes) = self.folder.read_if_there(entry.file())? {
+                let source = Source::of(&path, &bytes, None)?;
                 let digest = Digest::of(source.content.as_bytes()).to_string();
                 if frontend.content_sha256.as_ref() == Some(&digest) {
                     continue;
                 }
-                if !source::has(&path, source.content.as_bytes()) {
+                if bytes != source.content.as_bytes() {
                     let note =
                         "is published in another form than it has, and differs: it is not replaced";
                     self.notes.push(format!("{} {note}.", path.display()));
@@ -252,20 +251,20 @@ impl Files {
             }
             let parts = [state.project.id.as_str(), &frontend.slug];
             let content = api.call(&calls::CONTENT, &parts).answer().await?;
-            self.add(path, content["content"].as_str().unwrap_or_default());
+            let text = content["content"].as_str().unwrap_or_default();
+            self.add(entry.file().to_owned(), text)?;
         }
         Ok(())
     }
 
     /// The migrations that no file has, after those that are there, and the actions.
-    fn sql(&mut self, folder: &Path, manifest: &Manifest, state: &State) -> Result<()> {
+    fn sql(&mut self, manifest: &Manifest, state: &State) -> Result<()> {
         let Some(backend) = &state.backend else {
             return Ok(());
         };
-        let (migrations, actions) = (manifest.migrations_in(folder), manifest.actions_in(folder));
         let mut known = Vec::new();
-        for file in sql_files(folder, &migrations, false)? {
-            known.push((super::migration(&file)?, file));
+        for file in sql_files(&self.folder, manifest.migrations(), false)? {
+            known.push((super::migration(&self.folder, &file)?, file));
         }
         for applied in &backend.migrations {
             if known
@@ -274,18 +273,22 @@ impl Files {
             {
                 continue;
             }
-            let path = migrations.join(format!("{:04}.{SQL}", applied.version));
+            let name = manifest
+                .migrations()
+                .join(format!("{:04}.{SQL}", applied.version));
             for (one, file) in &known {
                 let version = backend.version(&one.checksum);
                 let before = version.is_some_and(|version| version < applied.version);
-                if *file == path || (*file < path) != before {
-                    return Err(misplaced(file, before, &path, applied.version));
+                if *file == name || (*file < name) != before {
+                    let [file, name] = [file, &name].map(|name| self.folder.shown(name));
+                    return Err(misplaced(&file, before, &name, applied.version));
                 }
             }
-            self.add(path, &applied.sql);
+            self.add(name, &applied.sql)?;
         }
         for action in &backend.actions {
-            self.add(actions.join(format!("{}.{SQL}", action.name)), &action.sql);
+            let name = format!("{}.{SQL}", action.name);
+            self.add(manifest.actions().join(name), &action.sql)?;
         }
         Ok(())
     }

@@ -5,11 +5,13 @@ use serde_json::{Value, json};
 use super::state::{Backend, State};
 use super::steps::{Line, Step};
 use super::{Folder, LocalPage};
+use crate::client::actions::ActionFile;
 use crate::client::api::Api;
 use crate::client::backends::tried;
 use crate::client::calls;
 use crate::client::difference::Difference;
 use crate::client::error::{Exit, Failure, Result};
+use crate::client::output;
 use crate::content::Digest;
 
 /// The steps, and what a person is shown of them.
@@ -209,7 +211,7 @@ impl Plan {
                 .call(&calls::UPDATE_BACKEND, &at)
                 .query("dry_run", Some(true));
             let run = asked.body(json!({ "ddl": migration.sql })).answer().await;
-            let run = run.map_err(|failure| failure.about(&migration.name))?;
+            let run = run.map_err(|failure| failure.in_file(&migration.path))?;
             let broken = run["broken_actions"]
                 .as_array()
                 .is_some_and(|broken| !broken.is_empty());
@@ -225,7 +227,8 @@ impl Plan {
                     let asked = api
                         .call(&calls::DEFINE_ACTIONS, &at)
                         .query("dry_run", Some(true));
-                    asked.body(batch).answer().await?;
+                    let tried = asked.body(batch).answer().await;
+                    tried.map_err(|failure| ActionFile::blamed(failure, &folder.actions))?;
                 }
             }
         }
@@ -240,7 +243,7 @@ impl Plan {
                 "" => String::new(),
                 more => format!(" ({more})"),
             };
-            format!("{sign} {:9} {}{more}", line.kind, line.name)
+            output::line(&format!("{sign} {:9} {}{more}", line.kind, line.name))
         });
         lines.collect::<Vec<_>>().join("\n")
     }

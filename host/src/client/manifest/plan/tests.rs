@@ -3,7 +3,6 @@
 use super::super::state::Applied;
 use super::super::{Manifest, Migration};
 use super::*;
-use crate::client::actions::ActionFile;
 
 fn folder(migrations: &[&str]) -> Folder {
     Folder {
@@ -12,6 +11,7 @@ fn folder(migrations: &[&str]) -> Folder {
             .iter()
             .map(|sql| Migration {
                 name: format!("{sql}.sql"),
+                path: format!("{sql}.sql").into(),
                 sql: (*sql).to_owned(),
                 checksum: (*sql).to_owned(),
             })
@@ -51,6 +51,7 @@ fn batches_are_as_large_as_the_server_takes() {
     folder.actions = (0..450)
         .map(|number| ActionFile {
             name: format!("a{number}"),
+            path: format!("a{number}.sql").into(),
             sql: "x".repeat(if number < 10 { 60_000 } else { 10 }),
         })
         .collect();
