@@ -173,16 +173,21 @@ fn confirm(out: Out, yes: bool, api: &Api, what: &str) -> Result<()> {
     if !out.can_ask() {
         return not_done("`--yes` does it without asking.");
     }
-    let mut terminal = std::io::stderr();
-    let question = format!("{what} on {}?", api.address());
-    let asked =
-        write!(terminal, "{} [y/N] ", output::line(&question)).and_then(|()| terminal.flush());
-    let mut answer = String::new();
-    let read = asked.and_then(|()| std::io::stdin().read_line(&mut answer));
-    match (read, answer.trim()) {
-        (Ok(_), "y" | "Y" | "yes") => Ok(()),
-        _ => not_done("You said no."),
+    match asked(&format!("{what} on {}?", api.address())) {
+        true => Ok(()),
+        false => not_done("You said no."),
     }
+}
+
+/// Asks the person at the terminal; anything but a yes is a no.
+fn asked(question: &str) -> bool {
+    let mut terminal = std::io::stderr();
+    let shown = write!(terminal, "{} [y/N] ", output::line(question));
+    let mut answer = String::new();
+    let read = shown
+        .and_then(|()| terminal.flush())
+        .and_then(|()| std::io::stdin().read_line(&mut answer));
+    read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
 }
 
 /// Does what leaves something to clear away when it is ended by Ctrl-C; everything else just ends.

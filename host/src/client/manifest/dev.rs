@@ -1,12 +1,13 @@
 //! `svc dev`: the folder on a server of its own, applied again whenever something is saved.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::apply::{Applying, addresses};
+use super::begin::begin;
 use super::plan::Plan;
 use super::state::State;
 use super::{FILE, Folder};
@@ -17,7 +18,7 @@ use crate::client::output::say;
 use crate::client::profile::{Target, address};
 use crate::client::progress::Progress;
 use crate::client::watching::Watching;
-use crate::client::{Out, calls, tell};
+use crate::client::{Out, asked, calls, tell};
 use crate::config::Settings;
 use crate::server::Server;
 use crate::workspaces::Plan as WorkspacePlan;
@@ -33,6 +34,9 @@ pub struct Dev {
     /// The folder with svc.toml
     #[arg(default_value = ".")]
     folder: PathBuf,
+    /// Write svc.toml where there is none, for the pages of the folder or with a first one
+    #[arg(long)]
+    begin: bool,
     /// Where to listen; port 0 takes a free one
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
@@ -48,6 +52,7 @@ impl Dev {
     pub(in crate::client) async fn run(self) -> Result<()> {
         let out = Out { json: self.json };
         // What cannot be read is said before anything is started.
+        self.begin_if_wanted(out)?;
         Folder::read(&Directory::open(&self.folder)?)?;
         let failed = |error: &dyn std::fmt::Display| {
             Failure::here(format!(
@@ -86,6 +91,28 @@ impl Dev {
             say(&format!("the server did not stop in good order: {error:#}"));
         }
         done
+    }
+
+    /// Writes a manifest where there is none, if that is said or answered.
+    fn begin_if_wanted(&self, out: Out) -> Result<()> {
+        if self.begin {
+            Directory::make(&self.folder)?;
+        }
+        let folder = Directory::open(&self.folder)?;
+        if folder.has(Path::new(FILE))? {
+            return Ok(());
+        }
+        let path = folder.shown(Path::new(FILE));
+        let question = format!(
+            "{} is not there. Write one for the pages of the folder?",
+            path.display()
+        );
+        if self.begin || (out.can_ask() && asked(&question)) {
+            for name in begin(&folder, &self.folder)? {
+                out.note(&format!("wrote {}", folder.shown(&name).display()));
+            }
+        }
+        Ok(())
     }
 
     async fn serve(&self, server: &Server, out: Out) -> Result<()> {

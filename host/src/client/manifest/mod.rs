@@ -1,6 +1,7 @@
 //! A folder that says what a project is: `svc.toml`, pages, migrations and actions.
 
 mod apply;
+mod begin;
 mod dev;
 mod once;
 mod plan;
