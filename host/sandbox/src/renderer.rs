@@ -9,7 +9,6 @@ use super::Inner;
 use super::bindings::render::RenderPre;
 use super::bindings::render::exports::svc::render::renderer as wit;
 use super::bindings::render::svc::render::types;
-use super::content_type::ContentType;
 use super::drawings::{note, spans, splice};
 use super::engine::{self, CallFailure, Function};
 use super::metrics::Use;
@@ -18,6 +17,7 @@ use super::trial::{Attempt, End, settle};
 use super::values::{Budget, Malformed, RenderFailure, Rendered, Source, SourcePlace, Undrawn};
 use super::wasi::CallState;
 use super::workers::Busy;
+use svc_sources::ContentType;
 
 /// How many diagrams of a page are drawn; further ones show their source.
 pub const DIAGRAMS: usize = 20;

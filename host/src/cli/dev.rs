@@ -7,11 +7,19 @@ use anyhow::{Context as _, bail};
 use serde_json::Value;
 
 use super::OperatorArgs;
-use crate::client;
+use crate::client::{self, DevSettings, Started};
+use crate::config::Settings;
 use crate::outbound::Outbound;
 use crate::overview::running;
+use crate::server::Server;
 use crate::stripe::dev::{Deed, routes};
+use crate::workspaces::Plan;
+use svc_base::clock::Clock;
+use svc_base::random::Random;
 
+/// The namespace of the folder's project.
+const NAMESPACE: &str = "dev";
+/// How long the server may take to answer.
 const TIME: Duration = Duration::from_secs(30);
 
 #[derive(Debug, clap::Args)]
@@ -60,7 +68,7 @@ impl Developing {
 
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let Some(World::Payment(payment)) = self.world else {
-            return Ok(client::Command::dev(self.folder).await);
+            return Ok(client::Command::dev(self.folder, start, Server::stop).await);
         };
         let (deed, of) = match payment {
             Payment::Refund(of) => (Deed::Refund, of),
@@ -73,6 +81,24 @@ impl Developing {
         let events: Vec<&str> = events.filter_map(Value::as_str).collect();
         of.args.answer(&document, &events.join("\n"))
     }
+}
+
+/// Starts a server for a folder, with stand-ins for sign-in and payments, and a workspace.
+async fn start(settings: DevSettings) -> anyhow::Result<Started<Server>> {
+    let settings = Settings {
+        data: Some(settings.data),
+        listen: Some(settings.listen),
+        cache: settings.cache,
+        dev: true,
+        ..Settings::default()
+    };
+    let server = Server::start(settings, Clock::system(), Random::system()).await?;
+    let made = server.app().workspaces.create(NAMESPACE, Plan::Pro).await?;
+    Ok(Started {
+        url: server.app().config.base_url.to_string(),
+        credential: made.credential,
+        server,
+    })
 }
 
 /// Asks the running server, which is the provider.

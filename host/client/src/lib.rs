@@ -3,6 +3,8 @@
 //! They stand beside the operators' commands (`cli`), which work on a data directory. A client's command finds its server by
 //! `--server`, by a profile of `svc login`, or by the environment, and starts nothing else.
 
+#![forbid(unsafe_code)]
+
 mod actions;
 mod answers;
 mod api;
@@ -36,9 +38,9 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use self::api::Api;
 use self::error::{Exit, Failure, Result};
 use self::output::{Out, say};
-use svc_sandbox::ContentType;
+use svc_sources::ContentType;
 
-pub use manifest::Dev;
+pub use manifest::{Dev, DevSettings, Started};
 pub use profile::Remote;
 pub use projects::Change as ProjectChange;
 
@@ -102,10 +104,15 @@ impl Command {
         ended(json, self.work().await)
     }
 
-    /// Runs `svc dev`, which shares its name with what is done to a server while developing.
-    pub async fn dev(dev: Dev) -> ExitCode {
+    /// Runs `svc dev`, which shares its name with what is done to a server while developing. The program starts and stops the folder's
+    /// server: the client knows none but by its address.
+    pub async fn dev<S>(
+        dev: Dev,
+        start: impl AsyncFnOnce(DevSettings) -> anyhow::Result<Started<S>>,
+        stop: impl AsyncFnOnce(S) -> anyhow::Result<()>,
+    ) -> ExitCode {
         let json = asks_for_json();
-        ended(json, Box::pin(dev.run()).await)
+        ended(json, Box::pin(dev.run(start, stop)).await)
     }
 
     async fn work(self) -> Result<()> {

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use super::state::{Frontend, State};
 use super::{FILE, Manifest, PageEntry, SQL, sql_files};
-use crate::client::api::Api;
-use crate::client::error::{Exit, Failure, Result};
-use crate::client::files::{Compared, Directory};
-use crate::client::source::Source;
-use crate::client::{Common, calls, confirm, projects};
-use crate::content::Digest;
+use crate::api::Api;
+use crate::error::{Exit, Failure, Result};
+use crate::files::{Compared, Directory};
+use crate::source::Source;
+use crate::{Common, calls, confirm, projects};
+use svc_base::digest::Digest;
 
 /// The most bytes of all that a pull writes, which it holds in memory until everything has come.
 const MOST: usize = 256 << 20;
@@ -55,7 +55,7 @@ struct Files {
 }
 
 impl Pull {
-    pub(in crate::client) async fn run(self) -> Result<()> {
+    pub(crate) async fn run(self) -> Result<()> {
         let api = Api::new(&self.common.remote)?.patient();
         let manifest = match self.folder.exists() {
             true => {

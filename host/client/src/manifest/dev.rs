@@ -11,22 +11,36 @@ use super::begin::begin;
 use super::plan::Plan;
 use super::state::State;
 use super::{FILE, Folder};
-use crate::client::api::Api;
-use crate::client::error::{Exit, Failure, Result};
-use crate::client::files::Directory;
-use crate::client::output::say;
-use crate::client::profile::{Target, address};
-use crate::client::progress::Progress;
-use crate::client::watching::Watching;
-use crate::client::{Out, asked, calls, tell};
-use crate::config::Settings;
-use crate::server::Server;
-use crate::workspaces::Plan as WorkspacePlan;
-use svc_base::clock::Clock;
-use svc_base::random::Random;
+use crate::api::Api;
+use crate::error::{Exit, Failure, Result};
+use crate::files::Directory;
+use crate::output::say;
+use crate::profile::{Target, address};
+use crate::progress::Progress;
+use crate::watching::Watching;
+use crate::{Out, asked, calls, tell};
 
-/// The namespace of the folder's project.
-const NAMESPACE: &str = "dev";
+/// Settings of the server for a folder. It has stand-ins for sign-in and payments, and a workspace.
+#[derive(Clone, Debug)]
+pub struct DevSettings {
+    /// Its data directory, which goes with the command.
+    pub data: PathBuf,
+    /// Where it listens; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Where compiled guests are kept, if not in the user's cache directory.
+    pub cache: Option<PathBuf>,
+}
+
+/// A server that was started for a folder.
+#[derive(Debug)]
+pub struct Started<S> {
+    /// The address of its API.
+    pub url: String,
+    /// Credential of the workspace for the folder's project.
+    pub credential: String,
+    /// The handle to stop it by.
+    pub server: S,
+}
 
 /// Serves the folder from a server of its own while you work on it.
 #[derive(Debug, clap::Args)]
@@ -49,7 +63,11 @@ pub struct Dev {
 }
 
 impl Dev {
-    pub(in crate::client) async fn run(self) -> Result<()> {
+    pub(crate) async fn run<S>(
+        self,
+        start: impl AsyncFnOnce(DevSettings) -> anyhow::Result<Started<S>>,
+        stop: impl AsyncFnOnce(S) -> anyhow::Result<()>,
+    ) -> Result<()> {
         let out = Out { json: self.json };
         // What cannot be read is said before anything is started.
         self.begin_if_wanted(out)?;
@@ -59,7 +77,7 @@ impl Dev {
                 "The server for the folder does not start: {error}."
             ))
         };
-        let stop = async {
+        let stopped = async {
             let (mut interrupt, mut terminate) = (
                 signal(SignalKind::interrupt())?,
                 signal(SignalKind::terminate())?,
@@ -72,22 +90,22 @@ impl Dev {
         };
         // It goes with the command, and nobody else reads it.
         let data = tempfile::tempdir().map_err(|error| failed(&error))?;
-        let settings = Settings {
-            data: Some(data.path().to_owned()),
-            listen: Some(self.listen),
+        let settings = DevSettings {
+            data: data.path().to_owned(),
+            listen: self.listen,
             cache: self.cache.clone(),
-            // With stand-ins for sign-in and payments.
-            dev: true,
-            ..Settings::default()
         };
-        let server = Server::start(settings, Clock::system(), Random::system()).await;
-        let server = server.map_err(|error| failed(&format!("{error:#}")))?;
-        let work = self.serve(&server, out);
+        let started = start(settings).await;
+        let Started {
+            url,
+            credential,
+            server,
+        } = started.map_err(|error| failed(&format!("{error:#}")))?;
         let done = tokio::select! {
-            done = work => done,
-            stopped = stop => stopped.map_err(|error| failed(&error)),
+            done = self.serve(&url, credential, out) => done,
+            stopped = stopped => stopped.map_err(|error| failed(&error)),
         };
-        if let Err(error) = server.stop().await {
+        if let Err(error) = stop(server).await {
             say(&format!("the server did not stop in good order: {error:#}"));
         }
         done
@@ -115,14 +133,10 @@ impl Dev {
         Ok(())
     }
 
-    async fn serve(&self, server: &Server, out: Out) -> Result<()> {
-        let workspaces = &server.app().workspaces;
-        let made = workspaces.create(NAMESPACE, WorkspacePlan::Pro).await;
-        let made = made.map_err(|error| Failure::here(error.to_string()))?;
-        let base = server.app().config.base_url.to_string();
+    async fn serve(&self, url: &str, credential: String, out: Out) -> Result<()> {
         let api = Api::of(Target {
-            server: address(base.trim_end_matches('/'))?,
-            credential: Some(made.credential),
+            server: address(url.trim_end_matches('/'))?,
+            credential: Some(credential),
         })?;
         let api = api.patient();
         let mut watching = Watching::files(vec![self.folder.clone()]);
@@ -131,7 +145,7 @@ impl Dev {
             match self.apply(&api, out).await {
                 Ok(pages) => {
                     if told != pages {
-                        let document = json!({ "server": base, "pages": pages.iter().map(|(slug, url)| json!({ "slug": slug, "url": url })).collect::<Vec<_>>() });
+                        let document = json!({ "server": url, "pages": pages.iter().map(|(slug, url)| json!({ "slug": slug, "url": url })).collect::<Vec<_>>() });
                         let lines = pages.iter().map(|(slug, url)| format!("{slug:15} {url}"));
                         out.answer(&document, &lines.collect::<Vec<_>>().join("\n"))?;
                     }

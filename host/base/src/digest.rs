@@ -19,7 +19,7 @@ impl Digest {
     }
 
     /// The two names under which its object is stored, a directory's and the file's in it: no directory grows without bound.
-    pub(super) fn names(&self) -> (String, String) {
+    pub fn names(&self) -> (String, String) {
         let mut shard = self.to_string();
         let rest = shard.split_off(2);
         (shard, rest)

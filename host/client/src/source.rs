@@ -4,8 +4,8 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use super::error::{Failure, Result};
-use crate::deployments::sharing::upload;
-use svc_sandbox::ContentType;
+use svc_sources::ContentType;
+use svc_sources::files;
 
 /// Name of standard input among files.
 pub(super) const STDIN: &str = "-";
@@ -44,14 +44,14 @@ impl Source {
     /// When they are no text.
     pub(super) fn of(path: &Path, bytes: &[u8], wanted: Option<ContentType>) -> Result<Self> {
         let shown = path.display();
-        let text = upload::text(bytes);
-        let text = text.map_err(|problem| Failure::here(format!("{shown}: {}", problem.detail)))?;
+        let text = files::text(bytes);
+        let text = text.map_err(|error| Failure::here(format!("{shown}: {error}")))?;
         let (name, wanted) = match path.as_os_str() == STDIN {
             // What comes without a name is most often a text that somebody wrote.
             true => (String::new(), wanted.or(Some(ContentType::Markdown))),
             false => (file_name(path), wanted),
         };
-        let (content_type, content) = upload::source(&name, wanted, text);
+        let (content_type, content) = files::source(&name, wanted, text);
         // HTML and Markdown have titles of their own; code in a block, data and drawings do not.
         let own = content_type == ContentType::Html
             || (content_type == ContentType::Markdown && content == text);

@@ -9,16 +9,16 @@ use super::once::make;
 use super::plan::{Plan, batches, home};
 use super::state::State;
 use super::steps::Step;
-use crate::client::actions::ActionFile;
-use crate::client::api::Api;
-use crate::client::error::{Exit, Failure, Result};
-use crate::client::files::Directory;
-use crate::client::frontends::Found;
-use crate::client::output::member;
-use crate::client::progress::Progress;
-use crate::client::projects::Project;
-use crate::client::push::NewSource;
-use crate::client::{Common, Out, calls, confirm, interruptible};
+use crate::actions::ActionFile;
+use crate::api::Api;
+use crate::error::{Exit, Failure, Result};
+use crate::files::Directory;
+use crate::frontends::Found;
+use crate::output::member;
+use crate::progress::Progress;
+use crate::projects::Project;
+use crate::push::NewSource;
+use crate::{Common, Out, calls, confirm, interruptible};
 use svc_base::fault;
 
 /// Advice where a plan ends in its middle.
@@ -44,7 +44,7 @@ pub struct Apply {
 }
 
 impl Apply {
-    pub(in crate::client) async fn run(self) -> Result<()> {
+    pub(crate) async fn run(self) -> Result<()> {
         let out = self.common.out();
         let folder = Folder::read(&Directory::open(&self.folder)?)?;
         let api = Api::new(&self.common.remote)?.patient();

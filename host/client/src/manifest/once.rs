@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::client::api::Api;
-use crate::client::calls::Call;
-use crate::client::error::Result;
-use crate::content::Digest;
+use crate::api::Api;
+use crate::calls::Call;
+use crate::error::Result;
+use svc_base::digest::Digest;
 
 /// How often the same may be made and deleted in a day until it is made without looking back.
 const TRIES: u32 = 4;

@@ -6,11 +6,11 @@ use serde_json::json;
 
 use super::views::{about, tried, warnings};
 use super::{On, script};
-use crate::client::error::{Failure, Result};
-use crate::client::output::{member, shell_word};
-use crate::client::params::params;
-use crate::client::source::STDIN;
-use crate::client::{calls, confirm, results};
+use crate::error::{Failure, Result};
+use crate::output::{member, shell_word};
+use crate::params::params;
+use crate::source::STDIN;
+use crate::{calls, confirm, results};
 
 pub(super) async fn show(on: &On) -> Result<()> {
     let at = on.find().await?;

@@ -15,8 +15,8 @@ use super::calls::{self, Call};
 use super::error::{Exit, Failure, Result};
 use super::output::say;
 use super::profile::{Remote, Target};
-use crate::outbound::{self, NO_AUTHORITIES};
 use svc_base::random::Random;
+use svc_outbound::NO_AUTHORITIES;
 
 /// How long a connection may take to be made.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
@@ -75,13 +75,13 @@ impl Api {
     /// When it speaks HTTPS and this machine believes no authority.
     pub(super) fn of(target: Target) -> Result<Self> {
         let settings = || {
-            outbound::builder()
+            svc_outbound::builder()
                 .user_agent(concat!("svc/", env!("CARGO_PKG_VERSION")))
                 .connect_timeout(CONNECT_TIME)
                 .read_timeout(SILENT_TIME)
                 .redirect(Policy::none())
         };
-        let (client, is_believing) = outbound::build(settings)
+        let (client, is_believing) = svc_outbound::build(settings)
             .map_err(|error| Failure::here(format!("No client of HTTP: {error}.")))?;
         if !is_believing && target.server.scheme() == "https" {
             let server = target.server.as_str();

@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 use super::state::{Backend, State};
 use super::steps::{Line, Step};
 use super::{Folder, LocalPage};
-use crate::client::actions::ActionFile;
-use crate::client::api::Api;
-use crate::client::backends::tried;
-use crate::client::calls;
-use crate::client::difference::Difference;
-use crate::client::error::{Exit, Failure, Result};
-use crate::client::output;
-use crate::content::Digest;
+use crate::actions::ActionFile;
+use crate::api::Api;
+use crate::backends::tried;
+use crate::calls;
+use crate::difference::Difference;
+use crate::error::{Exit, Failure, Result};
+use crate::output;
+use svc_base::digest::Digest;
 
 /// The steps, and what a person is shown of them.
 #[derive(Clone, Debug, Default)]
@@ -336,7 +336,7 @@ fn pending(folder: &Folder, applied: &[super::state::Applied]) -> Result<Vec<usi
     }
 }
 
-fn check_type(page: &LocalPage, there: svc_sandbox::ContentType) -> Result<()> {
+fn check_type(page: &LocalPage, there: svc_sources::ContentType) -> Result<()> {
     if page.source.content_type == there {
         return Ok(());
     }

@@ -3,6 +3,8 @@
 //! Which authorities are believed is the machine's to say. A machine that names none, such as an empty container, has no HTTPS
 //! but all the rest. The program brings no list of its own: that would age with it, and nobody could take an authority out.
 
+#![forbid(unsafe_code)]
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::On;
-use crate::client::answers::COPY;
-use crate::client::calls;
-use crate::client::error::{Failure, Result};
-use crate::client::files::{Directory, Draft, PRIVATE};
-use crate::client::output::{is_terminal, print, text_of};
-use crate::client::progress::Progress;
-use crate::client::source::STDIN;
+use crate::answers::COPY;
+use crate::calls;
+use crate::error::{Failure, Result};
+use crate::files::{Directory, Draft, PRIVATE};
+use crate::output::{is_terminal, print, text_of};
+use crate::progress::Progress;
+use crate::source::STDIN;
 
 /// Copies the database into a file, or to standard output.
 pub(super) async fn export(output: Option<PathBuf>, force: bool, on: &On) -> Result<()> {

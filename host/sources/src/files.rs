@@ -1,22 +1,22 @@
 //! A file as a source: what its name says that it is, and code as Markdown.
 
-use super::languages::language;
-use crate::http::extract::invalid;
-use crate::http::problem::Problem;
-use svc_sandbox::ContentType;
+use crate::ContentType;
+use crate::languages::language;
+
+/// The bytes of a file are no text, so no page can be made of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("The file is not text in UTF-8. Pages are made of text: {}, or code.", ContentType::ALL.map(ContentType::label).join(", "))]
+pub struct NotText;
 
 /// The text of a file, without the mark that some editors begin it with.
 ///
 /// # Errors
-/// `invalid_request` where it is no text.
-pub fn text(bytes: &[u8]) -> Result<&str, Problem> {
+/// When it is none.
+pub fn text(bytes: &[u8]) -> Result<&str, NotText> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => Ok(text),
-        _ => Err(invalid(format!(
-            "The file is not text in UTF-8. Pages are made of text: {}, or code.",
-            ContentType::ALL.map(ContentType::label).join(", ")
-        ))),
+        _ => Err(NotText),
     }
 }
 

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::client::output::{listed, member, pairs};
+use crate::output::{listed, member, pairs};
 
 /// Writes the result of a dry run for people.
-pub(in crate::client) fn tried(run: &Value) -> String {
+pub(crate) fn tried(run: &Value) -> String {
     let changes = &run["changes"];
     let mut lines = vec![format!("would be {}", member(run, "status"))];
     for table in changes["tables"].as_array().into_iter().flatten() {

@@ -13,7 +13,7 @@ use super::output::{listed, member, pairs, print_foreign};
 use super::projects::{self, OfProject, Project};
 use super::source::{STDIN, Source};
 use super::{Common, calls, confirm, secret};
-use svc_sandbox::ContentType;
+use svc_sources::ContentType;
 
 /// Lists, shows, compares and deletes frontends.
 #[derive(Debug, clap::Subcommand)]

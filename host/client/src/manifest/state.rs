@@ -4,12 +4,12 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Folder, LocalPage};
-use crate::client::api::Api;
-use crate::client::calls;
-use crate::client::error::{Exit, Failure, Result};
-use crate::client::projects::{self, Project};
+use crate::api::Api;
+use crate::calls;
+use crate::error::{Exit, Failure, Result};
+use crate::projects::{self, Project};
 use svc_base::names::with_suffix;
-use svc_sandbox::ContentType;
+use svc_sources::ContentType;
 
 /// The least length of a random suffix.
 const RANDOM: usize = 6;

@@ -5,8 +5,8 @@ use std::io::{IsTerminal as _, Write as _};
 use serde_json::Value;
 
 use super::error::{Failure, Result};
-use crate::terminal;
-pub(super) use crate::terminal::{grid, line, plain, shell_word, short};
+use svc_base::terminal;
+pub(super) use svc_base::terminal::{grid, line, plain, shell_word, short};
 
 /// Where answers go.
 #[derive(Clone, Copy, Debug)]

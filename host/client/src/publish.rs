@@ -10,7 +10,7 @@ use super::output::{member, text_of};
 use super::progress::Progress;
 use super::source::{STDIN, Source};
 use super::{Common, calls, desktop, projects, secret};
-use svc_sandbox::ContentType;
+use svc_sources::ContentType;
 
 /// Publishes files: as quick shares, or as frontends of a project.
 #[derive(Debug, clap::Args)]

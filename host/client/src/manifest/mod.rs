@@ -18,11 +18,11 @@ use super::actions::ActionFile;
 use super::error::{Exit, Failure, Result};
 use super::files::Directory;
 use super::source::Source;
-use crate::content::Digest;
+use svc_base::digest::Digest;
 use svc_base::names::is_slug;
 
 pub(super) use apply::Apply;
-pub use dev::Dev;
+pub use dev::{Dev, DevSettings, Started};
 pub(super) use pull::Pull;
 
 /// The manifest's file.

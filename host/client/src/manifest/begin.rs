@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::{FILE, Manifest, PageEntry};
-use crate::client::error::{Failure, Result};
-use crate::client::files::Directory;
-use crate::client::source::slug_of;
+use crate::error::{Failure, Result};
+use crate::files::Directory;
+use crate::source::slug_of;
 use svc_base::names::PROJECT;
-use svc_sandbox::ContentType;
+use svc_sources::ContentType;
 
 /// The most pages that a manifest begins with.
 const MOST: usize = 50;
