@@ -198,7 +198,10 @@ impl Rule {
             (1..=most).contains(&text.len()) && text.bytes().all(is)
         };
         match self {
-            Self::Id => all(128, |b| b.is_ascii_alphanumeric() || b"-_".contains(&b)),
+            Self::Id => {
+                let begins = text.starts_with(|c: char| c.is_ascii_alphanumeric());
+                begins && all(128, |b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
+            }
             Self::Slug => is_slug(text),
             Self::Action => is_action_name(text),
             Self::Project => is_project_name(text),
@@ -298,7 +301,7 @@ mod tests {
             (
                 Rule::Id,
                 &["01a1fc28-c57b-71f4-90db-2871ff5bd43a", "svcd_0", "1"][..],
-                &["", "..", "a/b", "a b", "$(id)", "a\n", "ä"][..],
+                &["", "..", "a/b", "a b", "$(id)", "a\n", "ä", "-a"][..],
             ),
             (
                 Rule::Slug,

@@ -166,7 +166,7 @@ fn ended(json: bool, done: Result<()>) -> ExitCode {
 /// Tells a person or a program why something failed.
 fn tell(json: bool, failure: &Failure) {
     match json {
-        true => say(&failure.document().to_string()),
+        true => say(&terminal::json(&failure.document().to_string())),
         false => say(&failure.text()),
     }
 }

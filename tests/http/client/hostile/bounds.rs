@@ -115,15 +115,12 @@ async fn a_copy_of_a_database_has_its_bound_and_leaves_nothing() {
         ([(header::CONTENT_LENGTH, length)], endless(none)).into_response()
     };
     let broken = || {
-        let length = [(header::CONTENT_LENGTH, "1000000")];
-        (
-            length,
-            Body::from_stream(futures_util::stream::iter([
-                Ok(Bytes::from_static(b"SQLite format 3\0")),
-                Err(std::io::Error::other("gone")),
-            ])),
-        )
-            .into_response()
+        // As much as leaves before the connection breaks.
+        let part = || Ok(Bytes::from_static(&[b'x'; 1 << 16]));
+        let parts = std::iter::repeat_with(part).take(64);
+        let parts = parts.chain([Err(std::io::Error::other("gone"))]);
+        let body = Body::from_stream(futures_util::stream::iter(parts));
+        ([(header::CONTENT_LENGTH, "100000000")], body).into_response()
     };
     let export = ["backend", "export"];
     let server = but_for("export", announced).await;

@@ -112,6 +112,8 @@ async fn is_refused(members: &[Member], arguments: &[&str]) {
             json!(["a"]),
             json!({"a": 1}),
         ]);
+        // An identifier may be any word, and names no file.
+        lies.retain(|told| *member != Member::Id || (told != "CON"));
         for told in lies {
             *lie.lock().unwrap() = (*member, told.clone());
             let output = run(&trap, server, arguments).await;
