@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::backends::{At, On, script, tried};
+use super::backends::{ProjectArgs, ProjectHandle, dry_run_text, script};
 use super::error::{Exit, Failure, Result};
 use super::output::{listed, member, pairs};
 use super::params::params;
@@ -16,14 +16,14 @@ pub enum Action {
     /// List the actions of a project
     List {
         #[command(flatten)]
-        on: On,
+        on: ProjectArgs,
     },
     /// Show an action with its statement
     Show {
         /// Name of the action
         name: String,
         #[command(flatten)]
-        on: On,
+        on: ProjectArgs,
     },
     /// Define actions from files that are called as they are, all or none
     Define {
@@ -34,7 +34,7 @@ pub enum Action {
         #[arg(long)]
         dry_run: bool,
         #[command(flatten)]
-        on: On,
+        on: ProjectArgs,
     },
     /// Call an action as a visitor does
     Call {
@@ -46,7 +46,7 @@ pub enum Action {
         #[arg(long, value_name = "SLUG")]
         page: Option<String>,
         #[command(flatten)]
-        on: On,
+        on: ProjectArgs,
     },
 }
 
@@ -148,12 +148,12 @@ impl Action {
     }
 }
 
-async fn all(at: &At) -> Result<Value> {
+async fn all(at: &ProjectHandle) -> Result<Value> {
     let mut detail = at.api.call(&calls::BACKEND, &at.parts()).answer().await?;
     Ok(detail["actions"].take())
 }
 
-async fn define(files: &[PathBuf], dry_run: bool, on: &On) -> Result<()> {
+async fn define(files: &[PathBuf], dry_run: bool, on: &ProjectArgs) -> Result<()> {
     let files = files.iter().map(|file| ActionFile::read(file));
     let files = files.collect::<Result<Vec<_>>>()?;
     let at = on.find().await?;
@@ -163,7 +163,7 @@ async fn define(files: &[PathBuf], dry_run: bool, on: &On) -> Result<()> {
     let done = asked.body(json!({ "actions": actions })).answer().await;
     let done = done.map_err(|failure| ActionFile::blamed(failure, &files))?;
     let text = match dry_run {
-        true => tried(&done),
+        true => dry_run_text(&done),
         false => listed(&done["actions"], &["name", "version", "kind", "params"]),
     };
     on.out().answer(&done, &text)

@@ -21,7 +21,7 @@ const QUOTED: usize = 60;
 
 /// Bounds of an answer to a kind of request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Answer {
+pub(super) struct ResponseRules {
     /// The most bytes that are read into memory.
     pub(super) bytes: usize,
     /// Members that must be what a server of ours gives.
@@ -31,7 +31,7 @@ pub(super) struct Answer {
 /// Member of a document, and the rule for its value.
 type Member = (&'static str, Rule);
 
-/// What a value has to be. A member may be absent or null everywhere; who needs it asks for it.
+/// Rule for a value. A member may be absent or null everywhere; who needs it asks for it.
 #[derive(Clone, Copy, Debug)]
 enum Rule {
     /// An identifier: letters, digits, `-` and `_`.
@@ -44,8 +44,8 @@ enum Rule {
     Project,
     /// An address that a browser opens.
     Url,
-    /// A time, or another place in a list to go on from.
-    Place,
+    /// A time, or another position in a list to go on from.
+    Cursor,
     /// A SHA-256 in hexadecimal.
     Digest,
     /// One word of a closed list: a type, a state.
@@ -56,14 +56,14 @@ enum Rule {
     Each(&'static [Member]),
 }
 
-impl Answer {
+impl ResponseRules {
     const fn new(bytes: usize, members: &'static [Member]) -> Self {
         Self { bytes, members }
     }
 
     /// Finds a value that breaks its rule: returns the member's path and the value, cut for a sentence.
-    pub(super) fn broken(&self, document: &Value) -> Option<(String, String)> {
-        broken(document, self.members)
+    pub(super) fn first_violation(&self, document: &Value) -> Option<(String, String)> {
+        first_violation(document, self.members)
     }
 }
 
@@ -73,8 +73,8 @@ const PROJECT_MEMBERS: &[Member] = &[
     ("host_label", Rule::Slug),
     ("home", Rule::Slug),
     ("url", Rule::Url),
-    ("created_at", Rule::Place),
-    ("expires_at", Rule::Place),
+    ("created_at", Rule::Cursor),
+    ("expires_at", Rule::Cursor),
     ("members", Rule::Each(FRONTEND_MEMBERS)),
 ];
 const FRONTEND_MEMBERS: &[Member] = &[
@@ -85,42 +85,43 @@ const FRONTEND_MEMBERS: &[Member] = &[
     ("state", Rule::Word),
     ("content_sha256", Rule::Digest),
     ("active_revision_id", Rule::Id),
-    ("created_at", Rule::Place),
-    ("updated_at", Rule::Place),
+    ("created_at", Rule::Cursor),
+    ("updated_at", Rule::Cursor),
 ];
 const REVISION_MEMBERS: &[Member] = &[
     ("revision_id", Rule::Id),
     ("content_sha256", Rule::Digest),
     ("state", Rule::Word),
     ("kind", Rule::Word),
-    ("created_at", Rule::Place),
-    ("promoted_at", Rule::Place),
+    ("created_at", Rule::Cursor),
+    ("promoted_at", Rule::Cursor),
 ];
 const ACTION_MEMBERS: &[Member] = &[
     ("name", Rule::Action),
     ("kind", Rule::Word),
     ("checksum", Rule::Digest),
-    ("created_at", Rule::Place),
+    ("created_at", Rule::Cursor),
 ];
-const MIGRATION_MEMBERS: &[Member] = &[("checksum", Rule::Digest), ("applied_at", Rule::Place)];
+const MIGRATION_MEMBERS: &[Member] = &[("checksum", Rule::Digest), ("applied_at", Rule::Cursor)];
 
-pub(super) const NOTHING: Answer = Answer::new(SMALL, &[]);
-pub(super) const SHARE: Answer = Answer::new(
+pub(super) const NOTHING: ResponseRules = ResponseRules::new(SMALL, &[]);
+pub(super) const SHARE: ResponseRules = ResponseRules::new(
     SMALL,
     &[
         ("id", Rule::Id),
         ("slug", Rule::Slug),
         ("url", Rule::Url),
-        ("expires_at", Rule::Place),
+        ("expires_at", Rule::Cursor),
         ("delete_token", Rule::Id),
     ],
 );
-pub(super) const PROJECTS: Answer = Answer::new(LIST, &[("projects", Rule::Each(PROJECT_MEMBERS))]);
-pub(super) const PROJECT: Answer = Answer::new(LIST, PROJECT_MEMBERS);
-pub(super) const FRONTENDS: Answer =
-    Answer::new(LIST, &[("frontends", Rule::Each(FRONTEND_MEMBERS))]);
-pub(super) const FRONTEND: Answer = Answer::new(SMALL, FRONTEND_MEMBERS);
-pub(super) const SOURCE: Answer = Answer::new(
+pub(super) const PROJECTS: ResponseRules =
+    ResponseRules::new(LIST, &[("projects", Rule::Each(PROJECT_MEMBERS))]);
+pub(super) const PROJECT: ResponseRules = ResponseRules::new(LIST, PROJECT_MEMBERS);
+pub(super) const FRONTENDS: ResponseRules =
+    ResponseRules::new(LIST, &[("frontends", Rule::Each(FRONTEND_MEMBERS))]);
+pub(super) const FRONTEND: ResponseRules = ResponseRules::new(SMALL, FRONTEND_MEMBERS);
+pub(super) const SOURCE: ResponseRules = ResponseRules::new(
     LARGE,
     &[
         ("type", Rule::Word),
@@ -128,41 +129,41 @@ pub(super) const SOURCE: Answer = Answer::new(
         ("revision_id", Rule::Id),
     ],
 );
-pub(super) const REVISIONS: Answer = Answer::new(
+pub(super) const REVISIONS: ResponseRules = ResponseRules::new(
     LIST,
     &[
         ("active_revision_id", Rule::Id),
         ("revisions", Rule::Each(REVISION_MEMBERS)),
-        ("next_cursor", Rule::Place),
+        ("next_cursor", Rule::Cursor),
     ],
 );
-pub(super) const REVISION: Answer = Answer::new(SMALL, REVISION_MEMBERS);
-pub(super) const DRAFT: Answer = Answer::new(
+pub(super) const REVISION: ResponseRules = ResponseRules::new(SMALL, REVISION_MEMBERS);
+pub(super) const DRAFT: ResponseRules = ResponseRules::new(
     SMALL,
     &[
         ("revision", Rule::One(REVISION_MEMBERS)),
         ("preview_url", Rule::Url),
     ],
 );
-pub(super) const RELEASE: Answer = Answer::new(
+pub(super) const RELEASE: ResponseRules = ResponseRules::new(
     SMALL,
     &[
         ("frontend", Rule::One(FRONTEND_MEMBERS)),
         ("revision", Rule::One(REVISION_MEMBERS)),
     ],
 );
-pub(super) const RELEASES: Answer = Answer::new(
+pub(super) const RELEASES: ResponseRules = ResponseRules::new(
     LIST,
     &[(
         "releases",
         Rule::Each(&[
             ("revision_id", Rule::Id),
             ("kind", Rule::Word),
-            ("at", Rule::Place),
+            ("at", Rule::Cursor),
         ]),
     )],
 );
-pub(super) const BACKEND: Answer = Answer::new(
+pub(super) const BACKEND: ResponseRules = ResponseRules::new(
     LARGE,
     &[
         ("id", Rule::Id),
@@ -173,21 +174,21 @@ pub(super) const BACKEND: Answer = Answer::new(
         ("broken_actions", Rule::Each(&[("name", Rule::Action)])),
     ],
 );
-pub(super) const MOMENTS: Answer = Answer::new(
+pub(super) const MOMENTS: ResponseRules = ResponseRules::new(
     LIST,
     &[
-        ("moments", Rule::Each(&[("at", Rule::Place)])),
-        ("oldest", Rule::Place),
-        ("newest", Rule::Place),
-        ("next_before", Rule::Place),
+        ("moments", Rule::Each(&[("at", Rule::Cursor)])),
+        ("oldest", Rule::Cursor),
+        ("newest", Rule::Cursor),
+        ("next_before", Rule::Cursor),
     ],
 );
-pub(super) const RESTORED: Answer = Answer::new(
+pub(super) const RESTORED: ResponseRules = ResponseRules::new(
     SMALL,
-    &[("restored_to", Rule::Place), ("previous", Rule::Place)],
+    &[("restored_to", Rule::Cursor), ("previous", Rule::Cursor)],
 );
-pub(super) const ROWS: Answer = Answer::new(LARGE, &[]);
-pub(super) const DESCRIPTION: Answer = Answer::new(LIST, &[]);
+pub(super) const ROWS: ResponseRules = ResponseRules::new(LARGE, &[]);
+pub(super) const DESCRIPTION: ResponseRules = ResponseRules::new(LIST, &[]);
 
 impl Rule {
     fn admits(self, value: &Value) -> bool {
@@ -206,7 +207,7 @@ impl Rule {
             Self::Action => is_action_name(text),
             Self::Project => is_project_name(text),
             Self::Url => is_link(text),
-            Self::Place => all(128, |b| b.is_ascii_alphanumeric() || b"-_:.+=".contains(&b)),
+            Self::Cursor => all(128, |b| b.is_ascii_alphanumeric() || b"-_:.+=".contains(&b)),
             Self::Digest => all(64, |b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) && text.len() == 64,
             Self::Word => all(32, |b| {
                 b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_".contains(&b)
@@ -225,15 +226,15 @@ fn is_link(text: &str) -> bool {
         .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
 }
 
-fn broken(document: &Value, members: &[Member]) -> Option<(String, String)> {
+fn first_violation(document: &Value, members: &[Member]) -> Option<(String, String)> {
     members.iter().find_map(|(name, rule)| {
         let value = document.get(name).filter(|value| !value.is_null())?;
         let below = |(path, value): (String, String)| (format!("{name}.{path}"), value);
         match (rule, value) {
-            (Rule::One(members), Value::Object(_)) => broken(value, members).map(below),
+            (Rule::One(members), Value::Object(_)) => first_violation(value, members).map(below),
             (Rule::Each(members), Value::Array(list)) => {
                 let mut list = list.iter();
-                list.find_map(|one| broken(one, members)).map(below)
+                list.find_map(|one| first_violation(one, members)).map(below)
             }
             (rule, value) if rule.admits(value) => None,
             (_, value) => {
@@ -248,7 +249,7 @@ fn broken(document: &Value, members: &[Member]) -> Option<(String, String)> {
 
 /// Why a body was not read to its end.
 #[derive(Debug)]
-pub(super) enum Unread {
+pub(super) enum BodyError {
     /// It has more bytes than the bound.
     TooLarge,
     /// The connection broke.
@@ -256,18 +257,21 @@ pub(super) enum Unread {
 }
 
 /// Reads the body of an answer into memory, if it has at most so many bytes.
-pub(super) async fn body(mut response: reqwest::Response, most: usize) -> Result<Vec<u8>, Unread> {
+pub(super) async fn body(
+    mut response: reqwest::Response,
+    most: usize,
+) -> Result<Vec<u8>, BodyError> {
     let mut bytes = Vec::new();
     stream(&mut response, most as u64, |part| {
         bytes.extend_from_slice(part);
-        Ok::<_, Unread>(())
+        Ok::<_, BodyError>(())
     })
     .await?;
     Ok(bytes)
 }
 
 /// Hands the parts of a body on, as long as there are at most so many bytes; returns how many there were.
-pub(super) async fn stream<E: From<Unread>>(
+pub(super) async fn stream<E: From<BodyError>>(
     response: &mut reqwest::Response,
     most: u64,
     mut take: impl FnMut(&[u8]) -> Result<(), E>,
@@ -275,13 +279,13 @@ pub(super) async fn stream<E: From<Unread>>(
     let announced = response.headers().get(header::CONTENT_LENGTH);
     let announced = announced.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|announced| announced > most) {
-        return Err(Unread::TooLarge.into());
+        return Err(BodyError::TooLarge.into());
     }
     let mut read = 0;
-    while let Some(part) = response.chunk().await.map_err(Unread::Broken)? {
+    while let Some(part) = response.chunk().await.map_err(BodyError::Broken)? {
         read += part.len() as u64;
         if read > most {
-            return Err(Unread::TooLarge.into());
+            return Err(BodyError::TooLarge.into());
         }
         take(&part)?;
     }
@@ -325,7 +329,7 @@ mod tests {
                 ],
             ),
             (
-                Rule::Place,
+                Rule::Cursor,
                 &["2026-11-20T12:00:00.000Z", "17"],
                 &["", "$(id)", "a b", "a;b"],
             ),
@@ -347,7 +351,7 @@ mod tests {
     #[test]
     fn what_is_refused_is_named_by_its_path() {
         let list = |slug: Value| json!({ "frontends": [{ "slug": "a" }, { "slug": slug }] });
-        let found = |document: Value| FRONTENDS.broken(&document);
+        let found = |document: Value| FRONTENDS.first_violation(&document);
         assert_eq!(found(list(json!("b"))), None);
         assert_eq!(found(list(Value::Null)), None);
         for (slug, quoted) in [

@@ -9,27 +9,27 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::answers::{self, Unread};
-use super::asks_for_json;
+use super::answers::{self, BodyError};
 use super::calls::{self, Call};
 use super::error::{Exit, Failure, Result};
+use super::json_requested;
 use super::output::say;
 use super::profile::{Remote, Target};
 use svc_base::random::Random;
 use svc_outbound::NO_AUTHORITIES;
 
 /// How long a connection may take to be made.
-const CONNECT_TIME: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a server may be silent.
-const SILENT_TIME: Duration = Duration::from_secs(60);
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a server may take for a whole answer that is read into memory: one that drips is given up.
-const WHOLE_TIME: Duration = Duration::from_secs(300);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(300);
 /// How long a look at the description may take, which only makes an error clearer.
-const LOOK_TIME: Duration = Duration::from_secs(5);
+const DESCRIPTION_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a patient client comes again when the server has no room.
-const PATIENCE: u32 = 5;
+const MAX_RETRIES: u32 = 5;
 /// The longest wait of a patient client.
-const LONGEST_WAIT: u64 = 60;
+const MAX_RETRY_SECONDS: u64 = 60;
 /// Characters that may stand in a path as they are.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
@@ -48,12 +48,12 @@ pub(super) struct Api {
 
 /// A request to be.
 #[derive(Debug)]
-pub(super) struct Asking<'a> {
+pub(super) struct PendingRequest<'a> {
     api: &'a Api,
     call: &'static Call,
     url: Url,
     /// A part of the path that names nothing, and would make it another path.
-    astray: Option<String>,
+    invalid_part: Option<String>,
     body: Option<Value>,
     bearer: Option<String>,
     /// Key of its own, under which the answer is kept.
@@ -77,8 +77,8 @@ impl Api {
         let settings = || {
             svc_outbound::builder()
                 .user_agent(concat!("svc/", env!("CARGO_PKG_VERSION")))
-                .connect_timeout(CONNECT_TIME)
-                .read_timeout(SILENT_TIME)
+                .connect_timeout(CONNECT_TIMEOUT)
+                .read_timeout(READ_TIMEOUT)
                 .redirect(Policy::none())
         };
         let (client, is_believing) = svc_outbound::build(settings)
@@ -113,10 +113,10 @@ impl Api {
     }
 
     /// A request whose path has these parts in place of its parameters.
-    pub(super) fn call(&self, call: &'static Call, parts: &[&str]) -> Asking<'_> {
-        let is_astray = |part: &&&str| matches!(**part, "" | "." | "..");
-        let astray = parts.iter().find(is_astray);
-        let astray = astray.map(|part| (*part).to_owned());
+    pub(super) fn call(&self, call: &'static Call, parts: &[&str]) -> PendingRequest<'_> {
+        let is_dot_segment = |part: &&&str| matches!(**part, "" | "." | "..");
+        let invalid_part = parts.iter().find(is_dot_segment);
+        let invalid_part = invalid_part.map(|part| (*part).to_owned());
         let mut parts = parts.iter();
         let segments = call.path.split('/').map(|segment| {
             if segment.starts_with('{') {
@@ -129,11 +129,11 @@ impl Api {
         let path = segments.collect::<Vec<_>>().join("/");
         let mut url = self.target.server.clone();
         url.set_path(&path);
-        Asking {
+        PendingRequest {
             api: self,
             call,
             url,
-            astray,
+            invalid_part,
             body: None,
             bearer: self.target.credential.clone(),
             key: None,
@@ -144,7 +144,13 @@ impl Api {
     async fn unknown(&self, call: &Call, query: &[&str], body: &[&str]) -> Vec<String> {
         let look = async {
             let url = self.target.server.join(calls::DESCRIPTION.path).ok()?;
-            let asked = self.client.get(url).timeout(LOOK_TIME).send().await.ok()?;
+            let asked = self
+                .client
+                .get(url)
+                .timeout(DESCRIPTION_TIMEOUT)
+                .send()
+                .await
+                .ok()?;
             let bytes = answers::body(asked, calls::DESCRIPTION.answer.bytes)
                 .await
                 .ok()?;
@@ -186,7 +192,7 @@ impl Api {
     }
 }
 
-impl Asking<'_> {
+impl PendingRequest<'_> {
     /// Adds a parameter of the query, if it has a value.
     #[must_use]
     pub(super) fn query(mut self, name: &'static str, value: Option<impl ToString>) -> Self {
@@ -234,7 +240,7 @@ impl Asking<'_> {
     pub(super) async fn once(mut self, key: String) -> Result<(Value, bool)> {
         let (api, call) = (self.api, self.call);
         self.key = Some(key);
-        let response = self.timed(Some(WHOLE_TIME)).await?;
+        let response = self.respond(Some(REQUEST_TIMEOUT)).await?;
         let is_replayed = response.headers().contains_key("idempotency-replayed");
         Ok((document(api, call, response).await?, is_replayed))
     }
@@ -245,7 +251,7 @@ impl Asking<'_> {
     /// The server's problem, or that there is no answer.
     pub(super) async fn answer(self) -> Result<Value> {
         let (api, call) = (self.api, self.call);
-        document(api, call, self.timed(Some(WHOLE_TIME)).await?).await
+        document(api, call, self.respond(Some(REQUEST_TIMEOUT)).await?).await
     }
 
     /// The answer as a type.
@@ -255,7 +261,7 @@ impl Asking<'_> {
     pub(super) async fn read<T: DeserializeOwned>(self) -> Result<T> {
         let (api, call) = (self.api, self.call);
         let document = self.answer().await?;
-        serde_json::from_value(document).map_err(|_| foreign(api, call, StatusCode::OK))
+        serde_json::from_value(document).map_err(|_| not_an_answer(api, call, StatusCode::OK))
     }
 
     /// Hands on the bytes of an answer that succeeded, at most so many, after `begin` was told how many are announced.
@@ -269,20 +275,20 @@ impl Asking<'_> {
         mut take: impl FnMut(&mut T, &[u8]) -> Result<()>,
     ) -> Result<(T, u64)> {
         let (api, call) = (self.api, self.call);
-        let mut response = self.timed(None).await?;
+        let mut response = self.respond(None).await?;
         let announced = response.content_length();
         if announced.is_some_and(|announced| announced > most) {
             return Err(too_large(api, call, most));
         }
         let mut to = begin(announced)?;
         let read = answers::stream(&mut response, most, |part| {
-            take(&mut to, part).map_err(Part::Failed)
+            take(&mut to, part).map_err(StreamError::Failed)
         });
         match read.await {
             Ok(read) => Ok((to, read)),
-            Err(Part::Failed(failure)) => Err(failure),
-            Err(Part::Unread(Unread::TooLarge)) => Err(too_large(api, call, most)),
-            Err(Part::Unread(Unread::Broken(error))) => Err(Failure::new(
+            Err(StreamError::Failed(failure)) => Err(failure),
+            Err(StreamError::BodyError(BodyError::TooLarge)) => Err(too_large(api, call, most)),
+            Err(StreamError::BodyError(BodyError::Broken(error))) => Err(Failure::new(
                 Exit::NoAnswer,
                 "The answer is not whole",
                 format!("The server ended before its end: {error}. Nothing is kept; try again."),
@@ -291,8 +297,8 @@ impl Asking<'_> {
     }
 
     /// Sends the request, and returns an answer that succeeded.
-    async fn timed(self, time: Option<Duration>) -> Result<reqwest::Response> {
-        if let Some(part) = &self.astray {
+    async fn respond(self, time: Option<Duration>) -> Result<reqwest::Response> {
+        if let Some(part) = &self.invalid_part {
             let detail = format!("`{part}` names nothing on a server.");
             return Err(Failure::new(Exit::NotFound, "No such thing", detail));
         }
@@ -325,21 +331,21 @@ impl Asking<'_> {
             if response.status().is_success() {
                 return Ok(response);
             }
-            let wait = wait(&response);
+            let seconds = retry_after(&response);
             let failure = self.problem(response).await;
             let is_busy = self.api.patient && failure.exit == Exit::Busy;
             // The one before it is still being answered.
             let is_under_way = self.key.is_some() && failure.code() == "idempotency_conflict";
-            if busy == PATIENCE || !(is_busy || is_under_way) {
+            if busy == MAX_RETRIES || !(is_busy || is_under_way) {
                 return Err(failure);
             }
             busy += 1;
-            if is_busy && !asks_for_json() {
+            if is_busy && !json_requested() {
                 say(&format!(
-                    "the server has no room just now: waiting for {wait} s"
+                    "the server has no room just now: waiting for {seconds} s"
                 ));
             }
-            tokio::time::sleep(Duration::from_secs(wait)).await;
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
         }
     }
 
@@ -370,10 +376,10 @@ impl Asking<'_> {
         let body = answers::body(response, answers::PROBLEM).await;
         let body = body.unwrap_or_default();
         let Ok(problem) = serde_json::from_slice::<Map<String, Value>>(&body) else {
-            return foreign(self.api, self.call, status);
+            return not_an_answer(self.api, self.call, status);
         };
         if !problem.contains_key("code") {
-            return foreign(self.api, self.call, status);
+            return not_an_answer(self.api, self.call, status);
         }
         let failure = Failure::of(status, problem);
         match failure.code() {
@@ -421,14 +427,14 @@ async fn document(api: &Api, call: &Call, response: reqwest::Response) -> Result
     let bytes = answers::body(response, most)
         .await
         .map_err(|unread| match unread {
-            Unread::TooLarge => too_large(api, call, most as u64),
-            Unread::Broken(error) => api.unreachable(&error),
+            BodyError::TooLarge => too_large(api, call, most as u64),
+            BodyError::Broken(error) => api.unreachable(&error),
         })?;
     if bytes.is_empty() {
         return Ok(Value::Null);
     }
-    let document = serde_json::from_slice(&bytes).map_err(|_| foreign(api, call, status))?;
-    match call.answer.broken(&document) {
+    let document = serde_json::from_slice(&bytes).map_err(|_| not_an_answer(api, call, status))?;
+    match call.answer.first_violation(&document) {
         None => Ok(document),
         Some((member, value)) => Err(Failure::new(
             Exit::NoAnswer,
@@ -456,7 +462,7 @@ fn too_large(api: &Api, call: &Call, most: u64) -> Failure {
 }
 
 /// The failure of an answer that no server of ours gives.
-fn foreign(api: &Api, call: &Call, status: StatusCode) -> Failure {
+fn not_an_answer(api: &Api, call: &Call, status: StatusCode) -> Failure {
     let detail = format!(
         "{} answered `{} {}` with {status}, and not as svc does. Is it the address of an svc server, and nothing in between?",
         api.server(),
@@ -467,22 +473,22 @@ fn foreign(api: &Api, call: &Call, status: StatusCode) -> Failure {
 }
 
 /// Why the parts of a body were not all taken.
-enum Part {
-    Unread(Unread),
+enum StreamError {
+    BodyError(BodyError),
     Failed(Failure),
 }
 
-impl From<Unread> for Part {
-    fn from(unread: Unread) -> Self {
-        Self::Unread(unread)
+impl From<BodyError> for StreamError {
+    fn from(unread: BodyError) -> Self {
+        Self::BodyError(unread)
     }
 }
 
 /// How many seconds a server asks to wait.
-fn wait(response: &reqwest::Response) -> u64 {
+fn retry_after(response: &reqwest::Response) -> u64 {
     let said = response.headers().get(header::RETRY_AFTER);
     let seconds = said.and_then(|said| said.to_str().ok()?.parse().ok());
-    seconds.unwrap_or(1).clamp(1, LONGEST_WAIT)
+    seconds.unwrap_or(1).clamp(1, MAX_RETRY_SECONDS)
 }
 
 /// A key under which the answer to one request is kept, so that sending it twice makes one thing.

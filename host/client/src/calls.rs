@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::Value;
 
-use super::answers::{self, Answer};
+use super::answers::{self, ResponseRules};
 
 /// How many schemas of a description are looked at for one member; a description may lead in circles.
 const SCHEMAS: usize = 10_000;
@@ -24,7 +24,7 @@ pub struct Call {
     /// Whether sending it again does no harm.
     pub repeatable: bool,
     /// Bounds of its answer.
-    pub(super) answer: Answer,
+    pub(super) answer: ResponseRules,
 }
 
 macro_rules! calls {

@@ -159,7 +159,7 @@ impl Failure {
         match entries[..] {
             [] => {
                 let file = self.files.get("").map(PathBuf::as_path);
-                lines.push(self.first(file, position, &title, &self.detail));
+                lines.push(self.summary_line(file, position, &title, &self.detail));
             }
             [one] => {
                 let (name, detail) = (text_of(one, "name"), text_of(one, "detail"));
@@ -168,12 +168,12 @@ impl Failure {
                     Some(_) => detail.to_owned(),
                     None => format!("`{name}`: {detail}"),
                 };
-                lines.push(self.first(file, position, &title, &detail));
+                lines.push(self.summary_line(file, position, &title, &detail));
             }
             ref several => {
                 let all = format!("{} are refused, and so nothing was done.", several.len());
                 lines.push(format!("error: {title}: {all}"));
-                lines.extend(several.iter().take(LISTED).map(|one| self.entry(one)));
+                lines.extend(several.iter().take(LISTED).map(|one| self.entry_line(one)));
                 if several.len() > LISTED {
                     lines.push(format!("  and {} more", several.len() - LISTED));
                 }
@@ -205,7 +205,7 @@ impl Failure {
     }
 
     /// The line that says what is wrong, and where.
-    fn first(
+    fn summary_line(
         &self,
         file: Option<&Path>,
         position: Option<Position>,
@@ -220,18 +220,18 @@ impl Failure {
         };
         let detail = paragraph(detail);
         match file {
-            Some(file) => format!("error: {}: {title}: {detail}", place(file, position)),
+            Some(file) => format!("error: {}: {title}: {detail}", location(file, position)),
             None => format!("error: {title}: {detail}"),
         }
     }
 
     /// The line of one entry of a batch.
-    fn entry(&self, entry: &Map<String, Value>) -> String {
+    fn entry_line(&self, entry: &Map<String, Value>) -> String {
         let (name, detail) = (text_of(entry, "name"), text_of(entry, "detail"));
         match self.files.get(name) {
             Some(file) => {
-                let (position, reason) = told_position(detail);
-                format!("  {}: {}", place(file, position), paragraph(reason))
+                let (position, reason) = parse_position(detail);
+                format!("  {}: {}", location(file, position), paragraph(reason))
             }
             None => format!("  {}: {}", short(name, NAME), paragraph(detail)),
         }
@@ -274,21 +274,21 @@ fn position(position: &Value) -> Option<Position> {
 }
 
 /// Splits the place off a detail that begins with it, as an entry of a batch does: `Statement 1, line 2, column 7: …`.
-fn told_position(detail: &str) -> (Option<Position>, &str) {
-    let told = || {
+fn parse_position(detail: &str) -> (Option<Position>, &str) {
+    let parse = || {
         let (head, reason) = detail.split_once(": ")?;
         let (_, place) = head.strip_prefix("Statement ")?.split_once(", line ")?;
         let (line, column) = place.split_once(", column ")?;
         let (line, column) = (line.parse().ok()?, column.parse().ok()?);
         Some((Position { line, column }, reason))
     };
-    told().map_or((None, detail), |(position, reason)| {
+    parse().map_or((None, detail), |(position, reason)| {
         (Some(position), reason)
     })
 }
 
 /// A place in a file as editors and compilers write it.
-fn place(file: &Path, position: Option<Position>) -> String {
+fn location(file: &Path, position: Option<Position>) -> String {
     let file = line(&file.display().to_string());
     match position {
         Some(Position { line, column }) => format!("{file}:{line}:{column}"),

@@ -18,9 +18,9 @@ use svc_base::random::Random;
 /// The most files of a folder of SQL.
 const ENTRIES: usize = 10_000;
 /// Mode of a new file, of which the user's umask takes what it takes.
-pub(super) const COMMON: u32 = 0o666;
+pub(super) const USER_MODE: u32 = 0o666;
 /// Mode of a file that is the user's alone.
-pub(super) const PRIVATE: u32 = 0o600;
+pub(super) const PRIVATE_MODE: u32 = 0o600;
 
 /// A folder whose files are reached by names below it.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub(super) enum Compared {
 
 /// A file that is being written, under another name until it is whole. Dropping it removes it.
 #[derive(Debug)]
-pub(super) struct Draft {
+pub(super) struct TemporaryFile {
     folder: Directory,
     /// Name that the file will have.
     name: OsString,
@@ -198,7 +198,7 @@ impl Directory {
     /// # Errors
     /// When one is there that may not be replaced, or its place is elsewhere.
     pub(super) fn write(&self, name: &Path, bytes: &[u8], replaces: bool) -> Result<()> {
-        let mut draft = self.draft(name, COMMON)?;
+        let mut draft = self.draft(name, USER_MODE)?;
         let written = draft.file.write_all(bytes);
         written.map_err(|error| self.failed("Writing", name, &error))?;
         draft.keep(replaces)
@@ -208,7 +208,7 @@ impl Directory {
     ///
     /// # Errors
     /// When its place is elsewhere, or cannot be written to.
-    pub(super) fn draft(&self, name: &Path, mode: u32) -> Result<Draft> {
+    pub(super) fn draft(&self, name: &Path, mode: u32) -> Result<TemporaryFile> {
         let failed = |error: io::Error| self.failed("Writing", name, &error);
         let parent = name
             .parent()
@@ -233,7 +233,7 @@ impl Directory {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true).mode(mode);
         let file = folder.handle.open_with(&temporary, &options);
-        Ok(Draft {
+        Ok(TemporaryFile {
             name: target.to_owned(),
             file: file.map_err(failed)?.into_std(),
             folder,
@@ -321,7 +321,7 @@ impl Directory {
     }
 }
 
-impl Draft {
+impl TemporaryFile {
     /// Gives the file its name.
     ///
     /// # Errors
@@ -362,7 +362,7 @@ impl Draft {
     }
 }
 
-impl Drop for Draft {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         // One that has its name now is not there any more under this one.
         let _ = self.folder.handle.remove_file(&self.temporary);
@@ -481,7 +481,7 @@ mod tests {
         );
         assert!(trap.folder.write(name, b"two", false).is_err());
         // One that has come since it was looked for.
-        let draft = trap.folder.draft(Path::new("late"), COMMON).unwrap();
+        let draft = trap.folder.draft(Path::new("late"), USER_MODE).unwrap();
         std::fs::write(trap.at("late"), "theirs").unwrap();
         assert!(draft.rename_to_free().is_err());
         drop(draft);

@@ -10,9 +10,9 @@ use super::difference::Difference;
 use super::error::{Failure, Result};
 use super::files::Directory;
 use super::output::{listed, member, pairs, print_foreign};
-use super::projects::{self, OfProject, Project};
+use super::projects::{self, Project, ProjectOption};
 use super::source::{STDIN, Source};
-use super::{Common, calls, confirm, secret};
+use super::{CommonArgs, calls, confirm, secret};
 use svc_sources::ContentType;
 
 /// Lists, shows, compares and deletes frontends.
@@ -21,44 +21,44 @@ pub enum Frontend {
     /// List the frontends of a project, oldest first
     List {
         #[command(flatten)]
-        of: OfProject,
+        of: ProjectOption,
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
     /// Show what is known of a frontend
     Show {
         #[command(flatten)]
-        page: Page,
+        page: FrontendArgs,
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
     /// Print the source of a frontend as it was published
     Content {
         #[command(flatten)]
-        page: Page,
+        page: FrontendArgs,
         /// A revision in place of what is live
         #[arg(long, value_name = "ID")]
         revision: Option<String>,
         #[command(flatten)]
-        to: To,
+        to: OutputArgs,
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
     /// Show how a file differs from what is live
     Diff {
         #[command(flatten)]
-        page: Page,
+        page: FrontendArgs,
         /// The file; `-` is standard input
         file: PathBuf,
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
     /// List everything that was ever live, newest first
     Releases {
         #[command(flatten)]
-        page: Page,
+        page: FrontendArgs,
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
     /// Move a quick share into a project, with its slug and its visits
     Claim {
@@ -68,34 +68,34 @@ pub enum Frontend {
         #[arg(long, value_name = "FILE")]
         token_file: Option<PathBuf>,
         #[command(flatten)]
-        of: OfProject,
+        of: ProjectOption,
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
     /// Delete a frontend with its history
     Delete {
         #[command(flatten)]
-        page: Page,
+        page: FrontendArgs,
         /// Do not ask
         #[arg(long)]
         yes: bool,
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
 }
 
 /// Which frontend a command is about.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Page {
+pub struct FrontendArgs {
     /// The frontend: its slug or its id
     slug: String,
     #[command(flatten)]
-    of: OfProject,
+    of: ProjectOption,
 }
 
 /// Where a source goes.
 #[derive(Clone, Debug, clap::Args)]
-pub struct To {
+pub struct OutputArgs {
     /// Write it into a file in place of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -114,18 +114,18 @@ pub(super) struct Content {
 
 /// A frontend that a command has found.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct FrontendHandle {
     pub(super) api: Api,
     pub(super) project: Project,
     pub(super) slug: String,
 }
 
-impl Page {
+impl FrontendArgs {
     /// Finds the project, and with it where the frontend is.
-    pub(super) async fn find(&self, common: &Common) -> Result<Found> {
+    pub(super) async fn find(&self, common: &CommonArgs) -> Result<FrontendHandle> {
         let api = Api::new(&common.remote)?;
         let project = projects::find(&api, self.of.project.as_deref()).await?;
-        Ok(Found {
+        Ok(FrontendHandle {
             api,
             project,
             slug: self.slug.clone(),
@@ -133,7 +133,7 @@ impl Page {
     }
 }
 
-impl Found {
+impl FrontendHandle {
     /// The project and the slug, as paths have them.
     pub(super) fn parts(&self) -> [&str; 2] {
         [&self.project.id, &self.slug]
@@ -170,7 +170,7 @@ impl Frontend {
     }
 }
 
-async fn list(of: &OfProject, common: &Common) -> Result<()> {
+async fn list(of: &ProjectOption, common: &CommonArgs) -> Result<()> {
     let api = Api::new(&common.remote)?;
     let project = projects::find(&api, of.project.as_deref()).await?;
     let found = api.call(&calls::FRONTENDS, &[&project.id]).answer().await?;
@@ -187,7 +187,7 @@ async fn list(of: &OfProject, common: &Common) -> Result<()> {
     common.out().answer(&found, &text)
 }
 
-async fn show(page: &Page, common: &Common) -> Result<()> {
+async fn show(page: &FrontendArgs, common: &CommonArgs) -> Result<()> {
     let found = page.find(common).await?;
     let asked = found.api.call(&calls::FRONTEND, &found.parts());
     let shown = asked.answer().await?;
@@ -209,7 +209,12 @@ async fn show(page: &Page, common: &Common) -> Result<()> {
     common.out().answer(&shown, &text)
 }
 
-async fn content(page: &Page, revision: Option<String>, to: To, common: &Common) -> Result<()> {
+async fn content(
+    page: &FrontendArgs,
+    revision: Option<String>,
+    to: OutputArgs,
+    common: &CommonArgs,
+) -> Result<()> {
     let found = page.find(common).await?;
     let asked = found.api.call(&calls::CONTENT, &found.parts());
     let content = asked.query("revision_id", revision).answer().await?;
@@ -227,7 +232,7 @@ async fn content(page: &Page, revision: Option<String>, to: To, common: &Common)
     }
 }
 
-async fn releases(page: &Page, common: &Common) -> Result<()> {
+async fn releases(page: &FrontendArgs, common: &CommonArgs) -> Result<()> {
     let found = page.find(common).await?;
     let asked = found.api.call(&calls::RELEASES, &found.parts());
     let all = asked.answer().await?;
@@ -235,7 +240,12 @@ async fn releases(page: &Page, common: &Common) -> Result<()> {
     common.out().answer(&all, &text)
 }
 
-async fn claim(id: &str, token: Option<&Path>, of: &OfProject, common: &Common) -> Result<()> {
+async fn claim(
+    id: &str,
+    token: Option<&Path>,
+    of: &ProjectOption,
+    common: &CommonArgs,
+) -> Result<()> {
     let token = match token {
         Some(file) => secret::from_file("token", file)?,
         None => secret::ask("token")?,
@@ -248,7 +258,7 @@ async fn claim(id: &str, token: Option<&Path>, of: &OfProject, common: &Common) 
     common.out().answer(&claimed, &member(&claimed, "url"))
 }
 
-async fn delete(page: &Page, yes: bool, common: &Common) -> Result<()> {
+async fn delete(page: &FrontendArgs, yes: bool, common: &CommonArgs) -> Result<()> {
     let found = page.find(common).await?;
     let (slug, project) = (&found.slug, &found.project.name);
     let what = format!("Delete `{slug}` of `{project}` with its history");
@@ -259,7 +269,7 @@ async fn delete(page: &Page, yes: bool, common: &Common) -> Result<()> {
     common.out().answer(&document, &format!("deleted {slug}"))
 }
 
-async fn diff(page: &Page, file: &Path, common: &Common) -> Result<()> {
+async fn diff(page: &FrontendArgs, file: &Path, common: &CommonArgs) -> Result<()> {
     let found = page.find(common).await?;
     let live = found.content(None).await?;
     let source = as_type(file, live.content_type)?;

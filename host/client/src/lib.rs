@@ -37,12 +37,13 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use self::api::Api;
 use self::error::{Exit, Failure, Result};
-use self::output::{Out, say};
+use self::output::{Output, say};
+use svc_base::terminal;
 use svc_sources::ContentType;
 
-pub use manifest::{Dev, DevSettings, Started};
+pub use manifest::{Dev, DevSettings, StartedServer};
 pub use profile::Remote;
-pub use projects::Change as ProjectChange;
+pub use projects::ProjectChange;
 
 /// Commands of people and their scripts on a server.
 #[derive(Debug, clap::Subcommand)]
@@ -53,7 +54,7 @@ pub enum Command {
     Logout(login::Logout),
     /// List the profiles of `svc login`, and choose one
     #[command(subcommand)]
-    Profile(login::Profiling),
+    Profile(login::ProfileCommand),
     /// Publish files, and print their links; no login is needed
     Publish(publish::Publish),
     /// Delete a quick share
@@ -82,7 +83,7 @@ pub enum Command {
 
 /// Arguments that commands of the client have in common.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub struct Common {
+pub struct CommonArgs {
     #[command(flatten)]
     remote: Remote,
     /// Answer with one JSON document
@@ -90,9 +91,9 @@ pub struct Common {
     json: bool,
 }
 
-impl Common {
-    fn out(&self) -> Out {
-        Out { json: self.json }
+impl CommonArgs {
+    fn out(&self) -> Output {
+        Output { json: self.json }
     }
 }
 
@@ -100,19 +101,19 @@ impl Command {
     /// Runs it, and tells how it ended.
     pub async fn run(self) -> ExitCode {
         // Programs are answered in JSON when a command fails, too; how it was asked for is known to each command alone.
-        let json = asks_for_json();
-        ended(json, self.work().await)
+        let json = json_requested();
+        exit_code(json, self.work().await)
     }
 
     /// Runs `svc dev`, which shares its name with what is done to a server while developing. The program starts and stops the folder's
     /// server: the client knows none but by its address.
     pub async fn dev<S>(
         dev: Dev,
-        start: impl AsyncFnOnce(DevSettings) -> anyhow::Result<Started<S>>,
+        start: impl AsyncFnOnce(DevSettings) -> anyhow::Result<StartedServer<S>>,
         stop: impl AsyncFnOnce(S) -> anyhow::Result<()>,
     ) -> ExitCode {
-        let json = asks_for_json();
-        ended(json, Box::pin(dev.run(start, stop)).await)
+        let json = json_requested();
+        exit_code(json, Box::pin(dev.run(start, stop)).await)
     }
 
     async fn work(self) -> Result<()> {
@@ -136,35 +137,35 @@ impl Command {
 
 /// Lists the caller's projects.
 pub async fn list_projects(remote: &Remote, json: bool) -> ExitCode {
-    ended(json, projects::list(remote, json).await)
+    exit_code(json, projects::list(remote, json).await)
 }
 
 /// Shows one of the caller's projects.
 pub async fn show_project(remote: &Remote, json: bool, project: &str) -> ExitCode {
-    ended(json, projects::show(remote, json, project).await)
+    exit_code(json, projects::show(remote, json, project).await)
 }
 
 /// Makes, changes or deletes a project.
 pub async fn change_project(change: ProjectChange) -> ExitCode {
-    ended(asks_for_json(), change.run().await)
+    exit_code(json_requested(), change.run().await)
 }
 
-fn asks_for_json() -> bool {
+fn json_requested() -> bool {
     std::env::args_os().any(|argument| argument == "--json")
 }
 
-fn ended(json: bool, done: Result<()>) -> ExitCode {
+fn exit_code(json: bool, done: Result<()>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            tell(json, &failure);
+            report_failure(json, &failure);
             ExitCode::from(failure.exit as u8)
         }
     }
 }
 
 /// Tells a person or a program why something failed.
-fn tell(json: bool, failure: &Failure) {
+fn report_failure(json: bool, failure: &Failure) {
     match json {
         true => say(&terminal::json(&failure.document().to_string())),
         false => say(&failure.text()),
@@ -172,7 +173,7 @@ fn tell(json: bool, failure: &Failure) {
 }
 
 /// Asks before something is done that was not said with `--yes`: what, and on which server.
-fn confirm(out: Out, yes: bool, api: &Api, what: &str) -> Result<()> {
+fn confirm(out: Output, yes: bool, api: &Api, what: &str) -> Result<()> {
     if yes {
         return Ok(());
     }
@@ -180,14 +181,14 @@ fn confirm(out: Out, yes: bool, api: &Api, what: &str) -> Result<()> {
     if !out.can_ask() {
         return not_done("`--yes` does it without asking.");
     }
-    match asked(&format!("{what} on {}?", api.address())) {
+    match ask_yes_no(&format!("{what} on {}?", api.address())) {
         true => Ok(()),
         false => not_done("You said no."),
     }
 }
 
 /// Asks the person at the terminal; anything but a yes is a no.
-fn asked(question: &str) -> bool {
+fn ask_yes_no(question: &str) -> bool {
     let mut terminal = std::io::stderr();
     let shown = write!(terminal, "{} [y/N] ", output::line(question));
     let mut answer = String::new();

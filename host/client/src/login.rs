@@ -6,7 +6,7 @@ use super::api::Api;
 use super::error::{Exit, Failure, Result};
 use super::output::grid;
 use super::profile::{DEFAULT, Profile, Profiles, Remote, Target, address, is_open};
-use super::{Out, calls, secret};
+use super::{Output, calls, secret};
 
 /// Keeps a credential for a server.
 #[derive(Debug, clap::Args)]
@@ -37,7 +37,7 @@ pub struct Logout {
 
 /// Lists profiles and chooses among them.
 #[derive(Debug, clap::Subcommand)]
-pub enum Profiling {
+pub enum ProfileCommand {
     /// List the profiles; a star is at the one that is used
     List {
         /// Answer with one JSON document
@@ -86,7 +86,7 @@ impl Login {
         let profile = Profile { server, credential };
         profiles.profiles.insert(name, profile);
         profiles.write()?;
-        Out { json: self.json }.answer(&document, &text)
+        Output { json: self.json }.answer(&document, &text)
     }
 }
 
@@ -106,14 +106,14 @@ impl Logout {
         let document = json!({ "profile": name, "forgotten": true });
         let text =
             format!("forgot the profile `{name}`; its key lives on until the operator revokes it");
-        Out { json: self.json }.answer(&document, &text)
+        Output { json: self.json }.answer(&document, &text)
     }
 }
 
-impl Profiling {
+impl ProfileCommand {
     pub(super) fn run(self) -> Result<()> {
         match self {
-            Self::List { json } => list(Out { json }),
+            Self::List { json } => list(Output { json }),
             Self::Use { name, json } => {
                 let mut profiles = Profiles::read()?;
                 if !profiles.profiles.contains_key(&name) {
@@ -122,7 +122,7 @@ impl Profiling {
                 profiles.current = Some(name.clone());
                 profiles.write()?;
                 let document = json!({ "profile": name });
-                Out { json }.answer(&document, &format!("using the profile `{name}`"))
+                Output { json }.answer(&document, &format!("using the profile `{name}`"))
             }
         }
     }
@@ -133,7 +133,7 @@ fn wanted() -> Option<String> {
     Remote::default().profile()
 }
 
-fn list(out: Out) -> Result<()> {
+fn list(out: Output) -> Result<()> {
     let profiles = Profiles::read()?;
     let used = wanted().or_else(|| profiles.current.clone());
     let is_used = |name: &String| used.as_ref() == Some(name);

@@ -10,12 +10,12 @@ pub(super) use svc_base::terminal::{grid, line, plain, shell_word, short};
 
 /// Where answers go.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Out {
+pub(super) struct Output {
     /// Whether a program reads.
     pub(super) json: bool,
 }
 
-impl Out {
+impl Output {
     /// Prints an answer on standard output: the document for programs, else the text.
     pub(super) fn answer(self, document: &Value, text: &str) -> Result<()> {
         let out = match self.json {

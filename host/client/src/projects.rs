@@ -8,7 +8,7 @@ use super::error::{Exit, Failure, Result};
 use super::manifest::Manifest;
 use super::output::{line, listed, member, pairs};
 use super::profile::Remote;
-use super::{Common, calls, confirm};
+use super::{CommonArgs, calls, confirm};
 
 /// How many projects a message names.
 const NAMED: usize = 20;
@@ -31,7 +31,7 @@ struct Projects {
 
 /// Which project a command is about.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub struct OfProject {
+pub struct ProjectOption {
     /// The project: its id, its name or its label [default: that of ./svc.toml, else the only one]
     #[arg(long)]
     pub(super) project: Option<String>,
@@ -39,7 +39,7 @@ pub struct OfProject {
 
 /// Makes, changes and deletes projects.
 #[derive(Debug, clap::Subcommand)]
-pub enum Change {
+pub enum ProjectChange {
     /// Make a project
     Create {
         /// Name for people
@@ -55,7 +55,7 @@ pub enum Change {
         workspace: Option<String>,
         /// Where, and how it is answered.
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
     /// Change a project's name, description or home page
     Update {
@@ -72,7 +72,7 @@ pub enum Change {
         home: Option<String>,
         /// Where, and how it is answered.
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
     /// Delete a project with its pages and its database
     Delete {
@@ -83,11 +83,11 @@ pub enum Change {
         yes: bool,
         /// Where, and how it is answered.
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
 }
 
-impl Change {
+impl ProjectChange {
     pub(super) async fn run(self) -> Result<()> {
         match self {
             Self::Create {
@@ -150,7 +150,7 @@ pub(super) async fn list(remote: &Remote, json: bool) -> Result<()> {
     let projects = api.call(&calls::PROJECTS, &[]).answer().await?;
     let members = ["host_label", "name", "url", "expires_at", "id"];
     let text = listed(&projects["projects"], &members);
-    super::Out { json }.answer(&projects, &text)
+    super::Output { json }.answer(&projects, &text)
 }
 
 /// Shows a project with its members.
@@ -160,7 +160,7 @@ pub(super) async fn show(remote: &Remote, json: bool, wanted: &str) -> Result<()
     let detail = api.call(&calls::PROJECT, &[&project.id]).answer().await?;
     let members = listed(&detail["members"], &["slug", "type", "state", "visits"]);
     let text = format!("{}\n\n{members}", about(&detail));
-    super::Out { json }.answer(&detail, &text)
+    super::Output { json }.answer(&detail, &text)
 }
 
 fn about(project: &Value) -> String {

@@ -9,7 +9,7 @@ use super::error::{Exit, Failure, Result};
 use super::output::{member, text_of};
 use super::progress::Progress;
 use super::source::{STDIN, Source};
-use super::{Common, calls, desktop, projects, secret};
+use super::{CommonArgs, calls, desktop, projects, secret};
 use svc_sources::ContentType;
 
 /// Publishes files: as quick shares, or as frontends of a project.
@@ -49,7 +49,7 @@ pub struct Publish {
     #[arg(long)]
     open: bool,
     #[command(flatten)]
-    common: Common,
+    common: CommonArgs,
 }
 
 /// Deletes a quick share.
@@ -61,7 +61,7 @@ pub struct Unpublish {
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     #[command(flatten)]
-    common: Common,
+    common: CommonArgs,
 }
 
 impl Publish {

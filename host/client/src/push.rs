@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use super::api::Api;
 use super::difference::Difference;
 use super::error::{Exit, Failure, Result};
-use super::frontends::{Found, as_type};
+use super::frontends::{FrontendHandle, as_type};
 use super::output::member;
-use super::projects::{self, OfProject};
+use super::projects::{self, ProjectOption};
 use super::revisions::note;
 use super::source::{STDIN, Source, slug_of};
-use super::watching::Watching;
-use super::{Common, calls, tell};
+use super::watching::FileWatcher;
+use super::{CommonArgs, calls, report_failure};
 
 /// Updates a frontend from a file.
 #[derive(Debug, clap::Args)]
@@ -21,7 +21,7 @@ pub struct Push {
     /// The file; `-` is standard input
     file: PathBuf,
     #[command(flatten)]
-    of: OfProject,
+    of: ProjectOption,
     /// The frontend's slug [default: as the file is called]
     #[arg(long)]
     slug: Option<String>,
@@ -38,7 +38,7 @@ pub struct Push {
     #[arg(long, short)]
     message: Option<String>,
     #[command(flatten)]
-    common: Common,
+    common: CommonArgs,
 }
 
 /// Publishes a file whenever it is saved.
@@ -47,12 +47,12 @@ pub struct Watch {
     /// The file
     file: PathBuf,
     #[command(flatten)]
-    of: OfProject,
+    of: ProjectOption,
     /// The frontend's slug [default: as the file is called]
     #[arg(long)]
     slug: Option<String>,
     #[command(flatten)]
-    common: Common,
+    common: CommonArgs,
 }
 
 /// A new source for a frontend.
@@ -120,7 +120,7 @@ impl Push {
     }
 }
 
-impl Found {
+impl FrontendHandle {
     /// Makes a draft on top of a revision.
     pub(super) async fn draft(&self, base: &str, new: NewSource<'_>) -> Result<Value> {
         let body = json!({
@@ -161,24 +161,24 @@ impl Watch {
         // Where the first try cannot work, no later one will.
         let mut found = find(&self.of, slug, &self.common).await?;
         found.api = found.api.patient();
-        let mut watching = Watching::files(vec![self.file.clone()]);
-        self.first(&mut found).await?;
+        let mut watching = FileWatcher::files(vec![self.file.clone()]);
+        self.publish_first(&mut found).await?;
         let mut ours = found.active().await?;
         loop {
             watching.changed().await;
-            match self.again(&found, Some(&ours)).await {
+            match self.publish_change(&found, Some(&ours)).await {
                 Ok(now) => ours = now,
                 Err(failure) if matches!(failure.exit, Exit::Conflict | Exit::Credential) => {
                     return Err(failure);
                 }
                 // A file that does not render, or is away for a moment, may be mended with the next save.
-                Err(failure) => tell(self.common.json, &failure),
+                Err(failure) => report_failure(self.common.json, &failure),
             }
         }
     }
 
     /// Publishes the file for the first time, and tells where.
-    async fn first(&self, found: &mut Found) -> Result<()> {
+    async fn publish_first(&self, found: &mut FrontendHandle) -> Result<()> {
         let there = found
             .api
             .call(&calls::FRONTEND, &found.parts())
@@ -186,7 +186,7 @@ impl Watch {
             .await;
         let page = match there {
             Ok(page) => {
-                self.again(found, None).await?;
+                self.publish_change(found, None).await?;
                 page
             }
             Err(failure) if failure.is_missing() => {
@@ -209,7 +209,7 @@ impl Watch {
     }
 
     /// Publishes the file if it differs from what is live, which must be `ours`; returns what is live then.
-    async fn again(&self, found: &Found, ours: Option<&str>) -> Result<String> {
+    async fn publish_change(&self, found: &FrontendHandle, ours: Option<&str>) -> Result<String> {
         let base = found.active().await?;
         if ours.is_some_and(|ours| ours != base) {
             return Err(Failure::new(
@@ -241,10 +241,10 @@ impl Watch {
     }
 }
 
-async fn find(of: &OfProject, slug: String, common: &Common) -> Result<Found> {
+async fn find(of: &ProjectOption, slug: String, common: &CommonArgs) -> Result<FrontendHandle> {
     let api = Api::new(&common.remote)?;
     let project = projects::find(&api, of.project.as_deref()).await?;
-    Ok(Found { api, project, slug })
+    Ok(FrontendHandle { api, project, slug })
 }
 
 fn slug_for(file: &Path) -> Result<String> {
@@ -256,7 +256,7 @@ fn slug_for(file: &Path) -> Result<String> {
     })
 }
 
-fn unknown(failure: Failure, found: &Found) -> Failure {
+fn unknown(failure: Failure, found: &FrontendHandle) -> Failure {
     match failure.is_missing() {
         true => Failure::new(
             Exit::NotFound,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Out;
+use super::Output;
 use super::error::{Failure, Result};
 use super::output::grid;
 
@@ -11,7 +11,7 @@ const CELLS: usize = 2_000_000;
 const BYTES: usize = 64 << 20;
 
 /// Shows what a statement answered.
-pub(super) fn show(out: Out, result: &Value) -> Result<()> {
+pub(super) fn show(out: Output, result: &Value) -> Result<()> {
     let columns = result["columns"].as_array().into_iter().flatten();
     let columns: Vec<&str> = columns.filter_map(Value::as_str).collect();
     let rows = match out.json {

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use super::difference::Difference;
 use super::error::Result;
-use super::frontends::{Found, Page};
+use super::frontends::{FrontendArgs, FrontendHandle};
 use super::output::{listed, member, pairs, shell_word};
-use super::{Common, calls};
+use super::{CommonArgs, calls};
 
 /// How many revisions are listed unless the command says.
 const LISTED: u32 = 20;
@@ -18,7 +18,7 @@ pub enum Revision {
     /// List the revisions of a frontend, newest first
     List {
         #[command(flatten)]
-        page: Page,
+        page: FrontendArgs,
         /// How many
         #[arg(long, default_value_t = LISTED)]
         limit: u32,
@@ -26,50 +26,50 @@ pub enum Revision {
         #[arg(long)]
         cursor: Option<String>,
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
     /// Show what is known of a revision
     Show {
         #[command(flatten)]
-        page: Page,
+        page: FrontendArgs,
         /// The revision's id
         revision: String,
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
     /// Show how a revision differs from another, or from what is live
     Diff {
         #[command(flatten)]
-        page: Page,
+        page: FrontendArgs,
         /// The revision's id
         revision: String,
         /// The older one [default: what is live]
         #[arg(long, value_name = "ID")]
         from: Option<String>,
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
     /// Make a revision live
     Promote {
         #[command(flatten)]
-        release: Release,
+        release: ReleaseArgs,
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
     /// Make live again what was live before
     Rollback {
         #[command(flatten)]
-        release: Release,
+        release: ReleaseArgs,
         #[command(flatten)]
-        common: Common,
+        common: CommonArgs,
     },
 }
 
 /// Revision to make live.
 #[derive(Debug, clap::Args)]
-pub struct Release {
+pub struct ReleaseArgs {
     #[command(flatten)]
-    page: Page,
+    page: FrontendArgs,
     /// The revision's id
     revision: String,
     /// Revision that you believe is live: if it is not, nothing happens [default: what is live now]
@@ -82,15 +82,15 @@ pub struct Release {
 
 /// Live revision, with the newest revisions.
 #[derive(Debug, Deserialize)]
-pub(super) struct Active {
+pub(super) struct ActiveRevision {
     pub(super) active_revision_id: String,
 }
 
-impl Found {
+impl FrontendHandle {
     /// The revision that is live.
     pub(super) async fn active(&self) -> Result<String> {
         let asked = self.api.call(&calls::REVISIONS, &self.parts());
-        let active: Active = asked.query("limit", Some(1)).read().await?;
+        let active: ActiveRevision = asked.query("limit", Some(1)).read().await?;
         Ok(active.active_revision_id)
     }
 }
@@ -129,7 +129,12 @@ impl Revision {
     }
 }
 
-async fn list(page: &Page, limit: u32, cursor: Option<String>, common: &Common) -> Result<()> {
+async fn list(
+    page: &FrontendArgs,
+    limit: u32,
+    cursor: Option<String>,
+    common: &CommonArgs,
+) -> Result<()> {
     let found = page.find(common).await?;
     let asked = found.api.call(&calls::REVISIONS, &found.parts());
     let asked = asked.query("limit", Some(limit)).query("cursor", cursor);
@@ -143,7 +148,7 @@ async fn list(page: &Page, limit: u32, cursor: Option<String>, common: &Common) 
     common.out().answer(&list, &text)
 }
 
-async fn show(page: &Page, revision: &str, common: &Common) -> Result<()> {
+async fn show(page: &FrontendArgs, revision: &str, common: &CommonArgs) -> Result<()> {
     let found = page.find(common).await?;
     let [project, slug] = found.parts();
     let asked = found.api.call(&calls::REVISION, &[project, slug, revision]);
@@ -162,8 +167,8 @@ async fn show(page: &Page, revision: &str, common: &Common) -> Result<()> {
     common.out().answer(&shown, &text)
 }
 
-impl Release {
-    async fn run(self, call: &'static calls::Call, common: &Common) -> Result<()> {
+impl ReleaseArgs {
+    async fn run(self, call: &'static calls::Call, common: &CommonArgs) -> Result<()> {
         let found = self.page.find(common).await?;
         let expected = match self.expect {
             Some(expected) => expected,
@@ -179,7 +184,7 @@ impl Release {
     }
 }
 
-impl Found {
+impl FrontendHandle {
     /// Makes a revision live, unless something else than expected is.
     pub(super) async fn release(
         &self,

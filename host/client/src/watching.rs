@@ -6,26 +6,26 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How often is looked.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// The most files of a folder that are looked at.
-const MOST: usize = 10_000;
+const MAX_FILES: usize = 10_000;
 /// Folders that hold nothing that is published.
 const SKIPPED: [&str; 2] = ["node_modules", "target"];
 
 /// Mark that tells whether a file was written.
-type Mark = (u64, u64, i64, i64);
+type FileStamp = (u64, u64, i64, i64);
 
 /// Files that are watched.
 #[derive(Debug)]
-pub(super) struct Watching {
+pub(super) struct FileWatcher {
     roots: Vec<PathBuf>,
-    seen: BTreeMap<PathBuf, Mark>,
+    seen: BTreeMap<PathBuf, FileStamp>,
 }
 
-impl Watching {
+impl FileWatcher {
     /// Watches files, and folders with all that is in them.
     pub(super) fn files(roots: Vec<PathBuf>) -> Self {
-        let seen = marks(&roots);
+        let seen = stamps(&roots);
         Self { roots, seen }
     }
 
@@ -33,8 +33,8 @@ impl Watching {
     pub(super) async fn changed(&mut self) {
         let before = self.seen.clone();
         loop {
-            tokio::time::sleep(LOOK).await;
-            let now = marks(&self.roots);
+            tokio::time::sleep(POLL_INTERVAL).await;
+            let now = stamps(&self.roots);
             let still = now == self.seen;
             self.seen = now;
             if still && self.seen != before {
@@ -44,8 +44,8 @@ impl Watching {
     }
 }
 
-fn marks(roots: &[PathBuf]) -> BTreeMap<PathBuf, Mark> {
-    let mut marks = BTreeMap::new();
+fn stamps(roots: &[PathBuf]) -> BTreeMap<PathBuf, FileStamp> {
+    let mut stamps = BTreeMap::new();
     let mut open = roots.to_vec();
     while let Some(path) = open.pop() {
         let Ok(found) = std::fs::metadata(&path) else {
@@ -58,12 +58,12 @@ fn marks(roots: &[PathBuf]) -> BTreeMap<PathBuf, Mark> {
                     .map(|entry| entry.path())
                     .filter(|path| is_watched(path)),
             );
-        } else if marks.len() < MOST {
-            let mark = (found.ino(), found.len(), found.mtime(), found.mtime_nsec());
-            marks.insert(path, mark);
+        } else if stamps.len() < MAX_FILES {
+            let stamp = (found.ino(), found.len(), found.mtime(), found.mtime_nsec());
+            stamps.insert(path, stamp);
         }
     }
-    marks
+    stamps
 }
 
 fn is_watched(path: &Path) -> bool {
@@ -84,7 +84,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.md");
         std::fs::write(&file, "one").unwrap();
-        let mut watching = Watching::files(vec![folder.path().to_owned()]);
+        let mut watching = FileWatcher::files(vec![folder.path().to_owned()]);
         std::fs::write(&file, "two!").unwrap();
         watching.changed().await;
         // Written beside it, and renamed over it, with the same length.

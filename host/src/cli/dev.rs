@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use serde_json::Value;
 
 use super::OperatorArgs;
-use crate::client::{self, DevSettings, Started};
+use crate::client::{self, DevSettings, StartedServer};
 use crate::config::Settings;
 use crate::outbound::Outbound;
 use crate::overview::running;
@@ -84,7 +84,7 @@ impl Developing {
 }
 
 /// Starts a server for a folder, with stand-ins for sign-in and payments, and a workspace.
-async fn start(settings: DevSettings) -> anyhow::Result<Started<Server>> {
+async fn start(settings: DevSettings) -> anyhow::Result<StartedServer<Server>> {
     let settings = Settings {
         data: Some(settings.data),
         listen: Some(settings.listen),
@@ -94,7 +94,7 @@ async fn start(settings: DevSettings) -> anyhow::Result<Started<Server>> {
     };
     let server = Server::start(settings, Clock::system(), Random::system()).await?;
     let made = server.app().workspaces.create(NAMESPACE, Plan::Pro).await?;
-    Ok(Started {
+    Ok(StartedServer {
         url: server.app().config.base_url.to_string(),
         credential: made.credential,
         server,

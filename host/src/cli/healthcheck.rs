@@ -1,4 +1,4 @@
-//! `svc healthcheck`: for containers and whoever else asks by a command whether the server of this machine serves.
+//! `svc healthcheck`: tells containers and other programs whether the server of this machine serves.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::ExitCode;

@@ -5,17 +5,17 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::On;
+use super::ProjectArgs;
 use crate::answers::COPY;
 use crate::calls;
 use crate::error::{Failure, Result};
-use crate::files::{Directory, Draft, PRIVATE};
+use crate::files::{Directory, PRIVATE_MODE, TemporaryFile};
 use crate::output::{is_terminal, print, text_of};
 use crate::progress::Progress;
 use crate::source::STDIN;
 
 /// Copies the database into a file, or to standard output.
-pub(super) async fn export(output: Option<PathBuf>, force: bool, on: &On) -> Result<()> {
+pub(super) async fn export(output: Option<PathBuf>, force: bool, on: &ProjectArgs) -> Result<()> {
     let at = on.find().await?;
     let path = output.unwrap_or_else(|| format!("{}.db", at.project.host_label).into());
     let copy = at.api.call(&calls::EXPORT, &at.parts());
@@ -41,10 +41,10 @@ pub(super) async fn export(output: Option<PathBuf>, force: bool, on: &On) -> Res
     let failed = |error: std::io::Error| Failure::file("Writing", &path, &error);
     // A copy that is cut short is never left under the name that was asked for.
     let begin = |announced| {
-        let draft = folder.draft(&name, PRIVATE)?;
+        let draft = folder.draft(&name, PRIVATE_MODE)?;
         Ok((draft, Progress::bytes("export", announced)))
     };
-    let take = |(draft, bar): &mut (Draft, Progress), part: &[u8]| {
+    let take = |(draft, bar): &mut (TemporaryFile, Progress), part: &[u8]| {
         bar.add(part.len());
         draft.file.write_all(part).map_err(failed)
     };

@@ -11,11 +11,11 @@ use serde_json::Value;
 use super::api::Api;
 use super::error::{Exit, Failure, Result};
 use super::output::member;
-use super::projects::{self, OfProject, Project};
+use super::projects::{self, Project, ProjectOption};
 use super::source;
-use super::{Common, Out, calls};
+use super::{CommonArgs, Output, calls};
 
-pub(super) use views::tried;
+pub(super) use views::dry_run_text;
 
 /// How many moments are listed unless the command says.
 const LISTED: u32 = 20;
@@ -26,7 +26,7 @@ pub enum Backend {
     /// Show the schema, the migrations and how much is stored
     Show {
         #[command(flatten)]
-        on: On,
+        on: ProjectArgs,
     },
     /// Make the database from a script of CREATE TABLE, CREATE INDEX, CREATE VIEW and INSERT
     Create {
@@ -36,7 +36,7 @@ pub enum Backend {
         #[arg(long)]
         realtime: bool,
         #[command(flatten)]
-        on: On,
+        on: ProjectArgs,
     },
     /// Apply one migration, which only adds; sent again it changes nothing
     Migrate {
@@ -49,7 +49,7 @@ pub enum Backend {
         #[arg(long)]
         note: Option<String>,
         #[command(flatten)]
-        on: On,
+        on: ProjectArgs,
     },
     /// Run one SELECT, INSERT, UPDATE or DELETE, and show its rows as a table
     Query {
@@ -61,7 +61,7 @@ pub enum Backend {
         #[arg(long, value_name = "SLUG")]
         page: Option<String>,
         #[command(flatten)]
-        on: On,
+        on: ProjectArgs,
     },
     /// Open or close the rooms
     Realtime {
@@ -69,7 +69,7 @@ pub enum Backend {
         #[arg(value_parser = ["on", "off"])]
         state: String,
         #[command(flatten)]
-        on: On,
+        on: ProjectArgs,
     },
     /// Offer the actions to agents as tools, or offer them no more
     Agents {
@@ -77,7 +77,7 @@ pub enum Backend {
         #[arg(value_parser = ["on", "off"])]
         state: String,
         #[command(flatten)]
-        on: On,
+        on: ProjectArgs,
     },
     /// List the moments that can be restored, newest first
     History {
@@ -88,7 +88,7 @@ pub enum Backend {
         #[arg(long, value_name = "TIME")]
         before: Option<String>,
         #[command(flatten)]
-        on: On,
+        on: ProjectArgs,
     },
     /// Make the rows what they were at a time
     Restore {
@@ -98,7 +98,7 @@ pub enum Backend {
         #[arg(long)]
         yes: bool,
         #[command(flatten)]
-        on: On,
+        on: ProjectArgs,
     },
     /// Copy the database into one SQLite file
     Export {
@@ -109,7 +109,7 @@ pub enum Backend {
         #[arg(long)]
         force: bool,
         #[command(flatten)]
-        on: On,
+        on: ProjectArgs,
     },
     /// Delete the database with its actions
     Delete {
@@ -117,27 +117,27 @@ pub enum Backend {
         #[arg(long)]
         yes: bool,
         #[command(flatten)]
-        on: On,
+        on: ProjectArgs,
     },
 }
 
 /// Which project's backend, and on which server.
 #[derive(Clone, Debug, clap::Args)]
-pub struct On {
+pub struct ProjectArgs {
     #[command(flatten)]
-    of: OfProject,
+    of: ProjectOption,
     #[command(flatten)]
-    common: Common,
+    common: CommonArgs,
 }
 
 /// A server and one of the caller's projects on it.
 #[derive(Debug)]
-pub(super) struct At {
+pub(super) struct ProjectHandle {
     pub(super) api: Api,
     pub(super) project: Project,
 }
 
-impl At {
+impl ProjectHandle {
     /// The parts of a path that name the project.
     pub(super) fn parts(&self) -> [&str; 1] {
         [&self.project.id]
@@ -170,16 +170,16 @@ impl At {
     }
 }
 
-impl On {
+impl ProjectArgs {
     /// Finds the project.
-    pub(super) async fn find(&self) -> Result<At> {
+    pub(super) async fn find(&self) -> Result<ProjectHandle> {
         let api = Api::new(&self.common.remote)?;
         let project = projects::find(&api, self.of.project.as_deref()).await?;
-        Ok(At { api, project })
+        Ok(ProjectHandle { api, project })
     }
 
     /// Where answers go.
-    pub(super) fn out(&self) -> Out {
+    pub(super) fn out(&self) -> Output {
         self.common.out()
     }
 }

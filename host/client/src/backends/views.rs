@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::output::{listed, member, pairs};
 
 /// Writes the result of a dry run for people.
-pub(crate) fn tried(run: &Value) -> String {
+pub(crate) fn dry_run_text(run: &Value) -> String {
     let changes = &run["changes"];
     let mut lines = vec![format!("would be {}", member(run, "status"))];
     for table in changes["tables"].as_array().into_iter().flatten() {

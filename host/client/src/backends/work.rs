@@ -4,21 +4,21 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::views::{about, tried, warnings};
-use super::{On, script};
+use super::views::{about, dry_run_text, warnings};
+use super::{ProjectArgs, script};
 use crate::error::{Failure, Result};
 use crate::output::{member, shell_word};
 use crate::params::params;
 use crate::source::STDIN;
 use crate::{calls, confirm, results};
 
-pub(super) async fn show(on: &On) -> Result<()> {
+pub(super) async fn show(on: &ProjectArgs) -> Result<()> {
     let at = on.find().await?;
     let detail = at.api.call(&calls::BACKEND, &at.parts()).answer().await?;
     on.out().answer(&detail, &about(&detail))
 }
 
-pub(super) async fn create(file: &Path, realtime: bool, on: &On) -> Result<()> {
+pub(super) async fn create(file: &Path, realtime: bool, on: &ProjectArgs) -> Result<()> {
     let ddl = script(file)?;
     let at = on.find().await?;
     let body = json!({ "ddl": ddl, "realtime": realtime.then_some(true) });
@@ -31,7 +31,7 @@ pub(super) async fn migrate(
     file: &Path,
     dry_run: bool,
     note: Option<String>,
-    on: &On,
+    on: &ProjectArgs,
 ) -> Result<()> {
     let ddl = script(file)?;
     let at = on.find().await?;
@@ -44,7 +44,7 @@ pub(super) async fn migrate(
         .await;
     let done = done.map_err(|failure| refused(failure, file))?;
     let text = match dry_run {
-        true => tried(&done),
+        true => dry_run_text(&done),
         false => format!(
             "{} as migration {}",
             member(&done, "status"),
@@ -66,7 +66,7 @@ pub(super) async fn query(
     sql: String,
     given: &[String],
     page: Option<String>,
-    on: &On,
+    on: &ProjectArgs,
 ) -> Result<()> {
     let sql = match sql.as_str() {
         STDIN => script(Path::new(STDIN))?,
@@ -81,14 +81,14 @@ pub(super) async fn query(
 }
 
 /// Switches a member of the backend, which people know by a name.
-pub(super) async fn switch(member: &str, name: &str, state: &str, on: &On) -> Result<()> {
+pub(super) async fn switch(member: &str, name: &str, state: &str, on: &ProjectArgs) -> Result<()> {
     let at = on.find().await?;
     let body = json!({ member: state == "on" });
     let changed = at.send(&calls::UPDATE_BACKEND, body).await?;
     on.out().answer(&changed, &format!("{name} are {state}"))
 }
 
-pub(super) async fn history(limit: u32, before: Option<String>, on: &On) -> Result<()> {
+pub(super) async fn history(limit: u32, before: Option<String>, on: &ProjectArgs) -> Result<()> {
     let at = on.find().await?;
     let asked = at.api.call(&calls::HISTORY, &at.parts());
     let asked = asked.query("limit", Some(limit)).query("before", before);
@@ -102,7 +102,7 @@ pub(super) async fn history(limit: u32, before: Option<String>, on: &On) -> Resu
     on.out().answer(&history, &moments.join("\n"))
 }
 
-pub(super) async fn restore(moment: &str, yes: bool, on: &On) -> Result<()> {
+pub(super) async fn restore(moment: &str, yes: bool, on: &ProjectArgs) -> Result<()> {
     let at = on.find().await?;
     let name = &at.project.name;
     let what = format!("Make every row of `{name}` what it was at {moment}");
@@ -116,7 +116,7 @@ pub(super) async fn restore(moment: &str, yes: bool, on: &On) -> Result<()> {
     on.out().answer(&restored, &text)
 }
 
-pub(super) async fn delete(yes: bool, on: &On) -> Result<()> {
+pub(super) async fn delete(yes: bool, on: &ProjectArgs) -> Result<()> {
     let at = on.find().await?;
     let what = format!("Delete the database of `{}`", at.project.name);
     confirm(on.out(), yes, &at.api, &what)?;

@@ -13,12 +13,12 @@ use crate::actions::ActionFile;
 use crate::api::Api;
 use crate::error::{Exit, Failure, Result};
 use crate::files::Directory;
-use crate::frontends::Found;
+use crate::frontends::FrontendHandle;
 use crate::output::member;
 use crate::progress::Progress;
 use crate::projects::Project;
 use crate::push::NewSource;
-use crate::{Common, Out, calls, confirm, interruptible};
+use crate::{CommonArgs, Output, calls, confirm, interruptible};
 use svc_base::fault;
 
 /// Advice where a plan ends in its middle.
@@ -40,7 +40,7 @@ pub struct Apply {
     #[arg(long, short)]
     message: Option<String>,
     #[command(flatten)]
-    common: Common,
+    common: CommonArgs,
 }
 
 impl Apply {
@@ -74,7 +74,7 @@ impl Apply {
             self.done(&plan, false, "")?;
             return Err(failure);
         }
-        let applying = Applying {
+        let applying = PlanRunner {
             api: &api,
             folder: &folder,
             out,
@@ -95,17 +95,17 @@ impl Apply {
 
 /// The work of a plan. Killed at any point, the next plan has what is left.
 #[derive(Debug)]
-pub(super) struct Applying<'a> {
+pub(super) struct PlanRunner<'a> {
     pub(super) api: &'a Api,
     pub(super) folder: &'a Folder,
-    pub(super) out: Out,
+    pub(super) out: Output,
     pub(super) message: Option<&'a str>,
     pub(super) bar: Progress,
     /// Advice where a step fails after others were done.
     pub(super) then: &'static str,
 }
 
-impl Applying<'_> {
+impl PlanRunner<'_> {
     /// Does what is planned, on the project as it was planned for.
     pub(super) async fn run(&self, state: Option<State>, plan: &Plan) -> Result<()> {
         let mut project = state.map(|state| state.project);
@@ -234,7 +234,7 @@ impl Applying<'_> {
         project: &Project,
     ) -> Result<()> {
         let page = &self.folder.pages[number];
-        let found = Found {
+        let found = FrontendHandle {
             api: self.api.clone(),
             project: project.clone(),
             slug: slug.to_owned(),

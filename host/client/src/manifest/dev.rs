@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::apply::{Applying, addresses};
+use super::apply::{PlanRunner, addresses};
 use super::begin::begin;
 use super::plan::Plan;
 use super::state::State;
@@ -17,15 +17,15 @@ use crate::files::Directory;
 use crate::output::say;
 use crate::profile::{Target, address};
 use crate::progress::Progress;
-use crate::watching::Watching;
-use crate::{Out, asked, calls, tell};
+use crate::watching::FileWatcher;
+use crate::{Output, ask_yes_no, calls, report_failure};
 
 /// Settings of the server for a folder. It has stand-ins for sign-in and payments, and a workspace.
 #[derive(Clone, Debug)]
 pub struct DevSettings {
-    /// Its data directory, which goes with the command.
+    /// Data directory, which goes with the command.
     pub data: PathBuf,
-    /// Where it listens; port 0 takes a free one.
+    /// Address to listen on; port 0 takes a free one.
     pub listen: SocketAddr,
     /// Where compiled guests are kept, if not in the user's cache directory.
     pub cache: Option<PathBuf>,
@@ -33,7 +33,7 @@ pub struct DevSettings {
 
 /// A server that was started for a folder.
 #[derive(Debug)]
-pub struct Started<S> {
+pub struct StartedServer<S> {
     /// The address of its API.
     pub url: String,
     /// Credential of the workspace for the folder's project.
@@ -65,10 +65,10 @@ pub struct Dev {
 impl Dev {
     pub(crate) async fn run<S>(
         self,
-        start: impl AsyncFnOnce(DevSettings) -> anyhow::Result<Started<S>>,
+        start: impl AsyncFnOnce(DevSettings) -> anyhow::Result<StartedServer<S>>,
         stop: impl AsyncFnOnce(S) -> anyhow::Result<()>,
     ) -> Result<()> {
-        let out = Out { json: self.json };
+        let out = Output { json: self.json };
         // What cannot be read is said before anything is started.
         self.begin_if_wanted(out)?;
         Folder::read(&Directory::open(&self.folder)?)?;
@@ -96,7 +96,7 @@ impl Dev {
             cache: self.cache.clone(),
         };
         let started = start(settings).await;
-        let Started {
+        let StartedServer {
             url,
             credential,
             server,
@@ -112,7 +112,7 @@ impl Dev {
     }
 
     /// Writes a manifest where there is none, if that is said or answered.
-    fn begin_if_wanted(&self, out: Out) -> Result<()> {
+    fn begin_if_wanted(&self, out: Output) -> Result<()> {
         if self.begin {
             Directory::make(&self.folder)?;
         }
@@ -125,7 +125,7 @@ impl Dev {
             "{} is not there. Write one for the pages of the folder?",
             path.display()
         );
-        if self.begin || (out.can_ask() && asked(&question)) {
+        if self.begin || (out.can_ask() && ask_yes_no(&question)) {
             for name in begin(&folder, &self.folder)? {
                 out.note(&format!("wrote {}", folder.shown(&name).display()));
             }
@@ -133,13 +133,13 @@ impl Dev {
         Ok(())
     }
 
-    async fn serve(&self, url: &str, credential: String, out: Out) -> Result<()> {
+    async fn serve(&self, url: &str, credential: String, out: Output) -> Result<()> {
         let api = Api::of(Target {
             server: address(url.trim_end_matches('/'))?,
             credential: Some(credential),
         })?;
         let api = api.patient();
-        let mut watching = Watching::files(vec![self.folder.clone()]);
+        let mut watching = FileWatcher::files(vec![self.folder.clone()]);
         let mut told = Vec::new();
         loop {
             match self.apply(&api, out).await {
@@ -152,14 +152,14 @@ impl Dev {
                     told = pages;
                 }
                 // What is wrong in the folder is mended with the next save.
-                Err(failure) => tell(self.json, &failure),
+                Err(failure) => report_failure(self.json, &failure),
             }
             watching.changed().await;
         }
     }
 
     /// Makes the server like the folder; returns where its pages are.
-    async fn apply(&self, api: &Api, out: Out) -> Result<Vec<(String, String)>> {
+    async fn apply(&self, api: &Api, out: Output) -> Result<Vec<(String, String)>> {
         let folder = Folder::read(&Directory::open(&self.folder)?)?;
         let name = &folder.manifest.project;
         let mut state = State::of(api, name).await?;
@@ -180,11 +180,11 @@ impl Dev {
         if plan.steps.is_empty() {
             return addresses(api, &folder).await;
         }
-        let applying = Applying {
+        let applying = PlanRunner {
             api,
             folder: &folder,
             // The plan is told below, and where the pages are once.
-            out: Out { json: true },
+            out: Output { json: true },
             message: None,
             bar: Progress::steps("apply", plan.steps.len()),
             then: "The next save goes on.",

@@ -22,7 +22,7 @@ use svc_base::digest::Digest;
 use svc_base::names::is_slug;
 
 pub(super) use apply::Apply;
-pub use dev::{Dev, DevSettings, Started};
+pub use dev::{Dev, DevSettings, StartedServer};
 pub(super) use pull::Pull;
 
 /// The manifest's file.

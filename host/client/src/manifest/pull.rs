@@ -11,11 +11,11 @@ use crate::api::Api;
 use crate::error::{Exit, Failure, Result};
 use crate::files::{Compared, Directory};
 use crate::source::Source;
-use crate::{Common, calls, confirm, projects};
+use crate::{CommonArgs, calls, confirm, projects};
 use svc_base::digest::Digest;
 
 /// The most bytes of all that a pull writes, which it holds in memory until everything has come.
-const MOST: usize = 256 << 20;
+const MAX_BYTES: usize = 256 << 20;
 
 /// Makes the folder like the server: what is not on the server stays.
 #[derive(Debug, clap::Args)]
@@ -30,12 +30,12 @@ pub struct Pull {
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
-    common: Common,
+    common: CommonArgs,
 }
 
 /// A file to write.
 #[derive(Debug)]
-struct File {
+struct PlannedFile {
     /// Name of the file, below the folder.
     name: PathBuf,
     text: String,
@@ -45,9 +45,9 @@ struct File {
 
 /// Files that a folder lacks.
 #[derive(Debug)]
-struct Files {
+struct PullPlan {
     folder: Directory,
-    files: Vec<File>,
+    files: Vec<PlannedFile>,
     /// Every name that the server's answers make.
     names: BTreeSet<PathBuf>,
     bytes: usize,
@@ -80,7 +80,7 @@ impl Pull {
                 )));
             }
         };
-        let mut files = Files {
+        let mut files = PullPlan {
             folder: Directory::make(&self.folder)?,
             files: Vec::new(),
             names: BTreeSet::new(),
@@ -93,12 +93,12 @@ impl Pull {
         self.write(&files, &api, &state)
     }
 
-    fn write(&self, files: &Files, api: &Api, state: &State) -> Result<()> {
+    fn write(&self, files: &PullPlan, api: &Api, state: &State) -> Result<()> {
         let out = self.common.out();
         for note in &files.notes {
             out.note(note);
         }
-        let shown = |file: &File| files.folder.shown(&file.name).display().to_string();
+        let shown = |file: &PlannedFile| files.folder.shown(&file.name).display().to_string();
         let lines = files
             .files
             .iter()
@@ -141,7 +141,7 @@ impl Pull {
     }
 }
 
-impl Files {
+impl PullPlan {
     /// Adds a file as the server has it, unless the folder's is the same.
     ///
     /// # Errors
@@ -158,13 +158,13 @@ impl Files {
             ));
         }
         self.bytes += text.len();
-        if self.bytes > MOST {
+        if self.bytes > MAX_BYTES {
             return Err(Failure::new(
                 Exit::NoAnswer,
                 "The project is too large",
                 format!(
                     "It has more than {} MB, and so much is not pulled at once. Nothing was written; `svc frontend content` has single pages.",
-                    MOST >> 20
+                    MAX_BYTES >> 20
                 ),
             ));
         }
@@ -173,7 +173,7 @@ impl Files {
             Compared::Missing => true,
             Compared::Different => false,
         };
-        self.files.push(File {
+        self.files.push(PlannedFile {
             is_new,
             name,
             text: text.to_owned(),

@@ -29,8 +29,8 @@ pub(super) struct Frontend {
 /// Parts of a backend that are needed.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Backend {
-    pub(super) migrations: Vec<Applied>,
-    pub(super) actions: Vec<Defined>,
+    pub(super) migrations: Vec<AppliedMigration>,
+    pub(super) actions: Vec<DefinedAction>,
     pub(super) realtime: Realtime,
     /// A server that has no such thing offers none.
     #[serde(default)]
@@ -48,7 +48,7 @@ impl Backend {
 
 /// A migration in the ledger.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Applied {
+pub(super) struct AppliedMigration {
     pub(super) version: u32,
     pub(super) checksum: String,
     pub(super) sql: String,
@@ -56,7 +56,7 @@ pub(super) struct Applied {
 
 /// An action that is there.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Defined {
+pub(super) struct DefinedAction {
     pub(super) name: String,
     pub(super) sql: String,
     pub(super) checksum: String,

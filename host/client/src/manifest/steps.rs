@@ -46,7 +46,7 @@ impl Step {
 
 /// A thing that changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct PlanLine {
     pub(super) new: bool,
     pub(super) kind: &'static str,
     pub(super) name: String,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use super::names::Trap;
 use super::{Lie, Member, liar, run};
 
-/// What lies where a file should.
+/// Kind of a thing that lies where a file should.
 #[derive(Clone, Copy, Debug)]
 enum Instead {
     Pipe,

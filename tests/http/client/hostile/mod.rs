@@ -34,7 +34,7 @@ enum Member {
     Project,
 }
 
-/// What the server says instead of what it should.
+/// Member that the server lies about, and its value.
 type Lie = Arc<Mutex<(Member, Value)>>;
 
 /// A server that has a project with a page and a database, and lies about one member.

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::state::{Backend, State};
-use super::steps::{Line, Step};
+use super::steps::{PlanLine, Step};
 use super::{Folder, LocalPage};
 use crate::actions::ActionFile;
 use crate::api::Api;
-use crate::backends::tried;
+use crate::backends::dry_run_text;
 use crate::calls;
 use crate::difference::Difference;
 use crate::error::{Exit, Failure, Result};
@@ -19,7 +19,7 @@ use svc_base::digest::Digest;
 pub(super) struct Plan {
     pub(super) steps: Vec<Step>,
     /// A line for each thing that changes: whether it is new, of which kind it is, and which one.
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<PlanLine>,
     /// Notes for the user.
     pub(super) notes: Vec<String>,
 }
@@ -52,7 +52,7 @@ impl Plan {
     }
 
     fn line(&mut self, new: bool, kind: &'static str, name: &str, more: &str) {
-        self.lines.push(Line {
+        self.lines.push(PlanLine {
             new,
             kind,
             name: name.to_owned(),
@@ -217,7 +217,7 @@ impl Plan {
                 .is_some_and(|broken| !broken.is_empty());
             if broken {
                 self.notes
-                    .push(format!("{}: {}", migration.name, tried(&run)));
+                    .push(format!("{}: {}", migration.name, dry_run_text(&run)));
             }
             return Ok(());
         }
@@ -227,8 +227,8 @@ impl Plan {
                     let asked = api
                         .call(&calls::DEFINE_ACTIONS, &at)
                         .query("dry_run", Some(true));
-                    let tried = asked.body(batch).answer().await;
-                    tried.map_err(|failure| ActionFile::blamed(failure, &folder.actions))?;
+                    let dry_run_text = asked.body(batch).answer().await;
+                    dry_run_text.map_err(|failure| ActionFile::blamed(failure, &folder.actions))?;
                 }
             }
         }
@@ -250,7 +250,7 @@ impl Plan {
 
     /// The plan for programs.
     pub(super) fn document(&self) -> Vec<Value> {
-        let change = |line: &Line| if line.new { "create" } else { "update" };
+        let change = |line: &PlanLine| if line.new { "create" } else { "update" };
         self.lines
             .iter()
             .map(|line| json!({ "change": change(line), "kind": line.kind, "name": line.name }))
@@ -298,7 +298,7 @@ pub(super) fn batches(folder: &Folder, numbers: &[usize]) -> Vec<Value> {
 }
 
 /// The numbers of the migrations that are not in the ledger, which must be the last ones.
-fn pending(folder: &Folder, applied: &[super::state::Applied]) -> Result<Vec<usize>> {
+fn pending(folder: &Folder, applied: &[super::state::AppliedMigration]) -> Result<Vec<usize>> {
     let is_applied = |checksum: &str| applied.iter().any(|one| one.checksum == checksum);
     let pending: Vec<_> = (0..folder.migrations.len())
         .filter(|number| !is_applied(&folder.migrations[*number].checksum))

@@ -1,6 +1,6 @@
 //! Plans of changes.
 
-use super::super::state::Applied;
+use super::super::state::AppliedMigration;
 use super::super::{Manifest, Migration};
 use super::*;
 
@@ -35,11 +35,13 @@ fn only_what_comes_after_the_ledger_is_pending() {
         // A new one between old ones.
         (&["a", "a2", "b"], &["a", "b"], None),
     ] {
-        let ledger = (1..).zip(ledger).map(|(version, checksum)| Applied {
-            version,
-            checksum: (*checksum).to_owned(),
-            sql: String::new(),
-        });
+        let ledger = (1..)
+            .zip(ledger)
+            .map(|(version, checksum)| AppliedMigration {
+                version,
+                checksum: (*checksum).to_owned(),
+                sql: String::new(),
+            });
         let found = pending(&folder(files), &ledger.collect::<Vec<_>>());
         assert_eq!(found.ok().as_deref(), expected, "{files:?}");
     }
