@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::backends::{ProjectArgs, ProjectHandle, dry_run_text, script};
 use super::error::{Exit, Failure, Result};
-use super::output::{listed, member, pairs};
+use super::output::{key_values, member, table_of};
 use super::params::params;
 use super::{calls, results};
 
@@ -105,7 +105,7 @@ impl Action {
             Self::List { on } => {
                 let at = on.find().await?;
                 let actions = all(&at).await?;
-                let text = listed(&actions, &["name", "version", "kind", "params", "note"]);
+                let text = table_of(&actions, &["name", "version", "kind", "params", "note"]);
                 on.out().answer(&json!({ "actions": actions }), &text)
             }
             Self::Show { name, on } => {
@@ -125,7 +125,7 @@ impl Action {
                     "note",
                     "created_at",
                 ];
-                let head = pairs(&names.map(|name| (name, member(action, name))));
+                let head = key_values(&names.map(|name| (name, member(action, name))));
                 on.out()
                     .answer(action, &format!("{head}\n\n{}", member(action, "sql")))
             }
@@ -164,7 +164,7 @@ async fn define(files: &[PathBuf], dry_run: bool, on: &ProjectArgs) -> Result<()
     let done = done.map_err(|failure| ActionFile::blamed(failure, &files))?;
     let text = match dry_run {
         true => dry_run_text(&done),
-        false => listed(&done["actions"], &["name", "version", "kind", "params"]),
+        false => table_of(&done["actions"], &["name", "version", "kind", "params"]),
     };
     on.out().answer(&done, &text)
 }

@@ -234,7 +234,8 @@ fn first_violation(document: &Value, members: &[Member]) -> Option<(String, Stri
             (Rule::One(members), Value::Object(_)) => first_violation(value, members).map(below),
             (Rule::Each(members), Value::Array(list)) => {
                 let mut list = list.iter();
-                list.find_map(|one| first_violation(one, members)).map(below)
+                list.find_map(|one| first_violation(one, members))
+                    .map(below)
             }
             (rule, value) if rule.admits(value) => None,
             (_, value) => {

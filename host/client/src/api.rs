@@ -13,7 +13,7 @@ use super::answers::{self, BodyError};
 use super::calls::{self, Call};
 use super::error::{Exit, Failure, Result};
 use super::json_requested;
-use super::output::say;
+use super::output::print_error;
 use super::profile::{Remote, Target};
 use svc_base::random::Random;
 use svc_outbound::NO_AUTHORITIES;
@@ -341,7 +341,7 @@ impl PendingRequest<'_> {
             }
             busy += 1;
             if is_busy && !json_requested() {
-                say(&format!(
+                print_error(&format!(
                     "the server has no room just now: waiting for {seconds} s"
                 ));
             }

@@ -7,9 +7,9 @@ use similar::{ChangeTag, TextDiff};
 use super::output::plain;
 
 /// Lines around a change.
-const AROUND: usize = 3;
+const CONTEXT_LINES: usize = 3;
 /// How long a difference may take to be found; a coarser one is shown after that.
-const TIME: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Difference between two texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,9 @@ pub(super) struct Difference {
 impl Difference {
     /// Of two texts with their names.
     pub(super) fn between(old: (&str, &str), new: (&str, &str)) -> Self {
-        let difference = TextDiff::configure().timeout(TIME).diff_lines(old.1, new.1);
+        let difference = TextDiff::configure()
+            .timeout(TIMEOUT)
+            .diff_lines(old.1, new.1);
         let count = |tag| {
             difference
                 .iter_all_changes()
@@ -35,7 +37,7 @@ impl Difference {
         let (added, removed) = (count(ChangeTag::Insert), count(ChangeTag::Delete));
         let mut unified = difference.unified_diff();
         let text = unified
-            .context_radius(AROUND)
+            .context_radius(CONTEXT_LINES)
             .header(old.0, new.0)
             .to_string();
         Self {

@@ -12,11 +12,11 @@ use cap_std::fs::{Dir, MetadataExt as _, OpenOptions, OpenOptionsExt as _};
 use rustix::fs::{FileType, RenameFlags};
 
 use super::error::{Exit, Failure, Result};
-use super::source::{self, MOST};
+use super::source::{self, MAX_BYTES};
 use svc_base::random::Random;
 
 /// The most files of a folder of SQL.
-const ENTRIES: usize = 10_000;
+const MAX_ENTRIES: usize = 10_000;
 /// Mode of a new file, of which the user's umask takes what it takes.
 pub(super) const USER_MODE: u32 = 0o666;
 /// Mode of a file that is the user's alone.
@@ -134,12 +134,12 @@ impl Directory {
             return Ok(None);
         };
         let mut bytes = Vec::new();
-        let read = (&mut file).take(MOST + 1).read_to_end(&mut bytes);
+        let read = (&mut file).take(MAX_BYTES + 1).read_to_end(&mut bytes);
         read.map_err(|error| self.failed("Reading", name, &error))?;
-        match bytes.len() as u64 <= MOST {
+        match bytes.len() as u64 <= MAX_BYTES {
             true => Ok(Some(bytes)),
             false => {
-                let length = file.metadata().map_or(MOST, |found| found.len());
+                let length = file.metadata().map_or(MAX_BYTES, |found| found.len());
                 Err(source::too_large(&self.shown(name), length))
             }
         }
@@ -182,9 +182,9 @@ impl Directory {
             if path.extension().is_some_and(|found| found == extension) && !is_hidden {
                 files.push(folder.join(path));
             }
-            if files.len() > ENTRIES {
+            if files.len() > MAX_ENTRIES {
                 return Err(Failure::here(format!(
-                    "{} has more than {ENTRIES} files: a folder of this size is not read.",
+                    "{} has more than {MAX_ENTRIES} files: a folder of this size is not read.",
                     self.shown(folder).display()
                 )));
             }

@@ -9,7 +9,7 @@ use super::api::Api;
 use super::difference::Difference;
 use super::error::{Failure, Result};
 use super::files::Directory;
-use super::output::{listed, member, pairs, print_foreign};
+use super::output::{key_values, member, print_source, table_of};
 use super::projects::{self, Project, ProjectOption};
 use super::source::{STDIN, Source};
 use super::{CommonArgs, calls, confirm, secret};
@@ -183,7 +183,7 @@ async fn list(of: &ProjectOption, common: &CommonArgs) -> Result<()> {
         "updated_at",
         "url",
     ];
-    let text = listed(&found["frontends"], &members);
+    let text = table_of(&found["frontends"], &members);
     common.out().answer(&found, &text)
 }
 
@@ -205,7 +205,7 @@ async fn show(page: &FrontendArgs, common: &CommonArgs) -> Result<()> {
         "revision_count",
         "id",
     ];
-    let text = pairs(&names.map(|name| (name, member(&shown, name))));
+    let text = key_values(&names.map(|name| (name, member(&shown, name))));
     common.out().answer(&shown, &text)
 }
 
@@ -228,7 +228,7 @@ async fn content(
         }
         _ if common.json => common.out().answer(&content, ""),
         // The author's own bytes, to be kept in a file.
-        _ => print_foreign(text),
+        _ => print_source(text),
     }
 }
 
@@ -236,7 +236,7 @@ async fn releases(page: &FrontendArgs, common: &CommonArgs) -> Result<()> {
     let found = page.find(common).await?;
     let asked = found.api.call(&calls::RELEASES, &found.parts());
     let all = asked.answer().await?;
-    let text = listed(&all["releases"], &["at", "kind", "message", "revision_id"]);
+    let text = table_of(&all["releases"], &["at", "kind", "message", "revision_id"]);
     common.out().answer(&all, &text)
 }
 

@@ -37,7 +37,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use self::api::Api;
 use self::error::{Exit, Failure, Result};
-use self::output::{Output, say};
+use self::output::{Output, print_error};
 use svc_base::terminal;
 use svc_sources::ContentType;
 
@@ -167,8 +167,8 @@ fn exit_code(json: bool, done: Result<()>) -> ExitCode {
 /// Tells a person or a program why something failed.
 fn report_failure(json: bool, failure: &Failure) {
     match json {
-        true => say(&terminal::json(&failure.document().to_string())),
-        false => say(&failure.text()),
+        true => print_error(&terminal::json(&failure.document().to_string())),
+        false => print_error(&failure.text()),
     }
 }
 

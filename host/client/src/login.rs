@@ -5,7 +5,7 @@ use serde_json::json;
 use super::api::Api;
 use super::error::{Exit, Failure, Result};
 use super::output::grid;
-use super::profile::{DEFAULT, Profile, Profiles, Remote, Target, address, is_open};
+use super::profile::{DEFAULT, Profile, Profiles, Remote, Target, address, is_unencrypted};
 use super::{Output, calls, secret};
 
 /// Keeps a credential for a server.
@@ -57,7 +57,7 @@ pub enum ProfileCommand {
 impl Login {
     pub(super) async fn run(self) -> Result<()> {
         let server = address(&self.url)?;
-        if is_open(&server) && !self.insecure {
+        if is_unencrypted(&server) && !self.insecure {
             return Err(Failure::here(format!(
                 "What is sent to {server} can be read by everybody on the way: use https, or `--insecure` in a network that you trust."
             )));
@@ -78,7 +78,7 @@ impl Login {
             ),
             _ => failure,
         })?;
-        let name = self.profile.or_else(wanted);
+        let name = self.profile.or_else(profile_of_environment);
         let name = name.unwrap_or_else(|| DEFAULT.to_owned());
         let document = json!({ "profile": name, "server": server });
         let text = format!("logged in to {server} as the profile `{name}`");
@@ -93,11 +93,11 @@ impl Login {
 impl Logout {
     pub(super) fn run(self) -> Result<()> {
         let mut profiles = Profiles::read()?;
-        let name = self.profile.or_else(wanted);
+        let name = self.profile.or_else(profile_of_environment);
         let name = name.or_else(|| profiles.current.clone());
         let name = name.unwrap_or_else(|| DEFAULT.to_owned());
         if profiles.profiles.remove(&name).is_none() {
-            return Err(missing(&name));
+            return Err(no_such_profile(&name));
         }
         if profiles.current.as_ref() == Some(&name) {
             profiles.current = None;
@@ -117,7 +117,7 @@ impl ProfileCommand {
             Self::Use { name, json } => {
                 let mut profiles = Profiles::read()?;
                 if !profiles.profiles.contains_key(&name) {
-                    return Err(missing(&name));
+                    return Err(no_such_profile(&name));
                 }
                 profiles.current = Some(name.clone());
                 profiles.write()?;
@@ -129,13 +129,13 @@ impl ProfileCommand {
 }
 
 /// The profile that the environment names.
-fn wanted() -> Option<String> {
+fn profile_of_environment() -> Option<String> {
     Remote::default().profile()
 }
 
 fn list(out: Output) -> Result<()> {
     let profiles = Profiles::read()?;
-    let used = wanted().or_else(|| profiles.current.clone());
+    let used = profile_of_environment().or_else(|| profiles.current.clone());
     let is_used = |name: &String| used.as_ref() == Some(name);
     let all: Vec<_> = profiles
         .profiles
@@ -156,7 +156,7 @@ fn list(out: Output) -> Result<()> {
     )
 }
 
-fn missing(name: &str) -> Failure {
+fn no_such_profile(name: &str) -> Failure {
     Failure::new(
         Exit::NotFound,
         "No such profile",

@@ -31,7 +31,7 @@ impl Output {
     /// Tells a person something beside the answer; programs have it in the document.
     pub(super) fn note(self, text: &str) {
         if !self.json && !text.is_empty() {
-            say(&plain(text));
+            print_error(&plain(text));
         }
     }
 
@@ -62,7 +62,7 @@ pub(super) fn is_terminal() -> bool {
 }
 
 /// Writes a text that somebody else wrote to standard output: its exact bytes to a file or a program, and harmless to a terminal.
-pub(super) fn print_foreign(text: &str) -> Result<()> {
+pub(super) fn print_source(text: &str) -> Result<()> {
     match is_terminal() {
         true => print(plain(text).as_bytes(), !text.ends_with('\n')),
         false => print(text.as_bytes(), false),
@@ -70,13 +70,13 @@ pub(super) fn print_foreign(text: &str) -> Result<()> {
 }
 
 /// Writes a line on standard error.
-pub(super) fn say(line: &str) {
+pub(super) fn print_error(line: &str) {
     // There is nobody left to tell that standard error is closed.
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
 /// Names and values, one pair a line, the values below each other.
-pub(super) fn pairs(lines: &[(&str, String)]) -> String {
+pub(super) fn key_values(lines: &[(&str, String)]) -> String {
     let longest = lines.iter().map(|(name, _)| name.len()).max();
     let width = longest.unwrap_or_default().max(10);
     let shown = lines
@@ -103,7 +103,7 @@ pub(super) fn member(document: &Value, name: &str) -> String {
 }
 
 /// Rows of a list, by the names of their members.
-pub(super) fn listed(list: &Value, members: &[&str]) -> String {
+pub(super) fn table_of(list: &Value, members: &[&str]) -> String {
     let rows = list.as_array().into_iter().flatten();
     let rows = rows.map(|row| members.iter().map(|name| member(row, name)).collect());
     grid(members, &rows.collect::<Vec<_>>())
@@ -120,13 +120,13 @@ mod tests {
         assert_eq!(plain("a\u{1b}[2J\nb\u{202e}"), "a\\u{1b}[2J\nb\\u{202e}");
         let rows = json!([{"slug": "lönger", "n": 1}, {"slug": "a\nb\r", "n": null}]);
         assert_eq!(
-            listed(&rows, &["slug", "n"]),
+            table_of(&rows, &["slug", "n"]),
             "slug    n\nlönger  1\na\\nb\\r  -"
         );
-        assert_eq!(listed(&json!([]), &["slug"]), "");
+        assert_eq!(table_of(&json!([]), &["slug"]), "");
         let one = [("id", "1".to_owned()), ("content_sha256", "2".to_owned())];
-        assert_eq!(pairs(&one), "id              1\ncontent_sha256  2");
+        assert_eq!(key_values(&one), "id              1\ncontent_sha256  2");
         let forged = [("title", "A\nurl         http://b".to_owned())];
-        assert_eq!(pairs(&forged), "title       A\\nurl         http://b");
+        assert_eq!(key_values(&forged), "title       A\\nurl         http://b");
     }
 }

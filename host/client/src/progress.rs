@@ -13,7 +13,7 @@ pub(super) struct Progress(ProgressBar);
 
 impl Progress {
     /// Something that takes a moment.
-    pub(super) fn busy(name: &'static str) -> Self {
+    pub(super) fn spinner(name: &'static str) -> Self {
         let bar = Self::new(None, "{msg} {spinner} {elapsed}", name);
         bar.0.enable_steady_tick(TICK);
         bar
@@ -45,7 +45,7 @@ impl Progress {
     }
 
     /// Lets something be written while the sign is away.
-    pub(super) fn beside(&self, write: impl FnOnce()) {
+    pub(super) fn suspend(&self, write: impl FnOnce()) {
         self.0.suspend(write);
     }
 

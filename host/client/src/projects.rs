@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::api::Api;
 use super::error::{Exit, Failure, Result};
 use super::manifest::Manifest;
-use super::output::{line, listed, member, pairs};
+use super::output::{key_values, line, member, table_of};
 use super::profile::Remote;
 use super::{CommonArgs, calls, confirm};
 
@@ -121,7 +121,7 @@ impl ProjectChange {
                     .body(body)
                     .answer()
                     .await?;
-                common.out().answer(&changed, &about(&changed))
+                common.out().answer(&changed, &details_text(&changed))
             }
             Self::Delete {
                 project,
@@ -149,7 +149,7 @@ pub(super) async fn list(remote: &Remote, json: bool) -> Result<()> {
     let api = Api::new(remote)?;
     let projects = api.call(&calls::PROJECTS, &[]).answer().await?;
     let members = ["host_label", "name", "url", "expires_at", "id"];
-    let text = listed(&projects["projects"], &members);
+    let text = table_of(&projects["projects"], &members);
     super::Output { json }.answer(&projects, &text)
 }
 
@@ -158,12 +158,12 @@ pub(super) async fn show(remote: &Remote, json: bool, wanted: &str) -> Result<()
     let api = Api::new(remote)?;
     let project = find(&api, Some(wanted)).await?;
     let detail = api.call(&calls::PROJECT, &[&project.id]).answer().await?;
-    let members = listed(&detail["members"], &["slug", "type", "state", "visits"]);
-    let text = format!("{}\n\n{members}", about(&detail));
+    let members = table_of(&detail["members"], &["slug", "type", "state", "visits"]);
+    let text = format!("{}\n\n{members}", details_text(&detail));
     super::Output { json }.answer(&detail, &text)
 }
 
-fn about(project: &Value) -> String {
+fn details_text(project: &Value) -> String {
     let names = [
         "name",
         "description",
@@ -174,7 +174,7 @@ fn about(project: &Value) -> String {
         "expires_at",
         "id",
     ];
-    pairs(&names.map(|name| (name, member(project, name))))
+    key_values(&names.map(|name| (name, member(project, name))))
 }
 
 /// All projects of the caller.
@@ -191,7 +191,7 @@ pub(super) async fn find(api: &Api, wanted: Option<&str>) -> Result<Project> {
     };
     let found = all(api).await?;
     let Some(wanted) = wanted.or(here.as_deref()) else {
-        return only(found);
+        return single_project(found);
     };
     let by = |is: &dyn Fn(&Project) -> bool| found.iter().filter(|one| is(one)).collect::<Vec<_>>();
     let mut matching = by(&|one| one.id == wanted || one.host_label == wanted);
@@ -203,7 +203,10 @@ pub(super) async fn find(api: &Api, wanted: Option<&str>) -> Result<Project> {
         [] => Err(Failure::new(
             Exit::NotFound,
             "No such project",
-            format!("You have no project `{wanted}`: {}", names(&found)),
+            format!(
+                "You have no project `{wanted}`: {}",
+                labels_sentence(&found)
+            ),
         )),
         _ => Err(Failure::new(
             Exit::Conflict,
@@ -211,13 +214,13 @@ pub(super) async fn find(api: &Api, wanted: Option<&str>) -> Result<Project> {
             format!(
                 "{} projects are called `{wanted}`: name one by its label. {}",
                 matching.len(),
-                names(&found)
+                labels_sentence(&found)
             ),
         )),
     }
 }
 
-fn only(mut found: Vec<Project>) -> Result<Project> {
+fn single_project(mut found: Vec<Project>) -> Result<Project> {
     match (found.pop(), found.is_empty()) {
         (Some(one), true) => Ok(one),
         (None, _) => Err(Failure::new(
@@ -229,14 +232,14 @@ fn only(mut found: Vec<Project>) -> Result<Project> {
             found.push(one);
             Err(Failure::here(format!(
                 "Which project? Name one with `--project`. {}",
-                names(&found)
+                labels_sentence(&found)
             )))
         }
     }
 }
 
 /// A sentence with the labels of projects.
-fn names(found: &[Project]) -> String {
+fn labels_sentence(found: &[Project]) -> String {
     let named = found.iter().take(NAMED);
     let mut labels: Vec<_> = named
         .map(|one| format!("`{}` ({})", one.host_label, line(&one.name)))

@@ -95,12 +95,12 @@ impl Publish {
         };
         let mut made = Vec::new();
         for source in &sources {
-            let busy = Progress::busy("publishing");
+            let spinner = Progress::spinner("publishing");
             let published = match &project {
                 Some(project) => self.frontend(&api, &project.id, source).await,
                 None => self.share(&api, source, password.as_deref()).await,
             };
-            drop(busy);
+            drop(spinner);
             let published =
                 published.map_err(|failure| match source.path.as_os_str() == STDIN {
                     true => failure,

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use super::difference::Difference;
 use super::error::Result;
 use super::frontends::{FrontendArgs, FrontendHandle};
-use super::output::{listed, member, pairs, shell_word};
+use super::output::{key_values, member, shell_word, table_of};
 use super::{CommonArgs, calls};
 
 /// How many revisions are listed unless the command says.
-const LISTED: u32 = 20;
+const DEFAULT_LIMIT: u32 = 20;
 
 /// Lists, shows, compares and releases revisions.
 #[derive(Debug, clap::Subcommand)]
@@ -20,7 +20,7 @@ pub enum Revision {
         #[command(flatten)]
         page: FrontendArgs,
         /// How many
-        #[arg(long, default_value_t = LISTED)]
+        #[arg(long, default_value_t = DEFAULT_LIMIT)]
         limit: u32,
         /// `next_cursor` of the answer before
         #[arg(long)]
@@ -144,7 +144,7 @@ async fn list(
         let note = format!("There are more: --cursor {}", shell_word(next));
         common.out().note(&note);
     }
-    let text = listed(&list["revisions"], &members);
+    let text = table_of(&list["revisions"], &members);
     common.out().answer(&list, &text)
 }
 
@@ -163,7 +163,7 @@ async fn show(page: &FrontendArgs, revision: &str, common: &CommonArgs) -> Resul
         "promoted_at",
         "content_sha256",
     ];
-    let text = pairs(&names.map(|name| (name, member(&shown, name))));
+    let text = key_values(&names.map(|name| (name, member(&shown, name))));
     common.out().answer(&shown, &text)
 }
 

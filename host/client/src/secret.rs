@@ -6,7 +6,7 @@ use std::path::Path;
 use super::error::{Failure, Result};
 
 /// The longest secret, in bytes.
-const LONGEST: u64 = 4096;
+const MAX_BYTES: u64 = 4096;
 
 /// Asks for a secret at the terminal without showing it, or reads the first line of standard input where that is none.
 ///
@@ -18,7 +18,7 @@ pub(super) fn ask(what: &str) -> Result<String> {
         rpassword::prompt_password(format!("{what}: "))
     } else {
         let mut line = String::new();
-        let mut few = std::io::Read::take(input.lock(), LONGEST);
+        let mut few = std::io::Read::take(input.lock(), MAX_BYTES);
         few.read_line(&mut line).map(|_| line)
     };
     let secret =
@@ -34,7 +34,7 @@ pub(super) fn from_file(what: &str, path: &Path) -> Result<String> {
     let failed = |error: std::io::Error| Failure::file("Reading", path, &error);
     let file = std::fs::File::open(path).map_err(failed)?;
     let mut line = String::new();
-    let few = std::io::Read::take(file, LONGEST);
+    let few = std::io::Read::take(file, MAX_BYTES);
     std::io::BufReader::new(few)
         .read_line(&mut line)
         .map_err(failed)?;

@@ -4,17 +4,16 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use super::error::{Failure, Result};
+use svc_base::names::slugified;
 use svc_sources::ContentType;
 use svc_sources::files;
 
 /// Name of standard input among files.
 pub(super) const STDIN: &str = "-";
 /// The most bytes that are read at all. How large a page may be is the server's to say; this is far above it.
-pub(super) const MOST: u64 = 64 << 20;
+pub(super) const MAX_BYTES: u64 = 64 << 20;
 /// The longest title, in characters.
-const TITLE: usize = 200;
-/// The longest slug that is made of a file's name.
-const SLUG: usize = 63;
+const MAX_TITLE: usize = 200;
 
 /// A page to publish.
 #[derive(Clone, Debug)]
@@ -59,7 +58,7 @@ impl Source {
             path: path.to_owned(),
             content_type,
             content,
-            title: (!own && !name.is_empty()).then(|| name.chars().take(TITLE).collect()),
+            title: (!own && !name.is_empty()).then(|| name.chars().take(MAX_TITLE).collect()),
         })
     }
 
@@ -71,18 +70,8 @@ impl Source {
 
 /// The slug that a file's name makes without its extension.
 pub(super) fn slug_of(path: &Path) -> Option<String> {
-    let stem = path.file_stem()?.to_str()?;
-    let mut slug = String::new();
-    for c in stem.chars() {
-        if c.is_ascii_alphanumeric() {
-            slug.push(c.to_ascii_lowercase());
-        } else if !slug.is_empty() && !slug.ends_with('-') {
-            slug.push('-');
-        }
-    }
-    slug.truncate(SLUG);
-    let slug = slug.trim_end_matches('-');
-    (!slug.is_empty()).then(|| slug.to_owned())
+    let slug = slugified(path.file_stem()?.to_str()?);
+    (!slug.is_empty()).then_some(slug)
 }
 
 fn file_name(path: &Path) -> String {
@@ -107,7 +96,7 @@ pub(super) fn bytes(path: &Path) -> Result<Vec<u8>> {
             path.display()
         )));
     }
-    if found.len() > MOST {
+    if found.len() > MAX_BYTES {
         return Err(too_large(path, found.len()));
     }
     bounded(file, path)
@@ -132,11 +121,11 @@ pub(super) fn utf8(bytes: Vec<u8>, path: &Path) -> Result<String> {
 
 fn bounded(from: impl std::io::Read, path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let read = from.take(MOST + 1).read_to_end(&mut bytes);
+    let read = from.take(MAX_BYTES + 1).read_to_end(&mut bytes);
     let read = read.map_err(|error| Failure::file("Reading", path, &error))?;
     match u64::try_from(read) {
-        Ok(read) if read <= MOST => Ok(bytes),
-        _ => Err(too_large(path, MOST + 1)),
+        Ok(read) if read <= MAX_BYTES => Ok(bytes),
+        _ => Err(too_large(path, MAX_BYTES + 1)),
     }
 }
 

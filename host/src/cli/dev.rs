@@ -20,21 +20,21 @@ use svc_base::random::Random;
 /// The namespace of the folder's project.
 const NAMESPACE: &str = "dev";
 /// How long the server may take to answer.
-const TIME: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, clap::Args)]
 // Its parts are of a group of the same name.
 #[group(skip)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(super) struct Developing {
+pub(super) struct DevCommand {
     #[command(flatten)]
     folder: client::Dev,
     #[command(subcommand)]
-    world: Option<World>,
+    world: Option<Simulation>,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum World {
+enum Simulation {
     /// Do something to a payment that was made at the provider `dev`
     #[command(subcommand)]
     Payment(Payment),
@@ -43,31 +43,31 @@ enum World {
 #[derive(Debug, clap::Subcommand)]
 enum Payment {
     /// Give all the money back: of a subscription, that of its latest month
-    Refund(Of),
+    Refund(PaymentArgs),
     /// Have the payer dispute it
-    Dispute(Of),
+    Dispute(PaymentArgs),
     /// Have another month of a subscription paid
-    Renew(Of),
+    Renew(PaymentArgs),
     /// End a subscription
-    Cancel(Of),
+    Cancel(PaymentArgs),
 }
 
 #[derive(Debug, clap::Args)]
-struct Of {
+struct PaymentArgs {
     /// The session's id
     session: String,
     #[command(flatten)]
     args: OperatorArgs,
 }
 
-impl Developing {
+impl DevCommand {
     /// Whether it works on the user's own files alone.
     pub(super) fn is_clients(&self) -> bool {
         self.world.is_none()
     }
 
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
-        let Some(World::Payment(payment)) = self.world else {
+        let Some(Simulation::Payment(payment)) = self.world else {
             return Ok(client::Command::dev(self.folder, start, Server::stop).await);
         };
         let (deed, of) = match payment {
@@ -102,7 +102,7 @@ async fn start(settings: DevSettings) -> anyhow::Result<StartedServer<Server>> {
 }
 
 /// Asks the running server, which is the provider.
-async fn ask(of: &Of, deed: Deed) -> anyhow::Result<Value> {
+async fn ask(of: &PaymentArgs, deed: Deed) -> anyhow::Result<Value> {
     let data = of.args.installation()?;
     let said = running::read(&data)?;
     let said = said.context("no server runs on this data directory: start `svc serve --dev`")?;
@@ -115,7 +115,7 @@ async fn ask(of: &Of, deed: Deed) -> anyhow::Result<Value> {
     let (address, session) = (said.address, &of.session);
     let url = format!("http://{address}/_svc/dev/payments/{session}/{deed}");
     let call = |client: &reqwest::Client| client.post(url).header(routes::HEADER, "1");
-    let answer = Outbound::new()?.call(TIME, call).await;
+    let answer = Outbound::new()?.call(TIMEOUT, call).await;
     let answer = answer.context("asking the server")?;
     let document: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     if !answer.status.is_success() {

@@ -57,7 +57,7 @@ enum Command {
     #[command(subcommand)]
     Project(project::Project),
     /// Serve the folder from a server of its own while you work on it; or do to a server under `serve --dev` what the world does
-    Dev(dev::Developing),
+    Dev(dev::DevCommand),
     /// Look at sign-in providers
     #[command(subcommand)]
     Provider(provider::ProviderCommand),
@@ -174,7 +174,7 @@ impl OperatorArgs {
 
     /// Returns the installation, and makes it for the first namespace: a directory that was named is made, and the
     /// command says so.
-    fn founded(&self) -> anyhow::Result<PathBuf> {
+    fn installation_or_new(&self) -> anyhow::Result<PathBuf> {
         let data = self.data();
         let shown = data.display();
         if !data.exists() {
@@ -207,7 +207,7 @@ impl OperatorArgs {
     /// Runs an operation: by the server, if one runs.
     async fn reach(&self, operation: Operation) -> anyhow::Result<Answer> {
         let data = match operation.founds()? {
-            true => self.founded()?,
+            true => self.installation_or_new()?,
             false => self.installation()?,
         };
         operators::reach(&data, operation, actor::actor()).await

@@ -18,7 +18,7 @@ use super::{CommonArgs, Output, calls};
 pub(super) use views::dry_run_text;
 
 /// How many moments are listed unless the command says.
-const LISTED: u32 = 20;
+const DEFAULT_LIMIT: u32 = 20;
 
 /// Makes, migrates, asks, copies and restores a project's database.
 #[derive(Debug, clap::Subcommand)]
@@ -82,7 +82,7 @@ pub enum Backend {
     /// List the moments that can be restored, newest first
     History {
         /// How many
-        #[arg(long, default_value_t = LISTED)]
+        #[arg(long, default_value_t = DEFAULT_LIMIT)]
         limit: u32,
         /// Only those before this time
         #[arg(long, value_name = "TIME")]

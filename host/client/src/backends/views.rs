@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::output::{listed, member, pairs};
+use crate::output::{key_values, member, table_of};
 
 /// Writes the result of a dry run for people.
 pub(crate) fn dry_run_text(run: &Value) -> String {
@@ -45,9 +45,9 @@ pub(super) fn warnings(document: &Value) -> String {
 }
 
 /// A backend for people.
-pub(super) fn about(detail: &Value) -> String {
+pub(super) fn details_text(detail: &Value) -> String {
     let database = &detail["database"];
-    let head = pairs(&[
+    let head = key_values(&[
         (
             "database",
             format!(
@@ -82,9 +82,9 @@ pub(super) fn about(detail: &Value) -> String {
         });
     let parts = [
         head,
-        listed(&tables.collect(), &["table", "rows", "columns"]),
-        listed(&detail["migrations"], &["version", "applied_at", "note"]),
-        listed(&detail["actions"], &["name", "version", "kind", "note"]),
+        table_of(&tables.collect(), &["table", "rows", "columns"]),
+        table_of(&detail["migrations"], &["version", "applied_at", "note"]),
+        table_of(&detail["actions"], &["name", "version", "kind", "note"]),
         warnings(detail),
     ];
     let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();

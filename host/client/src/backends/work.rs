@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::views::{about, dry_run_text, warnings};
+use super::views::{details_text, dry_run_text, warnings};
 use super::{ProjectArgs, script};
 use crate::error::{Failure, Result};
 use crate::output::{member, shell_word};
@@ -15,7 +15,7 @@ use crate::{calls, confirm, results};
 pub(super) async fn show(on: &ProjectArgs) -> Result<()> {
     let at = on.find().await?;
     let detail = at.api.call(&calls::BACKEND, &at.parts()).answer().await?;
-    on.out().answer(&detail, &about(&detail))
+    on.out().answer(&detail, &details_text(&detail))
 }
 
 pub(super) async fn create(file: &Path, realtime: bool, on: &ProjectArgs) -> Result<()> {
@@ -24,7 +24,7 @@ pub(super) async fn create(file: &Path, realtime: bool, on: &ProjectArgs) -> Res
     let body = json!({ "ddl": ddl, "realtime": realtime.then_some(true) });
     let made = at.send(&calls::CREATE_BACKEND, body).await;
     let made = made.map_err(|failure| refused(failure, file))?;
-    on.out().answer(&made, &about(&made))
+    on.out().answer(&made, &details_text(&made))
 }
 
 pub(super) async fn migrate(

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::Folder;
-use super::once::make;
+use super::once::create_or_replay;
 use super::plan::{Plan, batches, home};
 use super::state::State;
 use super::steps::Step;
@@ -22,7 +22,7 @@ use crate::{CommonArgs, Output, calls, confirm, interruptible};
 use svc_base::fault;
 
 /// Advice where a plan ends in its middle.
-const GOES_ON: &str = "What was done stays; `svc apply` goes on from there.";
+const RESUMES: &str = "What was done stays; `svc apply` goes on from there.";
 
 /// Makes the server like the folder: what is not in the folder stays.
 #[derive(Debug, clap::Args)]
@@ -54,7 +54,7 @@ impl Apply {
             out.note(note);
         }
         if plan.steps.is_empty() {
-            return self.done(
+            return self.print_plan(
                 &plan,
                 true,
                 "nothing to do: the server is as the folder says",
@@ -62,7 +62,7 @@ impl Apply {
         }
         out.note(&plan.text());
         if self.plan {
-            return self.done(&plan, false, "");
+            return self.print_plan(&plan, false, "");
         }
         let what = match plan.lines.len() {
             1 => "Make this change".to_owned(),
@@ -71,7 +71,7 @@ impl Apply {
         let what = format!("{what} to the project `{}`", folder.manifest.project);
         if let Err(failure) = confirm(out, self.yes, &api, &what) {
             // Programs get the plan, and the number that says that it was not done.
-            self.done(&plan, false, "")?;
+            self.print_plan(&plan, false, "")?;
             return Err(failure);
         }
         let applying = PlanRunner {
@@ -80,14 +80,14 @@ impl Apply {
             out,
             message: self.message.as_deref(),
             bar: Progress::steps("apply", plan.steps.len()),
-            then: GOES_ON,
+            then: RESUMES,
         };
-        interruptible(applying.run(state, &plan), GOES_ON).await?;
+        interruptible(applying.run(state, &plan), RESUMES).await?;
         drop(applying);
-        self.done(&plan, true, &format!("done: {} changes", plan.lines.len()))
+        self.print_plan(&plan, true, &format!("done: {} changes", plan.lines.len()))
     }
 
-    fn done(&self, plan: &Plan, applied: bool, text: &str) -> Result<()> {
+    fn print_plan(&self, plan: &Plan, applied: bool, text: &str) -> Result<()> {
         let document = json!({ "plan": plan.document(), "applied": applied, "notes": plan.notes });
         self.common.out().answer(&document, text)
     }
@@ -110,18 +110,18 @@ impl PlanRunner<'_> {
     pub(super) async fn run(&self, state: Option<State>, plan: &Plan) -> Result<()> {
         let mut project = state.map(|state| state.project);
         for (number, step) in plan.steps.iter().enumerate() {
-            let done = self.one(step, &mut project).await;
+            let done = self.run_step(step, &mut project).await;
             done.map_err(|failure| match number {
                 0 => failure,
                 _ => failure.hint(self.then),
             })?;
-            fault::point(step.done());
+            fault::point(step.fault_point());
             self.bar.add(1);
         }
         Ok(())
     }
 
-    async fn one(&self, step: &Step, project: &mut Option<Project>) -> Result<()> {
+    async fn run_step(&self, step: &Step, project: &mut Option<Project>) -> Result<()> {
         match (step, &project) {
             (Step::Project, _) => *project = Some(self.project().await?),
             (step, Some(project)) => self.step(step, project).await?,
@@ -137,7 +137,8 @@ impl PlanRunner<'_> {
             "description": manifest.description,
             "workspace": manifest.workspace,
         });
-        let made = make(self.api, &calls::CREATE_PROJECT, &[], body, &calls::PROJECT).await?;
+        let made =
+            create_or_replay(self.api, &calls::CREATE_PROJECT, &[], body, &calls::PROJECT).await?;
         serde_json::from_value(made)
             .map_err(|error| Failure::here(format!("The server made a project, and says: {error}")))
     }
@@ -150,7 +151,7 @@ impl PlanRunner<'_> {
                 let first = self.folder.migrations.first();
                 let first = first.ok_or_else(|| Failure::here("The plan has no migration."))?;
                 let body = json!({ "ddl": first.sql });
-                make(self.api, &calls::CREATE_BACKEND, &at, body, &calls::BACKEND)
+                create_or_replay(self.api, &calls::CREATE_BACKEND, &at, body, &calls::BACKEND)
                     .await
                     .map_err(|failure| failure.in_file(&first.path))
                     .map(drop)
@@ -207,7 +208,7 @@ impl PlanRunner<'_> {
             "title": page.title.as_ref().or(page.source.title.as_ref()),
         });
         let at = [project.id.as_str()];
-        let made = make(
+        let made = create_or_replay(
             self.api,
             &calls::CREATE_FRONTEND,
             &at,
@@ -287,7 +288,7 @@ impl PlanRunner<'_> {
 
     /// Tells a person something above the bar.
     fn note(&self, text: &str) {
-        self.bar.beside(|| self.out.note(text));
+        self.bar.suspend(|| self.out.note(text));
     }
 
     fn warn(&self, file: &Path, made: &Value) {

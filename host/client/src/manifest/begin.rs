@@ -11,7 +11,7 @@ use svc_base::names::PROJECT;
 use svc_sources::ContentType;
 
 /// The most pages that a manifest begins with.
-const MOST: usize = 50;
+const MAX_PAGES: usize = 50;
 /// The page of a folder that has none.
 const PAGE: (&str, &str) = (
     "home.md",
@@ -53,7 +53,7 @@ fn pages(folder: &Directory) -> Result<BTreeMap<String, PageEntry>> {
         for file in folder.list(Path::new("."), extension)?.unwrap_or_default() {
             let name = PathBuf::from(file.file_name().unwrap_or_default());
             if let Some(slug) = slug_of(&name)
-                && pages.len() < MOST
+                && pages.len() < MAX_PAGES
                 && name.to_str().is_some()
                 && folder.has(&name).unwrap_or(false)
             {

@@ -14,7 +14,7 @@ use super::{FILE, Folder};
 use crate::api::Api;
 use crate::error::{Exit, Failure, Result};
 use crate::files::Directory;
-use crate::output::say;
+use crate::output::print_error;
 use crate::profile::{Target, address};
 use crate::progress::Progress;
 use crate::watching::FileWatcher;
@@ -106,7 +106,7 @@ impl Dev {
             stopped = stopped => stopped.map_err(|error| failed(&error)),
         };
         if let Err(error) = stop(server).await {
-            say(&format!("the server did not stop in good order: {error:#}"));
+            print_error(&format!("the server did not stop in good order: {error:#}"));
         }
         done
     }

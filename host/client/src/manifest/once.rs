@@ -8,35 +8,35 @@ use crate::error::Result;
 use svc_base::digest::Digest;
 
 /// How often the same may be made and deleted in a day until it is made without looking back.
-const TRIES: u32 = 4;
+const MAX_ATTEMPTS: u32 = 4;
 
 /// Makes something below `at`, or returns what the same request has made already, as long as `look` still finds that.
 ///
 /// # Errors
 /// The server's.
-pub(super) async fn make(
+pub(super) async fn create_or_replay(
     api: &Api,
     call: &'static Call,
     at: &[&str],
     body: Value,
     look: &'static Call,
 ) -> Result<Value> {
-    let mut gone = String::new();
-    for _ in 0..TRIES {
+    let mut deleted_id = String::new();
+    for _ in 0..MAX_ATTEMPTS {
         let asked = api.call(call, at).body(body.clone());
-        let (made, is_replayed) = asked.once(key(call, &body, &gone)).await?;
+        let (made, is_replayed) = asked.once(key(call, &body, &deleted_id)).await?;
         if !is_replayed || is_there(api, look, at, &made).await? {
             return Ok(made);
         }
         // Somebody has deleted it since, and it is wanted again: under the next key, for the same reason.
-        gone = id_of(&made);
+        deleted_id = id_of(&made);
     }
     api.call(call, at).body(body).answer().await
 }
 
 /// Key of what is asked for after something was deleted: the same for the same.
-fn key(call: &Call, body: &Value, gone: &str) -> String {
-    let asked = format!("{} {gone} {body}", call.path);
+fn key(call: &Call, body: &Value, deleted_id: &str) -> String {
+    let asked = format!("{} {deleted_id} {body}", call.path);
     format!("apply-{}", Digest::of(asked.as_bytes()))
 }
 

@@ -68,7 +68,7 @@ impl Pull {
         let state = match (&manifest, &self.project) {
             (Some(manifest), None) => State::of(&api, &manifest.project)
                 .await?
-                .ok_or_else(|| missing(&manifest.project))?,
+                .ok_or_else(|| no_such_project(&manifest.project))?,
             (None, wanted) => {
                 let project = projects::find(&api, wanted.as_deref()).await?;
                 State::read(&api, project).await?
@@ -184,11 +184,11 @@ impl PullPlan {
     /// Adds what the manifest lacks, and returns it with that. One that is there is only ever longer: what its author wrote stays.
     fn manifest(&mut self, there: Option<Manifest>, state: &State) -> Result<Manifest> {
         let is_there = there.is_some();
-        let manifest = there.unwrap_or_else(|| fresh(state));
+        let manifest = there.unwrap_or_else(|| manifest_of(state));
         let mut entries = Vec::new();
         for frontend in &state.frontends {
             // A new manifest has pages of these slugs alone, whatever they look like beside each other.
-            if !is_there || !is_named(&manifest, state, frontend)? {
+            if !is_there || !has_page_for(&manifest, state, frontend)? {
                 let extension = frontend.content_type.extensions()[0];
                 let file = format!("{}.{extension}", frontend.slug);
                 entries.push((frontend.slug.clone(), PageEntry::File(file.into())));
@@ -281,7 +281,7 @@ impl PullPlan {
                 let before = version.is_some_and(|version| version < applied.version);
                 if *file == name || (*file < name) != before {
                     let [file, name] = [file, &name].map(|name| self.folder.shown(name));
-                    return Err(misplaced(&file, before, &name, applied.version));
+                    return Err(misplaced_migration(&file, before, &name, applied.version));
                 }
             }
             self.add(name, &applied.sql)?;
@@ -295,7 +295,7 @@ impl PullPlan {
 }
 
 /// The refusal of a file that is on the wrong side of a migration which the server has and the folder does not.
-fn misplaced(file: &Path, before: bool, path: &Path, version: u32) -> Failure {
+fn misplaced_migration(file: &Path, before: bool, path: &Path, version: u32) -> Failure {
     let side = if before { "before" } else { "behind" };
     Failure::new(
         Exit::Conflict,
@@ -309,7 +309,7 @@ fn misplaced(file: &Path, before: bool, path: &Path, version: u32) -> Failure {
 }
 
 /// A manifest for a project as it is.
-fn fresh(state: &State) -> Manifest {
+fn manifest_of(state: &State) -> Manifest {
     let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let backend = state.backend.as_ref();
     let rooms = backend.map(|backend| backend.realtime.enabled);
@@ -325,7 +325,7 @@ fn fresh(state: &State) -> Manifest {
 }
 
 /// Whether a manifest has a page for a frontend.
-fn is_named(manifest: &Manifest, state: &State, frontend: &Frontend) -> Result<bool> {
+fn has_page_for(manifest: &Manifest, state: &State, frontend: &Frontend) -> Result<bool> {
     for slug in manifest.pages.keys() {
         let is_other = |slug: &str| manifest.pages.contains_key(slug);
         let found = state.frontend_of(slug, is_other)?;
@@ -336,7 +336,7 @@ fn is_named(manifest: &Manifest, state: &State, frontend: &Frontend) -> Result<b
     Ok(false)
 }
 
-fn missing(name: &str) -> Failure {
+fn no_such_project(name: &str) -> Failure {
     Failure::new(
         Exit::NotFound,
         "No such project",

@@ -29,7 +29,7 @@ pub(super) enum Step {
 
 impl Step {
     /// The point at which it is done, for tests that end the process there.
-    pub(super) fn done(&self) -> &'static str {
+    pub(super) fn fault_point(&self) -> &'static str {
         match self {
             Self::Project => "apply.project",
             Self::Backend => "apply.backend",

@@ -13,7 +13,7 @@ use super::error::{Exit, Failure, Result};
 /// The profile of a login that names none.
 pub(super) const DEFAULT: &str = "default";
 /// Where `svc serve` listens unless told otherwise.
-const LOCAL: &str = "http://localhost:8080";
+const DEFAULT_SERVER: &str = "http://localhost:8080";
 /// The name of our directory among those of other programs.
 const DIRECTORY: &str = "svc";
 /// The name of the file in it.
@@ -88,10 +88,10 @@ impl Remote {
     /// # Errors
     /// When the profile is not there, or the address is none.
     pub(super) fn target(&self) -> Result<Target> {
-        self.chosen(environment(), &Profiles::read()?)
+        self.resolve(environment(), &Profiles::read()?)
     }
 
-    fn chosen(&self, environment: Environment, known: &Profiles) -> Result<Target> {
+    fn resolve(&self, environment: Environment, known: &Profiles) -> Result<Target> {
         let server = match (&self.profile, &self.server) {
             (None, Some(server)) => Some(server.clone()),
             (None, None) => environment.server,
@@ -111,7 +111,7 @@ impl Remote {
         let named = self.profile.clone().or(environment.profile);
         let Some(name) = named.or_else(|| known.current.clone()) else {
             return Ok(Target {
-                server: address(LOCAL)?,
+                server: address(DEFAULT_SERVER)?,
                 credential: environment.credential,
             });
         };
@@ -192,7 +192,7 @@ fn is_local(server: &Url) -> bool {
 }
 
 /// Whether what is sent to a server can be read on the way.
-pub(super) fn is_open(server: &Url) -> bool {
+pub(super) fn is_unencrypted(server: &Url) -> bool {
     server.scheme() == "http" && !is_local(server)
 }
 

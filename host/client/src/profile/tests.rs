@@ -90,12 +90,12 @@ fn a_credential_goes_to_its_own_server_alone() {
             server: Url::parse(server).unwrap(),
             credential: credential.map(str::to_owned),
         };
-        let found = remote.chosen(environment, &known()).unwrap();
+        let found = remote.resolve(environment, &known()).unwrap();
         assert!(found == expected, "{remote:?}: {found:?} for {server}");
     }
-    let nobody = remote(None, None).chosen(none.clone(), &Profiles::default());
+    let nobody = remote(None, None).resolve(none.clone(), &Profiles::default());
     assert_eq!(nobody.unwrap().server.as_str(), "http://localhost:8080/");
-    assert!(remote(Some("none"), None).chosen(none, &known()).is_err());
+    assert!(remote(Some("none"), None).resolve(none, &known()).is_err());
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn addresses_are_those_of_servers() {
         ("http://[::1]:1", false),
         ("http://10.0.0.1", true),
     ] {
-        assert_eq!(is_open(&address(text).unwrap()), open, "{text}");
+        assert_eq!(is_unencrypted(&address(text).unwrap()), open, "{text}");
     }
 }
 

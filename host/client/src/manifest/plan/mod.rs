@@ -41,7 +41,7 @@ impl Plan {
         plan.pages(api, folder, state).await?;
         plan.about(folder, state)?;
         if let Some(state) = state {
-            plan.try_out(api, folder, state, &pending).await?;
+            plan.dry_run(api, folder, state, &pending).await?;
         }
         Ok(plan)
     }
@@ -150,7 +150,7 @@ impl Plan {
             }
             let mut more = Vec::new();
             if !same {
-                more.push(size(api, &state.project.id, &frontend.slug, page).await?);
+                more.push(change_size(api, &state.project.id, &frontend.slug, page).await?);
             }
             if retitled {
                 more.push("title".to_owned());
@@ -194,7 +194,7 @@ impl Plan {
     }
 
     /// Lets the server try what it can: what it refuses is said before anything has changed.
-    async fn try_out(
+    async fn dry_run(
         &mut self,
         api: &Api,
         folder: &Folder,
@@ -349,7 +349,7 @@ fn check_type(page: &LocalPage, there: svc_sources::ContentType) -> Result<()> {
 }
 
 /// How much of a page changes.
-async fn size(api: &Api, project: &str, slug: &str, page: &LocalPage) -> Result<String> {
+async fn change_size(api: &Api, project: &str, slug: &str, page: &LocalPage) -> Result<String> {
     let live = api.call(&calls::CONTENT, &[project, slug]).answer().await?;
     let old = live["content"].as_str().unwrap_or_default();
     Ok(Difference::between((slug, old), (slug, &page.source.content)).size())
