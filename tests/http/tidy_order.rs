@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Layers of `host/src`, from the ground up, as ARCHITECTURE draws them: a part may use the layers below its own. Parts of one
 /// layer do not know each other.
 const LAYERS: &[&[&str]] = &[
-    &["config", "data_lock", "outbound", "private", "telemetry", "terminal"],
+    &["config", "data_lock", "private", "telemetry"],
     &["content", "control", "data_dir", "issuers", "log", "tls"],
     &["edge", "http", "overview"],
     &["stripe", "workspaces"],
@@ -18,12 +18,11 @@ const LAYERS: &[&[&str]] = &[
     &["check", "guests", "payments", "realtime"],
     &["backup", "envelope"],
     &["accounts"],
-    &["mcp", "operations"],
-    &["app", "openapi"],
+    &["operations"],
+    &["app", "mcp", "openapi"],
     &["guides", "operators"],
     &["router"],
     &["server"],
-    &["client"],
     &["cli"],
 ];
 

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+pub mod digest;
 pub mod disk;
 pub mod fault;
 pub mod file_lock;
@@ -18,6 +19,7 @@ mod processor;
 pub mod random;
 pub mod sqlite;
 mod stopwatch;
+pub mod terminal;
 pub mod threads;
 pub mod turns;
 

@@ -14,7 +14,6 @@ mod bindings;
 mod cache;
 mod calls;
 mod choice;
-mod content_type;
 mod drawings;
 mod engine;
 mod fair_queue;
@@ -49,7 +48,6 @@ use trial::Trials;
 pub use admission::{COMPONENT_BYTES, Inspection, inspect, read};
 pub use calls::{Calls, Cost};
 pub use choice::{Choice, Choices, Origin, newest_first};
-pub use content_type::{ContentType, UnknownContentType};
 pub use flow::{Class, Flow};
 pub use gate::{SCRIPT_BYTES, STATEMENT_BYTES};
 pub use lane::{Busy, Lane, StopSignal};
@@ -57,6 +55,7 @@ pub use limits::{GuestLimits, LEAST_GATE_MEMORY, LEAST_RENDER_MEMORY, Limits, Pa
 pub use metrics::Metrics;
 pub use registry::{Applied, built_in};
 pub use renderer::{DIAGRAM_BYTES, DIAGRAMS};
+pub use svc_sources::{ContentType, UnknownContentType};
 pub use tally::{Spread, Total, Usage};
 pub use trial::Fallen;
 pub use values::{

@@ -4,8 +4,8 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use super::content_type::ContentType;
 use super::values::GuestDigest;
+use svc_sources::ContentType;
 
 /// The one script that a page may be given.
 #[derive(Clone, Debug, Eq, PartialEq)]

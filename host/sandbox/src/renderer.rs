@@ -9,7 +9,6 @@ use super::Inner;
 use super::bindings::render::RenderPre;
 use super::bindings::render::exports::svc::render::renderer as wit;
 use super::bindings::render::svc::render::types;
-use super::content_type::ContentType;
 use super::drawings::{note, spans, splice};
 use super::engine::{self, CallFailure, Function};
 use super::flow::{Class, Flow};
@@ -22,6 +21,7 @@ use super::values::{
     Budget, Malformed, RenderFailure, Rendered, Source, SourcePlace, UndrawnDiagram,
 };
 use super::wasi::CallState;
+use svc_sources::ContentType;
 
 /// How many diagrams of a page are drawn; further ones show their source.
 pub const DIAGRAMS: usize = 20;
