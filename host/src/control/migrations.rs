@@ -23,6 +23,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("../../migrations/0012_counters.sql"),
     include_str!("../../migrations/0013_homes.sql"),
     include_str!("../../migrations/0014_payment_endings.sql"),
+    include_str!("../../migrations/0017_checkout_cookies.sql"),
 ];
 /// Before this schema what was deleted stayed in free space.
 const FORGETFUL: u32 = 5;

@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
 use super::answer::{self, Place, disabled_page, platform_page};
 use super::pages::{self, Kind};
-use super::password::routes::unlock_cookie;
+use super::password::routes::unlock_tokens;
 use super::requests::DeployRequest;
 use super::serve::LookupError;
 use super::views::Deployed;
@@ -95,7 +95,7 @@ pub async fn show(
         Err(LookupError::Disabled) => return Ok(disabled_page(&deployments.config)),
         Err(error) => return Err(error.into()),
     };
-    if !deployments.is_unlocked(&page, unlock_cookie(headers).as_deref()) {
+    if !deployments.is_unlocked(&page, unlock_tokens(headers)) {
         return Ok(platform_page(
             StatusCode::UNAUTHORIZED,
             &forms::locked(slug, false),
@@ -154,7 +154,7 @@ pub async fn reveal(
     let (Parts { headers, .. }, _) = body.raw().await?;
     check_origin(&deployments.config, &context, &headers)?;
     check_navigation(&headers)?;
-    if !deployments.is_unlocked(&page, unlock_cookie(&headers).as_deref()) {
+    if !deployments.is_unlocked(&page, unlock_tokens(&headers)) {
         return Ok(platform_page(
             StatusCode::UNAUTHORIZED,
             &forms::locked(&slug, false),
@@ -194,7 +194,7 @@ pub async fn raw(
     if page.one_time {
         return Err(Problem::not_found());
     }
-    if !deployments.is_unlocked(&page, unlock_cookie(&headers).as_deref()) {
+    if !deployments.is_unlocked(&page, unlock_tokens(&headers)) {
         return Err(Problem::new(
             Code::Unauthorized,
             "This page is protected. Unlock it with its password first.",

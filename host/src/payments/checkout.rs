@@ -10,6 +10,7 @@ use super::service::{Payments, settle};
 use super::store;
 use super::views::CheckoutView;
 use super::visitor::{Visitor, hash};
+use crate::control;
 use crate::deployments::pages::Page;
 use crate::projects;
 use crate::stripe::{NewCheckout, Purchase, Stripe, StripeError};
@@ -93,6 +94,7 @@ impl Payments {
             return_to: wanted.return_to.to_string(),
             user_id: visitor.user.map(|user| user.user_id),
             cookie: hash(&fresh),
+            host_cookie: visitor.secure,
             provider_id: None,
             provider_url: None,
             attempt: 0,
@@ -185,10 +187,13 @@ impl Payments {
     }
 }
 
-/// Stores a session, or finds the one of a click just before. A visitor whose cookie we gave keeps it, so that all their purchases
-/// stay together; any other value might be known to whoever set it.
+/// Stores a session, or finds the one of a click just before; returns it with the value of its cookie.
+///
+/// A visitor without a sign-in keeps the cookie that we gave, so that all purchases stay together. Over plain HTTP a sibling may have set it,
+/// who would see what is bought with it; so a visitor with a sign-in gets a fresh one, and what that visitor had bought with the other moves
+/// to it.
 fn store_session(
-    tx: &crate::control::Tx<'_>,
+    tx: &control::Tx<'_>,
     mut session: Session,
     fresh: String,
     known: Option<String>,
@@ -199,16 +204,24 @@ fn store_session(
     }
     let since = now.plus_seconds(-COOKIE_SECONDS);
     let mut token = fresh;
+    let is_signed_in = session.user_id.is_some();
     if let Some((cookie, value)) = known.map(|value| (hash(&value), value))
-        && store::knows_cookie(tx, &session.deployment, &cookie, since)
-            .map_err(crate::control::Error::from)?
+        && store::knows_cookie(tx, &session.deployment, (&cookie, session.host_cookie), since)
+            .map_err(control::Error::from)?
     {
-        (session.cookie, token) = (cookie, value);
-        let clicked = now.plus_seconds(-DOUBLE_CLICK);
-        let before = store::same_purchase(tx, &session, clicked);
-        if let Some(before) = before.map_err(crate::control::Error::from)? {
-            return Ok((before, token));
+        if is_signed_in {
+            store::move_to_cookie(tx, &session, &cookie)?;
+        } else {
+            (session.cookie, token) = (cookie, value);
         }
+    }
+    let clicked = now.plus_seconds(-DOUBLE_CLICK);
+    let before = store::same_purchase(tx, &session, clicked);
+    if let Some(before) = before.map_err(control::Error::from)? {
+        if is_signed_in {
+            store::set_cookie(tx, &before.id, &session.cookie, session.host_cookie)?;
+        }
+        return Ok((before, token));
     }
     store::insert_session(tx, &session)?;
     Ok((session, token))

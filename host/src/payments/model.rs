@@ -138,6 +138,8 @@ pub struct Session {
     pub user_id: Option<String>,
     /// SHA-256 of the checkout cookie's value.
     pub cookie: [u8; 32],
+    /// Whether only the page's own host could set that cookie.
+    pub host_cookie: bool,
     /// The provider's hosted checkout.
     pub provider_id: Option<String>,
     /// Where the visitor pays.
@@ -166,9 +168,10 @@ impl Session {
     }
 }
 
-/// An address as it is compared: providers and people write it in either case.
+/// Returns an address as it is compared: people write it in either case. ASCII's alone, because a letter of another alphabet may be
+/// somebody else's: the lower case of the Kelvin sign is `k`.
 pub fn email_key(email: &str) -> String {
-    email.trim().to_lowercase()
+    email.trim_ascii().to_ascii_lowercase()
 }
 
 /// Why something about payments cannot be had.

@@ -5,15 +5,14 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use cookie::{Cookie, SameSite};
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
 
 use super::checkout::{Wanted, return_address};
 use super::model::COOKIE_SECONDS;
 use super::requests::{AddPrice, BeginCheckout, ListSessions};
 use super::views::{CatalogView, CheckoutView, PaymentList, PricedView, SessionList};
-use super::visitor::{Visitor, cookie_name};
+use super::visitor::{Visitor, cookie};
 use super::{Payments, operations};
 use crate::access::idempotency::{Repeatable, Route};
 use crate::access::{Editor, Viewer, to_the_end};
@@ -194,19 +193,12 @@ pub async fn checkout(
     let visitor = Visitor::of(&till.visitors, &context.host, &page, &headers).await?;
     let beginning = Arc::clone(&till.payments).begin(Arc::clone(&page), visitor, wanted);
     let begun = to_the_end(beginning).await?;
-    let cookie = Cookie::build((cookie_name(&page.id), begun.token))
-        .path(format!("/{slug}"))
-        .http_only(true)
-        .same_site(SameSite::Lax)
-        .secure(till.config.secure)
-        .max_age(time::Duration::seconds(COOKIE_SECONDS))
-        .build();
+    let cookie = cookie(&page.id, &slug, till.config.secure).give(&begun.token, COOKIE_SECONDS)?;
     let mut response = if negotiate::names(&headers, "application/json") {
         Json(begun.view).into_response()
     } else {
         (StatusCode::SEE_OTHER, [(header::LOCATION, begun.view.url)]).into_response()
     };
-    let cookie = HeaderValue::try_from(cookie.to_string()).map_err(|e| Problem::internal(&e))?;
     let headers = response.headers_mut();
     headers.insert(header::SET_COOKIE, cookie);
     headers.insert(header::CACHE_CONTROL, pages::PRIVATE);

@@ -76,7 +76,7 @@ impl Payments {
         page: &Page,
         visitor: Visitor,
     ) -> Result<Vec<(Session, MatchedBy)>, PaymentError> {
-        if visitor.user.is_none() && visitor.token.is_none() {
+        if visitor.is_unknown() {
             return Ok(Vec::new());
         }
         let deployment = page.id;

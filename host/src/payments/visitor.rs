@@ -6,7 +6,8 @@ use ring::digest::{SHA256, digest};
 use crate::control;
 use crate::deployments::pages::Page;
 use crate::http::hosts::Host;
-use crate::visitors::{Identity, Visitors, token_of};
+use crate::http::cookies::{HostCookie, host_token, token};
+use crate::visitors::{Identity, Visitors};
 use svc_base::ids::DeploymentId;
 
 /// Visitor, as far as is known.
@@ -16,6 +17,11 @@ pub struct Visitor {
     pub user: Option<Identity>,
     /// The checkout cookie's value, which nobody has looked up yet.
     pub token: Option<String>,
+    /// The value of the cookie under its name without a prefix, where visitors come over https: what a browser was given before names had
+    /// prefixes. A sibling may have set it, so it only shows what was bought with it then.
+    pub former_token: Option<String>,
+    /// Whether visitors come over https, so that nobody else can have set `token`.
+    pub secure: bool,
 }
 
 impl Visitor {
@@ -27,16 +33,30 @@ impl Visitor {
         headers: &HeaderMap,
     ) -> Result<Self, control::Error> {
         let session = visitors.caller(host, page, headers).await?;
-        let token = token_of(headers, &cookie_name(&page.id));
+        let (name, secure) = (cookie_name(&page.id), visitors.is_secure());
+        let former = if secure { token(headers, &name) } else { None };
         Ok(Self {
             user: session.map(|session| session.identity()),
-            token: token.map(str::to_owned),
+            token: host_token(headers, &name, secure).map(str::to_owned),
+            former_token: former.map(str::to_owned),
+            secure,
         })
     }
 }
 
-/// The name of a frontend's checkout cookie.
-pub(super) fn cookie_name(page: &DeploymentId) -> String {
+impl Visitor {
+    /// Whether nothing tells who it is.
+    pub fn is_unknown(&self) -> bool {
+        self.user.is_none() && self.token.is_none() && self.former_token.is_none()
+    }
+}
+
+/// Returns the checkout cookie of the frontend at `slug`.
+pub(super) fn cookie(page: &DeploymentId, slug: &str, secure: bool) -> HostCookie {
+    HostCookie::of_page(&cookie_name(page), slug, secure)
+}
+
+fn cookie_name(page: &DeploymentId) -> String {
     format!("svc_checkout_{page}")
 }
 

@@ -30,6 +30,5 @@ mod state;
 mod store;
 mod tickets;
 
-pub use cookies::token_of;
 pub use model::{Identity, Session, VisitorId};
 pub use service::{Visitors, end_not_allowed};

@@ -63,7 +63,7 @@ pub async fn login(
         return Ok(leads(&flow::at_home(&place.origin, &slug, uri.query())));
     }
     let secure = visitors.config.secure;
-    let browser = cookies::browser_of(&headers, secure);
+    let browser = cookies::browser_token(&headers, secure);
     Ok(match visitors.begin(&place, wanted, browser).await? {
         Begun::Choose(offered, back) => page(&pages::chooser(&slug, &offered, &back)),
         Begun::Back(location) => leads(&location),
@@ -110,7 +110,7 @@ pub async fn callback(
         iss,
         error,
     };
-    let browser = cookies::browser_of(&headers, visitors.config.secure).map(str::to_owned);
+    let browser = cookies::browser_token(&headers, visitors.config.secure).map(str::to_owned);
     // A browser that hangs up leaves no sign-in half done at the provider.
     let coming = async move {
         visitors
@@ -144,10 +144,9 @@ pub async fn complete(
     // One that is sent twice is none.
     let ticket = one(uri.query(), "ticket").unwrap_or_default();
     let secure = visitors.config.secure;
-    let browser = cookies::browser_of(&headers, secure).map(str::to_owned);
-    let name = cookies::session_name(&place.page.id);
-    let before = cookies::token_of(&headers, &name).map(sessions::key_of);
+    let browser = cookies::browser_token(&headers, secure).map(str::to_owned);
     let deployment = place.page.id;
+    let before = cookies::session_token(&headers, &deployment, secure).map(sessions::key_of);
     let completing = async move {
         let (ticket, browser) = (ticket.as_deref(), browser.as_deref());
         visitors.complete(&place, ticket, browser, before).await

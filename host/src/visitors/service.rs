@@ -70,6 +70,11 @@ impl Visitors {
         move |change| held.follow(change)
     }
 
+    /// Whether visitors come over https, so that only a page's own host may set its cookies.
+    pub fn is_secure(&self) -> bool {
+        self.config.secure
+    }
+
     /// The frontend's own origin; a quick share has none.
     pub(super) fn origin(&self, page: &Page) -> Option<String> {
         match &page.kind {

@@ -134,7 +134,7 @@ impl Visitors {
         if !is_at_home(&self.config, host, page) {
             return Ok(None);
         }
-        let Some(token) = cookies::token_of(headers, &cookies::session_name(&page.id)) else {
+        let Some(token) = cookies::session_token(headers, &page.id, self.config.secure) else {
             return Ok(None);
         };
         let session = self.session(key_of(token)).await?;
@@ -238,7 +238,7 @@ impl Visitors {
         page: &Page,
         headers: &HeaderMap,
     ) -> Result<(), control::Error> {
-        let token = cookies::token_of(headers, &cookies::session_name(&page.id));
+        let token = cookies::session_token(headers, &page.id, self.config.secure);
         let Some(key) = token.map(key_of) else {
             return Ok(());
         };
