@@ -99,6 +99,13 @@ impl Deployments {
         Ok(page)
     }
 
+    /// Whether a page is asked for elsewhere than on the origin that its project has.
+    pub(super) fn is_away(&self, host: &Host, page: &Page) -> bool {
+        page.is_frontend()
+            && !matches!(host, Host::Project(_))
+            && self.config.sites_domain.is_some()
+    }
+
     /// Whether a page may still be shown at all.
     ///
     /// # Errors

@@ -206,8 +206,13 @@ fn store_session(
     let mut token = fresh;
     let is_signed_in = session.user_id.is_some();
     if let Some((cookie, value)) = known.map(|value| (hash(&value), value))
-        && store::knows_cookie(tx, &session.deployment, (&cookie, session.host_cookie), since)
-            .map_err(control::Error::from)?
+        && store::knows_cookie(
+            tx,
+            &session.deployment,
+            (&cookie, session.host_cookie),
+            since,
+        )
+        .map_err(control::Error::from)?
     {
         if is_signed_in {
             store::move_to_cookie(tx, &session, &cookie)?;

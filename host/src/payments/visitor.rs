@@ -5,8 +5,8 @@ use ring::digest::{SHA256, digest};
 
 use crate::control;
 use crate::deployments::pages::Page;
-use crate::http::hosts::Host;
 use crate::http::cookies::{HostCookie, host_token, token};
+use crate::http::hosts::Host;
 use crate::visitors::{Identity, Visitors};
 use svc_base::ids::DeploymentId;
 

@@ -123,15 +123,9 @@ pub fn is_view(host: &Host, request: &Request) -> bool {
 /// Answers a page view: by far the most requests, and the router's boxes would cost it as much as the page does.
 pub async fn view(app: &App, host: &Host, request: &Parts) -> Response {
     let slug = slug(&request.uri).unwrap_or_default();
-    deployments::show(
-        &app.deployments,
-        host,
-        slug,
-        &request.method,
-        &request.headers,
-    )
-    .await
-    .into_response()
+    deployments::show(&app.deployments, host, slug, request)
+        .await
+        .into_response()
 }
 
 /// Whether a request is a call of an action, which `call` answers as the route `POST /{slug}/api/op` does.

@@ -143,3 +143,97 @@ async fn a_click_of_somebody_else_in_the_same_browser_is_another_purchase() {
     begun.dedup();
     assert_eq!(begun.len(), 3);
 }
+
+/// The checkout cookie of a browser, as it is sent.
+fn checkout_cookie(browser: &Browser) -> String {
+    let mut found = browser.cookies.iter();
+    let found = found.rfind(|one| one.name.starts_with("svc_checkout_"));
+    let found = found.expect("a checkout cookie");
+    format!("{}={}", found.name, found.value)
+}
+
+#[tokio::test]
+async fn what_a_signed_in_visitor_buys_is_not_seen_by_the_cookie_of_another() {
+    let place = Place::developing().await;
+    let price = priced(&place).await;
+    let mut attacker = place.browser();
+    begin(&place, &mut attacker, &price).await;
+    let planted = checkout_cookie(&attacker);
+
+    // A sibling has set its own cookie in the browser of the victim.
+    let mut victim = place.browser();
+    let mut cookie = attacker.cookies.last().unwrap().clone();
+    cookie.line = String::new();
+    victim.cookies.push(cookie);
+    place
+        .sign_in(&mut victim, "name=Eve&email=eve%40example.com", "")
+        .await;
+    buy(&place, &mut victim, &price, "somewhere@example.com").await;
+    assert_ne!(checkout_cookie(&victim), planted);
+    assert_eq!(owned(&place, &mut attacker).await, []);
+    let by_id = [(json!("somewhere@example.com"), json!("user_id"))];
+    assert_eq!(owned(&place, &mut victim).await, by_id);
+
+    // Each checkout has a fresh one, a second click on the same button too, and all of them are found by the last.
+    let before = checkout_cookie(&victim);
+    let first = begin(&place, &mut victim, &price).await;
+    let between = checkout_cookie(&victim);
+    let again = begin(&place, &mut victim, &price).await;
+    assert_eq!(first, again);
+    let after = checkout_cookie(&victim);
+    assert!(before != between && between != after && before != after);
+    let (at, _) = victim.open(&text(&again["url"])).await;
+    let paid = victim.submit(&at, "outcome=pay&email=second%40example.com");
+    paid.await.expect(303);
+    let logout = place.url("/auth/logout");
+    let out = victim.ask(Method::POST, &logout, from(&place.origin), None);
+    out.await.expect(204);
+    let by_cookie = |email: &str| (json!(email), json!("cookie"));
+    assert_eq!(
+        owned(&place, &mut victim).await,
+        [
+            by_cookie("second@example.com"),
+            by_cookie("somewhere@example.com")
+        ]
+    );
+}
+
+#[tokio::test]
+async fn what_was_bought_before_signing_in_moves_to_the_fresh_cookie() {
+    let place = Place::developing().await;
+    let price = priced(&place).await;
+    let mut browser = place.browser();
+    buy(&place, &mut browser, &price, "first@example.com").await;
+    let former = checkout_cookie(&browser);
+    place
+        .sign_in(&mut browser, "name=Ada&email=ada%40example.com", "")
+        .await;
+    buy(&place, &mut browser, &price, "second@example.com").await;
+    let all = [
+        (json!("second@example.com"), json!("user_id")),
+        (json!("first@example.com"), json!("cookie")),
+    ];
+    assert_eq!(owned(&place, &mut browser).await, all);
+    let mut elsewhere = place.browser();
+    let headers = HeaderMap::from_iter([("cookie".parse().unwrap(), former.parse().unwrap())]);
+    let status = place.url("/payments/status");
+    let told = elsewhere.ask(Method::GET, &status, headers, None).await;
+    assert_eq!(told.expect(200).json(), json!({ "payments": [] }));
+}
+
+#[tokio::test]
+async fn an_address_is_the_same_in_the_cases_of_ascii_alone() {
+    let place = Place::developing().await;
+    let price = priced(&place).await;
+    let mut payer = place.browser();
+    // The first letter is the Kelvin sign, whose lower case is `k`.
+    buy(&place, &mut payer, &price, "%E2%84%AAate@example.com").await;
+    let mut kate = place.browser();
+    place
+        .sign_in(&mut kate, "name=Kate&email=kate%40example.com", "")
+        .await;
+    assert_eq!(owned(&place, &mut kate).await, []);
+    buy(&place, &mut payer, &price, "KATE@EXAMPLE.com").await;
+    let by_email = [(json!("KATE@EXAMPLE.com"), json!("email"))];
+    assert_eq!(owned(&place, &mut kate).await, by_email);
+}

@@ -89,7 +89,9 @@ mod tests {
         let page = DeploymentId::new(&clock, &random).unwrap();
         let other = DeploymentId::new(&clock, &random).unwrap();
         let token = unlock_token(&key, &page, "hash", Timestamp(1_000));
-        let check = |page, hash, at, token: &str| unlocks(&key, page, hash, Timestamp(at), token.as_bytes());
+        let check = |page, hash, at, token: &str| {
+            unlocks(&key, page, hash, Timestamp(at), token.as_bytes())
+        };
         assert!(check(&page, "hash", 999, &token));
         assert!(!check(&page, "hash", 1_000, &token), "over");
         assert!(!check(&other, "hash", 0, &token), "another page");
