@@ -5,7 +5,6 @@
 
 pub mod check;
 pub mod dev;
-pub mod inspect;
 pub mod model;
 pub mod operations;
 pub mod operators;
@@ -19,8 +18,7 @@ pub mod views;
 mod cookies;
 mod failures;
 mod flow;
-mod github;
-mod oidc;
+mod kinds;
 mod pages;
 mod places;
 mod problems;

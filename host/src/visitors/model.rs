@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::control;
+use crate::deployments::serve::LookupError;
+use crate::projects::ProjectError;
 use crate::workspaces::credential;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, ProjectId};
@@ -217,6 +219,27 @@ impl Failure {
 /// Why something about visitors could not be done.
 #[derive(Debug, thiserror::Error)]
 pub enum VisitorError {
+    /// A quick share has no sign-in.
+    #[error("the page has no sign-in")]
+    NoSignIn,
+    /// No provider is configured that the project offers.
+    #[error("no provider is configured")]
+    Unconfigured,
+    /// A sign-in of the page with this slug asks to lead back elsewhere.
+    #[error("`return_to` is no path of `{0}`")]
+    ReturnTo(String),
+    /// Nothing tells which sign-in a provider's answer belongs to.
+    #[error("the sign-in was not begun here")]
+    UnknownSignIn,
+    /// The frontend that a sign-in began on is gone.
+    #[error("the frontend is gone")]
+    Gone,
+    /// The page is not there, or disabled.
+    #[error(transparent)]
+    Page(#[from] LookupError),
+    /// The project cannot be looked up.
+    #[error(transparent)]
+    Project(#[from] ProjectError),
     /// The database's.
     #[error(transparent)]
     Store(#[from] control::Error),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::model::{Visitor, VisitorError};
 use super::providers::Providers;
-use super::sessions::Held;
+use super::sessions::HeldSessions;
 use super::state::States;
 use super::store;
 use super::tickets::Tickets;
@@ -34,7 +34,7 @@ pub struct Visitors {
     pub(super) providers: Providers,
     pub(super) states: States,
     pub(super) tickets: Tickets,
-    pub(super) held: Arc<Held>,
+    pub(super) held: Arc<HeldSessions>,
 }
 
 impl Visitors {

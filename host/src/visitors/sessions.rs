@@ -26,13 +26,13 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Sessions in memory. What is read while one ends is not kept.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct HeldSessions {
     sessions: Cache<SessionKey, Arc<Session>>,
     /// Counts ends; held while memory is written, so that no end comes in between.
     ends: Mutex<u64>,
 }
 
-impl Default for Held {
+impl Default for HeldSessions {
     fn default() -> Self {
         Self {
             sessions: Cache::new(HELD),
@@ -41,7 +41,7 @@ impl Default for Held {
     }
 }
 
-impl Held {
+impl HeldSessions {
     /// Forgets what a change has ended.
     pub(super) fn follow(&self, change: &Change) {
         match change {
@@ -198,7 +198,7 @@ impl Visitors {
         page: &Page,
         project: ProjectId,
         provider: &str,
-        who: SignedIn,
+        signed_in: SignedIn,
         before: Option<SessionKey>,
     ) -> Result<Option<String>, VisitorError> {
         let token = credential::secret(&self.random)?;
@@ -210,7 +210,7 @@ impl Visitors {
             if !offers {
                 return Ok(false);
             }
-            let visitor = store::sign_in(tx, &project, &provider, &who, &fresh, now)?;
+            let visitor = store::sign_in(tx, &project, &provider, &signed_in, &fresh, now)?;
             if let Some(before) = before {
                 store::end_session(tx, &before)?;
             }
@@ -219,7 +219,7 @@ impl Visitors {
                 visitor,
                 deployment,
                 project,
-                profile: who.profile,
+                profile: signed_in.profile,
                 provider,
                 expires_at: now.plus_seconds(SESSION_SECONDS),
                 seen_at: now,

@@ -2,8 +2,10 @@
 
 use http::{HeaderMap, Method};
 use serde_json::{Value, json};
+use svc_tests::TestServer;
 use svc_tests::browser::Browser;
 
+use super::{Shop, provider};
 use crate::account::text;
 use crate::visitors::Place;
 
@@ -236,4 +238,70 @@ async fn an_address_is_the_same_in_the_cases_of_ascii_alone() {
     buy(&place, &mut payer, &price, "KATE@EXAMPLE.com").await;
     let by_email = [(json!("KATE@EXAMPLE.com"), json!("email"))];
     assert_eq!(owned(&place, &mut kate).await, by_email);
+}
+
+#[tokio::test]
+async fn what_was_bought_before_cookies_were_the_hosts_own_is_shown_by_the_former_one() {
+    let builder = TestServer::builder()
+        .settings(|settings| settings.base_url = Some("https://svc.test".parse().unwrap()));
+    let shop = Shop::of(builder).await;
+    let price = shop.price(json!({})).await;
+    let bought = async |cookie: &str| {
+        let headers = [
+            ("host", "svc.test"),
+            ("accept", "application/json"),
+            ("cookie", cookie),
+        ];
+        let body = json!({ "price": price });
+        let mut request = shop.server.json("/shop/payments/checkout", &body);
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        let begun = svc_tests::Ask::answer(request).await.expect(200);
+        let line = begun.header("set-cookie").unwrap().to_owned();
+        let checkout = text(&begun.json()["url"])
+            .rsplit('/')
+            .next()
+            .unwrap()
+            .to_owned();
+        let paid = provider::checkout(&checkout, "paid");
+        let id = format!("evt_{checkout}");
+        shop.tell(&provider::event(
+            &id,
+            "checkout.session.completed",
+            10,
+            &paid,
+        ))
+        .await;
+        line
+    };
+    let owned = async |cookie: &str| {
+        let status = shop.server.get("/shop/payments/status");
+        let status = status.header("host", "svc.test").header("cookie", cookie);
+        let status = svc_tests::Ask::answer(status).await.expect(200).json();
+        status["payments"].as_array().unwrap().len()
+    };
+    let line = bought("").await;
+    for attribute in ["Secure", "HttpOnly", "Path=/", "SameSite=Lax"] {
+        assert!(line.split("; ").any(|one| one == attribute), "{line}");
+    }
+    let own = line.split(';').next().unwrap();
+    let former = own.strip_prefix("__Host-").expect("the prefix");
+    assert_eq!((owned(own).await, owned(former).await), (1, 0));
+
+    // As if it had been bought before.
+    let app = shop.server.server().app();
+    let before = app.control.write(|tx| {
+        tx.execute("UPDATE payment_sessions SET host_cookie = 0", [])?;
+        Ok::<_, svc::control::Error>(())
+    });
+    before.await.unwrap();
+    assert_eq!((owned(own).await, owned(former).await), (0, 1));
+    // A sibling may have set it, so that nothing new is seen by it.
+    let fresh = bought(former).await;
+    let fresh = fresh.split(';').next().unwrap();
+    assert_ne!(fresh, own);
+    assert_eq!((owned(fresh).await, owned(former).await), (1, 1));
+    assert_eq!(owned(&format!("{fresh}; {former}")).await, 2);
+    assert_eq!(owned(&format!("{fresh}; {fresh}")).await, 0);
 }
