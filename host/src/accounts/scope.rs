@@ -60,7 +60,7 @@ impl UserScope {
 }
 
 impl HasFloor for UserScope {
-    // Whoever is in a workspace, and whoever is in none yet.
+    // It takes no role in any workspace.
     const ROLE: Role = Viewer::ROLE;
 }
 

@@ -10,7 +10,7 @@ use super::OperatorArgs;
 use crate::client;
 use crate::outbound::Outbound;
 use crate::overview::running;
-use crate::stripe::dev::{Deed, routes};
+use crate::stripe::dev::{PaymentAction, routes};
 
 const TIME: Duration = Duration::from_secs(30);
 
@@ -62,13 +62,13 @@ impl Developing {
         let Some(World::Payment(payment)) = self.world else {
             return Ok(client::Command::dev(self.folder).await);
         };
-        let (deed, of) = match payment {
-            Payment::Refund(of) => (Deed::Refund, of),
-            Payment::Dispute(of) => (Deed::Dispute, of),
-            Payment::Renew(of) => (Deed::Renew, of),
-            Payment::Cancel(of) => (Deed::Cancel, of),
+        let (action, of) = match payment {
+            Payment::Refund(of) => (PaymentAction::Refund, of),
+            Payment::Dispute(of) => (PaymentAction::Dispute, of),
+            Payment::Renew(of) => (PaymentAction::Renew, of),
+            Payment::Cancel(of) => (PaymentAction::Cancel, of),
         };
-        let document = ask(&of, deed).await?;
+        let document = ask(&of, action).await?;
         let events = document["events"].as_array().into_iter().flatten();
         let events: Vec<&str> = events.filter_map(Value::as_str).collect();
         of.args.answer(&document, &events.join("\n"))
@@ -76,18 +76,18 @@ impl Developing {
 }
 
 /// Asks the running server, which is the provider.
-async fn ask(of: &Of, deed: Deed) -> anyhow::Result<Value> {
+async fn ask(of: &Of, action: PaymentAction) -> anyhow::Result<Value> {
     let data = of.args.installation()?;
     let said = running::read(&data)?;
     let said = said.context("no server runs on this data directory: start `svc serve --dev`")?;
-    let deed = Deed::ALL.iter().find(|(_, one)| *one == deed);
-    let deed = deed.map_or("", |(name, _)| name);
+    let action = PaymentAction::ALL.iter().find(|(_, one)| *one == action);
+    let action = action.map_or("", |(name, _)| name);
     let is_id = |c: char| c.is_ascii_alphanumeric() || c == '-';
     if of.session.is_empty() || !of.session.chars().all(is_id) {
         bail!("`{}` is no id of a session", of.session.escape_debug());
     }
     let (address, session) = (said.address, &of.session);
-    let url = format!("http://{address}/_svc/dev/payments/{session}/{deed}");
+    let url = format!("http://{address}/_svc/dev/payments/{session}/{action}");
     let call = |client: &reqwest::Client| client.post(url).header(routes::HEADER, "1");
     let answer = Outbound::new()?.call(TIME, call).await;
     let answer = answer.context("asking the server")?;

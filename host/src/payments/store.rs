@@ -3,10 +3,10 @@
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use super::buyer::{Buyer, hash};
 use super::model::{Session, Status, email_key};
 use super::verdict::Verdict;
 use super::views::MatchedBy;
-use super::visitor::{Visitor, hash};
 use crate::control::{Error, Tx};
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, DeploymentId, ProjectId, SessionId};
@@ -345,7 +345,7 @@ pub(super) fn recognise(
     c: &Connection,
     project: &ProjectId,
     deployment: &DeploymentId,
-    visitor: &Visitor,
+    buyer: &Buyer,
     since: Timestamp,
 ) -> rusqlite::Result<Vec<(Session, MatchedBy)>> {
     let mut found: Vec<(Session, MatchedBy)> = Vec::new();
@@ -356,16 +356,13 @@ pub(super) fn recognise(
             }
         }
     };
-    if let Some(user) = &visitor.user {
+    if let Some(user) = &buyer.user {
         add(paid_by_user(c, project, &user.user_id)?, MatchedBy::UserId);
         if let Some(email) = &user.email {
             add(paid_by_email(c, project, email)?, MatchedBy::Email);
         }
     }
-    let tokens = [
-        (&visitor.token, visitor.secure),
-        (&visitor.former_token, false),
-    ];
+    let tokens = [(&buyer.token, buyer.secure), (&buyer.former_token, false)];
     for (token, host_cookie) in tokens {
         if let Some(cookie) = token.as_deref().map(hash)
             && knows_cookie(c, deployment, (&cookie, host_cookie), since)?

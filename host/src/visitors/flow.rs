@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::failures::{fail, not_offered};
 use super::kinds::{CallbackAnswer, Exchange};
 use super::model::{AuthError, Failure, SessionKey, SignedIn, VisitorError};
-use super::places::SignInPage;
 use super::providers::Provider;
+use super::sign_in_page::SignInPage;
 use super::state::{PendingSignIn, States, hashed};
 use super::tickets::{Ticket, TicketUse};
 use super::{Visitors, return_to};
@@ -276,7 +276,7 @@ impl Visitors {
 }
 
 /// Returns the address of the same request on the frontend's own origin.
-pub(super) fn at_home(origin: &str, slug: &str, query: Option<&str>) -> String {
+pub(super) fn login_url(origin: &str, slug: &str, query: Option<&str>) -> String {
     let mut address = format!("{origin}/{slug}/auth/login");
     if let Some(query) = query.filter(|query| !query.is_empty()) {
         address.push('?');

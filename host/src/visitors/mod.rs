@@ -1,7 +1,7 @@
-//! Visitors who are somebody: sign-in by the operator's providers, sessions on frontends, and what owners see of them.
+//! Visitors with a verified identity: sign-in by the operator's providers, sessions on frontends, and lists of visitors for owners.
 //!
 //! A sign-in leads from the frontend's own origin to the provider, back to one callback on the sites host, and with a ticket to the frontend's
-//! origin again, where the session's cookie is set. What is between lies sealed in the `state` (`state.rs`); nothing is stored before the end.
+//! origin again, where the session's cookie is set. A sign-in under way is sealed in the `state` (`state.rs`); nothing is stored before its end.
 
 pub mod check;
 pub mod dev;
@@ -20,10 +20,10 @@ mod failures;
 mod flow;
 mod kinds;
 mod pages;
-mod places;
 mod problems;
 mod service;
 mod sessions;
+mod sign_in_page;
 mod state;
 mod store;
 mod tickets;

@@ -14,8 +14,8 @@ use svc_base::random::{NoRandomness, Random};
 /// How long a session lives, in seconds: 30 days, whatever its visitor does.
 pub const SESSION_SECONDS: i64 = 30 * 24 * 3600;
 
-/// Identifier of a visitor in a project: `usr_` and 22 letters and digits, drawn by lot, so that nothing of it tells
-/// who they are elsewhere.
+/// Identifier of a visitor in a project: `usr_` and 22 letters and digits, drawn by lot, so that it identifies nobody in
+/// another project.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct VisitorId(Arc<str>);
 
@@ -30,7 +30,7 @@ impl VisitorId {
         Ok(Self(format!("usr_{}", &secret[secret.len() - 22..]).into()))
     }
 
-    /// One that is stored.
+    /// An id that is stored.
     pub(super) fn stored(text: String) -> Self {
         Self(text.into())
     }

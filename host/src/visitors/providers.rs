@@ -59,7 +59,7 @@ impl Providers {
         self.0.iter().find(|one| one.settings.name == name)
     }
 
-    /// Those that a project offers: all, if it has no list.
+    /// Providers that a project offers: all, if it has no list.
     pub fn allowed<'a>(
         &'a self,
         allowed: Option<&'a [String]>,

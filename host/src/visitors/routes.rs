@@ -60,7 +60,7 @@ pub async fn login(
     if !sessions::is_at_home(&visitors.config, &context.host, &page.frontend) {
         // A request that would be refused there is refused here already.
         visitors.check_request(&page, &request)?;
-        return Ok(redirect(&flow::at_home(&page.origin, &slug, uri.query())));
+        return Ok(redirect(&flow::login_url(&page.origin, &slug, uri.query())));
     }
     let secure = visitors.config.secure;
     let browser = cookies::browser_token(&headers, secure);

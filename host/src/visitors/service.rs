@@ -1,4 +1,4 @@
-//! The service of visitors: what it is made of, and what is done to visitors as a whole.
+//! The service of visitors: its parts, lists of visitors, and their erasure.
 
 use std::sync::Arc;
 
@@ -30,7 +30,6 @@ pub struct Visitors {
     pub(super) config: Arc<Config>,
     pub(super) deployments: Arc<Deployments>,
     pub(super) projects: Projects,
-    pub(super) outbound: Outbound,
     pub(super) providers: Providers,
     pub(super) states: States,
     pub(super) tickets: Tickets,
@@ -38,19 +37,19 @@ pub struct Visitors {
 }
 
 impl Visitors {
-    /// Those whom a control database knows.
+    /// The visitors in a control database.
     ///
     /// # Errors
     /// When the settings of a provider cannot be used.
     pub fn new(
         projects: Projects,
         deployments: Arc<Deployments>,
-        outbound: Outbound,
+        outbound: &Outbound,
     ) -> anyhow::Result<Self> {
         let (control, clock) = (deployments.control.clone(), deployments.clock.clone());
         let config = Arc::clone(&deployments.config);
         Ok(Self {
-            providers: Providers::new(&config.providers, &outbound, &clock)?,
+            providers: Providers::new(&config.providers, outbound, &clock)?,
             states: States::new(&deployments.secrets.sign_in)?,
             random: deployments.random.clone(),
             tickets: Tickets::default(),
@@ -60,7 +59,6 @@ impl Visitors {
             config,
             deployments,
             projects,
-            outbound,
         })
     }
 
@@ -107,7 +105,7 @@ impl Visitors {
         Ok(read.await?)
     }
 
-    /// Erases what is known of a visitor, and ends their sessions; returns whether there was one.
+    /// Erases a visitor's profile and sessions; returns whether there was one.
     pub(super) async fn forget(
         &self,
         project: ProjectId,

@@ -140,7 +140,7 @@ impl Visitors {
         let session = self.session(key_of(token)).await?;
         let session = session.filter(|session| session.deployment == page.id);
         if let Some(session) = &session {
-            self.see(session);
+            self.note_seen(session);
         }
         Ok(session)
     }
@@ -168,7 +168,7 @@ impl Visitors {
     }
 
     /// Notes that a visitor is there, once an hour.
-    fn see(&self, session: &Arc<Session>) {
+    fn note_seen(&self, session: &Arc<Session>) {
         let now = self.clock.now();
         if now.0 - session.seen_at.0 < SEEN {
             return;
@@ -181,7 +181,7 @@ impl Visitors {
         self.held.keep(&Arc::new(seen), ends);
         let (control, id) = (self.control.clone(), session.visitor.clone());
         tokio::spawn(async move {
-            let write = control.write(move |tx| store::see(tx, &id, now));
+            let write = control.write(move |tx| store::note_seen(tx, &id, now));
             if let Err(error) = write.await {
                 tracing::warn!(%error, "that a visitor was there could not be noted");
             }

@@ -113,7 +113,7 @@ impl States {
         self.derived(b"nonce", sign_in)
     }
 
-    /// The secret of PKCE (RFC 7636), which only whoever began the sign-in can have.
+    /// The secret of PKCE (RFC 7636), which this server alone can derive.
     pub(super) fn verifier(&self, sign_in: &PendingSignIn) -> String {
         self.derived(b"verifier", sign_in)
     }

@@ -1,4 +1,4 @@
-//! Visitor of a request, for checkouts and for the list of payments.
+//! The buyer of a request, for checkouts and for the list of payments.
 
 use http::HeaderMap;
 use ring::digest::{SHA256, digest};
@@ -10,10 +10,10 @@ use crate::http::hosts::Host;
 use crate::visitors::{Identity, Visitors};
 use svc_base::ids::DeploymentId;
 
-/// Visitor, as far as is known.
+/// A visitor of a page that sells, as far as is known.
 #[derive(Clone, Debug, Default)]
-pub struct Visitor {
-    /// Visitor who is signed in.
+pub struct Buyer {
+    /// The visitor, if signed in.
     pub user: Option<Identity>,
     /// The checkout cookie's value, which nobody has looked up yet.
     pub token: Option<String>,
@@ -24,8 +24,8 @@ pub struct Visitor {
     pub secure: bool,
 }
 
-impl Visitor {
-    /// Finds the visitor of a request to a page.
+impl Buyer {
+    /// Finds the buyer of a request to a page.
     pub async fn of(
         visitors: &Visitors,
         host: &Host,
@@ -44,8 +44,8 @@ impl Visitor {
     }
 }
 
-impl Visitor {
-    /// Whether nothing tells who it is.
+impl Buyer {
+    /// Whether nothing identifies the buyer.
     pub fn is_unknown(&self) -> bool {
         self.user.is_none() && self.token.is_none() && self.former_token.is_none()
     }
