@@ -292,7 +292,7 @@ fn warnings(detail: &Detail) -> Vec<WarningView> {
     let unrecorded = (!detail.unrecorded.is_empty()).then(|| WarningView {
         code: "schema_ahead_of_ledger",
         detail: format!(
-            "No migration has made {}: the database was changed beside this server. Send what makes it as a migration, with IF NOT EXISTS, to record it.",
+            "No migration has made {}: another program has changed the database. To record it, send the statement that makes it as a migration, with IF NOT EXISTS.",
             listed(&detail.unrecorded)
         ),
     });

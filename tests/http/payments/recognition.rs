@@ -177,6 +177,7 @@ async fn what_a_signed_in_visitor_buys_is_not_seen_by_the_cookie_of_another() {
     assert_eq!(owned(&place, &mut victim).await, by_id);
 
     // Each checkout has a fresh one, a second click on the same button too, and all of them are found by the last.
+    place.house.server.advance(1);
     let before = checkout_cookie(&victim);
     let first = begin(&place, &mut victim, &price).await;
     let between = checkout_cookie(&victim);
@@ -207,6 +208,7 @@ async fn what_was_bought_before_signing_in_moves_to_the_fresh_cookie() {
     let mut browser = place.browser();
     buy(&place, &mut browser, &price, "first@example.com").await;
     let former = checkout_cookie(&browser);
+    place.house.server.advance(1);
     place
         .sign_in(&mut browser, "name=Ada&email=ada%40example.com", "")
         .await;
