@@ -309,6 +309,11 @@ impl Handle {
         self.connection.execute_batch(sql)
     }
 
+    /// Has SQLite know the schema as it is now.
+    pub(super) fn read_schema(&self) -> rusqlite::Result<()> {
+        self.platform("SELECT 1 FROM sqlite_schema LIMIT 1")
+    }
+
     /// How many bytes its pages have.
     pub(super) fn bytes(&self) -> rusqlite::Result<u64> {
         bytes_of(&self.connection)

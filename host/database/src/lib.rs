@@ -22,6 +22,7 @@ mod group;
 mod handle;
 mod history;
 mod lanes;
+mod ledger;
 mod meter;
 mod migrate;
 mod mirror;

@@ -18,7 +18,7 @@ use svc_base::fault;
 
 /// Tables that every database has from its beginning: the mirror of payments, which the platform derives, and the
 /// markers of migrations.
-const HOUSE: &str = "
+pub(super) const HOUSE: &str = "
 CREATE TABLE svc_payments (
     session_id TEXT NOT NULL UNIQUE,
     price_id TEXT NOT NULL,

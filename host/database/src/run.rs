@@ -8,7 +8,7 @@ use rusqlite::{CachedStatement, Connection, ErrorCode, Row, Rows, Statement, Sta
 use super::columns::Columns;
 use super::cost::Cost;
 use super::error::RunError;
-use super::handle::{Failure, Handle};
+use super::handle::{Failure, Handle, internal};
 use super::meter::{Deadline, Watch};
 use super::values::{self, Params, Value};
 use super::walls::Role;
@@ -157,6 +157,8 @@ pub(super) fn prepare(
     budget: Duration,
 ) -> Result<(), RunError> {
     let role = if writes { Role::Write } else { Role::Read };
+    // Preparing alone goes by the schema that the connection knows, which another connection may have changed: a step finds out.
+    handle.read_schema().map_err(internal)?;
     let prepared = handle.tenant(role, budget, |connection| {
         let statement = connection.prepare(sql)?;
         Columns::of(sql, &statement)?;

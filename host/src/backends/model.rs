@@ -143,6 +143,8 @@ pub struct Detail {
     pub bytes_on_disk: u64,
     /// The ledger, oldest first.
     pub ledger: Vec<LedgerEntry>,
+    /// Parts of the schema that no migration of the ledger has made.
+    pub unrecorded: Vec<String>,
     /// The actions' newest versions, by name.
     pub actions: Vec<ActionRow>,
 }

@@ -12,7 +12,7 @@ use crate::config::Settings;
 use crate::outbound::Outbound;
 use crate::overview::running;
 use crate::server::Server;
-use crate::stripe::dev::{Deed, routes};
+use crate::stripe::dev::{PaymentAction, routes};
 use crate::workspaces::Plan;
 use svc_base::clock::Clock;
 use svc_base::random::Random;
@@ -70,13 +70,13 @@ impl DevCommand {
         let Some(Simulation::Payment(payment)) = self.world else {
             return Ok(client::Command::dev(self.folder, start, Server::stop).await);
         };
-        let (deed, of) = match payment {
-            Payment::Refund(of) => (Deed::Refund, of),
-            Payment::Dispute(of) => (Deed::Dispute, of),
-            Payment::Renew(of) => (Deed::Renew, of),
-            Payment::Cancel(of) => (Deed::Cancel, of),
+        let (action, of) = match payment {
+            Payment::Refund(of) => (PaymentAction::Refund, of),
+            Payment::Dispute(of) => (PaymentAction::Dispute, of),
+            Payment::Renew(of) => (PaymentAction::Renew, of),
+            Payment::Cancel(of) => (PaymentAction::Cancel, of),
         };
-        let document = ask(&of, deed).await?;
+        let document = ask(&of, action).await?;
         let events = document["events"].as_array().into_iter().flatten();
         let events: Vec<&str> = events.filter_map(Value::as_str).collect();
         of.args.answer(&document, &events.join("\n"))
@@ -102,18 +102,18 @@ async fn start(settings: DevSettings) -> anyhow::Result<StartedServer<Server>> {
 }
 
 /// Asks the running server, which is the provider.
-async fn ask(of: &PaymentArgs, deed: Deed) -> anyhow::Result<Value> {
+async fn ask(of: &PaymentArgs, action: PaymentAction) -> anyhow::Result<Value> {
     let data = of.args.installation()?;
     let said = running::read(&data)?;
     let said = said.context("no server runs on this data directory: start `svc serve --dev`")?;
-    let deed = Deed::ALL.iter().find(|(_, one)| *one == deed);
-    let deed = deed.map_or("", |(name, _)| name);
+    let action = PaymentAction::ALL.iter().find(|(_, one)| *one == action);
+    let action = action.map_or("", |(name, _)| name);
     let is_id = |c: char| c.is_ascii_alphanumeric() || c == '-';
     if of.session.is_empty() || !of.session.chars().all(is_id) {
         bail!("`{}` is no id of a session", of.session.escape_debug());
     }
     let (address, session) = (said.address, &of.session);
-    let url = format!("http://{address}/_svc/dev/payments/{session}/{deed}");
+    let url = format!("http://{address}/_svc/dev/payments/{session}/{action}");
     let call = |client: &reqwest::Client| client.post(url).header(routes::HEADER, "1");
     let answer = Outbound::new()?.call(TIMEOUT, call).await;
     let answer = answer.context("asking the server")?;

@@ -7,6 +7,7 @@
 mod client;
 mod frames;
 mod hub;
+mod identified;
 pub mod live;
 mod meter;
 mod numbers;

@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 
 use super::client::Client;
 use super::hub::{Hub, Ticket};
+use super::identified::IdentifiedSockets;
 use super::live::{Listeners, Place};
 use super::protocol::Message;
 use super::quotas::Reached;
@@ -23,6 +24,7 @@ use crate::deployments::Deployments;
 use crate::deployments::pages;
 use crate::deployments::serve::LookupError;
 use crate::http::websocket::Close;
+use crate::visitors::Visitors;
 use svc_base::clock::Clock;
 use svc_base::ids::BackendId;
 use svc_base::random::{NoRandomness, Random};
@@ -33,6 +35,8 @@ pub struct Realtime {
     hub: Arc<Hub>,
     /// Connections of live queries.
     pub(super) listeners: Arc<Listeners>,
+    /// Sockets that show who is signed in.
+    pub(super) identified: Arc<IdentifiedSockets>,
     random: Random,
 }
 
@@ -72,6 +76,7 @@ impl Realtime {
         Self {
             hub: Arc::new(Hub::new(clock, limits)),
             listeners: Arc::default(),
+            identified: Arc::default(),
             random,
         }
     }
@@ -213,6 +218,14 @@ impl Realtime {
                 });
         }
         Ok(())
+    }
+
+    /// Closes the sockets that show a visitor who is not signed in any more. Runs once a second.
+    ///
+    /// # Errors
+    /// The database's; sockets that could not be looked at are looked at again.
+    pub async fn look_at_sessions(&self, visitors: &Visitors) -> anyhow::Result<()> {
+        Ok(self.identified.close_ended(visitors).await?)
     }
 
     /// Pings whose turn it is, lets go who has not answered, and counts who is there.

@@ -53,7 +53,7 @@ use crate::payments::routes as payments;
 use crate::projects::routes as projects;
 use crate::realtime::live::routes as live;
 use crate::realtime::routes as rooms;
-use crate::stripe::dev::routes as till;
+use crate::stripe::dev::routes as dev_payments;
 use crate::stripe::routes as webhooks;
 use crate::telemetry::Route;
 use crate::visitors::dev::routes as issuer;
@@ -87,7 +87,7 @@ impl Routers {
             .merge(pages.with_state(Arc::new(guides)));
         // Not described: it is there while somebody tries things out, and nowhere else.
         let api = match &app.dev_provider {
-            Some(provider) => api.merge(till::routes(Arc::clone(provider))),
+            Some(provider) => api.merge(dev_payments::routes(Arc::clone(provider))),
             None => api,
         };
         Self {
@@ -123,15 +123,9 @@ pub fn is_view(host: &Host, request: &Request) -> bool {
 /// Answers a page view: by far the most requests, and the router's boxes would cost it as much as the page does.
 pub async fn view(app: &App, host: &Host, request: &Parts) -> Response {
     let slug = slug(&request.uri).unwrap_or_default();
-    deployments::show(
-        &app.deployments,
-        host,
-        slug,
-        &request.method,
-        &request.headers,
-    )
-    .await
-    .into_response()
+    deployments::show(&app.deployments, host, slug, request)
+        .await
+        .into_response()
 }
 
 /// Whether a request is a call of an action, which `call` answers as the route `POST /{slug}/api/op` does.

@@ -3,7 +3,7 @@
 //! Before: an id, the host, the path in canonical form, CORS preflights. After: the problem written out, the
 //! headers that every answer has, and the count of it. One function, because each layer costs every page view.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::http::NOSNIFF;
 use crate::http::client_ip::ClientIp;
 use crate::http::context::Context;
 use crate::http::extract::{check_once, invalid};
-use crate::http::hosts::Host;
+use crate::http::hosts::{Host, names_listener};
 use crate::http::problem::{Code, Problem};
 use crate::http::{extract, negotiate, paths, problem_page};
 use crate::router::{self, Routers};
@@ -35,6 +35,8 @@ use svc_sandbox::Flow;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const ANY: HeaderValue = HeaderValue::from_static("*");
+/// Has browsers come over https alone, for a year.
+const HSTS: HeaderValue = HeaderValue::from_static("max-age=31536000");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const EXPOSED: HeaderValue = HeaderValue::from_static(
     "WWW-Authenticate, Retry-After, RateLimit, RateLimit-Policy, ETag, Location, X-Request-Id",
@@ -97,6 +99,9 @@ pub(super) async fn handle(
     write_if_problem(app, &shape, &request_id, &mut response);
     let headers = response.headers_mut();
     shape.open(headers);
+    if app.config.secure {
+        headers.insert(header::STRICT_TRANSPORT_SECURITY, HSTS);
+    }
     if let Ok(value) = HeaderValue::try_from(request_id) {
         headers.insert(REQUEST_ID, value);
     }
@@ -123,6 +128,28 @@ fn guarded(answer: impl Future<Output = Response>) -> impl Future<Output = Respo
     AssertUnwindSafe(answer).catch_unwind().map(|answer| {
         answer.unwrap_or_else(|_| Problem::internal(&"a handler panicked").into_response())
     })
+}
+
+/// Refuses a request to the operators' listener that names another host.
+pub(super) async fn check_listener(
+    State(listen): State<SocketAddr>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match named_host(&request) {
+        Ok(named) if named.is_none_or(|host| names_listener(host, listen)) => {
+            next.run(request).await
+        }
+        Ok(_) => misdirected().into_response(),
+        Err(problem) => problem.into_response(),
+    }
+}
+
+fn misdirected() -> Problem {
+    Problem::new(
+        Code::Misdirected,
+        "This server does not answer for the host that the request names.",
+    )
 }
 
 /// Completes every answer, to operators too: with an id, and with its problem written out.
@@ -218,10 +245,7 @@ fn admit(
         Some(host) => host,
         None if probe => Host::Api,
         None => {
-            return Err(Problem::new(
-                Code::Misdirected,
-                "This server does not answer for the host that the request names.",
-            ));
+            return Err(misdirected());
         }
     };
     if router::is_view(&host, request) {

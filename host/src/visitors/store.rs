@@ -29,7 +29,7 @@ fn visitor(row: &Row<'_>) -> rusqlite::Result<Visitor> {
     })
 }
 
-/// Notes a sign-in: the visitor is who they were before, or is given `fresh`; what is known of them is what was said now.
+/// Upserts a visitor by issuer and subject: a known one keeps its id, a new one gets `fresh`; the profile is overwritten.
 pub(super) fn sign_in(
     tx: &Tx<'_>,
     project: &ProjectId,
@@ -135,7 +135,7 @@ pub(super) fn end_other_providers(
 }
 
 /// Writes down that a visitor was there.
-pub(super) fn see(tx: &Tx<'_>, id: &VisitorId, now: Timestamp) -> Result<(), Error> {
+pub(super) fn note_seen(tx: &Tx<'_>, id: &VisitorId, now: Timestamp) -> Result<(), Error> {
     tx.prepare_cached("UPDATE visitors SET last_seen_at = max(last_seen_at, ?2) WHERE id = ?1")?
         .execute(params![id.as_str(), now])?;
     Ok(())
@@ -156,7 +156,7 @@ pub(super) fn of_project(
     .collect()
 }
 
-/// Erases what is known of a visitor, and ends their sessions; returns whether there was one.
+/// Erases a visitor's profile and sessions; returns whether there was one.
 pub(super) fn forget(
     tx: &Tx<'_>,
     project: &ProjectId,

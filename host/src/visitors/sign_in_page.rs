@@ -1,25 +1,24 @@
-//! Frontends on which somebody signs in.
+//! Frontends with sign-in.
 
 use std::sync::Arc;
 
 use svc_base::names::is_slug;
 
 use super::Visitors;
-use super::failures::no_sign_in;
+use super::model::VisitorError;
 use super::providers::Provider;
-use super::state::SignIn;
+use super::state::PendingSignIn;
 use crate::deployments::pages::Page;
 use crate::http::hosts::Host;
-use crate::http::problem::Problem;
 use crate::projects::Project;
 
-/// A frontend on which somebody signs in.
+/// A frontend with sign-in.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct SignInPage {
     /// Slug of the page.
     pub slug: String,
     /// The frontend.
-    pub page: Arc<Page>,
+    pub frontend: Arc<Page>,
     /// Project of the page.
     pub project: Project,
     /// Origin of the page.
@@ -30,12 +29,16 @@ impl Visitors {
     /// The frontend of a slug on the host that was asked.
     ///
     /// # Errors
-    /// `not_found` for what has no sign-in, `disabled`.
-    pub(super) async fn frontend(&self, host: &Host, slug: &str) -> Result<Arc<Page>, Problem> {
+    /// `NoSignIn` for a quick share, and those of a page.
+    pub(super) async fn frontend(
+        &self,
+        host: &Host,
+        slug: &str,
+    ) -> Result<Arc<Page>, VisitorError> {
         let page = self.deployments.visited(host, slug).await?;
         match self.origin(&page) {
             Some(_) => Ok(page),
-            None => Err(no_sign_in()),
+            None => Err(VisitorError::NoSignIn),
         }
     }
 
@@ -43,30 +46,40 @@ impl Visitors {
     ///
     /// # Errors
     /// Like [`Visitors::frontend`].
-    pub(super) async fn place(&self, host: &Host, slug: &str) -> Result<Place, Problem> {
+    pub(super) async fn sign_in_page(
+        &self,
+        host: &Host,
+        slug: &str,
+    ) -> Result<SignInPage, VisitorError> {
         let page = self.deployments.visited(host, slug).await?;
         let project = self.project_of(&page).await?;
         let (Some(project), Some(origin)) = (project, self.origin(&page)) else {
-            return Err(no_sign_in());
+            return Err(VisitorError::NoSignIn);
         };
-        Ok(Place {
+        Ok(SignInPage {
             slug: slug.to_owned(),
-            page,
+            frontend: page,
             project,
             origin,
         })
     }
 
-    /// The frontend of a sign-in, wherever it is asked.
-    pub(super) async fn place_of(&self, sign_in: &SignIn) -> Result<Place, Problem> {
+    /// The frontend that a pending sign-in began on.
+    ///
+    /// # Errors
+    /// `Gone` if another deployment has its slug by now, and those of [`Visitors::sign_in_page`].
+    pub(super) async fn page_of(
+        &self,
+        sign_in: &PendingSignIn,
+    ) -> Result<SignInPage, VisitorError> {
         if !is_slug(&sign_in.slug) {
-            return Err(Problem::not_found());
+            return Err(VisitorError::Gone);
         }
-        let place = self.place(&Host::Sites, &sign_in.slug).await?;
-        if place.page.id != sign_in.deployment {
-            return Err(Problem::not_found());
+        let page = self.sign_in_page(&Host::Sites, &sign_in.slug).await?;
+        if page.frontend.id != sign_in.deployment {
+            return Err(VisitorError::Gone);
         }
-        Ok(place)
+        Ok(page)
     }
 
     /// The providers that a project offers.
