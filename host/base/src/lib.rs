@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+mod counted;
 pub mod disk;
 pub mod fault;
 pub mod file_lock;
@@ -20,4 +21,5 @@ mod stopwatch;
 pub mod threads;
 pub mod turns;
 
+pub use counted::counted;
 pub use stopwatch::Stopwatch;

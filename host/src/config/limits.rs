@@ -152,6 +152,26 @@ limits! {
 }
 
 impl Limits {
+    /// Returns the limits of a server that only its own machine reaches, while somebody develops on it: an agent that builds an app calls
+    /// tools as often as an owner calls REST. A limit that was set stays as it was set.
+    #[must_use]
+    pub fn while_developing(self) -> Self {
+        let usual = Self::default();
+        let raised = |own: u64, usual: u64, owners: u64| match own == usual {
+            true => own.max(owners),
+            false => own,
+        };
+        Self {
+            mcp_per_minute: raised(
+                self.mcp_per_minute,
+                usual.mcp_per_minute,
+                self.owner_per_minute,
+            ),
+            mcp_burst: raised(self.mcp_burst, usual.mcp_burst, self.owner_burst),
+            ..self
+        }
+    }
+
     /// Bounds of tenants' databases.
     pub fn databases(&self) -> svc_database::Limits {
         svc_database::Limits {

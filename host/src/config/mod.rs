@@ -287,7 +287,10 @@ impl Settings {
             redirect_listen: self.redirect_listen,
             log_format: self.log_format.unwrap_or(LogFormat::Text),
             access_log: self.access_log.unwrap_or(false),
-            limits: self.limits,
+            limits: match self.dev && address.ip().is_loopback() {
+                true => self.limits.while_developing(),
+                false => self.limits,
+            },
             acme: match &certificates {
                 Some(Certificates::Acme(acme)) => Some(acme.clone()),
                 _ => None,
