@@ -1,5 +1,6 @@
 //! Every number that an operator may change, with its default.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use anyhow::bail;
@@ -152,10 +153,13 @@ limits! {
 }
 
 impl Limits {
-    /// Returns the limits of a server that only its own machine reaches, while somebody develops on it: an agent that builds an app calls
-    /// tools as often as an owner calls REST. A limit that was set stays as it was set.
+    /// Returns the limits of a server that listens on an address. While it is for developing (`dev`) and only its own machine reaches
+    /// it, an agent that builds an app calls tools as often as an owner calls REST; a limit that was set stays.
     #[must_use]
-    pub fn while_developing(self) -> Self {
+    pub fn for_listener(self, address: IpAddr, dev: bool) -> Self {
+        if !dev || !address.is_loopback() {
+            return self;
+        }
         let usual = Self::default();
         let raised = |own: u64, usual: u64, owners: u64| match own == usual {
             true => own.max(owners),

@@ -287,10 +287,7 @@ impl Settings {
             redirect_listen: self.redirect_listen,
             log_format: self.log_format.unwrap_or(LogFormat::Text),
             access_log: self.access_log.unwrap_or(false),
-            limits: match self.dev && address.ip().is_loopback() {
-                true => self.limits.while_developing(),
-                false => self.limits,
-            },
+            limits: self.limits.for_listener(address.ip(), self.dev),
             acme: match &certificates {
                 Some(Certificates::Acme(acme)) => Some(acme.clone()),
                 _ => None,

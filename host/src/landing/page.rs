@@ -83,7 +83,6 @@ pub(super) fn landing(config: &Config, api: Api) -> Page {
                 main {
                     (share(config, api, keeps))
                     (gallery(api))
-                    (gets())
                     (agents(&config.base_url))
                     (owners(&config.base_url, api))
                 }
@@ -155,20 +154,6 @@ fn head(config: &Config, style: &str) -> Markup {
             link rel="icon" href="/favicon.ico" sizes="32x32";
             style { (PreEscaped(style)) }
             noscript { style { (PreEscaped(UNSCRIPTED)) } }
-        }
-    }
-}
-
-fn gets() -> Markup {
-    html! {
-        section aria-labelledby="gets" {
-            h2 #gets { "What you get" }
-            ul.gets {
-                li { "A link that is public to everybody who has it, unless you give it a password. A share for one view is deleted by its first reader." }
-                li { "Nothing to clean up: shares can't be edited and are deleted when they expire, or when you delete them." }
-                li { "Safe pages. What strangers publish runs in an origin of its own, without cookies and without storage." }
-                li { "The same by form, by HTTP and as tools for agents." }
-            }
         }
     }
 }

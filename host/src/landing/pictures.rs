@@ -96,6 +96,9 @@ pub(super) fn gallery(api: &str) -> Markup {
                     }
                 }
             }
+            p.safe {
+                "A link is public to everybody who has it, unless you give the page a password. What strangers publish runs in an origin of its own, without cookies and without storage."
+            }
         }
     }
 }
