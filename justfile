@@ -126,7 +126,7 @@ image name="svc": static
     packaging/image target/x86_64-unknown-linux-musl/dist/svc {{name}}
     packaging/try-image {{name}}
 
-# Take the screenshots of the documents anew (needs Node 18 or newer and chromium)
+# Take the pictures of the documents and of the landing page anew (needs Node 18 or newer and chromium)
 screenshots:
     cargo build --locked --bin svc
-    cd tests/browser && npm ci --no-audit --no-fund && node screenshots.mjs
+    cd tests/browser && npm ci --no-audit --no-fund && node screenshots.mjs && node pictures.mjs

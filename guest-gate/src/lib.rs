@@ -6,7 +6,7 @@ mod hints;
 pub mod names;
 pub mod params;
 pub mod parse;
-pub mod place;
+pub mod position;
 pub mod statement;
 mod token;
 mod walk;
@@ -74,9 +74,9 @@ mod component {
             reason: refusal.reason,
             statement: refusal.statement,
             place: Place {
-                line: refusal.place.line,
-                column: refusal.place.column,
-                offset: refusal.place.offset,
+                line: refusal.position.line,
+                column: refusal.position.column,
+                offset: refusal.position.offset,
             },
         }
     }

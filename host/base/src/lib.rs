@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+mod counted;
 pub mod digest;
 pub mod disk;
 pub mod fault;
@@ -23,5 +24,6 @@ pub mod terminal;
 pub mod threads;
 pub mod turns;
 
+pub use counted::counted;
 pub use processor::ProcessorStopwatch;
 pub use stopwatch::Stopwatch;

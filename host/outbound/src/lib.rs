@@ -91,7 +91,7 @@ pub fn builder() -> ClientBuilder {
 pub fn build(settings: impl Fn() -> ClientBuilder) -> reqwest::Result<(reqwest::Client, bool)> {
     match settings().build() {
         Ok(client) => Ok((client, true)),
-        // What else could be wrong is wrong without authorities, too.
+        // Other errors recur without root certificates.
         Err(_) => Ok((settings().tls_certs_only([]).build()?, false)),
     }
 }

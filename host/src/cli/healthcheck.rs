@@ -11,7 +11,7 @@ use url::Url;
 
 use super::OperatorArgs;
 use crate::outbound;
-use crate::overview::running::{self, Said};
+use crate::overview::running::{self, StatusFile};
 
 /// How long the server may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -70,7 +70,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 /// Asks whether everything is served; returns the status and the text.
-async fn ask(said: &Said, address: SocketAddr) -> anyhow::Result<(u16, String)> {
+async fn ask(said: &StatusFile, address: SocketAddr) -> anyhow::Result<(u16, String)> {
     // Over TLS the server is called by its name, as it has a certificate for that alone.
     let (scheme, host) = match said.tls {
         true => ("https", Url::parse(&said.base_url)?),

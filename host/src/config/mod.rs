@@ -293,7 +293,7 @@ impl Settings {
             redirect_listen: self.redirect_listen,
             log_format: self.log_format.unwrap_or(LogFormat::Text),
             access_log: self.access_log.unwrap_or(false),
-            limits: self.limits,
+            limits: self.limits.for_listener(address.ip(), self.dev),
             acme: match &certificates {
                 Some(Certificates::Acme(acme)) => Some(acme.clone()),
                 _ => None,

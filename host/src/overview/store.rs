@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::{Backend, Counts, Deployment, History, Kind, Project, Wanted};
+use super::{Backend, Counts, Deployment, DeploymentFilter, History, Kind, Project};
 use crate::control::Counters;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, DeploymentId, ProjectId};
@@ -45,7 +45,7 @@ pub(super) fn counts(c: &Connection, now: Timestamp) -> rusqlite::Result<Counts>
     })
 }
 
-/// Reports that nobody has closed: those of a slug, if one is named.
+/// Counts open reports: those of a slug, if one is named.
 fn open_reports(c: &Connection, slug: Option<&str>) -> rusqlite::Result<u64> {
     c.prepare_cached(
         "SELECT count(*) FROM reports WHERE closed_at IS NULL AND (?1 IS NULL OR slug = ?1)",
@@ -53,12 +53,12 @@ fn open_reports(c: &Connection, slug: Option<&str>) -> rusqlite::Result<u64> {
     .query_row([slug], |row| number(row, 0))
 }
 
-/// Deployments that are wanted, newest first.
+/// Returns the deployments that a filter lets through, newest first.
 pub(super) fn deployments(
     c: &Connection,
     counters: &Counters,
     now: Timestamp,
-    wanted: &Wanted,
+    filter: &DeploymentFilter,
 ) -> rusqlite::Result<Vec<Deployment>> {
     c.prepare(
         "SELECT d.id, d.slug, w.slug, d.project_id, d.content_type, d.title, d.one_time,
@@ -73,7 +73,7 @@ pub(super) fn deployments(
          ORDER BY d.created_at DESC, d.id DESC",
     )?
     .query_map(
-        params![now, wanted.namespace, wanted.disabled, wanted.slug],
+        params![now, filter.namespace, filter.disabled, filter.slug],
         |row| {
             let (id, project): (_, ProjectId) = (row.get(0)?, row.get(3)?);
             let project = (project != ProjectId::FREE).then_some(project);

@@ -26,6 +26,7 @@ use crate::deployments::serve::LookupError;
 use crate::http::websocket::Close;
 use crate::visitors::Visitors;
 use svc_base::clock::Clock;
+use svc_base::counted;
 use svc_base::ids::BackendId;
 use svc_base::random::{NoRandomness, Random};
 
@@ -55,13 +56,16 @@ impl From<Reached> for RoomError {
     fn from(reached: Reached) -> Self {
         Self::Full(match reached {
             Reached::Client(most) => format!(
-                "Your address has {most} sockets open, which is the most. Close one, or try again later."
+                "Your address has {} open, which is the most. Close one, or try again later.",
+                counted(most, "socket")
             ),
             Reached::Backend(most) => format!(
-                "The backend of this page has {most} sockets open, which is the most. Try again later."
+                "The backend of this page has {} open, which is the most. Try again later.",
+                counted(most, "socket")
             ),
             Reached::Rooms(most) => format!(
-                "The backend of this page has {most} rooms in use, which is the most. Join one of them, or try again later."
+                "The backend of this page has {} in use, which is the most. Join one of them, or try again later.",
+                counted(most, "room")
             ),
             Reached::Server => {
                 "The server has as many sockets open as it may. Try again later.".to_owned()

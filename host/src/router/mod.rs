@@ -177,6 +177,7 @@ fn project(app: &SharedApp) -> Router<SharedApp> {
         )
         .route("/{slug}/payments/status", get(payments::status))
         .route("/", get(frontends::home))
+        .route("/favicon.ico", get(landing::no_icon))
         .route("/_svc/runtime/{file}", get(runtime::runtime))
         .route("/_svc/runtime.d.ts", get(runtime::typings))
         .route("/{slug}", get(deployments::page))
@@ -198,6 +199,7 @@ fn landing(app: &SharedApp) -> Router<SharedApp> {
         .route("/", get(landing::page))
         .route("/llms.txt", get(landing::guide))
         .route("/robots.txt", get(landing::robots))
+        .route("/_svc/pictures/{picture}", get(landing::picture))
         .route("/favicon.svg", get(landing::icon_svg))
         .route("/favicon.ico", get(landing::icon_ico))
 }
@@ -335,6 +337,7 @@ fn api(app: &SharedApp) -> OpenApiRouter<SharedApp> {
         .routes(routes!(landing::robots))
         .routes(routes!(landing::icon_svg))
         .routes(routes!(landing::icon_ico))
+        .routes(routes!(landing::picture))
         .routes(routes!(landing::stage))
         .routes(routes!(landing::preview).map(limited(Rule::Preview)))
         .routes(routes!(forms::share).map(limited(Rule::Deploy)))

@@ -178,6 +178,8 @@ struct Shape {
     cors: bool,
     /// Whether an error is answered as an HTML page.
     html_errors: bool,
+    /// Whether this is the start page of its host.
+    at_start: bool,
 }
 
 impl Shape {
@@ -191,6 +193,7 @@ impl Shape {
             head: request.method() == Method::HEAD,
             cors: !paths::is_private(path),
             html_errors: is_page && negotiate::wants_html(headers),
+            at_start: path == "/",
         }
     }
 
@@ -351,8 +354,13 @@ fn write_problem(
     response: &mut Response,
 ) {
     let (body, kind) = if shape.html_errors {
+        // Each host has a start page, but for a project that has published nothing.
+        let start = match shape.at_start {
+            true => app.config.base_url.as_str(),
+            false => "/",
+        };
         (
-            problem_page::error(problem, request_id).into_string(),
+            problem_page::error(problem, request_id, start).into_string(),
             "text/html; charset=utf-8",
         )
     } else {

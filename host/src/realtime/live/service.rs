@@ -25,6 +25,7 @@ use crate::http::rate_limit::{Draw, RateLimits, Rule};
 use crate::realtime::Realtime;
 use crate::visitors::Visitors;
 use svc_base::Stopwatch;
+use svc_base::counted;
 use svc_base::ids::{BackendId, DeploymentId};
 use svc_database::values::Params;
 
@@ -176,7 +177,8 @@ impl Live {
             Err(NotNow::Full) => Err(Problem::new(
                 Code::RateLimited,
                 format!(
-                    "A socket has {most} live queries at most. Stop one of them, then subscribe again."
+                    "A socket has {} at most. Stop one of them, then subscribe again.",
+                    counted(most, "live query")
                 ),
             )
             // Tells it from a bucket that is empty: to try again does not help.

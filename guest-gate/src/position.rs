@@ -1,8 +1,8 @@
 //! Places in SQL, as authors read them.
 
-/// A place in the SQL: `line` and `column` from 1, `column` in characters, `offset` in bytes from 0.
+/// Position in the SQL: `line` and `column` from 1, `column` in characters, `offset` in bytes from 0.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Place {
+pub struct Position {
     /// Line, from 1.
     pub line: u32,
     /// Column in characters, from 1.
@@ -11,8 +11,8 @@ pub struct Place {
     pub offset: u32,
 }
 
-impl Place {
-    /// The place of a byte, which is the first of a character or the end of the text.
+impl Position {
+    /// Returns the position of a byte, which is the first of a character or the end of the text.
     pub(crate) fn of(sql: &str, offset: usize) -> Self {
         let before = sql.get(..offset).unwrap_or(sql);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -67,9 +67,9 @@ mod tests {
     fn columns_count_characters_and_offsets_bytes() {
         let sql = "é\nßx";
         for (offset, line, column) in [(0, 1, 1), (2, 1, 2), (3, 2, 1), (5, 2, 2), (6, 2, 3)] {
-            let place = Place::of(sql, offset);
-            assert_eq!((place.line, place.column), (line, column), "{offset}");
-            assert_eq!(place.offset, count(offset));
+            let position = Position::of(sql, offset);
+            assert_eq!((position.line, position.column), (line, column), "{offset}");
+            assert_eq!(position.offset, count(offset));
         }
     }
 
