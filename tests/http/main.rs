@@ -82,6 +82,7 @@ mod sound;
 mod statements;
 mod stores;
 mod tidy;
+mod tidy_database;
 mod tidy_order;
 mod tidy_tables;
 mod values;

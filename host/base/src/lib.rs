@@ -4,6 +4,7 @@
 //! Nothing here knows a domain, a protocol or a setting.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 pub mod clock;
 pub mod disk;
@@ -17,6 +18,7 @@ pub mod positions;
 pub mod random;
 pub mod sqlite;
 mod stopwatch;
+pub mod sync;
 pub mod threads;
 pub mod turns;
 

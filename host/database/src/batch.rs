@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use super::error::RunError;
 use super::handle::Handle;
+use super::limits::ResultLimits;
 use super::pace::{Lane, Pace};
-use super::run::{Call, FirstRow, ResultJson, ResultLimits, run, run_keeping};
-use super::values::{Params, Value};
+use super::run::{Call, FirstRow, ResultJson, run, run_keeping, weight};
+use super::values::{Given, Params, Value};
 use svc_base::Stopwatch;
 
 /// A statement of a batch, as the gate allowed it.
@@ -21,20 +22,6 @@ pub struct Step {
     pub params: Vec<(String, Given)>,
     /// How long it takes.
     pub pace: Arc<Pace>,
-}
-
-/// Value that a bind of a step is given.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Given {
-    /// A value.
-    Value(Value),
-    /// Value of a column in the first row of an earlier step.
-    From {
-        /// Which step, from 0.
-        step: usize,
-        /// The column's name.
-        column: String,
-    },
 }
 
 /// Why a batch changed nothing.
@@ -97,7 +84,7 @@ impl Work {
 impl Step {
     fn bytes(&self) -> usize {
         let weight = |given: &Given| match given {
-            Given::Value(value) => super::run::weight(value),
+            Given::Value(value) => weight(value),
             Given::From { column, .. } => column.len(),
         };
         self.sql.len() + self.params.iter().map(|(_, g)| weight(g)).sum::<usize>()

@@ -1,8 +1,8 @@
 //! A database copied at one moment, while its server goes on writing to it.
 
-use super::error::RunError;
+use super::error::{RunError, internal};
 use super::files::Files;
-use super::handle::{Handle, Settings, internal};
+use super::handle::{Handle, Settings};
 use svc_base::ids::BackendId;
 use svc_base::sqlite;
 

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use rusqlite::limits::Limit;
 
-use super::error::RunError;
+use super::error::{RunError, disk_error, internal};
 use super::files::Files;
-use super::handle::{Handle, Settings, internal};
+use super::handle::{Handle, Settings};
+use super::history;
 use super::schema::{self, Marker};
 use super::walls::Role;
-use super::{disk_error, history};
 use svc_base::ids::BackendId;
 
 /// How long a look may take: SQLite evaluates a tenant's generated columns and indexed expressions for it.

@@ -5,20 +5,18 @@
 //! again. A key that is checked at the commit would fail everybody's, so a database with such keys commits its writes
 //! one by one.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
-
-use super::batch::{BatchError, Work};
+use super::batch::BatchError;
 use super::committed::Answers;
-use super::error::RunError;
-use super::handle::{Handle, internal};
-use super::open::WAIT;
-use super::pace::{Pace, SHORT, worked};
-use super::run::{ResultJson, ResultLimits};
+use super::error::{RunError, internal};
+use super::handle::Handle;
+use super::limits::{ResultLimits, WAIT};
+use super::pace::{SHORT, worked};
+use super::run::ResultJson;
+use super::transaction::{abandon, begin, commit};
+use super::write::Write;
 use super::writer::Writer;
-use svc_base::turns::Turn;
 use svc_base::{Stopwatch, fault};
 
 /// The most writes that share a commit.
@@ -27,27 +25,6 @@ pub(super) const CALLERS: usize = 128;
 pub(super) const BYTES: usize = 1 << 20;
 /// How long a group may go on taking writes in.
 const GROUP_TIME: Duration = Duration::from_millis(40);
-
-/// A write that waits.
-#[derive(Debug)]
-pub(super) struct Write {
-    pub(super) work: Work,
-    pub(super) pace: Arc<Pace>,
-    pub(super) turn: Arc<Turn>,
-    pub(super) answer: oneshot::Sender<Result<ResultJson, BatchError>>,
-}
-
-impl Write {
-    /// Answers its caller, who may have gone away.
-    pub(super) fn answer(self, result: Result<ResultJson, BatchError>) {
-        let _ = self.answer.send(result);
-    }
-
-    /// Weight in a group, in bytes.
-    pub(super) fn bytes(&self) -> usize {
-        self.work.bytes()
-    }
-}
 
 /// Work of a group that is to be done elsewhere.
 #[derive(Debug, Default)]
@@ -203,30 +180,10 @@ fn lost(handle: &Handle) -> impl FnOnce(rusqlite::Error) -> Lost + '_ {
     }
 }
 
-pub(super) fn begin(handle: &Handle) -> Result<(), RunError> {
-    handle.platform("BEGIN IMMEDIATE").map_err(internal)
-}
-
-/// Commits; a key that is checked only now can still fail.
-pub(super) fn commit(handle: &Handle) -> Result<(), RunError> {
-    handle
-        .platform("COMMIT")
-        .map_err(|error| RunError::from_sqlite(error, None))
-}
-
 /// Commits what visitors have written.
 fn commit_writes(handle: &Handle) -> Result<(), RunError> {
     fault::point("write.run");
     commit(handle)?;
     fault::point("write.durable");
     Ok(())
-}
-
-/// Ends a transaction without its changes, if it has not ended by itself.
-pub(super) fn abandon(handle: &Handle) {
-    if !handle.is_idle()
-        && let Err(error) = handle.platform("ROLLBACK")
-    {
-        tracing::error!(%error, "a tenant's transaction cannot be rolled back");
-    }
 }

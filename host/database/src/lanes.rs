@@ -10,6 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use super::shares::{Job, Owner, Share, Shares};
+use svc_base::sync::lock;
 use svc_base::threads::{Threads, lower_priority};
 
 /// Threads for short work; most of their time they wait for the disk.
@@ -61,7 +62,7 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Works until the queue is closed and empty; nobody holds more threads than its share.

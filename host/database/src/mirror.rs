@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use rusqlite::{Connection, params};
 
-use super::Databases;
+use super::databases::Databases;
 use super::error::RunError;
-use super::group::{abandon, begin, commit};
 use super::handle::Handle;
+use super::transaction::{abandon, begin, commit};
 use svc_base::clock::Timestamp;
 use svc_base::ids::BackendId;
 

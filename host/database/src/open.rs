@@ -2,29 +2,29 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::oneshot;
 
-use super::batch::{BatchError, Step, Work};
-use super::error::RunError;
-use super::group::{BYTES, CALLERS, Left, Write, run_alone, run_group};
-use super::handle::{Settings, internal};
+use super::batch::{BatchError, Work};
+use super::error::{RunError, internal};
+use super::group::{BYTES, CALLERS, Left, run_alone, run_group};
+use super::handle::Settings;
 use super::lanes::Lanes;
+use super::limits::{ResultLimits, WAIT};
 use super::pace::{Lane, Pace};
-use super::reads::Readers;
-use super::run::{Call, ResultJson, ResultLimits};
+use super::readers::Readers;
+use super::run::ResultJson;
 use super::schema;
 use super::shares::Owner;
+use super::write::Write;
 use super::writer::{Writer, Writers};
 use svc_base::ids::BackendId;
+use svc_base::sync::lock;
 use svc_base::turns::{self, Turn};
 
 /// How many writes of a database may wait.
 const WAITING: usize = 1024;
-/// How long a call waits to begin.
-pub(super) const WAIT: Duration = Duration::from_secs(5);
 
 /// An open database.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub struct Database {
     pub(super) writers: Writers,
     /// Itself, for the work that it queues.
     me: Weak<Self>,
-    pub(super) readers: Mutex<Readers>,
+    pub(super) readers: Readers,
     writes: Mutex<Writes>,
     writer: Mutex<Option<Writer>>,
     /// Whether its history has yet to take some of its commits.
@@ -73,10 +73,6 @@ impl std::fmt::Debug for Waiting {
     }
 }
 
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Database {
     pub(super) fn new(
         owner: Owner,
@@ -97,7 +93,7 @@ impl Database {
             owner,
             writers,
             me: me.clone(),
-            readers: Mutex::default(),
+            readers: Readers::default(),
             writes: Mutex::default(),
             writer: Mutex::default(),
             has_news: AtomicBool::new(false),
@@ -105,39 +101,12 @@ impl Database {
         }))
     }
 
-    /// Runs a statement; a write is durable when it is answered.
-    ///
-    /// # Errors
-    /// [`RunError`]; nothing is changed then.
-    pub async fn call(&self, call: Call, pace: &Arc<Pace>) -> Result<ResultJson, RunError> {
-        let answer = if call.writes {
-            let work = Work::Call(call);
-            let written = self.write(work, Arc::clone(pace)).await;
-            written.map_err(|failure| failure.error)
-        } else {
-            // A read fills nothing but the disk that its temporary files are on.
-            self.read(call, pace).await.map_err(|error| match error {
-                RunError::DatabaseFull => RunError::DiskFull,
-                other => other,
-            })
-        };
-        answer.map_err(|error| self.settings.told_full(error))
-    }
-
-    /// Runs statements in one transaction: all or none, durable when it is answered.
-    ///
-    /// # Errors
-    /// [`BatchError`]; nothing is changed then.
-    pub async fn batch(&self, steps: Vec<Step>) -> Result<ResultJson, BatchError> {
-        let pace = Work::pace(&steps);
-        let written = self.write(Work::Batch(steps), pace).await;
-        written.map_err(|failure| BatchError {
-            error: self.settings.told_full(failure.error),
-            ..failure
-        })
-    }
-
-    async fn write(&self, work: Work, pace: Arc<Pace>) -> Result<ResultJson, BatchError> {
+    /// Queues a write, and waits for its answer.
+    pub(super) async fn write(
+        &self,
+        work: Work,
+        pace: Arc<Pace>,
+    ) -> Result<ResultJson, BatchError> {
         let (answer, answered) = oneshot::channel();
         let turn = Turn::new();
         let write = Write {
@@ -358,8 +327,7 @@ pub(super) async fn answer_of<T, E: From<RunError>>(
 
 impl Drop for Database {
     fn drop(&mut self) {
-        let readers = self.readers.get_mut();
-        *readers.unwrap_or_else(PoisonError::into_inner) = Readers::default();
+        self.readers.close();
         let writer = self.writer.get_mut();
         let writer = writer.unwrap_or_else(PoisonError::into_inner).take();
         // One that is closed is removed: there is nothing to keep.

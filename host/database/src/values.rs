@@ -6,7 +6,6 @@ use rusqlite::types::ValueRef;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::batch::Given;
 use svc_base::numbers::Whole;
 
 /// A value that a parameter is bound to.
@@ -14,6 +13,20 @@ pub use rusqlite::types::Value;
 
 /// The named values of a call, in the order in which they came.
 pub type Params = Vec<(String, Value)>;
+
+/// Value that a bind of a step is given.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Given {
+    /// A value.
+    Value(Value),
+    /// Value of a column in the first row of an earlier step.
+    From {
+        /// Which step, from 0.
+        step: usize,
+        /// The column's name.
+        column: String,
+    },
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -13,14 +13,10 @@ use rusqlite::{Connection, Result};
 
 use super::cost;
 use super::functions;
+use super::limits::{PATTERN_BYTES, VALUE_BYTES};
 use super::meter::Deadline;
 use super::touched::{Noted, Tables};
 use svc_base::clock::Clock;
-
-/// The longest value, and the longest statement, in bytes. What works on values that long takes a [cost] into account.
-pub(super) const VALUE_BYTES: i32 = 262_144;
-/// The longest pattern, in bytes.
-pub(super) const PATTERN_BYTES: i32 = 1000;
 
 /// The longest text of SQL: a statement's listing has a word more.
 #[allow(

@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use rusqlite::wal::CheckpointMode;
 
-use super::committed::{Answers, Commits, Following};
-use super::error::RunError;
+use super::commits::Commits;
+use super::committed::{Answers, Following};
+use super::error::{RunError, internal};
 use super::files::Files;
-use super::handle::{Handle, Settings, internal};
+use super::handle::{Handle, Settings};
 use super::history::{History, Lent, Packer, Terms, tell_gap};
-use super::open::{WAIT, lock};
+use super::limits::WAIT;
 use super::touched::{News, Touched};
 use svc_base::ids::BackendId;
+use svc_base::sync::lock;
 
 /// The log is copied into the database from this many pages on; where readers keep some of it from being copied, it is
 /// tried again after this many more,
@@ -304,7 +306,7 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::handle::PAGE_BYTES;
+    use crate::limits::PAGE_BYTES;
     use std::sync::atomic::{AtomicBool, Ordering};
     use svc_base::clock::Clock;
     use svc_base::positions::Position;

@@ -8,13 +8,9 @@ use cap_std::fs::{Dir, OpenOptions};
 
 use super::log::PAGE;
 use super::record::{Format, Header, Kind, Moment, Point, Record, damaged};
-use super::state::State;
+use super::state::{MOST_IMAGE, State, VERSIONS};
 use svc_base::clock::Timestamp;
 
-/// The largest database that there is a history of, in bytes.
-pub(super) const MOST_IMAGE: usize = 1 << 30;
-/// Where a database says whether it has a log.
-pub(super) const VERSIONS: std::ops::Range<usize> = 18..20;
 const SUFFIX: &str = ".history";
 
 /// A chain as it is on the disk.

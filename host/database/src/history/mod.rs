@@ -27,10 +27,10 @@ use std::sync::Arc;
 use cap_std::fs::Dir;
 use rusqlite::{Connection, MAIN_DB};
 
-use self::chain::{Chain, MOST_IMAGE};
+use self::chain::Chain;
 use self::log::{ALL, Log, PAGE, Position};
 use self::record::{Kind, Moment, Point, Record};
-use self::state::State;
+use self::state::{MOST_IMAGE, State};
 use super::files::LOG;
 use super::handle;
 use svc_base::clock::{Clock, Timestamp};

@@ -13,6 +13,7 @@ use tempfile::TempDir;
 use super::super::schema::Marker;
 use super::super::*;
 use svc_base::clock::{Clock, Timestamp};
+use svc_base::ids::BackendId;
 use svc_base::random::Random;
 
 const SCHEMA: &str =
