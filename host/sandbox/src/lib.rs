@@ -9,6 +9,8 @@
 //! then callers wait, for a minute at most. The guests built into the host serve unless newer ones are installed.
 //! [`Workers`] are the threads that calls run on, for whatever else occupies a thread too.
 
+#![warn(missing_docs)]
+
 mod admission;
 mod bindings;
 mod cache;
