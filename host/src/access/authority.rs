@@ -1,6 +1,6 @@
 //! Authority as a value: what an operation takes can only be had from a caller whose role suffices.
 //!
-//! The floor of an operation is the type of its first argument, so that it stands in one place and no door can forget to
+//! The floor of an operation is the type of its second argument, so that it stands in one place and no door can forget to
 //! check it: [`Authority<Editor>`] is a caller who is at least an editor of a workspace.
 
 use std::marker::PhantomData;
