@@ -8,7 +8,7 @@ use super::handle::Handle;
 use super::limits::ResultLimits;
 use super::pace::{Lane, Pace};
 use super::run::{Call, FirstRow, ResultJson, run, run_keeping, weight};
-use super::values::{Given, Params, Value};
+use super::values::{Params, StepParam, Value};
 use svc_base::Stopwatch;
 
 /// A statement of a batch, as the gate allowed it.
@@ -19,7 +19,7 @@ pub struct Step {
     /// Whether it changes rows.
     pub writes: bool,
     /// Values of the binds.
-    pub params: Vec<(String, Given)>,
+    pub params: Vec<(String, StepParam)>,
     /// How long it takes.
     pub pace: Arc<Pace>,
 }
@@ -50,7 +50,7 @@ pub(super) enum Work {
 }
 
 impl Work {
-    /// Runs it within `budget`; whoever calls sees to it that a failure leaves nothing.
+    /// Runs it within `budget`. The caller undoes what a failure leaves.
     pub(super) fn run(
         &self,
         handle: &Handle,
@@ -83,9 +83,9 @@ impl Work {
 
 impl Step {
     fn bytes(&self) -> usize {
-        let weight = |given: &Given| match given {
-            Given::Value(value) => weight(value),
-            Given::From { column, .. } => column.len(),
+        let weight = |given: &StepParam| match given {
+            StepParam::Value(value) => weight(value),
+            StepParam::From { column, .. } => column.len(),
         };
         self.sql.len() + self.params.iter().map(|(_, g)| weight(g)).sum::<usize>()
     }
@@ -93,15 +93,15 @@ impl Step {
     /// Whether it takes something from another step's first row.
     fn names(&self, number: usize) -> bool {
         let mut given = self.params.iter().map(|(_, given)| given);
-        given.any(|given| matches!(given, Given::From { step, .. } if *step == number))
+        given.any(|given| matches!(given, StepParam::From { step, .. } if *step == number))
     }
 
     /// The call that it is, once the rows that it names are there.
     fn call(&self, rows: &[FirstRow]) -> Result<Call, RunError> {
-        let value = |(name, given): &(String, Given)| {
+        let value = |(name, given): &(String, StepParam)| {
             let value = match given {
-                Given::Value(value) => value.clone(),
-                Given::From { step, column } => found(rows, *step, column)?.clone(),
+                StepParam::Value(value) => value.clone(),
+                StepParam::From { step, column } => found(rows, *step, column)?.clone(),
             };
             Ok((name.clone(), value))
         };

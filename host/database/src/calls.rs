@@ -25,7 +25,7 @@ impl Database {
                 other => other,
             })
         };
-        answer.map_err(|error| self.settings.told_full(error))
+        answer.map_err(|error| self.settings.full_disk_or_database(error))
     }
 
     /// Runs statements in one transaction: all or none, durable when it is answered.
@@ -36,7 +36,7 @@ impl Database {
         let pace = Work::pace(&steps);
         let written = self.write(Work::Batch(steps), pace).await;
         written.map_err(|failure| BatchError {
-            error: self.settings.told_full(failure.error),
+            error: self.settings.full_disk_or_database(failure.error),
             ..failure
         })
     }

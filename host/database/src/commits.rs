@@ -30,7 +30,7 @@ impl Commits {
     }
 
     /// Goes on from the commit of this number.
-    pub(super) fn go_on_from(&self, commit: u64) {
+    pub(super) fn resume_at(&self, commit: u64) {
         self.made.store(commit, Ordering::Relaxed);
     }
 

@@ -174,7 +174,7 @@ impl Databases {
             .map_err(ScriptError::from)
             .and_then(|writer| {
                 migrate::create(&writer.handle, script, budget).map_err(|failure| {
-                    let error = self.settings(id).told_full(failure.error);
+                    let error = self.settings(id).full_disk_or_database(failure.error);
                     ScriptError { error, ..failure }
                 })?;
                 let inventory = schema::inventory(&writer.handle.connection).map_err(internal)?;
@@ -205,7 +205,7 @@ impl Databases {
             .with_writer(move |writer| Ok(migrate::migrate(&writer.handle, &script, budget)))
             .await?
             .map_err(|failure| ScriptError {
-                error: self.settings(&id).told_full(failure.error),
+                error: self.settings(&id).full_disk_or_database(failure.error),
                 ..failure
             })
     }
@@ -234,14 +234,14 @@ impl Databases {
         self.get(id)?.inspect(schema::view_sql).await
     }
 
-    /// Has `follow` told what commits may have changed: once they are durable, and before whoever made them is answered.
+    /// Has `follow` told what commits may have changed: once they are durable, and before their callers are answered.
     pub fn follow(&self, follow: impl Fn(BackendId, Touched) + Send + Sync + 'static) {
-        self.writers.news().follow(follow);
+        self.writers.follower().follow(follow);
     }
 
-    /// Tells whoever follows that anything about a database may have changed.
+    /// Tells the follower that anything about a database may have changed.
     pub fn announce(&self, id: BackendId) {
-        self.writers.news().tell(id, Touched::All);
+        self.writers.follower().tell(id, Touched::All);
     }
 
     /// Forgets a database, whose calls end, and removes it. Blocks.

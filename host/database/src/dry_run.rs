@@ -21,12 +21,12 @@ pub struct Trial {
     /// The script to apply, if the schema is to change.
     pub script: Option<Script>,
     /// The statements that must go on to work.
-    pub statements: Vec<Tried>,
+    pub statements: Vec<TrialStatement>,
 }
 
 /// A statement that is tried after the change.
 #[derive(Clone, Debug)]
-pub struct Tried {
+pub struct TrialStatement {
     /// Name of the action.
     pub name: String,
     /// The statement itself.

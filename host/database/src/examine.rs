@@ -1,4 +1,4 @@
-//! Whether a tenant's database is sound, looked at beside whoever uses it.
+//! Checks whether a tenant's database is sound, beside the server that uses it.
 //!
 //! Damage is what tells that the file is not as SQLite wrote it. Whether rows satisfy a tenant's own `CHECK`s and foreign
 //! keys is not looked at: SQLite sees to that when they are written, a tenant may declare what no row can satisfy, and

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use super::batch::BatchError;
-use super::committed::Answers;
+use super::committed::Replies;
 use super::error::{RunError, internal};
 use super::handle::Handle;
 use super::limits::{ResultLimits, WAIT};
@@ -28,7 +28,7 @@ const GROUP_TIME: Duration = Duration::from_millis(40);
 
 /// Work of a group that is to be done elsewhere.
 #[derive(Debug, Default)]
-pub(super) struct Left {
+pub(super) struct Unfinished {
     /// Writes that take too long for a group.
     pub(super) long: Vec<Write>,
     /// Writes that the group had no time for.
@@ -37,8 +37,12 @@ pub(super) struct Left {
 
 /// Runs writes in one transaction, and commits it: that is the first step, and they are answered with the second. Those that were
 /// not kept are answered at once.
-pub(super) fn run_group(writer: &mut Writer, writes: Vec<Write>, limits: &ResultLimits) -> Left {
-    let mut left = Left::default();
+pub(super) fn run_group(
+    writer: &mut Writer,
+    writes: Vec<Write>,
+    limits: &ResultLimits,
+) -> Unfinished {
+    let mut unfinished = Unfinished::default();
     let mut waiting: Vec<Write> = writes.into_iter().filter(|w| w.turn.begin()).collect();
     // Savepoints cost as much as a small write: the first attempt goes without, in the hope that all is well.
     let mut guarded = false;
@@ -46,14 +50,20 @@ pub(super) fn run_group(writer: &mut Writer, writes: Vec<Write>, limits: &Result
     while !waiting.is_empty() {
         let before = worked();
         if watch.elapsed() > GROUP_TIME {
-            left.rest.append(&mut waiting);
+            unfinished.rest.append(&mut waiting);
             break;
         }
-        match attempt(&writer.handle, &mut waiting, limits, &mut left, guarded) {
+        match attempt(
+            &writer.handle,
+            &mut waiting,
+            limits,
+            &mut unfinished,
+            guarded,
+        ) {
             Err(Lost::Unguarded) => guarded = true,
             Ok(results) => {
                 let touched = writer.handle.take_touched();
-                writer.committed(touched, Answers::Writes(waiting, results));
+                writer.committed(touched, Replies::Writes(waiting, results));
                 break;
             }
             Err(Lost::To(offender, error)) => {
@@ -63,7 +73,7 @@ pub(super) fn run_group(writer: &mut Writer, writes: Vec<Write>, limits: &Result
                     if worked().saturating_sub(before) > SHORT / 2 {
                         offender.pace.too_long();
                     }
-                    left.long.push(offender);
+                    unfinished.long.push(offender);
                 } else {
                     offender.answer(Err(error));
                 }
@@ -77,9 +87,9 @@ pub(super) fn run_group(writer: &mut Writer, writes: Vec<Write>, limits: &Result
         }
     }
     // A rollback took the changes of these back, so they run again. Callers that gave up see their channel close.
-    left.long.retain(|write| write.turn.wait_again(WAIT));
-    left.rest.retain(|write| write.turn.wait_again(WAIT));
-    left
+    unfinished.long.retain(|write| write.turn.wait_again(WAIT));
+    unfinished.rest.retain(|write| write.turn.wait_again(WAIT));
+    unfinished
 }
 
 /// Runs a write alone, for as long as a statement may take, and commits it: the first step, as of a group.
@@ -103,7 +113,7 @@ pub(super) fn run_alone(writer: &mut Writer, write: Write, limits: &ResultLimits
     match result {
         Ok(json) => {
             let touched = handle.take_touched();
-            writer.committed(touched, Answers::Writes(vec![write], vec![Ok(json)]));
+            writer.committed(touched, Replies::Writes(vec![write], vec![Ok(json)]));
         }
         Err(error) => write.answer(Err(error)),
     }
@@ -119,12 +129,12 @@ enum Lost {
     Commit(RunError),
 }
 
-/// Runs all of `waiting` and commits: a result for each. Those that there is no time for are moved to `left`.
+/// Runs all of `waiting` and commits: a result for each. Those that there is no time for are moved to `unfinished`.
 fn attempt(
     handle: &Handle,
     waiting: &mut Vec<Write>,
     limits: &ResultLimits,
-    left: &mut Left,
+    unfinished: &mut Unfinished,
     guarded: bool,
 ) -> Result<Vec<Result<ResultJson, BatchError>>, Lost> {
     // Those of an attempt that was lost.
@@ -165,7 +175,7 @@ fn attempt(
         }
         results.push(result);
     }
-    left.rest.extend(waiting.drain(results.len()..));
+    unfinished.rest.extend(waiting.drain(results.len()..));
     commit_writes(handle).map_err(|error| {
         abandon(handle);
         Lost::Commit(error)

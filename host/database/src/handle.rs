@@ -94,7 +94,7 @@ impl Settings {
     }
 
     /// SQLite has one error for a full database and a full disk: the disk says which it was.
-    pub(super) fn told_full(&self, error: RunError) -> RunError {
+    pub(super) fn full_disk_or_database(&self, error: RunError) -> RunError {
         match error {
             RunError::DatabaseFull if self.disk_is_full() => RunError::DiskFull,
             other => other,
@@ -142,7 +142,7 @@ impl Handle {
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
         let connection = Connection::open_with_flags(&settings.path, flags)?;
         connection.busy_timeout(READERS)?;
-        // Whoever closes last would copy the log, and history might not have it.
+        // The last connection to close would copy the log, and history might not have it.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         let pragma = |name, value: i64| connection.pragma_update(None, name, value);
@@ -262,7 +262,7 @@ impl Handle {
                     Watch::InLane => RunError::Failed(too_long(longest)),
                 }
             }
-            failure => failure.told(exceeded),
+            failure => failure.into_run_error(exceeded),
         });
         whole.map_err(internal)?;
         result
@@ -367,7 +367,7 @@ pub(super) enum Failure {
     Sqlite(rusqlite::Error),
     /// That of a statement which had been prepared.
     Running(rusqlite::Error),
-    Told(RunError),
+    Run(RunError),
 }
 
 impl From<rusqlite::Error> for Failure {
@@ -378,16 +378,16 @@ impl From<rusqlite::Error> for Failure {
 
 impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
-        Self::Told(error)
+        Self::Run(error)
     }
 }
 
 impl Failure {
-    fn told(self, exceeded: Option<Exceeded>) -> RunError {
+    fn into_run_error(self, exceeded: Option<Exceeded>) -> RunError {
         match self {
             Self::Sqlite(error) => RunError::from_sqlite(error, exceeded),
             Self::Running(error) => RunError::from_running(error, exceeded),
-            Self::Told(error) => error,
+            Self::Run(error) => error,
         }
     }
 }

@@ -60,7 +60,7 @@ mod writer;
 pub use batch::{BatchError, Step};
 pub use copy::{Source, revive};
 pub use databases::Databases;
-pub use dry_run::{Outcome, Trial, Tried};
+pub use dry_run::{Outcome, Trial, TrialStatement};
 pub use error::RunError;
 pub use examine::{Examined, examine};
 pub use files::Files;
@@ -74,6 +74,6 @@ pub use rewind::{Plan, ReinstateError, Reinstated, RestoreRecord, RewindError, R
 pub use run::{Call, ResultJson};
 pub use schema::{Column, Index, Inventory, Marker, Schema, Table, TableRows, View};
 pub use touched::{Tables, Touched};
-pub use values::Given;
+pub use values::StepParam;
 pub use walls::FUNCTIONS;
 pub use warnings::SchemaWarning;

@@ -50,7 +50,7 @@ impl Databases {
             .get(id)?
             .with_writer(move |writer| Ok(write(&writer.handle, &rows, anew)))
             .await?;
-        written.map_err(|error| self.settings(&id).told_full(error))
+        written.map_err(|error| self.settings(&id).full_disk_or_database(error))
     }
 }
 

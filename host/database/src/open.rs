@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use super::batch::{BatchError, Work};
 use super::error::{RunError, internal};
-use super::group::{BYTES, CALLERS, Left, run_alone, run_group};
+use super::group::{BYTES, CALLERS, Unfinished, run_alone, run_group};
 use super::handle::Settings;
 use super::lanes::Lanes;
 use super::limits::{ResultLimits, WAIT};
@@ -49,7 +49,7 @@ pub struct Database {
 
 #[derive(Debug, Default)]
 struct Writes {
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<QueuedWork>,
     /// Whether somebody has the writer, or is about to.
     taken: bool,
     closed: bool,
@@ -57,14 +57,14 @@ struct Writes {
 
 pub(super) type WriterJob = Box<dyn FnOnce(&mut Writer) + Send>;
 
-pub(super) enum Waiting {
+pub(super) enum QueuedWork {
     /// A write for a group.
     Write(Write),
     /// Work that needs the writer for itself.
     Alone(WriterJob),
 }
 
-impl std::fmt::Debug for Waiting {
+impl std::fmt::Debug for QueuedWork {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Write(_) => "Write",
@@ -119,21 +119,21 @@ impl Database {
         self.enqueue(if long {
             self.alone(write)
         } else {
-            Waiting::Write(write)
+            QueuedWork::Write(write)
         })?;
         answer_of(answered, &turn).await
     }
 
-    fn alone(&self, write: Write) -> Waiting {
+    fn alone(&self, write: Write) -> QueuedWork {
         let limits = self.limits;
-        Waiting::Alone(Box::new(move |writer| run_alone(writer, write, &limits)))
+        QueuedWork::Alone(Box::new(move |writer| run_alone(writer, write, &limits)))
     }
 
     pub(super) fn myself(&self) -> Result<Arc<Self>, RunError> {
         self.me.upgrade().ok_or(RunError::Closed)
     }
 
-    pub(super) fn enqueue(&self, work: Waiting) -> Result<(), RunError> {
+    pub(super) fn enqueue(&self, work: QueuedWork) -> Result<(), RunError> {
         let mut writes = lock(&self.writes);
         if writes.closed {
             return Err(RunError::Closed);
@@ -153,7 +153,7 @@ impl Database {
         let me = self.myself()?;
         match writes.waiting.front() {
             None => Ok(()),
-            Some(Waiting::Write(_)) => {
+            Some(QueuedWork::Write(_)) => {
                 writes.taken = true;
                 let job = Box::new(move || me.commit_group());
                 if from == Some(Lane::Short) {
@@ -163,7 +163,7 @@ impl Database {
                 }
                 Ok(())
             }
-            Some(Waiting::Alone(_)) => {
+            Some(QueuedWork::Alone(_)) => {
                 writes.taken = true;
                 if self
                     .lanes
@@ -181,7 +181,7 @@ impl Database {
 
     /// Commits the writes that wait first, together.
     fn commit_group(&self) {
-        let _passes_on = PassOn(self, Lane::Short);
+        let _passes_on = ReleaseWriter(self, Lane::Short);
         let writer = self.take_writer();
         let most = if self.deferred_keys.load(Ordering::Relaxed) {
             1
@@ -193,7 +193,7 @@ impl Database {
             let (mut group, mut bytes) = (Vec::new(), 0);
             while group.len() < most && bytes < BYTES {
                 match writes.waiting.pop_front() {
-                    Some(Waiting::Write(write)) => {
+                    Some(QueuedWork::Write(write)) => {
                         bytes += write.bytes();
                         group.push(write);
                     }
@@ -214,21 +214,21 @@ impl Database {
                 return;
             }
         };
-        let left = run_group(&mut writer, group, &self.limits);
-        self.settle(writer, left);
+        let unfinished = run_group(&mut writer, group, &self.limits);
+        self.settle(writer, unfinished);
     }
 
     /// Has those answered whose work is committed, returns the writer, and puts unfinished work back at the head of the queue.
-    fn settle(&self, mut writer: Writer, left: Left) {
+    fn settle(&self, mut writer: Writer, unfinished: Unfinished) {
         writer.acknowledge();
         writer.settle();
         let too_long = writer.has_long_log();
         self.put_writer(writer);
         let mut writes = lock(&self.writes);
-        for write in left.rest.into_iter().rev() {
-            writes.waiting.push_front(Waiting::Write(write));
+        for write in unfinished.rest.into_iter().rev() {
+            writes.waiting.push_front(QueuedWork::Write(write));
         }
-        for write in left.long.into_iter().rev() {
+        for write in unfinished.long.into_iter().rev() {
             writes.waiting.push_front(self.alone(write));
         }
         if too_long {
@@ -236,7 +236,7 @@ impl Database {
             let cut = |writer: &mut Writer| {
                 writer.cut_log();
             };
-            writes.waiting.push_front(Waiting::Alone(Box::new(cut)));
+            writes.waiting.push_front(QueuedWork::Alone(Box::new(cut)));
         }
     }
 
@@ -245,7 +245,7 @@ impl Database {
         let job = {
             let mut writes = lock(&self.writes);
             match writes.waiting.pop_front() {
-                Some(Waiting::Alone(job)) => Some(job),
+                Some(QueuedWork::Alone(job)) => Some(job),
                 Some(write) => {
                     writes.waiting.push_front(write);
                     None
@@ -253,14 +253,14 @@ impl Database {
                 None => None,
             }
         };
-        let _passes_on = PassOn(self, Lane::Long);
+        let _passes_on = ReleaseWriter(self, Lane::Long);
         match (job, self.take_writer()) {
             (Some(job), Ok(mut writer)) => {
                 job(&mut writer);
-                self.settle(writer, Left::default());
+                self.settle(writer, Unfinished::default());
             }
             (None, Ok(writer)) => self.put_writer(writer),
-            // Whoever waits learns it from the drop of their channel.
+            // The callers learn it from the drop of their channels.
             (_, Err(error)) => tracing::error!(%error, "a tenant's database cannot be opened"),
         }
     }
@@ -286,7 +286,7 @@ impl Database {
     pub(super) fn remember(&self) {
         if self.has_news.load(Ordering::Relaxed) {
             // A queue that is full of writes has its log taken soon enough.
-            let _ = self.enqueue(Waiting::Alone(Box::new(Writer::remember)));
+            let _ = self.enqueue(QueuedWork::Alone(Box::new(Writer::remember)));
         }
     }
 
@@ -299,9 +299,9 @@ impl Database {
 }
 
 /// Lets the writer go to whatever waits next, however its work in a lane ends.
-struct PassOn<'d>(&'d Database, Lane);
+struct ReleaseWriter<'d>(&'d Database, Lane);
 
-impl Drop for PassOn<'_> {
+impl Drop for ReleaseWriter<'_> {
     fn drop(&mut self) {
         let mut writes = lock(&self.0.writes);
         writes.taken = false;

@@ -98,7 +98,7 @@ impl Shared {
         }
     }
 
-    /// Whether the thread may sleep until it is woken: from here on whoever begins a statement wakes it.
+    /// Whether the thread may sleep until it is woken: from here on the begin of a statement wakes it.
     fn falls_asleep(&self) -> bool {
         self.asleep.store(true, Ordering::SeqCst);
         self.running.load(Ordering::SeqCst) == 0 || !self.asleep.swap(false, Ordering::SeqCst)

@@ -19,7 +19,7 @@ pub(super) struct Write {
 }
 
 impl Write {
-    /// Answers its caller, who may have gone away.
+    /// Replies its caller, who may have gone away.
     pub(super) fn answer(self, result: Result<ResultJson, BatchError>) {
         let _ = self.answer.send(result);
     }

@@ -7,7 +7,7 @@ use super::service::Backends;
 use super::store;
 use crate::control;
 use svc_base::ids::{BackendId, ProjectId};
-use svc_database::{Migrated, Outcome, Trial, Tried};
+use svc_database::{Migrated, Outcome, Trial, TrialStatement};
 
 impl Backends {
     /// Tries a migration of a project's backend.
@@ -86,9 +86,9 @@ impl Backends {
     }
 }
 
-fn tried(action: &ActionRow) -> Tried {
+fn tried(action: &ActionRow) -> TrialStatement {
     let range = action.verdict.start..action.verdict.end;
-    Tried {
+    TrialStatement {
         name: action.name.clone(),
         sql: action.sql.get(range).unwrap_or_default().into(),
         writes: writes(&action.verdict),

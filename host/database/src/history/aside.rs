@@ -20,14 +20,14 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// The thread that works beside all writers, one log after the other. The last handle to go waits for it.
 #[derive(Debug)]
-pub(crate) struct Packer {
+pub(crate) struct Checkpointer {
     jobs: Option<Sender<Job>>,
     _threads: Threads,
 }
 
-/// A history that is lent out. Whoever lets go of it waits until it is given back: nobody else may add to it before.
+/// A history that is lent out. Dropping it waits until it is given back: nobody else may add to it before.
 #[derive(Debug)]
-pub(crate) struct Lent {
+pub(crate) struct LentHistory {
     back: Receiver<Returned>,
     /// How many frames the log had.
     frames: i32,
@@ -44,7 +44,7 @@ pub(crate) struct Returned {
     wholly: bool,
 }
 
-impl Packer {
+impl Checkpointer {
     /// Starts the thread.
     ///
     /// # Errors
@@ -54,7 +54,7 @@ impl Packer {
         let work = move || {
             for job in waiting {
                 let job = std::panic::AssertUnwindSafe(job);
-                // Whoever waits for it learns so from the end of its channel.
+                // The writer that waits learns it from the end of its channel.
                 if std::panic::catch_unwind(job).is_err() {
                     tracing::error!("work on a database's history panicked");
                 }
@@ -69,7 +69,7 @@ impl Packer {
     }
 }
 
-impl Drop for Packer {
+impl Drop for Checkpointer {
     fn drop(&mut self) {
         self.jobs = None;
     }
@@ -90,10 +90,10 @@ impl History {
     /// When the database cannot be opened once more; nothing is lent then.
     pub(crate) fn lend(
         &mut self,
-        packer: &Packer,
+        checkpointer: &Checkpointer,
         settings: &Settings,
         frames: i32,
-    ) -> Result<Lent, RunError> {
+    ) -> Result<LentHistory, RunError> {
         let pin = Handle::reader(settings)?;
         pin.platform("BEGIN; SELECT count(*) FROM sqlite_schema")
             .map_err(internal)?;
@@ -116,11 +116,11 @@ impl History {
             // Nobody waits for it where a process ends.
             let _ = give.send(work(lent, pin, &settings, frames));
         });
-        if let Some(jobs) = &packer.jobs {
+        if let Some(jobs) = &checkpointer.jobs {
             // What cannot be sent is dropped, which the other end learns.
             let _ = jobs.send(job);
         }
-        Ok(Lent {
+        Ok(LentHistory {
             back,
             frames,
             taken_back: false,
@@ -142,7 +142,7 @@ impl History {
     }
 }
 
-impl Lent {
+impl LentHistory {
     /// How many frames the log had when it was lent out.
     pub(crate) fn frames(&self) -> i32 {
         self.frames
@@ -170,7 +170,7 @@ impl Lent {
     }
 }
 
-impl Drop for Lent {
+impl Drop for LentHistory {
     fn drop(&mut self) {
         if !self.taken_back {
             let _ = self.back.recv();
@@ -179,7 +179,7 @@ impl Drop for Lent {
 }
 
 /// Tells the log why a history has a gap; that it is too small, only if that was not `known`.
-pub(crate) fn tell_gap(taken: io::Result<()>, known: bool) {
+pub(crate) fn log_gap(taken: io::Result<()>, known: bool) {
     if let Err(error) = taken
         && !(known && TooSmall::is(&error))
     {
@@ -190,7 +190,7 @@ pub(crate) fn tell_gap(taken: io::Result<()>, known: bool) {
 fn work(mut history: History, mut pin: Handle, settings: &Settings, frames: i32) -> Returned {
     let known = history.is_outgrown();
     let taken = history.take_up_to(&mut pin.connection, frames.unsigned_abs());
-    tell_gap(taken, known);
+    log_gap(taken, known);
     fault::point("settle.taken");
     let copied = Handle::writer(settings).and_then(|copier| {
         let done = copier.copy_log(CheckpointMode::PASSIVE);

@@ -27,7 +27,7 @@ pub(super) struct Chain {
 
 /// A moment, and where to find it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Spot {
+pub(super) struct MomentLocation {
     pub(super) chain: u32,
     /// Which of the chain's records.
     record: usize,
@@ -145,11 +145,11 @@ impl Chain {
     }
 
     /// Lists the moments of the chain, oldest first.
-    pub(super) fn spots(&self) -> io::Result<Vec<Spot>> {
+    pub(super) fn spots(&self) -> io::Result<Vec<MomentLocation>> {
         let mut spots = Vec::new();
         for (record, (offset, header)) in self.records.iter().enumerate() {
             let moments = header.moments(&self.file, *offset)?;
-            spots.extend(moments.into_iter().map(|moment| Spot {
+            spots.extend(moments.into_iter().map(|moment| MomentLocation {
                 chain: self.number,
                 record,
                 moment,
@@ -162,7 +162,7 @@ impl Chain {
     ///
     /// # Errors
     /// The disk's; damage, where what the records lead to is not what they say.
-    pub(super) fn image(&self, spot: &Spot) -> io::Result<Vec<u8>> {
+    pub(super) fn image(&self, spot: &MomentLocation) -> io::Result<Vec<u8>> {
         let mut image = Vec::new();
         for (record, (offset, header)) in self.records.iter().enumerate().take(spot.record + 1) {
             let content = header.content(&self.file, *offset)?;

@@ -36,7 +36,7 @@ use super::handle;
 use svc_base::clock::{Clock, Timestamp};
 use svc_base::fault;
 
-pub(super) use aside::{Lent, Packer, tell_gap};
+pub(super) use aside::{Checkpointer, LentHistory, log_gap};
 pub use past::Past;
 pub(super) use past::{is_stale, verify};
 

@@ -6,7 +6,7 @@ use cap_std::fs::Dir;
 
 use super::History;
 use super::bounds::floor;
-use super::chain::{self, Chain, Spot};
+use super::chain::{self, Chain, MomentLocation};
 use svc_base::clock::Timestamp;
 
 /// History of a database, as it is reported.
@@ -85,7 +85,7 @@ pub(crate) fn verify(dir: &Dir) -> io::Result<Verified> {
 
 impl History {
     /// Goes through all moments that can be gone back to, newest first, until `look` has seen enough.
-    fn back(&self, mut look: impl FnMut(Spot) -> bool) -> io::Result<()> {
+    fn back(&self, mut look: impl FnMut(MomentLocation) -> bool) -> io::Result<()> {
         let floor = floor(self.now());
         let mut later = None;
         for number in chain::numbers(&self.dir)?.into_iter().rev() {

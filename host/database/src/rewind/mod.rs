@@ -169,7 +169,7 @@ impl Databases {
             })
             .await?
             .map_err(|mut failure| {
-                failure.error.error = settings.told_full(failure.error.error);
+                failure.error.error = settings.full_disk_or_database(failure.error.error);
                 failure
             })
     }

@@ -1,4 +1,4 @@
-//! The tables that statements read and write, and who is told of commits: so that whoever watches an answer learns when it may
+//! The tables that statements read and write, and who is told of commits: so that a follower of an answer learns when it may
 //! have changed.
 //!
 //! Two sources name the tables of a statement, and both count: SQLite's authorizer, which is asked about every table as the
@@ -40,9 +40,9 @@ impl Tables {
 
 /// Tables that are being noted.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Noted(Arc<Mutex<Option<Tables>>>);
+pub(super) struct NotedTables(Arc<Mutex<Option<Tables>>>);
 
-impl Noted {
+impl NotedTables {
     fn lock(&self) -> MutexGuard<'_, Option<Tables>> {
         lock(&self.0)
     }
@@ -129,12 +129,12 @@ impl Touched {
 
 type Follower = Box<dyn Fn(BackendId, Touched) + Send + Sync>;
 
-/// Whoever is told of commits: once one is durable, and before its callers are answered.
+/// The follower of commits, who is told of each: once it is durable, and before its callers are answered.
 #[derive(Clone, Default)]
-pub(super) struct News(Arc<OnceLock<Follower>>);
+pub(super) struct CommitFollower(Arc<OnceLock<Follower>>);
 
-impl News {
-    /// Has `follow` told from now on; whoever comes first stays.
+impl CommitFollower {
+    /// Has `follow` told from now on; the first one stays.
     pub(super) fn follow(&self, follow: impl Fn(BackendId, Touched) + Send + Sync + 'static) {
         if self.0.set(Box::new(follow)).is_err() {
             tracing::error!("somebody else is told of commits already");
@@ -150,9 +150,9 @@ impl News {
     }
 }
 
-impl fmt::Debug for News {
+impl fmt::Debug for CommitFollower {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("News").finish_non_exhaustive()
+        f.debug_struct("CommitFollower").finish_non_exhaustive()
     }
 }
 
