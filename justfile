@@ -4,11 +4,13 @@
 default:
     @just --list
 
-# Format and lint the host, the tests and the guests
+# Format and lint the host, the tests and the guests, and look for unused dependencies
 check:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets --locked -- -D warnings
     cargo clippy --package guest-render --package guest-gate --locked --target wasm32-wasip2 --target-dir target/guests --profile guest -- -D warnings
+    cargo install --quiet --locked --debug --version 0.9.2 --root target/tools cargo-machete
+    target/tools/bin/cargo-machete --skip-target-dir .
 
 # Run the tests
 test *arguments:

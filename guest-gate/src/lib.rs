@@ -15,7 +15,6 @@ mod walk;
 #[cfg(target_family = "wasm")]
 mod component {
     #![allow(
-        missing_docs,
         unreachable_pub,
         unsafe_code,
         reason = "generated: the interface is documented in wit/gate"

@@ -4,6 +4,7 @@
 //! Nothing here knows a domain, a protocol or a setting.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 pub mod clock;
 mod counted;
@@ -20,6 +21,7 @@ mod processor;
 pub mod random;
 pub mod sqlite;
 mod stopwatch;
+pub mod sync;
 pub mod terminal;
 pub mod threads;
 pub mod turns;

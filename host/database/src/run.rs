@@ -9,6 +9,7 @@ use super::columns::Columns;
 use super::cost::Cost;
 use super::error::RunError;
 use super::handle::{Failure, Handle, internal};
+use super::limits::ResultLimits;
 use super::meter::{Deadline, Watch};
 use super::values::{self, Params, Value};
 use super::walls::Role;
@@ -25,17 +26,6 @@ pub struct Call {
     pub writes: bool,
     /// Values of the binds.
     pub params: Params,
-}
-
-/// Bounds of one result.
-#[derive(Clone, Copy, Debug)]
-pub struct ResultLimits {
-    /// Rows of a result.
-    pub rows: u64,
-    /// Bytes of its JSON.
-    pub bytes: usize,
-    /// How long a statement may run.
-    pub time: Duration,
 }
 
 /// A result in its JSON form: `{"rows", "columns", "rows_affected", "truncated"}`.

@@ -9,6 +9,8 @@
 //! then callers wait, for a minute at most. The guests built into the host serve unless newer ones are installed.
 //! Calls run in lanes ([`Lane`]), which all else that occupies a thread uses, too; callers share them fairly, by their [`Flow`].
 
+#![warn(missing_docs)]
+
 mod admission;
 mod bindings;
 mod cache;

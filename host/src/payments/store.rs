@@ -1,13 +1,13 @@
 //! Sessions and how far mirrors follow, in the control database.
 
-use rusqlite::types::Type;
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::buyer::{Buyer, hash};
 use super::model::{Session, Status, email_key};
 use super::verdict::Verdict;
 use super::views::MatchedBy;
-use crate::control::{Error, Tx};
+use crate::control::{Columns, Error, Tx};
 use svc_base::clock::Timestamp;
 use svc_base::ids::{BackendId, DeploymentId, ProjectId, SessionId};
 
@@ -16,33 +16,36 @@ const SESSION: &str = "SELECT id, project_id, deployment_id, price_id, price_lab
     created_at, updated_at, change, host_cookie FROM payment_sessions";
 
 fn session(row: &Row<'_>) -> rusqlite::Result<Session> {
+    let row = Columns::of(row);
     Ok(Session {
-        id: row.get(0)?,
-        project: row.get(1)?,
-        deployment: row.get(2)?,
-        price: row.get(3)?,
-        price_label: row.get(4)?,
-        amount: row.get(5)?,
-        currency: row.get(6)?,
-        recurring: row.get(7)?,
-        return_to: row.get(8)?,
-        user_id: row.get(9)?,
-        cookie: row.get(10)?,
-        provider_id: row.get(11)?,
-        provider_url: row.get(12)?,
-        attempt: row.get(13)?,
-        status: status(&row.get::<_, String>(14)?)?,
-        email: row.get(15)?,
-        created_at: row.get(16)?,
-        updated_at: row.get(17)?,
-        host_cookie: row.get(19)?,
+        id: row.get("id")?,
+        project: row.get("project_id")?,
+        deployment: row.get("deployment_id")?,
+        price: row.get("price_id")?,
+        price_label: row.get("price_label")?,
+        amount: row.get("amount")?,
+        currency: row.get("currency")?,
+        recurring: row.get("recurring")?,
+        return_to: row.get("return_to")?,
+        user_id: row.get("user_id")?,
+        cookie: row.get("cookie_sha256")?,
+        provider_id: row.get("provider_id")?,
+        provider_url: row.get("provider_url")?,
+        attempt: row.get("attempt")?,
+        status: row.get("status")?,
+        email: row.get("email")?,
+        created_at: row.get("created_at")?,
+        updated_at: row.get("updated_at")?,
+        host_cookie: row.get("host_cookie")?,
     })
 }
 
-fn status(text: &str) -> rusqlite::Result<Status> {
-    let known = Status::ALL.into_iter().find(|one| one.as_str() == text);
-    let unknown = || format!("there is no status {text}");
-    known.ok_or_else(|| rusqlite::Error::FromSqlConversionFailure(14, Type::Text, unknown().into()))
+impl FromSql for Status {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        let text = value.as_str()?;
+        let known = Self::ALL.into_iter().find(|one| one.as_str() == text);
+        known.ok_or_else(|| FromSqlError::Other(format!("there is no status {text}").into()))
+    }
 }
 
 /// Adds a session.
@@ -275,7 +278,7 @@ pub(super) fn changed(
     ))?
     .query_map(
         params![project, position, most.map_or(-1, i64::from)],
-        |row| Ok((row.get(18)?, session(row)?)),
+        |row| Ok((row.get("change")?, session(row)?)),
     )?
     .collect()
 }

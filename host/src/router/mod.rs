@@ -25,7 +25,7 @@ use crate::accounts::metadata::routes as metadata;
 use crate::accounts::plans::routes as plans;
 use crate::accounts::routes as accounts;
 use crate::app::{App, SharedApp};
-use crate::backends::calls::routes::{self as calls, Asked};
+use crate::backends::calls::routes::{self as calls, CallContext};
 use crate::backends::export::routes as exports;
 use crate::backends::history::routes as history;
 use crate::backends::routes as backends;
@@ -135,10 +135,10 @@ pub fn is_call(host: &Host, request: &Request) -> bool {
 }
 
 /// Answers a call of an action, for the same reason.
-pub async fn call(app: &App, asked: Asked<'_>, request: Request) -> Response {
+pub async fn call(app: &App, context: CallContext<'_>, request: Request) -> Response {
     let uri = request.uri().clone();
     let slug = called_slug(&uri).unwrap_or_default();
-    calls::call(&app.calls, asked, slug, request).await
+    calls::call(&app.calls, context, slug, request).await
 }
 
 /// The slug of the path of a call in its only form.

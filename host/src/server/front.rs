@@ -21,7 +21,7 @@ use tracing::Instrument;
 use super::access_log::Line;
 use super::linger;
 use crate::app::{App, SharedApp};
-use crate::backends::calls::routes::Asked;
+use crate::backends::calls::routes::CallContext;
 use crate::http::NOSNIFF;
 use crate::http::client_ip::ClientIp;
 use crate::http::context::Context;
@@ -79,12 +79,12 @@ pub(super) async fn handle(
             (Way::View, guarded(answer.instrument(span)).await)
         }
         Ok(Admitted::Call(host, client)) => {
-            let asked = Asked {
+            let context = CallContext {
                 host: &host,
                 client: &client,
                 request_id: &request_id,
             };
-            let answer = router::call(app, asked, request).instrument(span);
+            let answer = router::call(app, context, request).instrument(span);
             (Way::Call, guarded(answer).await)
         }
         Ok(Admitted::Route(host, client)) => {

@@ -4,28 +4,29 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{Profile, Session, SessionKey, SignedIn, Visitor, VisitorId};
 use crate::control::audit::Act;
-use crate::control::{Change, Error, Tx};
+use crate::control::{Change, Columns, Error, Tx};
 use crate::projects;
 use svc_base::clock::Timestamp;
 use svc_base::ids::{DeploymentId, ProjectId};
 
-fn profile(row: &Row<'_>, from: usize) -> rusqlite::Result<Profile> {
+fn profile(row: &Columns<'_, '_>) -> rusqlite::Result<Profile> {
     Ok(Profile {
-        email: row.get(from)?,
-        name: row.get(from + 1)?,
-        picture: row.get(from + 2)?,
-        locale: row.get(from + 3)?,
+        email: row.get("email")?,
+        name: row.get("name")?,
+        picture: row.get("picture")?,
+        locale: row.get("locale")?,
     })
 }
 
 fn visitor(row: &Row<'_>) -> rusqlite::Result<Visitor> {
+    let row = Columns::of(row);
     Ok(Visitor {
-        number: row.get(0)?,
-        id: VisitorId::stored(row.get(1)?),
-        provider: row.get(2)?,
-        profile: profile(row, 3)?,
-        created_at: row.get(7)?,
-        last_seen_at: row.get(8)?,
+        number: row.get("number")?,
+        id: VisitorId::stored(row.get("id")?),
+        provider: row.get("provider")?,
+        profile: profile(&row)?,
+        created_at: row.get("created_at")?,
+        last_seen_at: row.get("last_seen_at")?,
     })
 }
 
@@ -95,15 +96,16 @@ pub(super) fn session(
          WHERE s.token_sha256 = ?1 AND s.expires_at > ?2",
     )?
     .query_row(params![key, now], |row| {
+        let row = Columns::of(row);
         Ok(Session {
             key: *key,
-            visitor: VisitorId::stored(row.get(0)?),
-            deployment: row.get(1)?,
-            project: row.get(2)?,
-            profile: profile(row, 3)?,
-            provider: row.get(7)?,
-            expires_at: row.get(8)?,
-            seen_at: row.get(9)?,
+            visitor: VisitorId::stored(row.get("id")?),
+            deployment: row.get("deployment_id")?,
+            project: row.get("project_id")?,
+            profile: profile(&row)?,
+            provider: row.get("provider")?,
+            expires_at: row.get("expires_at")?,
+            seen_at: row.get("last_seen_at")?,
         })
     })
     .optional()
