@@ -120,6 +120,20 @@ pub enum Draw {
     Empty,
 }
 
+/// Error of an empty bucket, by its name.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the bucket {0} is empty")]
+pub struct Spent(&'static str);
+
+impl From<Spent> for Problem {
+    fn from(Spent(name): Spent) -> Self {
+        Self::new(
+            Code::RateLimited,
+            format!("Too many {name} requests for now. Wait a minute, then go on more slowly."),
+        )
+    }
+}
+
 /// Our clock, as the governor reads it.
 #[derive(Clone, Debug)]
 struct Ticks(Clock);
@@ -190,13 +204,12 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
 
     /// The answer to a request for which there was no token.
     pub fn refusal(&self) -> Problem {
-        Problem::new(
-            Code::RateLimited,
-            format!(
-                "Too many {} requests for now. Wait a minute, then go on more slowly.",
-                self.name
-            ),
-        )
+        self.spent().into()
+    }
+
+    /// Returns the error of a caller for whom there was no token.
+    pub fn spent(&self) -> Spent {
+        Spent(self.name)
     }
 
     fn tidy(&self) {

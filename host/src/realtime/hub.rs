@@ -12,6 +12,7 @@ use super::numbers::Numbers;
 use super::protocol::Message;
 use super::quotas::{Most, Permit, Quotas, Reached};
 use super::room::{Awaited, Life, Member, Moment, Page, Room, Summary, Tally};
+use super::rounds;
 use crate::config::Limits;
 use crate::http::websocket::{Close, Outbox};
 use svc_base::clock::Clock;
@@ -132,7 +133,7 @@ impl Hub {
         }
         let (found, sockets) = open
             .entry(room.into())
-            .or_insert_with(|| (Arc::new(Room::new(room)), 0));
+            .or_insert_with(|| (Arc::new(Room::new(room, self.limits.outbound_queue)), 0));
         *sockets += 1;
         let room = Arc::clone(found);
         drop(open);
@@ -188,6 +189,7 @@ impl Hub {
         let (done, awaited) = work(self.now(), &mut tally);
         self.await_telling(room, awaited);
         self.numbers.add(tally);
+        rounds::start(room);
         done
     }
 

@@ -1,6 +1,6 @@
 //! One room: who is in it, what they are told, and in which order.
 //!
-//! A message goes to everybody at once. Who came and who went is told in pieces: at once in a small room, at most once a second
+//! A message is put into the queue of every member at once; what waits in the queues is written in rounds (`rounds.rs`). Who came and who went is told in pieces: at once in a small room, at most once a second
 //! in a large one. Everything that happened in between goes to each member as one piece of shared bytes with one count
 //! at its end, and whoever came is a member from that telling on. So a thousand people who reload within a second cost each of
 //! them a welcome and one piece, instead of a thousand joins and leaves each as they happen.
@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use tokio::sync::Notify;
 
 use super::client::Client;
 use super::protocol::{self, Message};
@@ -101,6 +102,8 @@ pub(super) struct Tally {
 pub(super) struct Room {
     pub(super) id: Arc<str>,
     state: Mutex<State>,
+    /// Told when a queue becomes nearly full.
+    pub(super) urgent: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -120,6 +123,20 @@ struct State {
     size: usize,
     /// Whether somebody will come and tell them.
     awaited: bool,
+    rounds: Rounds,
+}
+
+/// State of the rounds in which queues are written.
+#[derive(Debug, Default)]
+struct Rounds {
+    /// Whether something was queued since the last round began.
+    due: bool,
+    /// Whether a task makes rounds.
+    under_way: bool,
+    /// Pieces in a queue that do not wait for the end of a pause.
+    nearly_full: usize,
+    /// Whether a queue has become as long as that.
+    is_urgent: bool,
 }
 
 /// Whether members are yet to be told, by whoever looks after that.
@@ -128,10 +145,20 @@ struct State {
 pub(super) struct Awaited(pub(super) bool);
 
 impl Room {
-    pub(super) fn new(id: &str) -> Self {
+    /// Makes a room whose members have queues of so many pieces.
+    pub(super) fn new(id: &str, queue: u64) -> Self {
+        let queue = usize::try_from(queue).unwrap_or(usize::MAX);
+        let rounds = Rounds {
+            nearly_full: queue - queue / 4,
+            ..Rounds::default()
+        };
         Self {
             id: id.into(),
-            state: Mutex::default(),
+            state: Mutex::new(State {
+                rounds,
+                ..State::default()
+            }),
+            urgent: Notify::new(),
         }
     }
 
@@ -271,6 +298,26 @@ impl Room {
         state.changed(&self.id, now, tally)
     }
 
+    /// Whether something is queued for which nobody makes rounds yet: the caller must.
+    pub(super) fn starts_rounds(&self) -> bool {
+        let rounds = &mut self.state().rounds;
+        if std::mem::take(&mut rounds.is_urgent) {
+            self.urgent.notify_one();
+        }
+        rounds.due && !std::mem::replace(&mut rounds.under_way, true)
+    }
+
+    /// Begins a round: returns the outboxes to write, or `None` if nothing was queued, by which rounds end.
+    pub(super) fn begin_round(&self) -> Option<Vec<Arc<Outbox>>> {
+        let mut state = self.state();
+        if !std::mem::take(&mut state.rounds.due) {
+            state.rounds.under_way = false;
+            return None;
+        }
+        let outboxes = state.members.iter().map(|member| &member.outbox);
+        Some(outboxes.map(Arc::clone).collect())
+    }
+
     /// The room as its owner sees it.
     pub(super) fn summary(&self) -> Summary {
         let state = self.state();
@@ -350,13 +397,15 @@ impl State {
 
     /// Puts shared bytes into the queue of everybody but those left out; whose queue is full has gone.
     fn send(&mut self, piece: &Bytes, is_left_out: impl Fn(&Member) -> bool, tally: &mut Tally) {
-        let gone = &mut self.gone;
+        let (gone, rounds) = (&mut self.gone, &mut self.rounds);
         self.members.retain(|member| {
             if is_left_out(member) {
                 return true;
             }
-            match member.outbox.push(piece.clone()) {
+            match member.outbox.queue(piece.clone()) {
                 Ok(length) => {
+                    rounds.due = true;
+                    rounds.is_urgent |= length == rounds.nearly_full;
                     tally.delivered += 1;
                     tally.longest = tally.longest.max(length);
                     true

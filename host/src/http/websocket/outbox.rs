@@ -1,9 +1,9 @@
-//! Outbox of a socket: frames that others share, bounded, and written many at once.
+//! Outbox of a socket: a bounded queue of frames that others share, written many at once by any thread.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::task::{Poll, Waker};
+use std::task::Waker;
 
 use bytes::{Buf, Bytes};
 
@@ -15,7 +15,7 @@ const WRITE: usize = 64;
 /// Bytes that the kernel may hold of what a client has not taken: far less than it would by itself.
 const KERNEL: usize = 64 * 1024;
 
-/// The sending half of a socket. Whoever has something for it puts it here, and never waits.
+/// Sending half of a socket. Senders put frames here, and never wait.
 #[derive(Debug)]
 pub struct Outbox {
     wire: Wire,
@@ -38,8 +38,23 @@ struct Waiting {
     closed: bool,
     /// Whether nothing can be written any more.
     broken: bool,
-    /// Task that writes what waits.
-    writer: Option<Waker>,
+    /// Waker of the socket's task, while that has nothing to do here.
+    task: Option<Waker>,
+    /// Whether the task waits for the kernel to take more.
+    blocked: bool,
+}
+
+/// State of an outbox after its task has written what the kernel takes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Progress {
+    /// How many bytes the kernel has ever taken.
+    pub(super) written: u64,
+    /// Whether more wait for it.
+    pub(super) waits: bool,
+    /// Whether anything was ever put here.
+    pub(super) used: bool,
+    /// Whether nothing more is taken: the socket is closed or broken.
+    pub(super) is_over: bool,
 }
 
 /// Frames, or a part of one.
@@ -75,7 +90,7 @@ impl Outbox {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has a frame, or several in one piece, written; returns how many pieces wait by then.
+    /// Has the socket's task write a frame, or several in one piece; returns how many pieces wait.
     ///
     /// # Errors
     /// [`Full`]: the socket is closed, with 1013 if this was one too many.
@@ -89,32 +104,31 @@ impl Outbox {
     /// [`Full`], as for [`Outbox::push`].
     pub fn push_parts<const N: usize>(&self, parts: [Bytes; N]) -> Result<usize, Full> {
         let mut waiting = self.lock();
-        if waiting.closed || waiting.broken {
-            return Err(Full { dropped: 0 });
-        }
-        if waiting.frames.len() >= self.most {
-            // Its own task may only not have had its turn yet: the client is slow if the kernel says so.
-            waiting.write(&self.wire);
-        }
-        waiting.used = true;
-        if waiting.frames.len() >= self.most {
-            let dropped = waiting.drop_unwritten() + 1;
-            waiting.close(frame::close(Close::SLOW));
-            return Err(Full { dropped });
-        }
-        let last = parts.len().saturating_sub(1);
-        let pieces = parts.into_iter().enumerate();
-        waiting.frames.extend(pieces.map(|(number, bytes)| Piece {
-            bytes,
-            goes_on: number < last,
-        }));
-        let length = waiting.frames.len();
-        let writer = waiting.writer.take();
+        let length = waiting.add(parts, self.most, &self.wire)?;
+        let task = waiting.task.take();
         drop(waiting);
-        if let Some(writer) = writer {
-            writer.wake();
-        }
+        task.into_iter().for_each(Waker::wake);
         Ok(length)
+    }
+
+    /// Queues a piece for the next [`Outbox::flush`], and wakes nobody; returns how many pieces wait.
+    ///
+    /// # Errors
+    /// [`Full`], as for [`Outbox::push`].
+    pub fn queue(&self, piece: Bytes) -> Result<usize, Full> {
+        self.lock().add([piece], self.most, &self.wire)
+    }
+
+    /// Writes what the kernel takes. The rest is left to the socket's task, which waits for the kernel.
+    pub fn flush(&self) {
+        let mut waiting = self.lock();
+        if waiting.frames.is_empty() {
+            return;
+        }
+        waiting.write(&self.wire);
+        if waiting.broken || !waiting.blocked && waiting.is_some(&self.wire) {
+            waiting.wake();
+        }
     }
 
     /// Closes the socket behind what waits.
@@ -142,9 +156,7 @@ impl Outbox {
     pub fn listen(&self) {
         let mut waiting = self.lock();
         waiting.used = true;
-        if let Some(writer) = waiting.writer.take() {
-            writer.wake();
-        }
+        waiting.wake();
     }
 
     /// How many bytes the kernel has ever taken, and whether more wait for it.
@@ -158,56 +170,73 @@ impl Outbox {
         self.lock().closed
     }
 
-    /// Whether anything was ever put here.
-    pub(super) fn is_used(&self) -> bool {
-        self.lock().used
-    }
-
-    /// Writes as much as the kernel takes.
-    ///
-    /// # Errors
-    /// When the connection is broken.
-    pub(super) fn flush(&self) -> io::Result<()> {
+    /// Writes what the kernel takes, on behalf of the socket's task, which is woken when there is more to do.
+    pub(super) fn advance(&self, task: &Waker) -> Progress {
         let mut waiting = self.lock();
         waiting.write(&self.wire);
-        if waiting.broken {
-            return Err(io::ErrorKind::BrokenPipe.into());
+        match &mut waiting.task {
+            Some(known) => known.clone_from(task),
+            none => *none = Some(task.clone()),
         }
-        Ok(())
+        waiting.blocked = waiting.is_some(&self.wire);
+        Progress {
+            written: waiting.written,
+            waits: waiting.blocked,
+            used: waiting.used,
+            is_over: waiting.closed || waiting.broken,
+        }
     }
 
-    /// Whether something waits for the kernel.
-    pub(super) fn is_waiting(&self) -> bool {
-        self.lock().is_some(&self.wire)
-    }
-
-    /// Waits until there is something to write.
-    pub(super) async fn filled(&self) {
-        std::future::poll_fn(|context| {
-            let mut waiting = self.lock();
-            if !waiting.frames.is_empty() {
-                return Poll::Ready(());
-            }
-            match &mut waiting.writer {
-                Some(writer) => writer.clone_from(context.waker()),
-                none => *none = Some(context.waker().clone()),
-            }
-            Poll::Pending
-        })
-        .await;
+    /// Whether the connection cannot be written to any more.
+    pub(super) fn is_broken(&self) -> bool {
+        self.lock().broken
     }
 }
 
 impl Waiting {
+    /// Adds the parts of a frame; returns how many pieces wait.
+    fn add<const N: usize>(
+        &mut self,
+        parts: [Bytes; N],
+        most: usize,
+        wire: &Wire,
+    ) -> Result<usize, Full> {
+        if self.closed || self.broken {
+            return Err(Full { dropped: 0 });
+        }
+        if self.frames.len() >= most {
+            // Its turn to be written may only not have come yet: the client is slow if the kernel says so.
+            self.write(wire);
+        }
+        self.used = true;
+        if self.frames.len() >= most {
+            let dropped = self.drop_unwritten() + 1;
+            self.close(frame::close(Close::SLOW));
+            return Err(Full { dropped });
+        }
+        let last = parts.len().saturating_sub(1);
+        let pieces = parts.into_iter().enumerate();
+        self.frames.extend(pieces.map(|(number, bytes)| Piece {
+            bytes,
+            goes_on: number < last,
+        }));
+        Ok(self.frames.len())
+    }
+
+    /// Wakes the socket's task.
+    fn wake(&mut self) {
+        if let Some(task) = self.task.take() {
+            task.wake();
+        }
+    }
+
     fn close(&mut self, last: Bytes) {
         self.closed = true;
         self.frames.push_back(Piece {
             bytes: last,
             goes_on: false,
         });
-        if let Some(writer) = self.writer.take() {
-            writer.wake();
-        }
+        self.wake();
     }
 
     /// Throws away what is not on its way yet; returns how much that was.
@@ -230,7 +259,7 @@ impl Waiting {
     fn write(&mut self, wire: &Wire) {
         while !self.frames.is_empty() && !self.broken {
             match self.write_some(wire) {
-                Ok(written) => self.advance(written),
+                Ok(written) => self.consume(written),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(_) => self.broken = true,
             }
@@ -250,7 +279,8 @@ impl Waiting {
         wire.try_write_vectored(&slices[..self.frames.len().min(WRITE)])
     }
 
-    fn advance(&mut self, mut written: usize) {
+    /// Removes bytes that the kernel has taken.
+    fn consume(&mut self, mut written: usize) {
         self.written += written as u64;
         while let Some(first) = self.frames.front_mut() {
             if written < first.bytes.len() {

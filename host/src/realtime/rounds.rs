@@ -1,0 +1,48 @@
+//! Rounds in which the queues of a room's members are written.
+//!
+//! What is said in a quiet room is written at once. A write costs the same for one message as for many, and is nearly all that a delivery
+//! costs: so a round of writes that took long is followed by a pause, in which messages gather. A queue that is nearly full ends it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use svc_base::Stopwatch;
+
+use super::room::Room;
+
+/// Members that are written to before other tasks have their turn.
+const CHUNK: usize = 32;
+/// Length of a pause, in times of the round before it.
+const PAUSE: u32 = 2;
+/// Shorter pauses are left out: a timer is no finer.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
+/// Longest time that messages gather.
+const LONGEST_PAUSE: Duration = Duration::from_millis(2);
+
+/// Has the queues of a room written, if something waits there.
+pub(super) fn start(room: &Arc<Room>) {
+    if room.starts_rounds() {
+        tokio::spawn(write(Arc::clone(room)));
+    }
+}
+
+/// Makes rounds until nothing new is queued.
+async fn write(room: Arc<Room>) {
+    while let Some(outboxes) = room.begin_round() {
+        let watch = Stopwatch::start();
+        for chunk in outboxes.chunks(CHUNK) {
+            chunk.iter().for_each(|outbox| outbox.flush());
+            if chunk.len() == CHUNK {
+                tokio::task::yield_now().await;
+            }
+        }
+        drop(outboxes);
+        let pause = (watch.elapsed() * PAUSE).min(LONGEST_PAUSE);
+        if pause >= SHORTEST_PAUSE {
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = room.urgent.notified() => {}
+            }
+        }
+    }
+}
