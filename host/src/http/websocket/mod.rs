@@ -13,6 +13,6 @@ mod wire;
 
 pub use close::Close;
 pub use handshake::{Accepted, Upgrade};
-pub use outbox::{Full, Outbox};
+pub use outbox::{Flushed, Full, Outbox};
 pub use reader::{Event, Flow, Reader};
 pub use socket::{Incoming, Socket};

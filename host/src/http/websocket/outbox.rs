@@ -19,7 +19,7 @@ const KERNEL: usize = 64 * 1024;
 #[derive(Debug)]
 pub struct Outbox {
     wire: Wire,
-    /// The most frames that wait.
+    /// The most messages that wait for the kernel.
     most: usize,
     waiting: Mutex<Waiting>,
 }
@@ -28,6 +28,8 @@ pub struct Outbox {
 struct Waiting {
     /// The first may have been written in part: then it is what is left of it.
     frames: VecDeque<Piece>,
+    /// How many messages they are.
+    messages: usize,
     /// Whether some of the first frame is on its way, so that it must be finished.
     begun: bool,
     /// How many bytes were ever written.
@@ -57,18 +59,29 @@ pub(super) struct Progress {
     pub(super) is_over: bool,
 }
 
-/// Frames, or a part of one.
+/// Frames in one piece, or a part of one.
 #[derive(Debug)]
 struct Piece {
     bytes: Bytes,
+    /// How many messages are left of it, about, where it was written in part.
+    messages: usize,
     /// Whether the next piece goes on with its frame.
     goes_on: bool,
+}
+
+/// Outcome of a [`Outbox::flush`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flushed {
+    /// How many messages wait for the kernel.
+    pub waiting: usize,
+    /// How many were thrown away, because more waited than may: the socket is closed.
+    pub dropped: usize,
 }
 
 /// A frame was not taken, because the socket is closed: before, or just now because too many waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full {
-    /// How many frames were thrown away, this one included; 0 if the socket was closed before.
+    /// How many messages were thrown away, this one included; 0 if the socket was closed before.
     pub dropped: usize,
 }
 
@@ -90,11 +103,11 @@ impl Outbox {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the socket's task write a frame, or several in one piece; returns how many pieces wait.
+    /// Has the socket's task write a message, or several frames in one piece.
     ///
     /// # Errors
     /// [`Full`]: the socket is closed, with 1013 if this was one too many.
-    pub fn push(&self, piece: Bytes) -> Result<usize, Full> {
+    pub fn push(&self, piece: Bytes) -> Result<(), Full> {
         self.push_parts([piece])
     }
 
@@ -102,32 +115,50 @@ impl Outbox {
     ///
     /// # Errors
     /// [`Full`], as for [`Outbox::push`].
-    pub fn push_parts<const N: usize>(&self, parts: [Bytes; N]) -> Result<usize, Full> {
+    pub fn push_parts<const N: usize>(&self, parts: [Bytes; N]) -> Result<(), Full> {
         let mut waiting = self.lock();
-        let length = waiting.add(parts, self.most, &self.wire)?;
+        waiting.make_room(1, self.most, &self.wire)?;
+        let last = parts.len().saturating_sub(1);
+        for (number, bytes) in parts.into_iter().enumerate() {
+            let is_last = number == last;
+            waiting.add(bytes, usize::from(is_last), !is_last);
+        }
         let task = waiting.task.take();
         drop(waiting);
         task.into_iter().for_each(Waker::wake);
-        Ok(length)
+        Ok(())
     }
 
-    /// Queues a piece for the next [`Outbox::flush`], and wakes nobody; returns how many pieces wait.
+    /// Queues messages in one piece for the next [`Outbox::flush`], by which they must fit, and wakes nobody.
     ///
     /// # Errors
-    /// [`Full`], as for [`Outbox::push`].
-    pub fn queue(&self, piece: Bytes) -> Result<usize, Full> {
-        self.lock().add([piece], self.most, &self.wire)
+    /// [`Full`], as for [`Outbox::push`]: of what was queued before, more waits for the kernel than may.
+    pub fn queue(&self, piece: Bytes, messages: usize) -> Result<(), Full> {
+        let mut waiting = self.lock();
+        waiting.make_room(0, self.most, &self.wire)?;
+        waiting.add(piece, messages, false);
+        Ok(())
     }
 
-    /// Writes what the kernel takes. The rest is left to the socket's task, which waits for the kernel.
-    pub fn flush(&self) {
+    /// Writes what the kernel takes. The rest is left to the socket's task, which waits for the kernel, unless it is too much:
+    /// then the socket is closed with 1013.
+    pub fn flush(&self) -> Flushed {
         let mut waiting = self.lock();
         if waiting.frames.is_empty() {
-            return;
+            return Flushed::default();
         }
         waiting.write(&self.wire);
+        let dropped = if waiting.messages > self.most && !waiting.closed {
+            waiting.close_slow()
+        } else {
+            0
+        };
         if waiting.broken || !waiting.blocked && waiting.is_some(&self.wire) {
             waiting.wake();
+        }
+        Flushed {
+            waiting: waiting.messages,
+            dropped,
         }
     }
 
@@ -194,33 +225,37 @@ impl Outbox {
 }
 
 impl Waiting {
-    /// Adds the parts of a frame; returns how many pieces wait.
-    fn add<const N: usize>(
-        &mut self,
-        parts: [Bytes; N],
-        most: usize,
-        wire: &Wire,
-    ) -> Result<usize, Full> {
-        if self.closed || self.broken {
-            return Err(Full { dropped: 0 });
-        }
-        if self.frames.len() >= most {
+    /// Sees that so many messages can be added.
+    fn make_room(&mut self, messages: usize, most: usize, wire: &Wire) -> Result<(), Full> {
+        if self.messages + messages > most {
             // Its turn to be written may only not have come yet: the client is slow if the kernel says so.
             self.write(wire);
         }
+        if self.closed || self.broken {
+            return Err(Full { dropped: 0 });
+        }
         self.used = true;
-        if self.frames.len() >= most {
-            let dropped = self.drop_unwritten() + 1;
-            self.close(frame::close(Close::SLOW));
+        if self.messages + messages > most {
+            let dropped = self.close_slow() + messages.max(1);
             return Err(Full { dropped });
         }
-        let last = parts.len().saturating_sub(1);
-        let pieces = parts.into_iter().enumerate();
-        self.frames.extend(pieces.map(|(number, bytes)| Piece {
+        Ok(())
+    }
+
+    fn add(&mut self, bytes: Bytes, messages: usize, goes_on: bool) {
+        self.messages += messages;
+        self.frames.push_back(Piece {
             bytes,
-            goes_on: number < last,
-        }));
-        Ok(self.frames.len())
+            messages,
+            goes_on,
+        });
+    }
+
+    /// Throws away what is not on its way yet, and closes the socket; returns how many messages were thrown away.
+    fn close_slow(&mut self) -> usize {
+        let dropped = self.drop_unwritten();
+        self.close(frame::close(Close::SLOW));
+        dropped
     }
 
     /// Wakes the socket's task.
@@ -232,23 +267,21 @@ impl Waiting {
 
     fn close(&mut self, last: Bytes) {
         self.closed = true;
-        self.frames.push_back(Piece {
-            bytes: last,
-            goes_on: false,
-        });
+        self.add(last, 0, false);
         self.wake();
     }
 
-    /// Throws away what is not on its way yet; returns how much that was.
+    /// Throws away what is not on its way yet; returns how many messages that was.
     fn drop_unwritten(&mut self) -> usize {
-        let before = self.frames.len();
+        let before = self.messages;
         let mut kept = 0;
         if self.begun {
             let mut frame = self.frames.iter();
             kept = 1 + frame.by_ref().take_while(|piece| piece.goes_on).count();
         }
         self.frames.truncate(kept);
-        before - self.frames.len()
+        self.messages = self.frames.iter().map(|piece| piece.messages).sum();
+        before - self.messages
     }
 
     /// Whether something waits for the kernel.
@@ -283,12 +316,18 @@ impl Waiting {
     fn consume(&mut self, mut written: usize) {
         self.written += written as u64;
         while let Some(first) = self.frames.front_mut() {
-            if written < first.bytes.len() {
+            let length = first.bytes.len();
+            if written < length {
                 self.begun |= written > 0;
                 first.bytes.advance(written);
+                // Messages that come together are of one kind, so that their bytes tell how many are left.
+                let left = (first.messages * (length - written)).div_ceil(length);
+                self.messages -= first.messages - left;
+                first.messages = left;
                 return;
             }
-            written -= first.bytes.len();
+            written -= length;
+            self.messages -= first.messages;
             // What goes on has begun with the piece before it.
             self.begun = first.goes_on;
             self.frames.pop_front();
