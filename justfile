@@ -22,13 +22,12 @@ slow:
     cargo test --profile dist --locked --package svc-tests --test slow
     SQL_TIME_ALL=1 cargo test --profile dist --locked --package svc-database --lib no_function_runs -- --nocapture
 
-# Fuzz the guests natively and the decoder of frames for so many seconds each (needs cargo-fuzz and a nightly compiler), and all targets by count with so many texts made of each seed
+# Fuzz the guests natively for so many seconds each (needs cargo-fuzz and a nightly compiler), and all targets by count with so many texts made of each seed
 fuzz seconds="300" rounds="200":
-    mkdir -p tests/fuzz/libfuzzer/corpus/gate tests/fuzz/libfuzzer/corpus/agreement tests/fuzz/libfuzzer/corpus/render tests/fuzz/libfuzzer/corpus/frames
+    mkdir -p tests/fuzz/libfuzzer/corpus/gate tests/fuzz/libfuzzer/corpus/agreement tests/fuzz/libfuzzer/corpus/render
     cargo +nightly fuzz run --fuzz-dir tests/fuzz/libfuzzer --sanitizer none gate tests/fuzz/libfuzzer/corpus/gate tests/corpus/sql/accepted tests/corpus/sql/refused tests/corpus/fuzz/sql -- -max_len=4096 -max_total_time={{seconds}}
     cargo +nightly fuzz run --fuzz-dir tests/fuzz/libfuzzer --sanitizer none agreement tests/fuzz/libfuzzer/corpus/agreement tests/corpus/sql/accepted tests/corpus/sql/refused tests/corpus/fuzz/sql -- -max_len=4096 -max_total_time={{seconds}}
     cargo +nightly fuzz run --fuzz-dir tests/fuzz/libfuzzer --sanitizer none render tests/fuzz/libfuzzer/corpus/render tests/corpus/fuzz/pages tests/corpus/diagrams/hostile -- -max_len=4096 -max_total_time={{seconds}}
-    cargo +nightly fuzz run --fuzz-dir tests/fuzz/libfuzzer --sanitizer none frames tests/fuzz/libfuzzer/corpus/frames -- -max_len=1024 -max_total_time={{seconds}}
     FUZZ_ROUNDS={{rounds}} cargo test --release --locked --package svc-tests --test fuzz
 
 # Measure a release build against minimal servers

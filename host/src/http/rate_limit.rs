@@ -150,6 +150,17 @@ pub enum Draw {
     Empty,
 }
 
+/// Error of an empty bucket, as its text for the client.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Spent(Arc<str>);
+
+impl From<Spent> for Problem {
+    fn from(Spent(refusal): Spent) -> Self {
+        Self::new(Code::RateLimited, &*refusal)
+    }
+}
+
 /// Our clock, as the governor reads it.
 #[derive(Clone, Debug)]
 struct Ticks(Clock);
@@ -224,7 +235,12 @@ impl<K: Clone + Hash + Eq> Buckets<K> {
 
     /// The answer to a request for which there was no token.
     pub fn refusal(&self) -> Problem {
-        Problem::new(Code::RateLimited, &*self.refusal)
+        self.spent().into()
+    }
+
+    /// Returns the error of a caller for whom there was no token.
+    pub fn spent(&self) -> Spent {
+        Spent(Arc::clone(&self.refusal))
     }
 
     fn tidy(&self) {

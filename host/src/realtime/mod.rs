@@ -17,6 +17,7 @@ pub mod protocol;
 mod quotas;
 pub mod requests;
 mod room;
+mod rounds;
 pub mod routes;
 pub mod scope;
 mod service;
