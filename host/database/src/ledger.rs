@@ -6,8 +6,8 @@ use rusqlite::Batch;
 use rusqlite::fallible_iterator::FallibleIterator as _;
 
 use super::Databases;
-use super::error::RunError;
-use super::handle::{Handle, Settings, internal};
+use super::error::{RunError, internal};
+use super::handle::{Handle, Settings};
 use super::migrate::HOUSE;
 use super::pace::Lane;
 use super::place;

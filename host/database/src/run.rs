@@ -7,8 +7,8 @@ use rusqlite::{CachedStatement, Connection, ErrorCode, Row, Rows, Statement, Sta
 
 use super::columns::Columns;
 use super::cost::Cost;
-use super::error::RunError;
-use super::handle::{Failure, Handle, internal};
+use super::error::{RunError, internal};
+use super::handle::{Failure, Handle};
 use super::limits::ResultLimits;
 use super::meter::{Deadline, Watch};
 use super::values::{self, Params, Value};
