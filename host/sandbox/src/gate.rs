@@ -41,7 +41,7 @@ impl From<CallFailure> for GateFailure {
 impl From<Unready> for GateFailure {
     fn from(unready: Unready) -> Self {
         match unready {
-            Unready::Loading => Self::Busy,
+            Unready::Loading => Self::Preparing,
             Unready::Failed(error) => Self::Broken(error),
         }
     }
@@ -74,14 +74,13 @@ async fn attempt(
     sql: Arc<str>,
     purpose: Purpose,
 ) -> Attempt<Result<Judged, GateFailure>> {
-    let engine = Arc::clone(&inner.engine);
     let span = engine::span(Function::Check, guest.digest);
     let (asked, judge) = (Arc::clone(&sql), Arc::clone(&guest));
     let job = move || {
-        let purpose = sent(purpose);
+        let (purpose, code) = (sent(purpose), judge.code());
         span.in_scope(|| {
-            engine.call(Function::Check, &judge.tally, |store| {
-                let world = judge.world.instantiate(&mut *store)?;
+            code.engine.call(Function::Check, &judge.tally, |store| {
+                let world = code.world.instantiate(&mut *store)?;
                 world.svc_gate_judge().call_check(store, &asked, purpose)
             })
         })

@@ -18,9 +18,11 @@ mod content_type;
 mod drawings;
 mod engine;
 mod gate;
+mod interface;
 mod limits;
 mod metrics;
 mod page;
+mod preparing;
 mod registry;
 mod renderer;
 mod slot;
@@ -29,6 +31,7 @@ mod tally;
 mod tests;
 mod trial;
 mod values;
+mod versions;
 mod wasi;
 mod workers;
 
@@ -38,7 +41,7 @@ use std::thread::{self, JoinHandle};
 
 use anyhow::Context as _;
 
-use cache::Cache;
+use cache::{Cache, Tier};
 use engine::GuestEngine;
 use registry::Registry;
 use trial::Trials;
@@ -48,8 +51,10 @@ pub use calls::{Calls, Cost};
 pub use choice::{Choice, Choices, Origin, newest_first};
 pub use content_type::{ContentType, UnknownContentType};
 pub use gate::{SCRIPT_BYTES, STATEMENT_BYTES};
+pub use interface::Interface;
 pub use limits::{GuestLimits, Limits};
 pub use metrics::Metrics;
+pub use preparing::Preparing;
 pub use registry::{Applied, built_in};
 pub use renderer::{DIAGRAM_BYTES, DIAGRAMS};
 pub use tally::{Spread, Total, Usage};
@@ -60,6 +65,19 @@ pub use values::{
     Undrawn, World,
 };
 pub use workers::{Busy, Workers, WorkersConfig};
+
+/// The code that the guests built into the host begin with where the cache has no optimised code of them. Every budget holds for both
+/// kinds.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum FirstCode {
+    /// Optimised code, for which calls wait.
+    #[default]
+    Optimised,
+    /// Baseline code, which is ready sooner and slower to run, until optimised code has been compiled behind it.
+    Baseline,
+    /// Baseline code alone, whatever the cache has: for tests of it.
+    BaselineOnly,
+}
 
 /// Settings of a sandbox.
 #[derive(Clone, Debug)]
@@ -72,6 +90,8 @@ pub struct SandboxConfig {
     pub limits: GuestLimits,
     /// How many calls run at once; see [`SandboxConfig::default_threads`].
     pub threads: usize,
+    /// Code that the guests built in begin with.
+    pub first_code: FirstCode,
 }
 
 impl SandboxConfig {
@@ -83,6 +103,7 @@ impl SandboxConfig {
             cache_dir,
             limits: GuestLimits::HOUSE,
             threads: Self::default_threads(),
+            first_code: FirstCode::default(),
         }
     }
 
@@ -126,17 +147,22 @@ impl Sandbox {
         let metrics = Metrics::default();
         // A worker makes its next instance after its last one is gone; the other half is for guests that are being checked.
         let engine = Arc::new(GuestEngine::new(
+            Tier::Optimised,
             workers.threads * 2,
             config.limits,
             metrics.clone(),
         )?);
         let workers = Workers::start(workers, metrics.clone())?;
-        let registry = Arc::new(Registry::new(engine.clone(), cache, metrics.clone()));
+        let registry = Registry::new(engine.clone(), config.first_code, cache, metrics.clone());
+        let registry = Arc::new(registry);
         let loader = thread::Builder::new()
             .name("svc-guests".to_owned())
             .spawn({
                 let (registry, guests) = (registry.clone(), config.guests);
-                move || registry.load(&guests)
+                move || {
+                    registry.load(&guests);
+                    optimise_behind(registry);
+                }
             })
             .context("cannot start the thread that loads guests")?;
         Ok(Self {
@@ -149,6 +175,13 @@ impl Sandbox {
                 loader: Mutex::new(Some(loader)),
             }),
         })
+    }
+
+    /// Returns what is being compiled before both guests serve; `None` once they do, and before a compilation begins.
+    #[must_use]
+    pub fn preparing(&self) -> Option<Preparing> {
+        let registry = &self.inner.registry;
+        registry.preparing().filter(|_| !registry.loaded())
     }
 
     /// Whether both guests serve. Calls may be made before: they wait.
@@ -249,6 +282,18 @@ impl Sandbox {
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
         &self.inner.metrics
+    }
+}
+
+/// Has guests that serve with baseline code go on with optimised code, on a thread that nobody waits for: a compilation cannot be
+/// interrupted, and a server that stops has no use for it.
+fn optimise_behind(registry: Arc<Registry>) {
+    if !registry.has_baseline_code() {
+        return;
+    }
+    let thread = thread::Builder::new().name("svc-optimise".to_owned());
+    if let Err(error) = thread.spawn(move || registry.optimise()) {
+        tracing::error!(%error, "there is no thread to optimise guests: they go on with baseline code, which is slower");
     }
 }
 

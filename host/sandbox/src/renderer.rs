@@ -6,7 +6,6 @@ use bytes::Bytes;
 use wasmtime::Store;
 
 use super::Inner;
-use super::bindings::render::RenderPre;
 use super::bindings::render::exports::svc::render::renderer as wit;
 use super::bindings::render::svc::render::types;
 use super::content_type::ContentType;
@@ -16,6 +15,7 @@ use super::metrics::Use;
 use super::slot::{Guest, Unready};
 use super::trial::{Attempt, End, settle};
 use super::values::{Budget, Malformed, RenderFailure, Rendered, Source, SourcePlace, Undrawn};
+use super::versions::Renderer;
 use super::wasi::CallState;
 use super::workers::Busy;
 
@@ -31,7 +31,7 @@ const UNSUPPORTED: &str = "Diagrams of this kind are not drawn here.";
 /// How much of a guest's message to an author is passed on, in characters.
 pub(super) const MESSAGE_CHARS: usize = 1000;
 
-type RenderGuest = Arc<Guest<RenderPre<CallState>>>;
+type RenderGuest = Arc<Guest<Renderer>>;
 
 impl From<Busy> for RenderFailure {
     fn from(_: Busy) -> Self {
@@ -51,7 +51,7 @@ impl From<CallFailure> for RenderFailure {
 impl From<Unready> for RenderFailure {
     fn from(unready: Unready) -> Self {
         match unready {
-            Unready::Loading => Self::Busy,
+            Unready::Loading => Self::Preparing,
             Unready::Failed(error) => Self::Broken(error),
         }
     }
@@ -83,9 +83,15 @@ async fn attempt(
         used: Use::default(),
     };
     let outcome = calls.page(&source).await;
-    if calls.end == End::Answered && matches!(outcome, Err(RenderFailure::Broken(_))) {
-        calls.guest.tally.count_rejected();
-        calls.end = End::Broken;
+    if calls.end == End::Answered {
+        match outcome {
+            Err(RenderFailure::Broken(_)) => {
+                calls.guest.tally.count_rejected();
+                calls.end = End::Broken;
+            }
+            Err(RenderFailure::Unsupported(_)) => calls.end = End::Unsupported,
+            _ => {}
+        }
     }
     Attempt {
         outcome,
@@ -111,10 +117,7 @@ impl Calls<'_> {
                 RenderFailure::Malformed(self::malformed(malformed))
             }
             types::RenderError::TooLarge => RenderFailure::Budget(Budget::PageBytes),
-            types::RenderError::Unsupported => RenderFailure::Broken(anyhow::anyhow!(
-                "the guest does not render {}",
-                source.content_type
-            )),
+            types::RenderError::Unsupported => RenderFailure::Unsupported(source.content_type),
         })?;
         let wit::Page {
             html,
@@ -184,7 +187,11 @@ impl Calls<'_> {
         match drawing {
             Ok(Some(svg)) => Ok(Ok(svg)),
             Ok(None) if is_diagram => undrawn(UNSUPPORTED.to_owned(), first),
-            Err(RenderFailure::Busy) => Err(RenderFailure::Busy),
+            Err(
+                failure @ (RenderFailure::Busy
+                | RenderFailure::Preparing
+                | RenderFailure::Unsupported(_)),
+            ) => Err(failure),
             Err(failure) if is_diagram => Err(failure),
             Ok(None) => undrawn(UNSUPPORTED.to_owned(), first),
             // A page of text with a diagram's source in it is still a page.
@@ -218,7 +225,7 @@ impl Calls<'_> {
         self.call(Function::Render, move |world, store| {
             let source = sent(&source);
             let world = world.instantiate(&mut *store)?;
-            world.svc_render_renderer().call_render(store, &source)
+            world.render(store, &source)
         })
         .await
     }
@@ -228,7 +235,7 @@ impl Calls<'_> {
         // Each diagram takes its turn in the queue: a page of twenty does not hold a thread for the time of twenty.
         let drawn = self.call(Function::Draw, move |world, store| {
             let world = world.instantiate(&mut *store)?;
-            world.svc_render_renderer().call_draw(store, &text, number)
+            world.draw(store, &text, number)
         });
         match drawn.await? {
             Ok(svg) => Ok(Some(svg)),
@@ -245,14 +252,14 @@ impl Calls<'_> {
     async fn call<T: Send + 'static>(
         &mut self,
         function: Function,
-        body: impl FnOnce(&RenderPre<CallState>, &mut Store<CallState>) -> wasmtime::Result<T>
-        + Send
-        + 'static,
+        body: impl FnOnce(&Renderer, &mut Store<CallState>) -> wasmtime::Result<T> + Send + 'static,
     ) -> Result<T, RenderFailure> {
-        let (engine, guest) = (Arc::clone(&self.inner.engine), Arc::clone(&self.guest));
+        let guest = Arc::clone(&self.guest);
         let span = engine::span(function, guest.digest);
         let job = move || {
-            span.in_scope(|| engine.call(function, &guest.tally, |store| body(&guest.world, store)))
+            let code = guest.code();
+            let call = |store: &mut _| body(&code.world, store);
+            span.in_scope(|| code.engine.call(function, &guest.tally, call))
         };
         let called = match self.inner.workers.run(job).await {
             Ok(called) => called,

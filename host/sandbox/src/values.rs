@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::content_type::ContentType;
 pub use super::page::{Foot, Malformed, Rendered, RuntimeScript, Source, SourcePlace, Undrawn};
 
 /// A budget that a call can run out of.
@@ -56,7 +57,13 @@ pub enum RenderFailure {
     /// The source needs more than a call may use: its author's to shrink.
     #[error("rendering it takes more than its budget of {0}")]
     Budget(Budget),
-    /// No thread was free within 5 s, or the guests are still being loaded: to be tried again.
+    /// The renderer that serves does not know the type: for the operator to install one that does.
+    #[error("it does not render {0}")]
+    Unsupported(ContentType),
+    /// The renderer is still being compiled: to be tried again.
+    #[error("the renderer is still being prepared")]
+    Preparing,
+    /// No thread was free within 5 s: to be tried again.
     #[error("the renderer is busy")]
     Busy,
     /// The guest failed: ours to repair. The text is for the log and never for a client.
@@ -162,7 +169,10 @@ pub enum GateFailure {
     /// Judging it takes more than a call may use: its author's to shrink.
     #[error("judging it takes more than its budget of {0}")]
     Budget(Budget),
-    /// No thread was free within 5 s, or the guests are still being loaded: to be tried again.
+    /// The gate is still being compiled: to be tried again.
+    #[error("the gate is still being prepared")]
+    Preparing,
+    /// No thread was free within 5 s: to be tried again.
     #[error("the gate is busy")]
     Busy,
     /// The guest failed: ours to repair. The text is for the log and never for a client.

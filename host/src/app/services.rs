@@ -100,6 +100,7 @@ impl Ground {
         let sandbox = Sandbox::start(SandboxConfig {
             guests: guests::choices(&config.guests, self.clock.now()),
             limits: config.limits.guests(),
+            first_code: FirstCode::Baseline,
             ..SandboxConfig::new(config.cache.clone())
         });
         sandbox.context("starting the sandbox")

@@ -139,7 +139,8 @@ pub async fn change_project(change: ProjectChange) -> ExitCode {
     ended(asks_for_json(), change.run().await)
 }
 
-fn asks_for_json() -> bool {
+/// Whether the command line asks for one JSON document.
+pub fn asks_for_json() -> bool {
     std::env::args_os().any(|argument| argument == "--json")
 }
 
