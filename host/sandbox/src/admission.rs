@@ -108,7 +108,11 @@ pub fn inspect(cache_dir: &Path, limits: GuestLimits, bytes: &[u8]) -> anyhow::R
 /// Reads the world and the version off an export of a guest, be the version known or not.
 fn spoken(export: &str) -> Option<(World, String)> {
     let (name, version) = export.split_once('@')?;
-    let known = |world: &World| Interface::current(*world).export().starts_with(&format!("{name}@"));
+    let known = |world: &World| {
+        Interface::current(*world)
+            .export()
+            .starts_with(&format!("{name}@"))
+    };
     let world = World::ALL.into_iter().find(known)?;
     Some((world, version.to_owned()))
 }

@@ -149,7 +149,8 @@ mod tests {
         for interface in Interface::ALL {
             let export = interface.export();
             // Names inside count for nothing.
-            let inner = r#"(component (instance $i) (export "svc:gate/judge@9.0.0" (instance $i)))"#;
+            let inner =
+                r#"(component (instance $i) (export "svc:gate/judge@9.0.0" (instance $i)))"#;
             let text = format!(
                 r#"(component {inner} (instance $guest) (export "{export}" (instance $guest)))"#
             );
@@ -169,8 +170,15 @@ mod tests {
             let is_current = interface == Interface::current(interface.world());
             assert_eq!(interface.taken_until().is_none(), is_current);
             // The release that is named has no adapter for it any more.
-            let minor = |version: &str| version.split('.').nth(1).and_then(|text| text.parse::<u32>().ok());
-            let ended = interface.taken_until().is_some_and(|end| minor(env!("CARGO_PKG_VERSION")) >= minor(end));
+            let minor = |version: &str| {
+                version
+                    .split('.')
+                    .nth(1)
+                    .and_then(|text| text.parse::<u32>().ok())
+            };
+            let ended = interface
+                .taken_until()
+                .is_some_and(|end| minor(env!("CARGO_PKG_VERSION")) >= minor(end));
             assert!(!ended, "{interface} is not taken any more: remove it");
         }
         assert_eq!(

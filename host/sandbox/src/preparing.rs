@@ -29,7 +29,10 @@ impl fmt::Display for Preparing {
             World::Gate => "gate",
         };
         let seconds = self.elapsed.as_secs();
-        write!(f, "compiling the {guest} for this machine, {seconds} s so far")?;
+        write!(
+            f,
+            "compiling the {guest} for this machine, {seconds} s so far"
+        )?;
         match self.expected.filter(|expected| *expected > self.elapsed) {
             Some(expected) => write!(f, " of about {}", expected.as_secs().max(1)),
             None => Ok(()),
@@ -71,7 +74,12 @@ impl Progress {
     }
 
     /// Runs the compilation of so many bytes of code, and reports how far it is until it ends.
-    pub(super) fn during<T>(&self, world: World, code_bytes: u64, compile: impl FnOnce() -> T) -> T {
+    pub(super) fn during<T>(
+        &self,
+        world: World,
+        code_bytes: u64,
+        compile: impl FnOnce() -> T,
+    ) -> T {
         let since = Stopwatch::start();
         {
             let mut state = self.state();
@@ -122,7 +130,9 @@ mod tests {
         let first = first.unwrap();
         assert_eq!((first.world, first.expected), (World::Gate, None));
         assert!(first.elapsed >= Duration::from_millis(20));
-        let second = progress.during(World::Render, 10_000, || progress.now()).unwrap();
+        let second = progress
+            .during(World::Render, 10_000, || progress.now())
+            .unwrap();
         assert!(second.expected.unwrap() >= Duration::from_millis(200));
         assert!(progress.now().is_none());
     }

@@ -15,8 +15,8 @@ use anyhow::Context as _;
 use wasmtime::Store;
 use wasmtime::component::{Component, InstancePre};
 
-use super::admission::{check_imports, read};
 use super::FirstCode;
+use super::admission::{check_imports, read};
 use super::bindings::gate::GatePre;
 use super::cache::{Cache, Compiler, Tier};
 use super::choice::{Choice, Choices, Origin};
@@ -191,7 +191,10 @@ impl Registry {
         }
         let made = self.engine.with_tier(Tier::Baseline);
         made.inspect_err(|error| {
-            tracing::warn!(error = format!("{error:#}"), "there is no baseline code: publishing waits for optimised code");
+            tracing::warn!(
+                error = format!("{error:#}"),
+                "there is no baseline code: publishing waits for optimised code"
+            );
         })
         .ok()
         .map(Arc::new)
@@ -212,7 +215,10 @@ impl Registry {
             .optimise_guest(&self.render)
             .and_then(|()| self.optimise_guest(&self.gate));
         if let Err(error) = optimised {
-            tracing::error!(error = format!("{error:#}"), "there is no optimised code: a guest goes on with baseline code, which is slower");
+            tracing::error!(
+                error = format!("{error:#}"),
+                "there is no optimised code: a guest goes on with baseline code, which is slower"
+            );
         }
     }
 
@@ -406,7 +412,8 @@ impl Registry {
             Some(found) => found,
             None => {
                 let compile = || self.cache.load(&compiler, bytes);
-                self.progress.during(W::WORLD, bytes.len() as u64, compile)?
+                self.progress
+                    .during(W::WORLD, bytes.len() as u64, compile)?
             }
         };
         prepare(engine, &component)

@@ -109,7 +109,9 @@ impl Trials {
     async fn turn(&self, world: World, end: End) -> Option<tokio::sync::MutexGuard<'_, ()>> {
         let turns = self.of(world, end);
         let turn = match end {
-            End::Broken | End::Unsupported => tokio::time::timeout(WAIT, turns.turn.lock()).await.ok()?,
+            End::Broken | End::Unsupported => {
+                tokio::time::timeout(WAIT, turns.turn.lock()).await.ok()?
+            }
             _ => turns.turn.try_lock().ok()?,
         };
         let resting = turns

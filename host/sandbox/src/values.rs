@@ -194,15 +194,6 @@ impl World {
     /// Both, in the order of the documentation.
     pub const ALL: [Self; 2] = [Self::Render, Self::Gate];
 
-    /// The version of its package that this host speaks.
-    #[must_use]
-    pub const fn version(self) -> &'static str {
-        match self {
-            Self::Render => "2.0.0",
-            Self::Gate => "1.0.0",
-        }
-    }
-
     /// The name on the command line, in the log, and of its folder.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -114,13 +114,10 @@ fn earlier_source(source: &types::Source) -> Option<before::Source> {
         // Guests of that interface write "Untitled" for an empty one.
         title: title(source).cloned().unwrap_or_default(),
         text: source.text.clone(),
-        runtime: source
-            .runtime
-            .as_ref()
-            .map(|script| before::RuntimeScript {
-                src: script.src.clone(),
-                slug: script.slug.clone(),
-            }),
+        runtime: source.runtime.as_ref().map(|script| before::RuntimeScript {
+            src: script.src.clone(),
+            slug: script.slug.clone(),
+        }),
         page_bytes: source.page_bytes,
     })
 }
@@ -212,7 +209,11 @@ mod tests {
         let source = "# x\n\n```mermaid\ngraph TD\nA-->B\n```\n\n> ```mermaid\n> pie\n> ```\n\n```mermaid\ngraph TD\nA-->B\n```\n";
         let mut lines = DiagramLines::new(source);
         assert_eq!(lines.next("graph TD\nA-->B\n"), 4);
-        assert_eq!(lines.next("pie\n\"a\": 1"), 5, "it is not in the source as it is");
+        assert_eq!(
+            lines.next("pie\n\"a\": 1"),
+            5,
+            "it is not in the source as it is"
+        );
         assert_eq!(lines.next("\n"), 5);
         assert_eq!(lines.next("graph TD\nA-->B\n"), 13);
     }

@@ -149,7 +149,9 @@ impl From<io::Error> for RecordError {
 /// Keeps a stored component in its folder until it is dropped, or its process ends.
 #[derive(Debug)]
 #[must_use]
-pub struct HeldComponent(#[expect(dead_code, reason = "held for its lock")] FileLock);
+pub struct HeldComponent {
+    _lock: FileLock,
+}
 
 /// The folder of a world's guests.
 #[derive(Clone, Debug)]
@@ -170,6 +172,11 @@ impl Folder {
     /// Where the record is.
     pub fn record_path(&self) -> PathBuf {
         self.path.join(RECORD)
+    }
+
+    /// Returns where an installed component is.
+    pub fn component_path(&self, installed: &Installed) -> PathBuf {
+        self.path.join(&installed.file)
     }
 
     /// Reads the record of choices.
@@ -237,8 +244,9 @@ impl Folder {
         }
         let held = FileLock::shared(File::open(self.path.join(&name))?)?;
         fault::point("install.stored");
-        held.map(HeldComponent)
-            .ok_or_else(|| anyhow::anyhow!("another process keeps {name} locked").into())
+        let locked = || RecordError::Broken(anyhow::anyhow!("another process keeps {name} locked"));
+        let _lock = held.ok_or_else(locked)?;
+        Ok(HeldComponent { _lock })
     }
 
     /// Lets a component that is stored serve from now on. Durable when it answers.
@@ -381,7 +389,8 @@ impl Folder {
     /// Whether a command holds a component that it has stored and that is yet to be chosen.
     fn is_held(&self, name: &str) -> bool {
         let file = File::open(self.path.join(name));
-        file.and_then(FileLock::alone).is_ok_and(|lock| lock.is_none())
+        file.and_then(FileLock::alone)
+            .is_ok_and(|lock| lock.is_none())
     }
 }
 
