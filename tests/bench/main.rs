@@ -31,6 +31,7 @@ mod nginx;
 mod owner;
 mod payments;
 mod pocketbase;
+mod pool;
 mod publish;
 mod relay;
 mod releases;
@@ -87,6 +88,7 @@ const PARTS: &[(&str, Measure)] = &[
     ("neighbours", |run, goals| {
         neighbours::measure(&run.bench, goals)
     }),
+    ("pool", |run, goals| pool::measure(&run.bench, goals)),
     ("guests", |run, goals| guests::measure(&run.bench, goals)),
     ("rerender", |run, goals| {
         rerender::measure(&run.bench, goals)

@@ -188,6 +188,14 @@ impl Bench {
         self.with_settings(data, &lines)?.owned(data)
     }
 
+    /// Starts a server that believes what its clients say of whom they pass on, and counts neither their previews nor their passwords.
+    pub(crate) fn owned_behind_proxies(&self, data: &str) -> anyhow::Result<(Running, String)> {
+        let lines = format!(
+            "trusted_proxies = [\"127.0.0.0/8\"]\n{SETTINGS}preview_per_minute = 1000000\npreview_burst = 1000000\nauth_per_minute = 1000000\nauth_burst = 1000000\n"
+        );
+        self.with_settings(data, &lines)?.owned(data)
+    }
+
     /// Makes servers with other settings.
     fn with_settings(&self, name: &str, lines: &str) -> anyhow::Result<Self> {
         let settings = self.work.join(format!("{name}.toml"));

@@ -6,9 +6,8 @@ use std::time::Duration;
 use serde_json::json;
 use svc::guests::check::{Bench, check, questioned};
 use svc_sandbox::{
-    FirstCode, GuestLimits, Interface, Limits, Sandbox, SandboxConfig, World, built_in,
+    FirstCode, GuestLimits, Interface, Limits, PageLimits, Sandbox, SandboxConfig, World, built_in,
 };
-use svc_tests::Ask;
 
 use crate::svc;
 
@@ -24,6 +23,11 @@ fn bench() -> Bench {
             gate: Limits {
                 wall,
                 ..Limits::GATE
+            },
+            page: PageLimits {
+                processor: wall,
+                wall,
+                ..PageLimits::DEFAULT
             },
         },
         page_bytes: 1 << 20,

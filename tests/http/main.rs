@@ -42,6 +42,7 @@ mod house;
 mod https;
 mod idempotency;
 mod landing;
+mod lanes;
 mod limits;
 mod live;
 mod mcp;

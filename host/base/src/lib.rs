@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+pub mod digest;
 pub mod disk;
 pub mod fault;
 pub mod file_lock;
@@ -14,10 +15,13 @@ pub mod memory_cache;
 pub mod names;
 pub mod numbers;
 pub mod positions;
+mod processor;
 pub mod random;
 pub mod sqlite;
 mod stopwatch;
+pub mod terminal;
 pub mod threads;
 pub mod turns;
 
+pub use processor::ProcessorStopwatch;
 pub use stopwatch::Stopwatch;

@@ -43,11 +43,16 @@ impl Drop for Threads {
     }
 }
 
-/// Makes the calling thread nicer, where a thread has a priority of its own: on Linux.
+/// Makes the calling thread nicer by [`NICENESS`], where a thread has a priority of its own: on Linux.
 pub fn lower_priority() {
+    lower_priority_to(NICENESS);
+}
+
+/// Makes the calling thread so much nicer than the rest of the process, on Linux.
+pub fn lower_priority_to(niceness: i32) {
     // Elsewhere it would be the process's. Unprivileged processes may always be nicer; where they may not, fairness is all that
     // suffers.
     if cfg!(target_os = "linux") {
-        let _ = rustix::process::setpriority_process(None, NICENESS);
+        let _ = rustix::process::setpriority_process(None, niceness);
     }
 }

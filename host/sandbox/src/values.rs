@@ -4,8 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::content_type::ContentType;
-pub use super::page::{Foot, Malformed, Rendered, RuntimeScript, Source, SourcePlace, Undrawn};
+pub use super::page::{
+    Foot, Malformed, Rendered, RuntimeScript, Source, SourcePlace, UndrawnDiagram,
+};
+use svc_sources::ContentType;
 
 /// A budget that a call can run out of.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -153,7 +155,7 @@ pub struct Refusal {
 
 /// Verdict of the gate about SQL that it allows.
 #[derive(Clone, Debug)]
-pub struct Judged {
+pub struct Verdict {
     /// Statements in order.
     pub statements: Vec<Statement>,
     /// Which gate judged.

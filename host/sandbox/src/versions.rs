@@ -32,7 +32,7 @@ impl Renderer {
         let before = Interface::Render1.export();
         let current = Interface::Render2.export();
         let component = instance.component();
-        let exports = |name| component.get_export_index(None, name).is_some();
+        let exports = |name: &str| component.get_export_index(None, name).is_some();
         if exports(before) && !exports(current) {
             return render_1::RenderPre::new(instance).map(Self::Before);
         }

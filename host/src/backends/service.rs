@@ -9,6 +9,7 @@ use super::model::{Backend, BackendError, Detail, LedgerEntry};
 use super::occupancy::Occupancy;
 use super::store;
 use super::verdicts::Verdicts;
+use crate::access::while_awaited;
 use crate::config::Config;
 use crate::control::answers::Keep;
 use crate::control::audit::Act;
@@ -104,7 +105,7 @@ impl Backends {
         if self.of_project(project.id).await?.is_some() {
             return Err(BackendError::Exists);
         }
-        let script = self.judged(new.ddl, None).await?;
+        let script = while_awaited(self.judged(new.ddl, None)).await??;
         self.check_room().await?;
         let backend = Backend {
             id: BackendId::new(&self.clock, &self.random).map_err(anyhow::Error::from)?,

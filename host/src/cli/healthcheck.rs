@@ -1,4 +1,4 @@
-//! `svc healthcheck`: for containers and whoever else asks by a command whether the server of this machine serves.
+//! `svc healthcheck`: tells containers and other programs whether the server of this machine serves.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::ExitCode;
@@ -14,7 +14,7 @@ use crate::outbound;
 use crate::overview::running::{self, Said};
 
 /// How long the server may take to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// The most that is read of an answer.
 const ANSWER_BYTES: usize = 64 << 10;
 
@@ -41,7 +41,7 @@ impl Healthcheck {
             bail!("no server has run on {}: start one", data.display());
         };
         let address = reachable(said.address);
-        let asking = tokio::time::timeout(PATIENCE, ask(&said, address));
+        let asking = tokio::time::timeout(TIMEOUT, ask(&said, address));
         let (status, text) = asking
             .await
             .unwrap_or_else(|_| bail!("it does not answer within 5 seconds"))

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::bail;
 use serde::{Deserialize, Serialize};
 
-use svc_sandbox::{self, GuestLimits};
+use svc_sandbox::{self, GuestLimits, LEAST_GATE_MEMORY, LEAST_RENDER_MEMORY, PageLimits};
 
 macro_rules! limits {
     ($(#[doc = $about:literal] $name:ident = $default:expr, $least:expr;)+) => {
@@ -140,13 +140,19 @@ limits! {
     /// Fuel of a render call.
     render_fuel = 5_000_000_000, 1;
     /// Memory of a render call, in bytes.
-    render_memory_bytes = 134_217_728, 65_536;
+    render_memory_bytes = 134_217_728, LEAST_RENDER_MEMORY;
     /// Wall time of a render call, in milliseconds.
     render_ms = 5_000, 10;
+    /// Fuel of a page with all its drawings; of a preview a quarter of it.
+    page_fuel = 8_000_000_000, 1;
+    /// Processor time of a page with all its drawings, in milliseconds; of a preview a quarter of it.
+    page_processor_ms = 1_800, 10;
+    /// Wall time of a page with all its drawings, in milliseconds, without what it waits for threads.
+    page_ms = 10_000, 10;
     /// Fuel of a gate call.
     gate_fuel = 500_000_000, 1;
     /// Memory of a gate call, in bytes.
-    gate_memory_bytes = 33_554_432, 65_536;
+    gate_memory_bytes = 33_554_432, LEAST_GATE_MEMORY;
     /// Wall time of a gate call, in milliseconds.
     gate_ms = 1_000, 10;
 }
@@ -174,6 +180,11 @@ impl Limits {
         GuestLimits {
             render: of(self.render_fuel, self.render_memory_bytes, self.render_ms),
             gate: of(self.gate_fuel, self.gate_memory_bytes, self.gate_ms),
+            page: PageLimits {
+                fuel: self.page_fuel,
+                processor: Duration::from_millis(self.page_processor_ms),
+                wall: Duration::from_millis(self.page_ms),
+            },
         }
     }
 }

@@ -99,8 +99,8 @@ impl Deployments {
             _ => {
                 let encoding = self
                     .sandbox
-                    .workers()
-                    .run(move || encoded_quickly(&source.bytes));
+                    .pages()
+                    .run(move |_| encoded_quickly(&source.bytes));
                 let encoded = encoding.await.map_err(PublishError::from)?;
                 encoded.map_err(|error| Problem::internal(&error))?
             }

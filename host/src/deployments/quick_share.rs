@@ -4,11 +4,12 @@ use bytes::Bytes;
 
 use super::model::{Deployment, shown_title};
 use super::password;
-use super::publish::{Made, MadeBy, PageSource, Placement, PublishError};
+use super::publish::{PageSource, Placement, PublishError, RenderedBy, RenderedPage};
 use super::sharing::DeleteToken;
 use super::timings::Stage;
 use super::views::{Deployed, Warning};
 use super::{Deployments, store};
+use crate::access::while_awaited;
 use crate::control::answers::Keep;
 use crate::control::{self, Change, Tx};
 use svc_base::clock::Timestamp;
@@ -101,7 +102,7 @@ impl Deployments {
         share: &NewShare,
         slug: &str,
         expires_at: Timestamp,
-    ) -> Result<Made, PublishError> {
+    ) -> Result<RenderedPage, PublishError> {
         let source = PageSource {
             content_type: share.content_type,
             title: share.title.as_deref().unwrap_or_default(),
@@ -121,7 +122,7 @@ impl Deployments {
     async fn publish_once(
         &self,
         deployment: Deployment,
-        page: Made,
+        page: RenderedPage,
         deployed: Deployed,
         keep: Keep<Deployed>,
     ) -> Result<Deployed, PublishError> {
@@ -140,7 +141,7 @@ impl Deployments {
         added
     }
 
-    /// The answer to who publishes a share.
+    /// Composes the answer to a publication.
     fn deployed(
         &self,
         deployment: &Deployment,
@@ -162,11 +163,11 @@ impl Deployments {
 
     async fn hash_password(&self, password: String) -> Result<String, PublishError> {
         let salt = self.random.bytes()?;
-        let hash = self
+        let hashing = self
             .sandbox
-            .workers()
-            .run(move || password::hash(&password, &salt))
-            .await?;
+            .checks()
+            .run(move |_| password::hash(&password, &salt));
+        let hash = while_awaited(hashing).await??;
         hash.map_err(PublishError::Internal)
     }
 
@@ -184,7 +185,7 @@ impl Deployments {
     /// Burns a one-time share: of all who try, one gets its page. `None` for the others.
     ///
     /// # Errors
-    /// Ours; whoever has claimed the share then has lost it, and nobody else will get it.
+    /// The disk's or the database's. A caller that claimed the share before the failure has lost it, and no other gets it.
     pub async fn burn(
         &self,
         slug: &str,
@@ -216,7 +217,7 @@ impl Deployments {
 fn add(
     tx: &Tx<'_>,
     deployment: &Deployment,
-    made_by: &MadeBy,
+    made_by: &RenderedBy,
     most: u64,
 ) -> Result<(), PublishError> {
     Deployments::check_room_in(tx, deployment.created_at, most)?;

@@ -15,7 +15,7 @@ use crate::content::{Artifact, Digest};
 use crate::http::hosts::Host;
 use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
-use svc_sandbox::Workers;
+use svc_sandbox::Lane;
 
 /// Why there is nothing to show.
 #[derive(Debug, thiserror::Error)]
@@ -202,7 +202,7 @@ impl Deployments {
         let Guard::Password(hash) = &page.guard else {
             return Err(LookupError::NotFound.into());
         };
-        if !verify(self.sandbox.workers(), password, hash.clone()).await? {
+        if !verify(self.sandbox.checks(), password, hash.clone()).await? {
             return Err(UnlockError::Wrong);
         }
         let until = self.clock.now().plus_seconds(password::UNLOCKED_SECONDS);
@@ -226,9 +226,8 @@ impl Deployments {
     }
 }
 
-async fn verify(workers: &Workers, password: String, hash: String) -> Result<bool, UnlockError> {
-    workers
-        .run(move || password::verify(&password, &hash))
+async fn verify(lane: &Lane, password: String, hash: String) -> Result<bool, UnlockError> {
+    lane.run(move |_| password::verify(&password, &hash))
         .await
         .map_err(|_| UnlockError::Busy)
 }

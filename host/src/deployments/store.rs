@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::Deployment;
-use super::publish::MadeBy;
+use super::publish::RenderedBy;
 use crate::content::Digest;
 use crate::control::{Error, Tx};
 use svc_base::clock::Timestamp;
@@ -81,7 +81,7 @@ pub(super) fn count_active(c: &Connection, now: Timestamp, most: u64) -> rusqlit
 }
 
 /// Adds a deployment, whose slug must be free.
-pub(super) fn insert(tx: &Tx<'_>, new: &Deployment, made_by: &MadeBy) -> Result<(), Error> {
+pub(super) fn insert(tx: &Tx<'_>, new: &Deployment, made_by: &RenderedBy) -> Result<(), Error> {
     tx.prepare_cached(
         "INSERT INTO deployments (id, slug, content_type, title, one_time, password_hash,
             source_digest, artifact_digest, created_at, updated_at, expires_at, made_by, delete_sha256)

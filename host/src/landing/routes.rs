@@ -17,7 +17,7 @@ use crate::http::context::Context;
 use crate::http::extract::{UnreadBody, check_characters};
 use crate::http::hosts::Host;
 use crate::http::problem::Problem;
-use svc_sandbox::{ContentType, Sandbox};
+use svc_sandbox::{ContentType, Flow, Sandbox};
 
 /// Source to look at before it is published.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
@@ -162,8 +162,8 @@ pub async fn stage(
 
 /// Look at a page before it is published
 ///
-/// Renders as publishing does, by the same guest and within the same budgets, and stores nothing. An extension of this
-/// implementation; anybody may call it, as often as a bucket of its own allows.
+/// Renders as publishing does, by the same guest, and stores nothing. A preview comes after all pages that are published, and may
+/// use a quarter of a page's fuel. An extension of this implementation; anybody may call it, as often as a bucket of its own allows.
 #[utoipa::path(
     post, path = "/_svc/preview", tag = "quick share", operation_id = "preview_share",
     request_body = PreviewRequest,
@@ -179,9 +179,9 @@ pub async fn preview(
     check_characters("title", request.title.as_deref(), TITLE)?;
     let content_type = request.content_type.unwrap_or(ContentType::Html);
     let title = request.title.unwrap_or_default();
-    let page = deployments
-        .render(PageSource::titled(content_type, &title, &request.content))
-        .await?;
+    let source = PageSource::titled(content_type, &title, &request.content);
+    let rendering = deployments.render(source);
+    let page = Flow::current().preview().scope(rendering).await?;
     let html = String::from_utf8(page.html.into()).map_err(|error| Problem::internal(&error))?;
     let headers = [
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),

@@ -7,7 +7,7 @@ use svc_base::ids::{BackendId, ProjectId};
 use svc_base::random::NoRandomness;
 
 /// The longest name, in characters.
-pub const NAME: usize = 100;
+pub const NAME: usize = svc_base::names::PROJECT;
 /// The longest description, in characters.
 pub const DESCRIPTION: usize = 2_000;
 /// The shortest life, in seconds.

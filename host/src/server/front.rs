@@ -31,6 +31,7 @@ use crate::http::problem::{Code, Problem};
 use crate::http::{extract, negotiate, paths, problem_page};
 use crate::router::{self, Routers};
 use crate::telemetry;
+use svc_sandbox::Flow;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const ANY: HeaderValue = HeaderValue::from_static("*");
@@ -84,9 +85,11 @@ pub(super) async fn handle(
             let answer = router::call(app, asked, request).instrument(span);
             (Way::Call, guarded(answer).await)
         }
-        Ok(Admitted::Route(host)) => {
+        Ok(Admitted::Route(host, client)) => {
             let answer = routers.of(&host).clone().call(request).instrument(span);
             let answer = async { answer.await.unwrap_or_else(|never| match never {}) };
+            // A route that asks for a credential makes it an owner's.
+            let answer = Flow::stranger(client.0).scope(answer);
             (Way::Routed, guarded(answer).await)
         }
         Err(problem) => (Way::Routed, problem.into_response()),
@@ -190,7 +193,7 @@ enum Admitted {
     /// A call of an action, likewise.
     Call(Host, ClientIp),
     /// On to the routes of this host.
-    Route(Host),
+    Route(Host, ClientIp),
 }
 
 /// Headers that a request has once at most.
@@ -248,7 +251,7 @@ fn admit(
         authority,
         request_id: request_id.into(),
     });
-    Ok(Admitted::Route(host))
+    Ok(Admitted::Route(host, client))
 }
 
 /// The host that a request names: in its target, where that is in absolute form, else in `Host`; `None` if it names none

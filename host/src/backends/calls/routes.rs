@@ -226,7 +226,8 @@ pub async fn query(
         query.await
     };
     let doer = Doer::new(caller.principal(), &context.request_id);
-    Ok(json_answer(done_by(doer, to_the_end(work)).await?))
+    let done = caller.flow().scope(done_by(doer, to_the_end(work)));
+    Ok(json_answer(done.await?))
 }
 
 /// Get the schema

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use super::{FrontendError, NewContent, NewFrontend};
 use crate::content::Digest;
 use crate::deployments::requests::{TITLE, check_content, check_slug};
-use crate::deployments::revisions::WantedSource;
+use crate::deployments::revisions::SourceQuery;
 use crate::http::extract::{check_characters, invalid};
 use crate::http::problem::Problem;
 use svc_sandbox::ContentType;
@@ -102,12 +102,12 @@ impl WhichContent {
     ///
     /// # Errors
     /// `not_found` for what cannot be a revision.
-    pub fn checked(self) -> Result<WantedSource, Problem> {
+    pub fn checked(self) -> Result<SourceQuery, Problem> {
         let revision = self.revision_id.as_deref().map(str::parse).transpose();
         let revision = revision.map_err(|_| FrontendError::NoRevision)?;
         // What is no digest is nobody's: it is answered like one that does not match.
         let known = self.known_content_sha256.as_deref();
         let known = known.and_then(|known| Digest::from_hex(&known.to_ascii_lowercase()));
-        Ok(WantedSource { revision, known })
+        Ok(SourceQuery { revision, known })
     }
 }

@@ -6,7 +6,7 @@ use super::Progress;
 use crate::content::Digest;
 use crate::control::{Error, Tx};
 use crate::deployments::publication::{Address, Published};
-use crate::deployments::publish::MadeBy;
+use crate::deployments::publish::RenderedBy;
 use crate::deployments::store::{add_garbage, content_type};
 use svc_base::clock::Timestamp;
 use svc_base::ids::DeploymentId;
@@ -50,8 +50,8 @@ pub(super) fn next(
     c: &Connection,
     now: Timestamp,
     last: Option<DeploymentId>,
-    share: &MadeBy,
-    live: &MadeBy,
+    share: &RenderedBy,
+    live: &RenderedBy,
 ) -> rusqlite::Result<Option<Candidate>> {
     let last = last.map_or_else(String::new, |id| id.to_string());
     c.prepare_cached(&format!(
@@ -78,8 +78,8 @@ pub(super) fn next(
 pub(super) fn count(
     c: &Connection,
     now: Timestamp,
-    share: &MadeBy,
-    live: &MadeBy,
+    share: &RenderedBy,
+    live: &RenderedBy,
 ) -> rusqlite::Result<u64> {
     c.query_row(
         &format!("SELECT count(*) {LEFT}"),

@@ -19,6 +19,7 @@ use crate::http::extract::{DeclaredLength, UnreadBody, UnreadQuery};
 use crate::http::negotiate;
 use crate::http::problem::Problem;
 use crate::projects::scope::ProjectScope;
+use svc_sandbox::Flow;
 
 /// Publish a file as it is
 ///
@@ -37,10 +38,12 @@ pub async fn put(
     State(deployments): State<Arc<Deployments>>,
     Path(file): Path<String>,
     headers: HeaderMap,
-    _: MaybeCaller,
+    MaybeCaller(caller): MaybeCaller,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    publish(deployments, file, &headers, body).await
+    let flow = caller.map_or_else(Flow::current, |caller| caller.flow());
+    let publishing = publish(deployments, file, &headers, body);
+    flow.scope(publishing).await
 }
 
 /// Publish a text as it is
@@ -57,10 +60,12 @@ pub async fn put(
 pub async fn put_unnamed(
     State(deployments): State<Arc<Deployments>>,
     headers: HeaderMap,
-    _: MaybeCaller,
+    MaybeCaller(caller): MaybeCaller,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    publish(deployments, String::new(), &headers, body).await
+    let flow = caller.map_or_else(Flow::current, |caller| caller.flow());
+    let publishing = publish(deployments, String::new(), &headers, body);
+    flow.scope(publishing).await
 }
 
 async fn publish(
