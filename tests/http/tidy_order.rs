@@ -135,11 +135,7 @@ fn parts_use_what_is_below_them_and_no_peer() {
                 .flat_map(move |(file, code)| upwards(part, file, code))
         })
         .collect();
-    assert!(
-        found.is_empty(),
-        "not below:\n  {}",
-        found.join("\n  ")
-    );
+    assert!(found.is_empty(), "not below:\n  {}", found.join("\n  "));
 }
 
 #[test]
