@@ -95,6 +95,7 @@ const PARTS: &[(&str, Measure)] = &[
     }),
     ("crowd", |run, goals| crowd::measure(&run.bench, goals)),
     ("rooms", rooms::measure),
+    ("rooms-steady", rooms::measure_steady),
     ("sockets", sockets::measure),
     ("beside-rooms", |run, goals| {
         beside_rooms::measure(&run.bench, goals)

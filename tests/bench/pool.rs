@@ -38,6 +38,9 @@ const PREVIEWS: Crowd = Crowd {
     ahead: Duration::from_secs(1),
 };
 
+/// How long a stranger rests who was refused.
+const BUSY: Duration = Duration::from_millis(20);
+
 const TENANT: &str = "tenant";
 const PROTECTED: (&str, &str) = ("safe", "open sesame");
 
@@ -218,6 +221,43 @@ impl Latencies {
     }
 }
 
+/// Strangers who send one request again and again.
+struct Attack {
+    case: &'static str,
+    crowd: Crowd,
+    path: &'static str,
+    body: Value,
+    /// How many clients the connections are of.
+    clients: usize,
+}
+
+impl Attack {
+    /// Does the work beside them.
+    fn beside(
+        &self,
+        svc: &Running,
+        work: impl FnOnce() -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let requests: Vec<_> = (0..self.clients)
+            .map(|client| request_of(svc, client, self.path, &self.body))
+            .collect();
+        let next = AtomicUsize::new(0);
+        let ask = |connection: &mut Client| {
+            let number = next.fetch_add(1, Ordering::Relaxed) % requests.len();
+            let answer = connection.send(&requests[number])?;
+            ensure!(
+                matches!(answer.status, 200 | 201 | 400 | 503),
+                "an attacker was {answer:?}"
+            );
+            if answer.status == 503 {
+                thread::sleep(BUSY);
+            }
+            Ok(())
+        };
+        self.crowd.beside(svc, ask, work)
+    }
+}
+
 /// What an owner notices of strangers who publish and look at pages that cost much.
 fn owners_beside_strangers(
     svc: &Running,
@@ -240,49 +280,33 @@ fn owners_beside_strangers(
     let quiet = Latencies::measured(svc, owner)?;
     quiet.say("quiet")?;
 
-    let (_, hostile) = costly().swap_remove(0);
-    let preview = json!({ "type": "mermaid", "content": large_diagram(1) });
-    let next = AtomicUsize::new(0);
-    let attack = |path: &'static str, body: &Value, clients: usize| {
-        let requests: Vec<_> = (0..clients)
-            .map(|client| request_of(svc, client, path, body))
-            .collect();
-        let next = &next;
-        move |connection: &mut Client| {
-            let number = next.fetch_add(1, Ordering::Relaxed) % clients;
-            let answer = connection.send(&requests[number])?;
-            ensure!(
-                matches!(answer.status, 200 | 201 | 400 | 503),
-                "an attacker was {answer:?}"
-            );
-            if answer.status == 503 {
-                thread::sleep(Duration::from_millis(20));
-            }
-            Ok(())
-        }
-    };
-    let cases: [(&str, Crowd, &'static str, &Value, usize); 2] = [
-        (
-            "beside shares",
-            SHARES,
-            "/api/v1/deploy",
-            &hostile,
-            SHARES.clients,
-        ),
-        ("beside previews", PREVIEWS, "/_svc/preview", &preview, 2),
-    ];
-    for (case, crowd, path, body, clients) in cases {
+    for attack in [
+        Attack {
+            case: "beside shares",
+            crowd: SHARES,
+            path: "/api/v1/deploy",
+            body: costly().swap_remove(0).1,
+            clients: SHARES.clients,
+        },
+        Attack {
+            case: "beside previews",
+            crowd: PREVIEWS,
+            path: "/_svc/preview",
+            body: json!({ "type": "mermaid", "content": large_diagram(1) }),
+            clients: 2,
+        },
+    ] {
         let mut found = Latencies::default();
-        crowd.beside(svc, attack(path, body, clients), || {
+        attack.beside(svc, || {
             found = Latencies::measured(svc, owner)?;
             Ok(())
         })?;
-        found.say(case)?;
+        found.say(attack.case)?;
         let figures = OPERATIONS.iter().zip(quiet.0.iter().zip(&found.0));
         for (operation, (quiet, found)) in figures {
             let most = (2.0 * quantile(quiet, 0.99)).max(UNNOTICED);
             let p99 = quantile(found, 0.99);
-            goals.at_most(&format!("{operation} {case}: p99, ms"), p99, most);
+            goals.at_most(&format!("{operation} {}: p99, ms", attack.case), p99, most);
         }
         svc.await_rest()?;
     }

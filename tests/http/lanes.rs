@@ -139,9 +139,16 @@ impl Measured {
     }
 }
 
-/// Sends a request; aborting it hangs up.
+/// Sends a request, and again where it has waited for a thread in vain; aborting it hangs up.
 fn begun(request: RequestBuilder) -> JoinHandle<Answer> {
-    tokio::spawn(request.answer())
+    tokio::spawn(async move {
+        loop {
+            let answer = request.try_clone().unwrap().answer().await;
+            if answer.status != 503 {
+                return answer;
+            }
+        }
+    })
 }
 
 fn hang_up(requests: &[JoinHandle<Answer>]) {
@@ -161,7 +168,7 @@ fn tool_call(site: &Measured) -> RequestBuilder {
 async fn a_guest_stops_when_the_client_that_it_works_for_hangs_up() {
     let site = Measured::with_hostile_renderer().await;
     let stored = site.server.stored();
-    let form = [("content", ENDLESS), ("type", "markdown")];
+    let form = format!("content={ENDLESS}&type=markdown");
     let doors = [
         ("stranger", site.share_of(1, ENDLESS)),
         (
@@ -174,7 +181,13 @@ async fn a_guest_stops_when_the_client_that_it_works_for_hangs_up() {
                 .request(Method::PUT, "/api/v1/deploy/endless.md")
                 .body(ENDLESS),
         ),
-        ("stranger", site.server.post("/_svc/share").form(&form)),
+        (
+            "stranger",
+            site.server
+                .post("/_svc/share")
+                .header("content-type", "application/x-www-form-urlencoded")
+                .body(form),
+        ),
         ("stranger", tool_call(&site)),
         ("preview", site.preview_of(1, ENDLESS)),
     ];
@@ -196,6 +209,30 @@ async fn a_guest_stops_when_the_client_that_it_works_for_hangs_up() {
         (answer.status != 409).then_some(answer)
     };
     until("the key to be free", free).await.expect(201);
+}
+
+#[tokio::test]
+async fn a_page_that_is_stored_is_published_though_its_client_hangs_up() {
+    let site = Measured::with_built_in_guests().await;
+    // Nothing is written while somebody else writes.
+    let rows = rusqlite::Connection::open(site.server.data().join("control.db")).unwrap();
+    rows.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let body = json!({ "content": "kept", "name": "kept" });
+    let request = begun(site.server.json("/api/v1/deploy", &body));
+    let stored = async || {
+        let count = site.number("svc_publish_seconds_count{part=\"store\"}");
+        (count.await == 1.0).then_some(())
+    };
+    until("the page to be stored", stored).await;
+    request.abort();
+    assert!(request.await.unwrap_err().is_cancelled());
+    rows.execute_batch("ROLLBACK").unwrap();
+    let published = async || {
+        let answer = site.server.get("/kept").answer().await;
+        (answer.status == 200).then_some(answer)
+    };
+    let page = until("the page to be published", published).await;
+    assert_eq!(page.text(), "kept");
 }
 
 #[tokio::test]
@@ -297,8 +334,9 @@ async fn nobody_holds_the_threads_of_others() {
         .collect();
     site.until_running("owner", threads()).await;
     site.until_waiting("owner", 3).await;
-    share_by(&modest, HARMLESS).answer().await.expect(201);
-    assert_eq!(site.waiting("owner").await, 3.0);
+    let other = begun(share_by(&modest, HARMLESS));
+    other.await.unwrap().expect(201);
+    site.until_waiting("owner", 3).await;
     hang_up(&held);
     site.until_running("owner", 0).await;
 
@@ -308,7 +346,8 @@ async fn nobody_holds_the_threads_of_others() {
     site.until_running("preview", share()).await;
     site.until_waiting("preview", 3).await;
     if threads() > share() {
-        site.share_of(2, HARMLESS).answer().await.expect(201);
+        let published = begun(site.share_of(2, HARMLESS));
+        published.await.unwrap().expect(201);
         // All previews together hold no more than one client may.
         let other = begun(site.preview_of(2, ENDLESS));
         site.until_waiting("preview", 4).await;
@@ -377,8 +416,8 @@ async fn a_page_has_one_budget_with_all_its_drawings() {
         );
     }
     let path = format!("/{}", made["slug"].as_str().unwrap());
-    let page = server.get(&path).answer().await.expect(200).text();
-    let notes = page.matches("This diagram is not drawn.").count();
+    let page = server.get(&path).answer().await.expect(200);
+    let notes = page.text().matches("This diagram is not drawn.").count();
     assert_eq!(notes, warnings.len());
 
     // A page that is one diagram fails with it.

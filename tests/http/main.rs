@@ -83,6 +83,7 @@ mod sound;
 mod statements;
 mod stores;
 mod tidy;
+mod tidy_database;
 mod tidy_order;
 mod tidy_tables;
 mod values;

@@ -4,8 +4,11 @@
 //! Nothing here knows a domain, a protocol or a setting.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 pub mod clock;
+mod counted;
+pub mod digest;
 pub mod disk;
 pub mod fault;
 pub mod file_lock;
@@ -18,8 +21,11 @@ mod processor;
 pub mod random;
 pub mod sqlite;
 mod stopwatch;
+pub mod sync;
+pub mod terminal;
 pub mod threads;
 pub mod turns;
 
+pub use counted::counted;
 pub use processor::ProcessorStopwatch;
 pub use stopwatch::Stopwatch;

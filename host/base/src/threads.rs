@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 /// How much nicer than the rest of the process threads are that work in the background.
 pub const NICENESS: i32 = 10;
 
-/// Threads that work until their queue is closed. Dropping them waits for their ends: whoever does has closed the queue.
+/// Threads that work until their queue is closed. Dropping them waits for their ends, so the queue is closed before.
 #[derive(Debug, Default)]
 pub struct Threads(Vec<JoinHandle<()>>);
 

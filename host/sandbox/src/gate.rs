@@ -8,12 +8,12 @@ use super::bindings::gate::exports::svc::gate::judge as wit;
 use super::bindings::gate::svc::gate::types;
 use super::engine::{self, Allowance, CallFailure, Function};
 use super::lane::{Busy, StopSignal};
-use super::metrics::Use;
+use super::metrics::CallUsage;
 use super::renderer::shortened;
-use super::slot::{Guest, Unready};
+use super::slot::{Guest, NotReady};
 use super::trial::{Attempt, End, settle};
 use super::values::{
-    Budget, GateFailure, Judged, NamedTable, Position, Purpose, Refusal, Statement, StatementKind,
+    Budget, GateFailure, NamedTable, Position, Purpose, Refusal, Statement, StatementKind, Verdict,
 };
 use super::wasi::CallState;
 
@@ -39,11 +39,11 @@ impl From<CallFailure> for GateFailure {
     }
 }
 
-impl From<Unready> for GateFailure {
-    fn from(unready: Unready) -> Self {
+impl From<NotReady> for GateFailure {
+    fn from(unready: NotReady) -> Self {
         match unready {
-            Unready::Loading => Self::Busy,
-            Unready::Failed(error) => Self::Broken(error),
+            NotReady::Loading => Self::Preparing,
+            NotReady::Failed(error) => Self::Broken(error),
         }
     }
 }
@@ -53,7 +53,7 @@ pub(super) async fn check(
     inner: &Inner,
     sql: String,
     purpose: Purpose,
-) -> Result<Judged, GateFailure> {
+) -> Result<Verdict, GateFailure> {
     let longest = match purpose {
         Purpose::Action | Purpose::Query => STATEMENT_BYTES,
         Purpose::Schema | Purpose::Migration => SCRIPT_BYTES,
@@ -74,17 +74,17 @@ async fn attempt(
     guest: Arc<Guest<GatePre<CallState>>>,
     sql: Arc<str>,
     purpose: Purpose,
-) -> Attempt<Result<Judged, GateFailure>> {
-    let engine = Arc::clone(&inner.engine);
-    let span = engine::span(Function::Check, guest.digest);
+) -> Attempt<Result<Verdict, GateFailure>> {
+    let function = Function::Check;
+    let allowance = Allowance::from(*inner.engine.limits(function.world()));
+    let span = engine::span(function, guest.digest);
     let (asked, judge) = (Arc::clone(&sql), Arc::clone(&guest));
     let job = move |stop: &StopSignal| {
-        let purpose = sent(purpose);
-        let function = Function::Check;
-        let allowance = Allowance::from(*engine.limits(function.world()));
+        let (purpose, code) = (sent(purpose), judge.code());
         span.in_scope(|| {
+            let engine = &code.engine;
             engine.call((function, &judge.tally), allowance, stop, |store| {
-                let world = judge.world.instantiate(&mut *store)?;
+                let world = code.world.instantiate(&mut *store)?;
                 world.svc_gate_judge().call_check(store, &asked, purpose)
             })
         })
@@ -95,7 +95,7 @@ async fn attempt(
             return Attempt {
                 outcome: Err(busy.into()),
                 end: End::Busy,
-                used: Use::default(),
+                used: CallUsage::default(),
             };
         }
     };
@@ -114,7 +114,7 @@ async fn attempt(
         end = End::Broken;
     }
     Attempt {
-        outcome: outcome.map(|statements| Judged {
+        outcome: outcome.map(|statements| Verdict {
             statements,
             gate: guest.digest,
         }),

@@ -26,8 +26,8 @@ const STACK_BYTES: usize = 4 << 20;
 const WAITING: usize = 512;
 /// How long a job waits for a thread before it is refused.
 const WAIT: Duration = Duration::from_secs(5);
-/// How much nicer the threads are that owners, and whoever enters a password, wait for: so that pages of others do not take theirs
-/// away, and page views come before all.
+/// Niceness of the threads that owners and passwords wait for: pages of others take no processor time from them, and they take none from
+/// page views.
 const SOONER: i32 = NICENESS / 2;
 
 /// Settings of a lane.

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use wasmtime::{Engine, ResourceLimiter};
 
 use super::engine::Allowance;
-use super::metrics::Use;
+use super::metrics::CallUsage;
 use super::values::{Budget, World};
 
 /// How often the wall time of running calls is looked at.
@@ -59,7 +59,7 @@ impl Limits {
     };
 }
 
-/// Budget of a page with all its drawings: of all the calls that make it together.
+/// Budget of a page with all its drawings: all the calls that make it share it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct PageLimits {
     /// Units of work.
@@ -71,8 +71,8 @@ pub struct PageLimits {
 }
 
 impl PageLimits {
-    /// The house's.
-    pub const HOUSE: Self = Self {
+    /// The defaults.
+    pub const DEFAULT: Self = Self {
         fuel: 8_000_000_000,
         processor: Duration::from_millis(1_800),
         wall: Duration::from_secs(10),
@@ -101,7 +101,7 @@ impl PageLimits {
     }
 
     /// Takes off what a call has used.
-    pub(super) fn charge(&mut self, used: &Use) {
+    pub(super) fn charge(&mut self, used: &CallUsage) {
         self.fuel = self.fuel.saturating_sub(used.fuel);
         self.processor = self.processor.saturating_sub(used.processor);
         self.wall = self.wall.saturating_sub(used.duration);
@@ -128,11 +128,11 @@ pub struct GuestLimits {
 }
 
 impl GuestLimits {
-    /// The house's.
-    pub const HOUSE: Self = Self {
+    /// The defaults.
+    pub const DEFAULT: Self = Self {
         render: Limits::RENDER,
         gate: Limits::GATE,
-        page: PageLimits::HOUSE,
+        page: PageLimits::DEFAULT,
     };
 
     /// Those of a world.
@@ -315,11 +315,11 @@ mod tests {
             processor: Duration::from_millis(10),
             wall: Duration::from_millis(50),
         };
-        let used = |fuel, processor, wall| Use {
+        let used = |fuel, processor, wall| CallUsage {
             fuel,
             duration: Duration::from_millis(wall),
             processor: Duration::from_millis(processor),
-            ..Use::default()
+            ..CallUsage::default()
         };
         left.charge(&used(60, 4, 20));
         assert_eq!(left.spent(), None);

@@ -125,7 +125,7 @@ impl Default for Metrics {
 
 /// Use of budgets by one call.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Use {
+pub(super) struct CallUsage {
     pub(super) fuel: u64,
     pub(super) memory: usize,
     pub(super) duration: Duration,
@@ -133,7 +133,7 @@ pub(super) struct Use {
     pub(super) processor: Duration,
 }
 
-impl Use {
+impl CallUsage {
     /// The memory, as it is counted.
     pub(super) fn memory_bytes(&self) -> u64 {
         u64::try_from(self.memory).unwrap_or(u64::MAX)
@@ -184,6 +184,15 @@ impl Metrics {
             self.rollbacks.clone(),
         );
         registry.register(
+            "svc_guest_instances",
+            "Instances of guests that exist",
+            (*self.live).clone(),
+        );
+        self.register_lanes(registry);
+    }
+
+    fn register_lanes(&self, registry: &mut Registry) {
+        registry.register(
             "svc_worker_wait_seconds",
             "Time that jobs waited for a worker thread",
             self.queue_wait.clone(),
@@ -203,11 +212,6 @@ impl Metrics {
             "Jobs that hold a worker thread",
             self.running.clone(),
         );
-        registry.register(
-            "svc_guest_instances",
-            "Instances of guests that exist",
-            (*self.live).clone(),
-        );
     }
 
     /// Counts a call that has ended; `trapped` when its instance is spoilt.
@@ -216,7 +220,7 @@ impl Metrics {
         function: &'static str,
         outcome: &'static str,
         trapped: bool,
-        used: Use,
+        used: CallUsage,
     ) {
         let labels = FunctionLabels { function };
         self.calls
@@ -253,11 +257,11 @@ mod tests {
     #[test]
     fn calls_are_shown_by_function_and_outcome() {
         let metrics = Metrics::default();
-        let used = |memory| Use {
+        let used = |memory| CallUsage {
             fuel: 1000,
             memory,
             duration: Duration::from_millis(2),
-            ..Use::default()
+            ..CallUsage::default()
         };
         metrics.call("render", "ok", false, used(4096));
         metrics.call("render", "fuel", true, used(2048));

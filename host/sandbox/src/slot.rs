@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::sync::watch;
 
+use super::engine::GuestEngine;
 use super::tally::{Tally, Usage};
 use super::values::GuestDigest;
 
@@ -14,11 +15,37 @@ const LOADING: Duration = Duration::from_secs(60);
 
 /// A guest that is loaded.
 pub(super) struct Guest<W> {
-    /// Prepared instance that calls begin from.
-    pub(super) world: W,
+    code: ArcSwap<GuestCode<W>>,
     pub(super) digest: GuestDigest,
     /// Counters of the guest's calls.
     pub(super) tally: Tally,
+}
+
+/// Compiled code of a guest, with the engine that runs it.
+pub(super) struct GuestCode<W> {
+    pub(super) engine: Arc<GuestEngine>,
+    /// Prepared instance that calls begin from.
+    pub(super) world: W,
+}
+
+impl<W> Guest<W> {
+    pub(super) fn new(digest: GuestDigest, code: GuestCode<W>) -> anyhow::Result<Self> {
+        Ok(Self {
+            code: ArcSwap::from_pointee(code),
+            digest,
+            tally: Tally::new()?,
+        })
+    }
+
+    /// Returns the code for a call: the fastest that there is by now.
+    pub(super) fn code(&self) -> Arc<GuestCode<W>> {
+        self.code.load_full()
+    }
+
+    /// Has calls that come after this one begin from other code of the same component.
+    pub(super) fn replace_code(&self, code: GuestCode<W>) {
+        self.code.store(Arc::new(code));
+    }
 }
 
 /// Guest that answers calls.
@@ -30,7 +57,7 @@ pub(super) struct Serving<W> {
 
 /// Why there is no guest to call.
 #[derive(Debug)]
-pub(super) enum Unready {
+pub(super) enum NotReady {
     /// It is still being loaded.
     Loading,
     /// It cannot be loaded.
@@ -59,20 +86,20 @@ impl<W> Slot<W> {
     }
 
     /// Returns the guest that serves; waits until there is one.
-    pub(super) async fn serving(&self) -> Result<Arc<Serving<W>>, Unready> {
+    pub(super) async fn serving(&self) -> Result<Arc<Serving<W>>, NotReady> {
         if let Some(serving) = self.now() {
             return Ok(serving);
         }
         let mut progress = self.progress.subscribe();
         let known = progress.wait_for(|now| !matches!(now, Progress::Loading));
         let known = match tokio::time::timeout(LOADING, known).await {
-            Err(_) | Ok(Err(_)) => return Err(Unready::Loading),
+            Err(_) | Ok(Err(_)) => return Err(NotReady::Loading),
             Ok(Ok(known)) => known.clone(),
         };
         if let Progress::Failed(why) = known {
-            return Err(Unready::Failed(anyhow::anyhow!("{why}")));
+            return Err(NotReady::Failed(anyhow::anyhow!("{why}")));
         }
-        self.now().ok_or(Unready::Loading)
+        self.now().ok_or(NotReady::Loading)
     }
 
     /// Returns the guest that serves now.

@@ -1,4 +1,4 @@
-//! A guest is on trial for a time after it took another's place: where it fails, the one before it is asked the same question.
+//! Trial of a guest for a time after it took another's place: where it fails, the one before it is asked the same question.
 //!
 //! If that handles the input, its answer is the caller's, and the guest on trial has shown that it is worse: it loses its place at
 //! once. An input on which both fail says nothing about either, so that nobody can bring a guest down with input alone. For the same
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::limits::Limits;
-use super::metrics::{Use, WorldLabels};
+use super::metrics::{CallUsage, WorldLabels};
 use super::registry::GuestWorld;
 use super::slot::{Guest, Serving};
 use super::values::{Budget, GuestDigest, World};
@@ -32,6 +32,8 @@ pub(super) enum End {
     Broken,
     /// Without fuel, memory, time or stack.
     Exhausted(Budget),
+    /// With the answer that it does not know the type of the source.
+    Unsupported,
     /// Not at all: there was no thread, or nobody waited for the answer any more.
     Busy,
 }
@@ -51,7 +53,7 @@ impl From<&CallFailure> for End {
 pub(super) struct Attempt<T> {
     pub(super) outcome: T,
     pub(super) end: End,
-    pub(super) used: Use,
+    pub(super) used: CallUsage,
 }
 
 /// A guest that lost its place.
@@ -67,15 +69,15 @@ pub struct Fallen {
     pub why: String,
 }
 
-/// How long somebody whose call trapped waits for a second question.
+/// How long a caller waits for a second question where the first was not answered for a reason of the guest's own.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// Second questions of both worlds, and who fell by them.
+/// Second questions of both worlds, and the guests that lost their places by them.
 #[derive(Debug, Default)]
 pub(super) struct Trials {
-    /// For each world those about traps and those about budgets, so that inputs that are too large, which are easy to
-    /// make, do not hide a trap.
-    turns: [[Turns; 2]; 2],
+    /// For each world those about traps, about budgets and about types, so that inputs that are too large or of a type that
+    /// no guest knows, which are easy to make, do not hide a trap.
+    turns: [[Turns; 3]; 2],
     fallen: Mutex<Vec<Fallen>>,
 }
 
@@ -95,15 +97,22 @@ impl Turns {
 impl Trials {
     fn of(&self, world: World, end: End) -> &Turns {
         let world = usize::from(world == World::Gate);
-        &self.turns[world][usize::from(end == End::Broken)]
+        let kind = match end {
+            End::Broken => 0,
+            End::Unsupported => 1,
+            _ => 2,
+        };
+        &self.turns[world][kind]
     }
 
-    /// A turn to ask a second question; `None` if it is not to be asked now. Traps wait for their turn: there may
-    /// be many before the first is known to be the guest's.
+    /// A turn to ask a second question; `None` if it is not to be asked now. Traps and unknown types wait for their turn: there
+    /// may be many before the first is known to be the guest's.
     async fn turn(&self, world: World, end: End) -> Option<tokio::sync::MutexGuard<'_, ()>> {
         let turns = self.of(world, end);
         let turn = match end {
-            End::Broken => tokio::time::timeout(WAIT, turns.turn.lock()).await.ok()?,
+            End::Broken | End::Unsupported => {
+                tokio::time::timeout(WAIT, turns.turn.lock()).await.ok()?
+            }
             _ => turns.turn.try_lock().ok()?,
         };
         let resting = turns
@@ -116,18 +125,18 @@ impl Trials {
         *self.of(world, end).pause() = Some((Stopwatch::start(), PAUSE.max(took * PAUSES)));
     }
 
-    /// The guests that fell since the last time that somebody asked.
+    /// Takes the guests that lost their places since the last call of this function.
     pub(super) fn take_fallen(&self) -> Vec<Fallen> {
         std::mem::take(&mut *self.fallen.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 /// Whether a failure is the guest's own, given what the one before needed for the same input. Two builds of one source
-/// differ a little in what they use, so that somebody could look for an input between the two: that speaks against neither.
+/// differ a little in what they use, so that a tenant could look for an input between the two: that speaks against neither.
 /// How deep a stack became is not measured; what it took to fill it is fuel.
-fn speaks_against(end: End, used: &Use, before: &Use, limits: &Limits) -> bool {
+fn speaks_against(end: End, used: &CallUsage, before: &CallUsage, limits: &Limits) -> bool {
     match end {
-        End::Broken => true,
+        End::Broken | End::Unsupported => true,
         End::Exhausted(Budget::Fuel | Budget::Time | Budget::Stack) => {
             before.fuel.saturating_mul(2) <= used.fuel
         }
@@ -148,7 +157,7 @@ where
     F: Future<Output = Attempt<T>>,
 {
     let before = match (first.end, &serving.before) {
-        (End::Broken | End::Exhausted(_), Some(before)) => before,
+        (End::Broken | End::Exhausted(_) | End::Unsupported, Some(before)) => before,
         _ => return first.outcome,
     };
     let Some(_turn) = inner.trials.turn(W::WORLD, first.end).await else {
@@ -157,7 +166,7 @@ where
     let slot = W::slot(&inner.registry);
     let now = slot.now().filter(|now| !Arc::ptr_eq(now, serving));
     if let Some(now) = now {
-        // It has lost its place meanwhile, and whoever has it now is asked as if by a new caller.
+        // It has lost its place meanwhile: the guest that serves now is asked as if by a new caller.
         return again(Arc::clone(&now.guest)).await.outcome;
     }
     let stopwatch = Stopwatch::start();
@@ -177,11 +186,14 @@ where
 }
 
 impl Inner {
-    /// Says loudly that a guest lost its place.
+    /// Logs and counts a guest that lost its place.
     fn fell<W: GuestWorld>(&self, guest: GuestDigest, before: GuestDigest, end: End) {
         let why = match end {
             End::Exhausted(budget) => {
                 format!("it ran out of its budget of {budget} on what the guest before it handles")
+            }
+            End::Unsupported => {
+                "it does not know a type of content that the guest before it renders".to_owned()
             }
             _ => "it trapped on what the guest before it handles".to_owned(),
         };
@@ -218,10 +230,10 @@ mod tests {
     #[test]
     fn what_is_at_the_edge_speaks_against_nobody() {
         let limits = Limits::GATE;
-        let used = |fuel, memory| Use {
+        let used = |fuel, memory| CallUsage {
             fuel,
             memory,
-            ..Use::default()
+            ..CallUsage::default()
         };
         let spent = used(limits.fuel, limits.memory_bytes);
         let (half, more) = (
@@ -233,7 +245,9 @@ mod tests {
             assert!(speaks_against(end, &spent, &half, &limits), "{budget}");
             assert!(!speaks_against(end, &spent, &more, &limits), "{budget}");
         }
-        assert!(speaks_against(End::Broken, &spent, &more, &limits));
+        for end in [End::Broken, End::Unsupported] {
+            assert!(speaks_against(end, &spent, &more, &limits));
+        }
         for end in [End::Answered, End::Busy, End::Exhausted(Budget::PageBytes)] {
             assert!(!speaks_against(end, &spent, &half, &limits));
         }
@@ -250,7 +264,9 @@ mod tests {
         drop(turn);
         let memory = End::Exhausted(Budget::Memory);
         assert!(trials.turn(world, memory).await.is_none());
-        assert!(trials.turn(world, End::Broken).await.is_some());
+        for end in [End::Broken, End::Unsupported] {
+            assert!(trials.turn(world, end).await.is_some());
+        }
         assert!(trials.turn(World::Gate, fuel).await.is_some());
     }
 }

@@ -25,7 +25,7 @@ use crate::http::rate_limit::RateLimits;
 use crate::mcp::Tools;
 use crate::outbound::{NO_AUTHORITIES, Outbound};
 use crate::payments::Payments;
-use crate::payments::routes::Till;
+use crate::payments::routes::CheckoutState;
 use crate::projects::Projects;
 use crate::realtime::Realtime;
 use crate::realtime::live::Live;
@@ -38,7 +38,7 @@ use crate::visitors::{Visitors, end_not_allowed};
 use crate::workspaces::Workspaces;
 use svc_base::clock::Clock;
 use svc_base::random::Random;
-use svc_sandbox::{Sandbox, SandboxConfig};
+use svc_sandbox::{FirstCode, Sandbox, SandboxConfig};
 
 /// Ground that services stand on.
 pub(super) struct Ground {
@@ -100,6 +100,7 @@ impl Ground {
         let sandbox = Sandbox::start(SandboxConfig {
             guests: guests::choices(&config.guests, self.clock.now()),
             limits: config.limits.guests(),
+            first_code: FirstCode::Baseline,
             ..SandboxConfig::new(config.cache.clone())
         });
         sandbox.context("starting the sandbox")
@@ -201,7 +202,7 @@ impl Ground {
         deployments: &Arc<Deployments>,
     ) -> anyhow::Result<Arc<Visitors>> {
         let deployments = Arc::clone(deployments);
-        let visitors = Visitors::new(projects.clone(), deployments, self.outbound.clone())?;
+        let visitors = Visitors::new(projects.clone(), deployments, &self.outbound)?;
         let visitors = Arc::new(visitors);
         self.control.follow(visitors.follower());
         Ok(visitors)
@@ -353,8 +354,8 @@ impl Services {
     }
 
     /// State that visitors' payments need.
-    pub(super) fn till(&self) -> Till {
-        Till {
+    pub(super) fn checkout(&self) -> CheckoutState {
+        CheckoutState {
             payments: Arc::clone(&self.payments),
             deployments: Arc::clone(&self.deployments),
             visitors: Arc::clone(&self.visitors),

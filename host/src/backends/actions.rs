@@ -6,9 +6,7 @@ use std::sync::Arc;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-use super::model::{
-    Action, ActionRow, BATCH, BackendError, BadAction, NOTE, NewAction, is_action_name,
-};
+use super::model::{Action, ActionRow, BATCH, BackendError, BadAction, NOTE, NewAction};
 use super::service::Backends;
 use super::{store, verdicts};
 use crate::access::while_awaited;
@@ -19,6 +17,7 @@ use crate::projects;
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId};
 use svc_base::memory_cache;
+use svc_base::names::is_action_name;
 use svc_database::RunError;
 use svc_sandbox::{Purpose, STATEMENT_BYTES, Statement};
 

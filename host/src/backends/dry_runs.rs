@@ -8,7 +8,7 @@ use super::store;
 use crate::access::while_awaited;
 use crate::control;
 use svc_base::ids::{BackendId, ProjectId};
-use svc_database::{Migrated, Outcome, Trial, Tried};
+use svc_database::{Migrated, Outcome, Trial, TrialStatement};
 
 impl Backends {
     /// Tries a migration of a project's backend.
@@ -87,9 +87,9 @@ impl Backends {
     }
 }
 
-fn tried(action: &ActionRow) -> Tried {
+fn tried(action: &ActionRow) -> TrialStatement {
     let range = action.verdict.start..action.verdict.end;
-    Tried {
+    TrialStatement {
         name: action.name.clone(),
         sql: action.sql.get(range).unwrap_or_default().into(),
         writes: writes(&action.verdict),

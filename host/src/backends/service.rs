@@ -5,12 +5,14 @@ use std::sync::Arc;
 use quick_cache::sync::Cache;
 
 use super::actions::{self, Actions, ByText};
+use super::drift;
 use super::model::{Backend, BackendError, Detail, LedgerEntry};
 use super::occupancy::Occupancy;
 use super::store;
 use super::verdicts::Verdicts;
 use crate::access::while_awaited;
 use crate::config::Config;
+use crate::content::Digest;
 use crate::control::answers::Keep;
 use crate::control::audit::Act;
 use crate::control::{self, Control, Tx};
@@ -37,6 +39,8 @@ pub struct Backends {
     pub(super) databases: Arc<Databases>,
     pub(super) verdicts: Verdicts,
     pub(super) actions: Cache<BackendId, Arc<Actions>, ByText>,
+    /// Schemas and ledgers that were compared and agree, as a digest of both.
+    pub(super) agreed: Cache<BackendId, Digest>,
     /// The migrations of one project run one at a time.
     pub(super) migrating: super::migrations::Turns,
     /// Restores under way.
@@ -79,6 +83,7 @@ impl Backends {
             )?),
             verdicts: Verdicts::new(sandbox),
             actions: actions::cache(),
+            agreed: Cache::new(drift::AGREED),
             migrating: super::migrations::Turns::default(),
             rewinds: tokio::sync::Semaphore::new(super::history::AT_ONCE),
             exports: super::export::Exports::default(),
@@ -133,6 +138,7 @@ impl Backends {
                 behind: None,
                 inventory,
                 ledger: vec![entry],
+                unrecorded: Vec::new(),
                 actions: Vec::new(),
             };
             self.record(detail, keep).await
@@ -234,6 +240,7 @@ impl Backends {
             ledger = self.control.read(move |c| store::ledger(c, &id)).await?;
         }
         Ok(Detail {
+            unrecorded: self.unrecorded(id, &inventory, &ledger).await,
             bytes_on_disk: self.bytes_on_disk(id).await?,
             occupancy: self.occupancy.of(id),
             behind: self.payments.behind(id),

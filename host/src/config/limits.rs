@@ -1,5 +1,6 @@
 //! Every number that an operator may change, with its default.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use anyhow::bail;
@@ -158,6 +159,29 @@ limits! {
 }
 
 impl Limits {
+    /// Returns the limits of a server that listens on an address. While it is for developing (`dev`) and only its own machine reaches
+    /// it, an agent that builds an app calls tools as often as an owner calls REST; a limit that was set stays.
+    #[must_use]
+    pub fn for_listener(self, address: IpAddr, dev: bool) -> Self {
+        if !dev || !address.is_loopback() {
+            return self;
+        }
+        let usual = Self::default();
+        let raised = |own: u64, usual: u64, owners: u64| match own == usual {
+            true => own.max(owners),
+            false => own,
+        };
+        Self {
+            mcp_per_minute: raised(
+                self.mcp_per_minute,
+                usual.mcp_per_minute,
+                self.owner_per_minute,
+            ),
+            mcp_burst: raised(self.mcp_burst, usual.mcp_burst, self.owner_burst),
+            ..self
+        }
+    }
+
     /// Bounds of tenants' databases.
     pub fn databases(&self) -> svc_database::Limits {
         svc_database::Limits {

@@ -7,6 +7,7 @@
 pub mod answers;
 pub mod audit;
 mod change;
+mod columns;
 mod copy;
 pub mod counters;
 #[cfg(debug_assertions)]
@@ -20,6 +21,7 @@ mod residue;
 mod secrets;
 
 pub use change::Change;
+pub use columns::Columns;
 pub use copy::{Snapshot, seal};
 pub use counters::Counters;
 pub use error::Error;

@@ -1,4 +1,4 @@
-//! The one pipeline from a source to stored, finished bytes: room, render, compress, store.
+//! Pipeline from a source to stored, finished bytes: room, render, compress, store.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +22,8 @@ use svc_base::clock::Timestamp;
 use svc_base::disk;
 use svc_base::random::NoRandomness;
 use svc_sandbox::{
-    Budget, Busy, Foot, GuestDigest, Malformed, RenderFailure, RuntimeScript, Source, StopSignal,
+    Budget, Busy, ContentType, Foot, GuestDigest, Malformed, RenderFailure, RuntimeScript, Source,
+    StopSignal,
 };
 
 /// How long a slug is that the service chooses.
@@ -44,10 +45,13 @@ pub enum PublishError {
     /// The source needs more than a budget allows.
     #[error("the {} budget ran out", .0.as_str())]
     Budget(Budget),
+    /// No renderer of the server knows the type.
+    #[error("no renderer knows {0}")]
+    Unsupported(ContentType),
     /// The server has no room for it.
     #[error("{0}")]
     Capacity(&'static str),
-    /// Nobody waits for the page any more, and nothing was stored.
+    /// The client has hung up, and nothing was stored.
     #[error(transparent)]
     Abandoned(#[from] Abandoned),
     /// Everything else, for the log.
@@ -57,6 +61,7 @@ pub enum PublishError {
 
 const DISK_FULL: &str = "The server's disk is nearly full. Try again later.";
 const NO_WORKER: &str = "All render workers are busy. Try again in a minute.";
+const PREPARING: &str = "The server is still preparing its renderer, as it does after its first start. Try again in a minute.";
 const TOO_MANY: &str =
     "The server holds as many deployments as it is configured for. Try again later.";
 const DATABASE_BUSY: &str = "The server is busy with maintenance. Try again in a minute.";
@@ -66,6 +71,8 @@ impl From<RenderFailure> for PublishError {
         match failure {
             RenderFailure::Malformed(malformed) => Self::Malformed(malformed),
             RenderFailure::Budget(budget) => Self::Budget(budget),
+            RenderFailure::Unsupported(content_type) => Self::Unsupported(content_type),
+            RenderFailure::Preparing => Self::Capacity(PREPARING),
             RenderFailure::Busy => Self::Capacity(NO_WORKER),
             RenderFailure::Broken(error) => Self::Internal(error),
         }
@@ -112,12 +119,12 @@ impl From<std::io::Error> for PublishError {
     }
 }
 
-/// Which guest and which runtime a page was made with: another of either would make another page.
+/// Guest and runtime that a page was made with: another of either would make another page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MadeBy(String);
+pub struct RenderedBy(String);
 
-impl MadeBy {
-    /// A page of a guest, with the runtime of a name.
+impl RenderedBy {
+    /// Names a guest, and the runtime if the page has one.
     pub fn new(guest: GuestDigest, runtime: Option<&str>) -> Self {
         Self(match runtime {
             Some(runtime) => format!("{guest}/{runtime}"),
@@ -125,7 +132,7 @@ impl MadeBy {
         })
     }
 
-    /// As it is kept.
+    /// Returns the text that rows keep.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -133,7 +140,7 @@ impl MadeBy {
 
 /// A finished page.
 #[derive(Clone, Debug)]
-pub struct Made {
+pub struct RenderedPage {
     /// A complete HTML5 document.
     pub html: Bytes,
     /// Title of the page; empty where there is none.
@@ -141,10 +148,10 @@ pub struct Made {
     /// Warnings for the author.
     pub warnings: Vec<Warning>,
     /// Guest that rendered the page.
-    pub by: MadeBy,
+    pub by: RenderedBy,
 }
 
-/// A slug that nobody else can take while this lives.
+/// Slug that no other publication can take while this lives.
 #[derive(Debug)]
 pub struct ReservedSlug {
     slug: String,
@@ -152,7 +159,7 @@ pub struct ReservedSlug {
 }
 
 impl ReservedSlug {
-    /// The slug.
+    /// Returns the slug.
     pub fn as_str(&self) -> &str {
         &self.slug
     }
@@ -167,7 +174,7 @@ impl Drop for ReservedSlug {
     }
 }
 
-/// Slugs of publishes under way, which no row holds yet.
+/// Slugs of publications under way, which no row holds yet.
 pub type SlugReservations = Arc<Mutex<HashSet<String>>>;
 
 impl Deployments {
@@ -256,23 +263,23 @@ impl Deployments {
         if !new {
             return Ok(None);
         }
-        // From here on nobody else can take it; what is left to ask is whether somebody has.
+        // From here on no other publication can take it; a row may have it already.
         let reserved = ReservedSlug {
             slug: slug.clone(),
             reserved: reservations,
         };
-        let taken = self.holder(&slug).await?;
+        let taken = self.is_taken(&slug).await?;
         if !taken {
             return Ok(Some(reserved));
         }
         // Its time may be over and only the sweep has not come by yet: to its visitors the slug is free.
         self.sweep().await.map_err(PublishError::Internal)?;
-        let taken = self.holder(&slug).await?;
+        let taken = self.is_taken(&slug).await?;
         Ok((!taken).then_some(reserved))
     }
 
-    /// Whether a slug is somebody's.
-    async fn holder(&self, slug: &str) -> Result<bool, PublishError> {
+    /// Whether a row has a slug.
+    async fn is_taken(&self, slug: &str) -> Result<bool, PublishError> {
         let slug = slug.to_owned();
         Ok(self
             .control
@@ -284,7 +291,7 @@ impl Deployments {
     ///
     /// # Errors
     /// See [`PublishError`].
-    pub async fn render(&self, draft: PageSource<'_>) -> Result<Made, PublishError> {
+    pub async fn render(&self, draft: PageSource<'_>) -> Result<RenderedPage, PublishError> {
         self.render_with(draft, None, None).await
     }
 
@@ -293,7 +300,7 @@ impl Deployments {
         &self,
         draft: PageSource<'_>,
         placement: Placement<'_>,
-    ) -> Result<Made, PublishError> {
+    ) -> Result<RenderedPage, PublishError> {
         self.render_with(draft, Some(placement), None).await
     }
 
@@ -302,7 +309,7 @@ impl Deployments {
         &self,
         draft: PageSource<'_>,
         placement: Placement<'_>,
-    ) -> Result<Made, PublishError> {
+    ) -> Result<RenderedPage, PublishError> {
         let src = self.runtime_path().await?;
         let runtime = RuntimeScript {
             src,
@@ -317,7 +324,7 @@ impl Deployments {
         draft: PageSource<'_>,
         placement: Option<Placement<'_>>,
         runtime: Option<RuntimeScript>,
-    ) -> Result<Made, PublishError> {
+    ) -> Result<RenderedPage, PublishError> {
         let page_bytes = usize::try_from(self.config.limits.page_bytes).unwrap_or(usize::MAX);
         let source = Source {
             content_type: draft.content_type,
@@ -334,11 +341,11 @@ impl Deployments {
         // Its future is large, and part of those of many routes.
         let rendering = Box::pin(while_awaited(self.sandbox.render(source)));
         let rendered = self.timings.time(Stage::Render, rendering).await??;
-        Ok(Made {
+        Ok(RenderedPage {
             html: rendered.html,
             title: rendered.title.unwrap_or_default(),
             warnings: rendered.undrawn.into_iter().map(Warning::from).collect(),
-            by: MadeBy::new(rendered.guest, name.as_deref()),
+            by: RenderedBy::new(rendered.guest, name.as_deref()),
         })
     }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::model::{Deployment, shown_title};
 use super::password;
-use super::publish::{Made, MadeBy, PageSource, Placement, PublishError};
+use super::publish::{PageSource, Placement, PublishError, RenderedBy, RenderedPage};
 use super::sharing::DeleteToken;
 use super::timings::Stage;
 use super::views::{Deployed, Warning};
@@ -102,7 +102,7 @@ impl Deployments {
         share: &NewShare,
         slug: &str,
         expires_at: Timestamp,
-    ) -> Result<Made, PublishError> {
+    ) -> Result<RenderedPage, PublishError> {
         let source = PageSource {
             content_type: share.content_type,
             title: share.title.as_deref().unwrap_or_default(),
@@ -122,7 +122,7 @@ impl Deployments {
     async fn publish_once(
         &self,
         deployment: Deployment,
-        page: Made,
+        page: RenderedPage,
         deployed: Deployed,
         keep: Keep<Deployed>,
     ) -> Result<Deployed, PublishError> {
@@ -141,7 +141,7 @@ impl Deployments {
         added
     }
 
-    /// The answer to who publishes a share.
+    /// Composes the answer to a publication.
     fn deployed(
         &self,
         deployment: &Deployment,
@@ -185,7 +185,7 @@ impl Deployments {
     /// Burns a one-time share: of all who try, one gets its page. `None` for the others.
     ///
     /// # Errors
-    /// Ours; whoever has claimed the share then has lost it, and nobody else will get it.
+    /// The disk's or the database's. A caller that claimed the share before the failure has lost it, and no other gets it.
     pub async fn burn(
         &self,
         slug: &str,
@@ -217,7 +217,7 @@ impl Deployments {
 fn add(
     tx: &Tx<'_>,
     deployment: &Deployment,
-    made_by: &MadeBy,
+    made_by: &RenderedBy,
     most: u64,
 ) -> Result<(), PublishError> {
     Deployments::check_room_in(tx, deployment.created_at, most)?;

@@ -99,6 +99,13 @@ impl Deployments {
         Ok(page)
     }
 
+    /// Whether a page is asked for elsewhere than on the origin that its project has.
+    pub(super) fn is_away(&self, host: &Host, page: &Page) -> bool {
+        page.is_frontend()
+            && !matches!(host, Host::Project(_))
+            && self.config.sites_domain.is_some()
+    }
+
     /// Whether a page may still be shown at all.
     ///
     /// # Errors
@@ -178,11 +185,11 @@ impl Deployments {
         Ok(found.await?)
     }
 
-    /// Whether a request with this cookie value may see a page.
-    pub fn is_unlocked(&self, page: &Page, token: Option<&str>) -> bool {
+    /// Whether a request with these tokens may see a page.
+    pub fn is_unlocked<'t>(&self, page: &Page, mut tokens: impl Iterator<Item = &'t [u8]>) -> bool {
         match &page.guard {
             Guard::Open => true,
-            Guard::Password(hash) => token.is_some_and(|token| {
+            Guard::Password(hash) => tokens.any(|token| {
                 password::unlocks(
                     &self.secrets.unlock,
                     &page.id,

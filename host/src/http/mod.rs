@@ -2,6 +2,7 @@
 
 pub mod client_ip;
 pub mod context;
+pub mod cookies;
 pub mod document;
 pub mod extract;
 pub mod hosts;

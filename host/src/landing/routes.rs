@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Documents, Landing};
+use super::{DAY, Documents, Landing};
 use crate::deployments::Deployments;
 use crate::deployments::publish::PageSource;
 use crate::deployments::requests::{TITLE, check_content};
@@ -17,7 +17,7 @@ use crate::http::context::Context;
 use crate::http::extract::{UnreadBody, check_characters};
 use crate::http::hosts::Host;
 use crate::http::problem::Problem;
-use svc_sandbox::{ContentType, Flow};
+use svc_sandbox::{ContentType, Flow, Sandbox};
 
 /// Source to look at before it is published.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
@@ -57,9 +57,13 @@ pub struct PreviewAnswer {
 )]
 pub async fn page(
     State(landing): State<Arc<Landing>>,
+    State(sandbox): State<Sandbox>,
     context: Context,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    if let Some(preparing) = sandbox.preparing() {
+        return Ok(landing.while_preparing(context.host == Host::Landing, &preparing));
+    }
     let documents = documents(&landing).await?;
     match context.host {
         Host::Landing => documents.page_elsewhere.answer(&headers),
@@ -125,6 +129,7 @@ pub async fn icon_svg(
     get, path = "/favicon.ico", tag = "operation",
     responses(
         (status = 200, description = "The icon.", content_type = "image/x-icon"),
+        (status = 204, description = "On a project's origin, which has no icon but those that its pages name."),
         (status = 206, description = "The range that was asked for.", content_type = "image/x-icon"),
         (status = 304, description = "The icon has not changed.")
     ),
@@ -135,6 +140,35 @@ pub async fn icon_ico(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     documents(&landing).await?.icon_ico.answer(&headers)
+}
+
+/// A picture of what can be made
+///
+/// For the landing page.
+#[utoipa::path(
+    get, path = "/_svc/pictures/{picture}", tag = "operation",
+    params(("picture" = String, Path, description = "The picture's file name, as the landing page names it.")),
+    responses(
+        (status = 200, description = "The picture.", content_type = "image/webp"),
+        (status = 206, description = "The range that was asked for.", content_type = "image/webp"),
+        (status = 304, description = "The picture has not changed.")
+    ),
+    extensions(("x-problems" = json!("not_found range_not_satisfiable")))
+)]
+pub async fn picture(
+    State(landing): State<Arc<Landing>>,
+    Path(file): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let pictures = &documents(&landing).await?.pictures;
+    let picture = pictures.iter().find(|(name, _)| *name == file);
+    let (_, document) = picture.ok_or_else(Problem::not_found)?;
+    document.answer(&headers)
+}
+
+/// Answers a browser that asks a project's origin for an icon: there is none, and nothing is wrong with that.
+pub async fn no_icon() -> Response {
+    (StatusCode::NO_CONTENT, [(header::CACHE_CONTROL, DAY)]).into_response()
 }
 
 /// The stage that previews play on

@@ -16,15 +16,15 @@ fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
 }
 
 fn workspace(row: &Row<'_>) -> rusqlite::Result<Workspace> {
-    let plan: String = row.get(3)?;
+    let plan: String = row.get("plan")?;
     Ok(Workspace {
-        id: row.get(0)?,
-        slug: row.get(1)?,
-        display_name: row.get(2)?,
+        id: row.get("id")?,
+        slug: row.get("slug")?,
+        display_name: row.get("display_name")?,
         plan: plan
             .parse::<Plan>()
             .map_err(|()| rusqlite::Error::InvalidQuery)?,
-        created_at: row.get(4)?,
+        created_at: row.get("created_at")?,
     })
 }
 

@@ -4,8 +4,8 @@
 use bytes::Bytes;
 
 use super::model::{
-    DraftSource, Drafted, Edit, FoundSource, History, HistoryPage, NewDraft, NewRevision, Revision,
-    RevisionKind, StoredSource, WantedSource,
+    CreatedDraft, DraftSource, Edit, FoundSource, History, HistoryPage, NewDraft, NewRevision,
+    Revision, RevisionKind, SourceQuery, StoredSource,
 };
 use super::store;
 use crate::access::while_awaited;
@@ -178,7 +178,7 @@ impl Deployments {
         &self,
         project: &Project,
         target: &Target,
-        wanted: WantedSource,
+        wanted: SourceQuery,
     ) -> Result<FoundSource, FrontendError> {
         let stored = self.stored_source(project, target, wanted.revision).await?;
         let text = if wanted.known == Some(stored.digest) {
@@ -208,8 +208,8 @@ impl Deployments {
         project: Project,
         target: Target,
         new: NewDraft,
-        keep: Keep<Drafted>,
-    ) -> Result<Drafted, FrontendError> {
+        keep: Keep<CreatedDraft>,
+    ) -> Result<CreatedDraft, FrontendError> {
         let (frontend, active) = self.in_workflow(&project, &target).await?;
         if new.base != Some(active) {
             return Err(FrontendError::Conflict(active));
@@ -251,7 +251,7 @@ impl Deployments {
                 }
                 // Of an older draft with the same content, too: its author has seen what is live now.
                 store::set_base(tx, &id, &active)?;
-                let drafted = Drafted {
+                let drafted = CreatedDraft {
                     deployment,
                     revision: Self::revision_in(tx, &deployment, &id)?,
                     deduplicated,
