@@ -1,14 +1,14 @@
 // A table of CSV that is searched, filtered and sorted. Loaded where a page has one; without it the table is whole.
-const STYLES = `.tools{display:flex;flex-wrap:wrap;align-items:end;gap:.5rem 1rem;margin-bottom:1rem;font-size:.875rem}
+const STYLES = `.tools{display:flex;flex-wrap:wrap;align-items:end;align-content:start;gap:.5rem 1rem;font-size:.875rem}
 .tools label{display:grid;gap:.2rem;flex:1 1 9rem;max-width:18rem;color:var(--muted)}
 .tools input,.tools select{width:100%;min-height:2.25rem;padding:.3rem .6rem;font:inherit;color:var(--text);background:var(--bg);
 border:1px solid var(--muted);border-radius:var(--radius)}
 .tools output{flex:1 0 100%;min-height:1.5em;color:var(--muted)}
 thead th:has(>button){padding:0}
-th>button{display:flex;gap:.4em;width:100%;height:100%;padding:.5rem .9rem;font:inherit;color:inherit;text-align:inherit;white-space:inherit;
+th>button{position:relative;width:100%;height:100%;padding:.5rem .9rem;font:inherit;color:inherit;text-align:inherit;white-space:inherit;
 background:none;border:0;cursor:pointer}
 th>button:focus-visible{outline-offset:-2px}
-th>button::after{content:"↕";margin-inline-start:auto;color:var(--muted)}
+th>button::after{content:"↕";position:absolute;inset-inline-end:.15rem;color:var(--muted)}
 [aria-sort=ascending]>button::after{content:"↑";color:var(--accent)}
 [aria-sort=descending]>button::after{content:"↓";color:var(--accent)}`;
 const DELAY = 120;
