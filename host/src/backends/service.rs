@@ -9,21 +9,20 @@ use super::model::{Backend, BackendError, Detail, LedgerEntry};
 use super::occupancy::Occupancy;
 use super::store;
 use super::verdicts::Verdicts;
-use crate::config::Config;
+use crate::config::{Config, Holder};
 use crate::control::answers::Keep;
 use crate::control::audit::Act;
 use crate::control::{self, Control, Tx};
 use crate::deployments::publish::PublishError;
 use crate::deployments::{self, Deployments};
 use crate::projects::{self, Project};
+use crate::workspaces::Principal;
 use svc_base::clock::Clock;
 use svc_base::fault;
-use svc_base::ids::{BackendId, ProjectId};
+use svc_base::ids::{BackendId, ProjectId, WorkspaceId};
 use svc_base::random::Random;
 use svc_database::{Databases, Schema};
 use svc_sandbox::Sandbox;
-
-const TOO_MANY: &str = "The server has as many backends as it may. Try again later.";
 
 /// The backends of an installation.
 #[derive(Debug)]
@@ -105,7 +104,7 @@ impl Backends {
             return Err(BackendError::Exists);
         }
         let script = self.judged(new.ddl, None).await?;
-        self.check_room().await?;
+        self.check_room(project.workspace.id).await?;
         let backend = Backend {
             id: BackendId::new(&self.clock, &self.random).map_err(anyhow::Error::from)?,
             project: project.id,
@@ -134,7 +133,7 @@ impl Backends {
                 ledger: vec![entry],
                 actions: Vec::new(),
             };
-            self.record(detail, keep).await
+            self.record(detail, project.workspace.id, keep).await
         };
         let recorded = recorded.await;
         if recorded.is_err()
@@ -149,7 +148,12 @@ impl Backends {
     }
 
     /// Makes a new database the project's backend, and its frontends' that never had one.
-    async fn record(&self, detail: Detail, keep: Keep<Detail>) -> Result<Detail, BackendError> {
+    async fn record(
+        &self,
+        detail: Detail,
+        workspace: WorkspaceId,
+        keep: Keep<Detail>,
+    ) -> Result<Detail, BackendError> {
         let (config, now) = (Arc::clone(&self.config), self.clock.now());
         self.control
             .write(move |tx| {
@@ -161,9 +165,7 @@ impl Backends {
                 if found.map_err(control::Error::from)?.is_some() {
                     return Err(BackendError::Exists);
                 }
-                if store::count(tx).map_err(control::Error::from)? >= config.limits.backends {
-                    return Err(BackendError::Capacity(TOO_MANY));
-                }
+                check_cap(tx, &config, &workspace)?;
                 store::insert(tx, backend)?;
                 for entry in &detail.ledger {
                     store::append(tx, &backend.id, entry)?;
@@ -190,12 +192,12 @@ impl Backends {
     }
 
     /// Whether there is room for another backend.
-    async fn check_room(&self) -> Result<(), BackendError> {
+    async fn check_room(&self, workspace: WorkspaceId) -> Result<(), BackendError> {
         self.check_disk()?;
-        if self.control.read(store::count).await? >= self.config.limits.backends {
-            return Err(BackendError::Capacity(TOO_MANY));
-        }
-        Ok(())
+        let config = Arc::clone(&self.config);
+        self.control
+            .read(move |c| Ok(check_cap(c, &config, &workspace)))
+            .await?
     }
 
     /// The backend of a project.
@@ -375,4 +377,19 @@ impl Backends {
         self.databases.close_all();
         self.databases.await_closed();
     }
+}
+
+/// Refuses one more backend of a workspace where the cap, or the part of its owner, is reached.
+fn check_cap(
+    c: &rusqlite::Connection,
+    config: &Config,
+    workspace: &WorkspaceId,
+) -> Result<(), BackendError> {
+    let owner = Principal::of_workspace(c, workspace).map_err(control::Error::from)?;
+    let held = store::held(c, &owner.workspaces).map_err(control::Error::from)?;
+    let kind = match owner.is_unproven {
+        true => Holder::NewOwner,
+        false => Holder::Owner,
+    };
+    Ok(config.limits.backends_cap().check(kind, held, 1)?)
 }

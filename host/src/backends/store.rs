@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::model::{ActionRow, Backend, LedgerEntry};
+use crate::config::Held;
 use crate::control::{Change, Error, Tx};
 use svc_base::ids::{BackendId, ProjectId, WorkspaceId};
 use svc_sandbox::Statement;
@@ -57,10 +58,24 @@ pub(super) fn owners(c: &Connection) -> rusqlite::Result<HashMap<BackendId, Opti
     .collect()
 }
 
-/// How many backends there are.
-pub(super) fn count(c: &Connection) -> rusqlite::Result<u64> {
-    c.prepare_cached("SELECT count(*) FROM backends")?
-        .query_row([], |row| row.get::<_, i64>(0).map(i64::unsigned_abs))
+/// Counts backends: all, those of workspaces that neither pay nor were made by the operator, and those of some workspaces.
+pub(super) fn held(c: &Connection, workspaces: &[WorkspaceId]) -> rusqlite::Result<Held> {
+    let list = serde_json::to_string(workspaces)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+    c.prepare_cached(
+        "SELECT count(*), count(*) FILTER (WHERE w.plan = 'free' AND w.founder_id IS NOT NULL),
+            count(*) FILTER (WHERE p.workspace_id IN (SELECT value FROM json_each(?1)))
+         FROM backends b LEFT JOIN projects p ON p.id = b.project_id
+            LEFT JOIN workspaces w ON w.id = p.workspace_id",
+    )?
+    .query_row([list], |row| {
+        let number = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
+        Ok(Held {
+            all: number(0)?,
+            strangers: number(1)?,
+            own: number(2)?,
+        })
+    })
 }
 
 /// Adds a backend.

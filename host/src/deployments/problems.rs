@@ -38,6 +38,7 @@ impl From<PublishError> for Problem {
                 format!("The content needs more than the {} budget of a page allows. Make it smaller or simpler.", budget.as_str()),
             )
             .with("budget", budget.as_str()),
+            PublishError::Cap(reached) => reached.into(),
             PublishError::Capacity(detail) => Self::new(Code::CapacityReached, detail),
             PublishError::Internal(error) => failed(&error),
         }

@@ -1,5 +1,6 @@
 //! Answers to the protocol's library: who we are, which tools there are, and how to call one.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use rmcp::model::{
@@ -28,6 +29,7 @@ const INSTRUCTIONS: &str = include_str!("instructions.md");
 pub(super) struct Handler {
     services: Tools,
     client: Client,
+    network: IpAddr,
     request_id: Arc<str>,
     /// Of a call of a tool; the library has been given none.
     arguments: Option<Arc<RawValue>>,
@@ -43,6 +45,7 @@ impl Handler {
         Self {
             services,
             client,
+            network: context.client.network(),
             request_id: Arc::clone(&context.request_id),
             arguments: arguments.map(Arc::from),
         }
@@ -66,7 +69,7 @@ impl Handler {
         let doer = caller
             .as_ref()
             .map(|caller| Doer::new(caller.principal(), &self.request_id));
-        let call = tool.call(&self.services, caller, arguments);
+        let call = tool.call(&self.services, self.network, caller, arguments);
         Box::pin(carried(doer, call)).await
     }
 }

@@ -53,6 +53,12 @@ impl From<Reached> for RoomError {
             Reached::Client(most) => format!(
                 "Your address has {most} sockets open, which is the most. Close one, or try again later."
             ),
+            Reached::Network(most) => format!(
+                "Your network has {most} sockets open, which is the most of `sockets_total` that one may have. Close one, or try again later."
+            ),
+            Reached::Kept => {
+                "What is left of the server's sockets (`sockets_total`) is kept for backends that have few. Try again later.".to_owned()
+            }
             Reached::Backend(most) => format!(
                 "The backend of this page has {most} sockets open, which is the most. Try again later."
             ),
@@ -60,7 +66,7 @@ impl From<Reached> for RoomError {
                 "The backend of this page has {most} rooms in use, which is the most. Join one of them, or try again later."
             ),
             Reached::Server => {
-                "The server has as many sockets open as it may. Try again later.".to_owned()
+                "The server has as many sockets open as it may (`sockets_total`). Try again later.".to_owned()
             }
         })
     }

@@ -36,6 +36,10 @@ impl From<WorkspaceError> for Problem {
                 Code::Forbidden,
                 format!("You own many workspaces, and {detail}. Delete one first."),
             ),
+            E::TooManyFree(_) => (
+                Code::PlanLimit,
+                format!("{detail}. Delete one, or buy the plan `pro` for one."),
+            ),
             E::TooManyMembers(_) => (
                 Code::InvalidRequest,
                 format!("{detail}. Remove one first."),

@@ -12,9 +12,10 @@ use super::requests::{ClaimRequest, UploadOptions};
 use super::scope::ShareToken;
 use crate::access::{Editor, MaybeCaller, to_the_end};
 use crate::control::answers::Keep;
-use crate::deployments::Deployments;
 use crate::deployments::frontends::views::FrontendView;
 use crate::deployments::views::Deployed;
+use crate::deployments::{Deployments, Publisher};
+use crate::http::context::Context;
 use crate::http::extract::{DeclaredLength, UnreadBody, UnreadQuery};
 use crate::http::negotiate;
 use crate::http::problem::Problem;
@@ -37,10 +38,12 @@ pub async fn put(
     State(deployments): State<Arc<Deployments>>,
     Path(file): Path<String>,
     headers: HeaderMap,
-    _: MaybeCaller,
+    context: Context,
+    MaybeCaller(caller): MaybeCaller,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    publish(deployments, file, &headers, body).await
+    let publisher = Publisher::new(context.client.network(), caller);
+    publish(deployments, file, publisher, &headers, body).await
 }
 
 /// Publish a text as it is
@@ -57,21 +60,27 @@ pub async fn put(
 pub async fn put_unnamed(
     State(deployments): State<Arc<Deployments>>,
     headers: HeaderMap,
-    _: MaybeCaller,
+    context: Context,
+    MaybeCaller(caller): MaybeCaller,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
-    publish(deployments, String::new(), &headers, body).await
+    let publisher = Publisher::new(context.client.network(), caller);
+    publish(deployments, String::new(), publisher, &headers, body).await
 }
 
 async fn publish(
     deployments: Arc<Deployments>,
     file: String,
+    publisher: Publisher,
     headers: &HeaderMap,
     body: UnreadBody,
 ) -> Result<Response, Problem> {
     let (bytes, options) = body.bytes_and_query::<UploadOptions>().await?;
     let share = options.checked(&file, &bytes, &deployments.config.limits)?;
-    let publishing = async move { deployments.publish_share(share, Keep::nothing()).await };
+    let publishing = async move {
+        let keep = Keep::nothing();
+        deployments.publish_share(share, publisher, keep).await
+    };
     let deployed = to_the_end(publishing).await?;
     let location = HeaderValue::try_from(&deployed.url).map_err(|e| Problem::internal(&e))?;
     let answer = if negotiate::names(headers, "application/json") {

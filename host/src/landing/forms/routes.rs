@@ -13,9 +13,9 @@ use super::Shared;
 use crate::access::to_the_end;
 use crate::config::Config;
 use crate::control::answers::Keep;
-use crate::deployments::Deployments;
 use crate::deployments::answer::platform_page;
 use crate::deployments::requests::DeployRequest;
+use crate::deployments::{Deployments, Publisher};
 use crate::http::NOSNIFF;
 use crate::http::context::Context;
 use crate::http::extract::{UnreadBody, invalid};
@@ -96,7 +96,11 @@ pub async fn share(
     let form = body.form_or_json::<ShareForm>().await?.value;
     let share = form.request()?.checked(&config.limits)?;
     let (password, one_time) = (share.password.clone(), share.one_time);
-    let publishing = async move { deployments.publish_share(share, Keep::nothing()).await };
+    let publisher = Publisher::new(context.client.network(), None);
+    let publishing = async move {
+        let keep = Keep::nothing();
+        deployments.publish_share(share, publisher, keep).await
+    };
     let deployed = to_the_end(publishing).await?;
     let shared = Shared {
         deployed: &deployed,

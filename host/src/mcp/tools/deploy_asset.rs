@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::{Harm, answer, describe, string};
 use crate::access::to_the_end;
 use crate::control::answers::Keep;
+use crate::deployments::Publisher;
 use crate::deployments::requests::DeployRequest;
 use crate::http::extract::invalid;
 use crate::http::problem::Problem;
@@ -37,7 +38,11 @@ pub(super) fn description() -> Description {
     )
 }
 
-pub(super) async fn call(services: Tools, mut arguments: Arguments) -> Result<Value, Problem> {
+pub(super) async fn call(
+    services: Tools,
+    publisher: Publisher,
+    mut arguments: Arguments,
+) -> Result<Value, Problem> {
     if arguments.has("name") {
         return Err(invalid(
             "In the arguments: unknown field `name`: the wanted name is `slug`.",
@@ -52,7 +57,8 @@ pub(super) async fn call(services: Tools, mut arguments: Arguments) -> Result<Va
         .checked_as("slug", &services.config.limits)?;
     let publishing = async move {
         let keep = Keep::nothing();
-        services.deployments.publish_share(share, keep).await
+        let deployments = services.deployments;
+        deployments.publish_share(share, publisher, keep).await
     };
     answer(to_the_end(publishing).await?)
 }
