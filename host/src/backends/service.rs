@@ -9,14 +9,13 @@ use super::model::{Backend, BackendError, Detail, LedgerEntry};
 use super::occupancy::Occupancy;
 use super::store;
 use super::verdicts::Verdicts;
-use crate::config::{Config, Holder};
+use crate::config::Config;
 use crate::control::answers::Keep;
 use crate::control::audit::Act;
 use crate::control::{self, Control, Tx};
 use crate::deployments::publish::PublishError;
 use crate::deployments::{self, Deployments};
 use crate::projects::{self, Project};
-use crate::workspaces::Principal;
 use svc_base::clock::Clock;
 use svc_base::fault;
 use svc_base::ids::{BackendId, ProjectId, WorkspaceId};
@@ -165,7 +164,7 @@ impl Backends {
                 if found.map_err(control::Error::from)?.is_some() {
                     return Err(BackendError::Exists);
                 }
-                check_cap(tx, &config, &workspace)?;
+                store::check_cap(tx, &config, &workspace)?;
                 store::insert(tx, backend)?;
                 for entry in &detail.ledger {
                     store::append(tx, &backend.id, entry)?;
@@ -196,7 +195,7 @@ impl Backends {
         self.check_disk()?;
         let config = Arc::clone(&self.config);
         self.control
-            .read(move |c| Ok(check_cap(c, &config, &workspace)))
+            .read(move |c| Ok(store::check_cap(c, &config, &workspace)))
             .await?
     }
 
@@ -377,19 +376,4 @@ impl Backends {
         self.databases.close_all();
         self.databases.await_closed();
     }
-}
-
-/// Refuses one more backend of a workspace where the cap, or the part of its owner, is reached.
-fn check_cap(
-    c: &rusqlite::Connection,
-    config: &Config,
-    workspace: &WorkspaceId,
-) -> Result<(), BackendError> {
-    let owner = Principal::of_workspace(c, workspace).map_err(control::Error::from)?;
-    let held = store::held(c, &owner.workspaces).map_err(control::Error::from)?;
-    let kind = match owner.is_unproven {
-        true => Holder::NewOwner,
-        false => Holder::Owner,
-    };
-    Ok(config.limits.backends_cap().check(kind, held, 1)?)
 }

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::model::{ActionRow, Backend, LedgerEntry};
-use crate::config::Held;
+use super::model::{ActionRow, Backend, BackendError, LedgerEntry};
+use crate::config::{Config, Held, Holder};
 use crate::control::{Change, Error, Tx};
+use crate::workspaces::Principal;
 use svc_base::ids::{BackendId, ProjectId, WorkspaceId};
 use svc_sandbox::Statement;
 
@@ -76,6 +77,21 @@ pub(super) fn held(c: &Connection, workspaces: &[WorkspaceId]) -> rusqlite::Resu
             own: number(2)?,
         })
     })
+}
+
+/// Refuses one more backend of a workspace where the cap, or the part of its owner, is reached.
+pub(super) fn check_cap(
+    c: &Connection,
+    config: &Config,
+    workspace: &WorkspaceId,
+) -> Result<(), BackendError> {
+    let owner = Principal::of_workspace(c, workspace).map_err(Error::from)?;
+    let held = held(c, &owner.workspaces).map_err(Error::from)?;
+    let kind = match owner.is_unproven {
+        true => Holder::NewOwner,
+        false => Holder::Owner,
+    };
+    Ok(config.limits.backends_cap().check(kind, held, 1)?)
 }
 
 /// Adds a backend.

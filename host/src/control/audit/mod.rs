@@ -372,8 +372,7 @@ mod tests {
             done_by(Doer::new(principal, &request_id), async {
                 for _ in 0..times {
                     let target = format!("{principal}:{}", act.as_str());
-                    let write =
-                        control.write(move |tx| Ok::<_, Error>(tx.did(act, None, &target, NOW)?));
+                    let write = control.write(move |tx| tx.did(act, None, &target, NOW));
                     write.await.unwrap();
                 }
             })

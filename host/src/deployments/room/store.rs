@@ -1,52 +1,27 @@
-//! Room for what is published: the disk, and the caps that all share.
-//!
-//! Each cap is looked at twice: before anything is rendered, and in the transaction that adds the row, where the count is certain.
-
-use std::net::IpAddr;
+//! What is held of the caps, in the control database.
 
 use ring::hmac;
 use rusqlite::Connection;
 
-use super::publish::PublishError;
-use super::{Deployments, store};
+use super::Publisher;
 use crate::config::{CapReached, Held, Holder, Limits, Part};
 use crate::control;
-use crate::workspaces::{Caller, Principal};
+use crate::deployments::publish::PublishError;
+use crate::deployments::store;
+use crate::workspaces::Principal;
 use svc_base::clock::Timestamp;
-use svc_base::disk;
 use svc_base::ids::WorkspaceId;
 
 /// Bytes of a holder's keyed hash.
 const HASH: usize = 16;
 
-/// Publisher of a quick share.
-#[derive(Clone, Debug)]
-pub struct Publisher {
-    network: IpAddr,
-    caller: Option<Caller>,
-}
-
-impl Publisher {
-    /// Makes the publisher of a request that has come from a network, and from a caller if it has a credential.
-    pub fn new(network: IpAddr, caller: Option<Caller>) -> Self {
-        Self { network, caller }
-    }
-
-    fn kind(&self) -> Holder {
-        match self.caller {
-            Some(_) => Holder::Owner,
-            None => Holder::Client,
-        }
-    }
-}
-
 /// Holder of a quick share, as its row names it: counted by, and never shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ShareHolder {
+pub(in crate::deployments) struct ShareHolder {
     /// Keyed hash of a client's network or of an owner.
-    pub(super) hash: [u8; HASH],
+    pub(in crate::deployments) hash: [u8; HASH],
     /// Whether it is an owner's.
-    pub(super) is_owners: bool,
+    pub(in crate::deployments) is_owners: bool,
 }
 
 impl ShareHolder {
@@ -62,31 +37,31 @@ impl ShareHolder {
 
 /// Numbers and bytes of quick shares.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ShareCounts {
+pub(in crate::deployments) struct ShareCounts {
     /// Number of shares without an owner.
-    pub(super) strangers: u64,
+    pub(in crate::deployments) strangers: u64,
     /// Number of shares of one holder.
-    pub(super) own: u64,
+    pub(in crate::deployments) own: u64,
     /// Bytes of all.
-    pub(super) bytes: u64,
+    pub(in crate::deployments) bytes: u64,
     /// Bytes of those without an owner.
-    pub(super) strangers_bytes: u64,
+    pub(in crate::deployments) strangers_bytes: u64,
     /// Bytes of those of one holder.
-    pub(super) own_bytes: u64,
+    pub(in crate::deployments) own_bytes: u64,
 }
 
 /// Counts what is held of the caps, and compares.
 #[derive(Clone, Debug)]
-pub(super) struct Room {
-    limits: Limits,
+pub(in crate::deployments) struct Room {
+    pub(super) limits: Limits,
     /// Names holders.
-    key: hmac::Key,
-    now: Timestamp,
+    pub(super) key: hmac::Key,
+    pub(super) now: Timestamp,
 }
 
 impl Room {
     /// Refuses a quick share of so many bytes for which there is no room; returns its holder.
-    pub(super) fn for_share(
+    pub(in crate::deployments) fn for_share(
         &self,
         c: &Connection,
         publisher: &Publisher,
@@ -123,7 +98,7 @@ impl Room {
     }
 
     /// Refuses a frontend for which there is no room.
-    pub(super) fn for_frontend(
+    pub(in crate::deployments) fn for_frontend(
         &self,
         c: &Connection,
         workspace: &WorkspaceId,
@@ -132,7 +107,7 @@ impl Room {
     }
 
     /// Refuses to make a share an owner's frontend where the owner has no room; the server has one for it already.
-    pub(super) fn for_claim(
+    pub(in crate::deployments) fn for_claim(
         &self,
         c: &Connection,
         workspace: &WorkspaceId,
@@ -161,7 +136,7 @@ impl Room {
     }
 
     /// Refuses new content for an owner whose content takes as much as it may.
-    pub(super) fn for_content(
+    pub(in crate::deployments) fn for_content(
         &self,
         c: &Connection,
         workspace: &WorkspaceId,
@@ -199,81 +174,5 @@ impl Room {
             return Ok(0);
         }
         Ok(store::count_frontends(c, workspaces, self.now).map_err(control::Error::from)?)
-    }
-}
-
-impl Deployments {
-    /// Refuses to begin when the disk is nearly full: whatever stores content asks first.
-    ///
-    /// # Errors
-    /// `Capacity`.
-    pub fn check_disk(&self) -> Result<(), PublishError> {
-        if self.free_disk()? < self.config.limits.free_disk_bytes {
-            return Err(PublishError::disk_full());
-        }
-        Ok(())
-    }
-
-    fn free_disk(&self) -> Result<u64, PublishError> {
-        let free = disk::free(&self.config.data)?;
-        Ok(match &self.config.content_url {
-            Some(_) => free.min(self.content.free()?),
-            None => free,
-        })
-    }
-
-    /// Returns what counts and compares, as of now.
-    pub(super) fn room(&self) -> Room {
-        Room {
-            limits: self.config.limits.clone(),
-            key: self.secrets.holders.clone(),
-            now: self.clock.now(),
-        }
-    }
-
-    /// Refuses to begin when there is no room for one more quick share.
-    pub(super) async fn check_share_room(&self, publisher: &Publisher) -> Result<(), PublishError> {
-        self.check_disk()?;
-        let limits = &self.config.limits;
-        let least = limits
-            .free_disk_bytes
-            .saturating_add(limits.free_disk_owners_bytes);
-        if publisher.kind() == Holder::Client && self.free_disk()? < least {
-            return Err(PublishError::Cap(CapReached {
-                key: "free_disk_owners_bytes",
-                part: Part::Strangers,
-            }));
-        }
-        let (room, publisher) = (self.room(), publisher.clone());
-        self.reading(move |c| room.for_share(c, &publisher, 0).map(drop))
-            .await
-    }
-
-    /// Refuses to begin when there is no room for one more frontend of a workspace.
-    pub(super) async fn check_frontend_room(
-        &self,
-        workspace: WorkspaceId,
-    ) -> Result<(), PublishError> {
-        self.check_disk()?;
-        let room = self.room();
-        self.reading(move |c| room.for_frontend(c, &workspace))
-            .await
-    }
-
-    /// Refuses to begin when there is no room for more content of a workspace's frontends.
-    pub(super) async fn check_content_room(
-        &self,
-        workspace: WorkspaceId,
-    ) -> Result<(), PublishError> {
-        self.check_disk()?;
-        let room = self.room();
-        self.reading(move |c| room.for_content(c, &workspace)).await
-    }
-
-    async fn reading(
-        &self,
-        check: impl FnOnce(&Connection) -> Result<(), PublishError> + Send + 'static,
-    ) -> Result<(), PublishError> {
-        self.control.read(move |c| Ok(check(c))).await?
     }
 }
